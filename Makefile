@@ -1,0 +1,70 @@
+# `make audit`: a first audit, offline.  `make test`: everything.  `make check`: its fast part.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+
+.PHONY: help audit install check test soak bench lint fmt types docs golden clean
+
+help:
+	@echo "make audit    install, then audit --task sentiment on the embedded models, offline"
+	@echo "make check    lint, types and the fast tests"
+	@echo "make test     everything"
+	@echo "make soak     what takes hours"
+	@echo "make bench    measurements, to benchmarks/results/"
+	@echo "make docs     build the documentation"
+	@echo "make lint | fmt | types | golden | clean"
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.base: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) install -q -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/.base
+	$(PIP) install -q -c constraints.txt -e ".[test,train]"
+	@touch $@
+
+# The real servers that the end-to-end tests talk to.
+$(VENV)/.e2e: pyproject.toml constraints.txt | $(VENV)/.test
+	$(PIP) install -q -c constraints.txt -e ".[e2e]"
+	@touch $@
+
+install: $(VENV)/.base
+
+audit: $(VENV)/.base
+	$(BIN)/audit --task sentiment
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+fmt: $(VENV)/.test
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+types: $(VENV)/.test
+	$(BIN)/mypy
+
+check: lint types
+	$(BIN)/pytest -q -n $(JOBS) -m "not slow and not e2e"
+
+test: $(VENV)/.e2e lint types
+	$(BIN)/pytest -q -n $(JOBS)
+
+soak: $(VENV)/.e2e
+	SOAK=1 $(BIN)/pytest -q -m soak
+
+golden: $(VENV)/.test
+	UPDATE_GOLDEN=1 $(BIN)/pytest -q tests/golden
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/run.py
+
+docs: $(VENV)/.test
+	$(BIN)/python tools/check_docs.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

@@ -1,0 +1,188 @@
+"""Reads the YAML form of a typed dictionary; every mistake names file and field."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from auditor.dictionaries import TAGS, Dictionary, Group, Term
+from auditor.errors import DataFileError
+
+_TOP = {
+    "attribute",
+    "version",
+    "source",
+    "groups",
+    "slots",
+    "table",
+    "needs",
+    "not_before",
+    "not_after",
+}
+_META = {"pos", "number", "role", "register", "source", "before", "as", "needs", "not_before", "not_after"}
+_KINDS = {"terms": None, "source_only": "source-only", "target_only": "target-only"}
+
+
+def parse_dictionary(text: str, path: Path) -> Dictionary:
+    """Build the dictionary that ``text`` describes; ``path`` is for messages."""
+    import yaml
+
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        raise DataFileError(f"{path}{line}: not valid YAML ({getattr(error, 'problem', error)})") from error
+    return _Reader(content, path).dictionary(hashlib.sha256(text.encode()).hexdigest())
+
+
+class _Reader:
+    """Walks one parsed file."""
+
+    def __init__(self, content: Any, path: Path) -> None:
+        self.path = path
+        self.content = self.mapping(content, "the file")
+        for key in self.content:
+            if key not in _TOP:
+                self.fail(str(key), f"is no field of a dictionary; known: {', '.join(sorted(_TOP))}")
+        for key in ("attribute", "groups"):
+            if key not in self.content:
+                self.fail(key, "is missing")
+
+    def fail(self, where: str, what: str) -> NoReturn:
+        raise DataFileError(f"{self.path}, field {where}: {what}. The format: dictionaries/README.md")
+
+    def mapping(self, value: Any, where: str) -> Mapping[str, Any]:
+        if not isinstance(value, dict):
+            self.fail(where, f"expected fields with values, got {type(value).__name__}")
+        return value
+
+    def strings(self, value: Any, where: str) -> list[str]:
+        values = value if isinstance(value, list) else [value]
+        for one in values:
+            if not isinstance(one, str):
+                self.fail(where, f"{one!r} is not text; put it in quotation marks")
+            if not any(c.isalnum() for c in one) and one != "*":
+                self.fail(where, f"{one!r} holds no letter or digit")
+        return [one.strip() for one in values]
+
+    def dictionary(self, sha256: str) -> Dictionary:
+        attribute = self.strings(self.content["attribute"], "attribute")[0]
+        version = self.content.get("version", 1)
+        if not isinstance(version, int):
+            self.fail("version", f"{version!r} is not a whole number")
+        groups = self.groups()
+        rows = [*self.slot_rows(), *self.table_rows()]
+        terms = tuple(self.term(attribute, groups, *row) for row in rows)
+        if not terms:
+            self.fail("slots", "holds no term")
+        self.no_repeats(terms)
+        return Dictionary(
+            attribute=attribute, groups=groups, terms=terms, version=version, name=attribute, sha256=sha256
+        )
+
+    def groups(self) -> dict[str, Group]:
+        if self.content["groups"] == "from_table":
+            rows = self.mapping(self.mapping(self.content.get("table"), "table").get("rows"), "table.rows")
+            return {
+                g: Group(name=g, label=self.strings(cells, f"table.rows.{g}")[0]) for g, cells in rows.items()
+            }
+        out: dict[str, Group] = {}
+        for name, value in self.mapping(self.content["groups"], "groups").items():
+            info = self.mapping(value or {}, f"groups.{name}")
+            for key in info:
+                if key not in {"label", "unmarked", "fallback"}:
+                    self.fail(f"groups.{name}.{key}", "is unknown; known: label, unmarked, fallback")
+            out[name] = Group(
+                name=name,
+                label=info.get("label", name),
+                unmarked=bool(info.get("unmarked", False)),
+                fallback=info.get("fallback"),
+            )
+        for group in out.values():
+            if group.fallback is not None and group.fallback not in out:
+                self.fail(f"groups.{group.name}.fallback", f"{group.fallback!r} is no group of this file")
+        return out
+
+    def slot_rows(self) -> Iterator[tuple[str, str, str, str | None, Mapping[str, Any]]]:
+        for slot, value in self.mapping(self.content.get("slots", {}), "slots").items():
+            row = self.mapping(value, f"slots.{slot}")
+            meta = {k: v for k, v in row.items() if k not in _KINDS}
+            for kind, tag in _KINDS.items():
+                where = f"slots.{slot}.{kind}"
+                for group, cell in self.mapping(row.get(kind, {}), where).items():
+                    for text in self.strings(cell, f"{where}.{group}"):
+                        yield slot, group, text, tag, meta
+
+    def table_rows(self) -> Iterator[tuple[str, str, str, str | None, Mapping[str, Any]]]:
+        if "table" not in self.content:
+            return
+        table = self.mapping(self.content["table"], "table")
+        columns = self.mapping(table.get("columns"), "table.columns")
+        for group, cells in self.mapping(table.get("rows"), "table.rows").items():
+            texts = self.strings(cells, f"table.rows.{group}")
+            if len(texts) != len(columns):
+                self.fail(f"table.rows.{group}", f"{len(texts)} cells for {len(columns)} columns")
+            for (slot, meta), text in zip(columns.items(), texts, strict=True):
+                phrase = text.startswith(texts[0] + " ")
+                yield (
+                    slot,
+                    group,
+                    text,
+                    "target-only" if phrase else None,
+                    self.mapping(meta, f"table.columns.{slot}"),
+                )
+
+    def term(
+        self,
+        attribute: str,
+        groups: Mapping[str, Group],
+        slot: str,
+        group: str,
+        text: str,
+        tag: str | None,
+        meta: Mapping[str, Any],
+    ) -> Term:
+        where = f"slots.{slot}"
+        if group not in groups:
+            self.fail(where, f"{group!r} is no group of this file; groups: {', '.join(sorted(groups))}")
+        for key in meta:
+            if key not in _META:
+                self.fail(f"{where}.{key}", f"is unknown; known: {', '.join(sorted(_META | set(_KINDS)))}")
+        tags = {tag} if tag else set()
+        tags |= {f"{key}:{meta[key]}" for key in ("before", "as") if key in meta}
+        tags |= {meta["needs"]} if "needs" in meta else set()
+        for need, words in self.mapping(self.content.get("needs", {}), "needs").items():
+            if text in words:
+                tags.add(need)
+        if unknown := tags - TAGS:
+            self.fail(where, f"{sorted(unknown)[0]!r} is no condition; known: {', '.join(sorted(TAGS))}")
+        return Term(
+            text=text,
+            attribute=attribute,
+            group=group,
+            slot=slot,
+            pos=meta.get("pos", ""),
+            number=meta.get("number", ""),
+            role=meta.get("role", ""),
+            register=meta.get("register", "neutral"),
+            source=meta.get("source", self.content.get("source", "")),
+            tags=frozenset(tags),
+            not_before=self.near("not_before", text, meta),
+            not_after=self.near("not_after", text, meta),
+        )
+
+    def near(self, key: str, text: str, meta: Mapping[str, Any]) -> frozenset[str]:
+        table = self.mapping(self.content.get(key, {}), key)
+        words = [*table.get("*", []), *table.get(text, []), *meta.get(key, [])]
+        return frozenset(w.lower() for w in self.strings(words, key)) if words else frozenset()
+
+    def no_repeats(self, terms: tuple[Term, ...]) -> None:
+        seen: set[tuple[str, str, str]] = set()
+        for term in terms:
+            key = (term.text, term.group, term.slot)
+            if key in seen:
+                self.fail(f"slots.{term.slot}", f"{term.text!r} stands twice in group {term.group}")
+            seen.add(key)

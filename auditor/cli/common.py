@@ -1,0 +1,168 @@
+"""What the commands share: options, invocation, progress, output."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from auditor.cli.main import EXIT_INTERRUPTED, EXIT_USER, complain
+from auditor.types import Progress
+
+if TYPE_CHECKING:
+    from auditor.result import Result
+
+# typer carries its own copy of click in some versions and uses the installed one in others.
+ClickException: type[Any] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+
+Task = Annotated[str | None, typer.Option("--task", help="Task name, or a task file (audit tasks list).")]
+Models = Annotated[
+    list[str] | None,
+    typer.Option("--model", help="Model spec; several give one comparison. E.g. vader, reviews, openai:NAME, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE."),
+]
+BaseUrl = Annotated[str | None, typer.Option("--base-url", help="Address of an OpenAI-compatible server (else OPENAI_BASE_URL).")]
+Data = Annotated[str | None, typer.Option("--data", help="Seed texts: .jsonl .csv .parquet .txt, or hf:DATASET[:CONFIG][@SPLIT]. Default: the task's embedded texts.")]
+TextColumn = Annotated[str | None, typer.Option("--text-column", help="Column of the texts (default: text).")]
+LabelColumn = Annotated[str | None, typer.Option("--label-column", help="Column of the gold labels (default: label, where there is one).")]
+Limit = Annotated[int | None, typer.Option("--limit", help="Use the first N texts.")]
+Attributes = Annotated[str | None, typer.Option("--attributes", help="Comma-separated, e.g. gender,race. Default: those that the texts name.")]
+Order = Annotated[int | None, typer.Option("--order", help="How many attributes are changed together, at most (default 2).")]
+Suite = Annotated[str | None, typer.Option("--suite", help="How cases are made (mutation).")]
+Dictionaries = Annotated[list[str] | None, typer.Option("--dictionary", help="[ATTRIBUTE=]FILE: a dictionary, or a raw pair file source;target.")]
+Scope = Annotated[str | None, typer.Option("--scope", help="text, term or occurrence: what one edit changes.")]
+PerSeed = Annotated[int | None, typer.Option("--per-seed", help="Variants per seed and attribute set (default 8; 0 = all).")]
+Formats = Annotated[str | None, typer.Option("--formats", help="Prompt formats, comma-separated, or all (default: the task's first).")]
+Protocol = Annotated[str | None, typer.Option("--protocol", help="default, or hinter: the paper's own counting, without controls.")]
+Replicates = Annotated[int | None, typer.Option("--replicates", help="Times each prompt is asked (default 3; 1 for models declared deterministic).")]
+Delta = Annotated[float | None, typer.Option("--delta", help="Largest rate of change that counts as bounded; there is no default.")]
+SeedOption = Annotated[int | None, typer.Option("--seed", help="Random seed (default 7).")]
+Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Calls in flight at most (default 16).")]
+MaxCalls = Annotated[int | None, typer.Option("--max-calls", help="Stop before this many calls are exceeded.")]
+MaxCost = Annotated[float | None, typer.Option("--max-cost", help="Stop before this cost in USD is exceeded; needs a known price.")]
+MaxSeconds = Annotated[float | None, typer.Option("--max-seconds", help="Stop after this time.")]
+PriceIn = Annotated[float | None, typer.Option("--price-in", help="USD per million tokens in.")]
+PriceOut = Annotated[float | None, typer.Option("--price-out", help="USD per million tokens out.")]
+ParserName = Annotated[str | None, typer.Option("--parser", help="embedded, or an installed spaCy pipeline.")]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not use the response cache.")]
+Out = Annotated[str | None, typer.Option("--out", help="Folder of the run folders (default: reports).")]
+Format = Annotated[str, typer.Option("--format", help="What is printed: terminal or json.")]
+FailOn = Annotated[str | None, typer.Option("--fail-on", help="Exit 1 on: shown, hidden, never.")]
+Config = Annotated[Path | None, typer.Option("--config", help="Settings file (default: audit.toml, where there is one).")]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or its name under reports/.")]
+
+
+def invoke(app: typer.Typer, name: str, argv: Sequence[str]) -> int:
+    """Run a command and turn its usage errors into exit code 2."""
+    try:
+        result = app(args=list(argv), prog_name=f"audit {name}", standalone_mode=False)
+    except ClickException as error:
+        complain(f"{error.format_message()} See: audit {name} --help")
+        return EXIT_USER
+    except typer.Abort:
+        return EXIT_INTERRUPTED
+    return int(result or 0)
+
+
+def split(text: str | None) -> tuple[str, ...] | None:
+    """The parts of a comma-separated option; None stays None."""
+    if text is None:
+        return None
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+class Draw:
+    """Progress on stderr: a live line on a terminal, plain lines elsewhere."""
+
+    def __init__(self, *, every_s: float = 5.0) -> None:
+        self._live = sys.stderr.isatty()
+        self._every = every_s
+        self._last: dict[tuple[str, str], float] = {}
+        self._began: dict[tuple[str, str], float] = {}
+        self._width = 0
+
+    def __call__(self, event: Progress) -> None:
+        """Draw ``event``, at most ten times a second (live) or every few seconds (plain)."""
+        now = time.monotonic()
+        key = (event.phase, event.model)
+        if event.message:
+            self._line(f"{event.phase}: {event.message}")
+            return
+        began = self._began.setdefault(key, now)
+        last = self._last.get(key)
+        done = event.planned is not None and event.done >= event.planned
+        if not done and last is not None and now - last < (0.1 if self._live else self._every):
+            return
+        if not self._live and last is None and not done and now - began < self._every:
+            self._last[key] = now - self._every + 1.0
+            return
+        self._last[key] = now
+        self._line(describe(event, now - began), keep=done)
+
+    def _line(self, text: str, *, keep: bool = True) -> None:
+        if self._live:
+            sys.stderr.write("\r" + text.ljust(self._width)[:200])
+            self._width = len(text)
+            if keep:
+                sys.stderr.write("\n")
+                self._width = 0
+        else:
+            sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
+def describe(event: Progress, elapsed_s: float) -> str:
+    """One line: phase, model, done/planned, cached, failed, cost, time left."""
+    parts = [event.phase + (f" {event.model}" if event.model else "")]
+    parts.append(f"{event.done:,}" + (f"/{event.planned:,}" if event.planned is not None else ""))
+    if event.cached:
+        parts.append(f"{event.cached:,} cached")
+    if event.failed:
+        parts.append(f"{event.failed:,} failed")
+    if event.cost_usd:
+        parts.append(f"${event.cost_usd:.4f}")
+    if event.planned and 0 < event.done < event.planned and elapsed_s > 1:
+        left = elapsed_s * (event.planned - event.done) / event.done
+        parts.append(f"about {left:.0f} s left" if left < 120 else f"about {left / 60:.0f} min left")
+    return " · ".join(parts)
+
+
+def find_run(name: Path) -> Path:
+    """The run folder: a path, or a name under ``reports/``."""
+    from auditor.errors import RunFolderError
+
+    for path in (name, Path("reports") / name):
+        if path.is_dir():
+            return path
+    known = sorted(p.name for p in Path("reports").glob("*") if (p / "plan.json").is_file())[-5:]
+    hint = f" Latest under reports/: {', '.join(known)}." if known else " Run `audit --task sentiment` to make one."
+    raise RunFolderError(f"{name}: there is no such run folder.{hint}")
+
+
+def check_format(name: str) -> None:
+    """Refuse an output format that a command does not print."""
+    from auditor.errors import ConfigError
+
+    if name not in ("terminal", "json"):
+        raise ConfigError(f"--format must be terminal or json; got {name!r}. Files: audit report RUN --format html,json")
+
+
+def finish(result: Result, *, format: str, fail_on: str | None) -> int:
+    """Print a result and return the exit code of its run."""
+    from auditor.cli.main import EXIT_INCOMPLETE
+
+    if format == "json":
+        sys.stdout.write(result.to_json() + "\n")
+    else:
+        width = None if sys.stdout.isatty() else 100
+        sys.stdout.write(result.to_text(width=width) + "\n")
+    sys.stdout.flush()
+    if result.path is not None:
+        print(f"Report: {result.path / 'report.html'}", file=sys.stderr)
+    if not result.complete:
+        complain(f"The run is incomplete: {result.run.status_reason} Go on with: audit resume {result.path}")
+        return EXIT_INCOMPLETE
+    return 1 if result.fails(fail_on) else 0

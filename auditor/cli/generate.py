@@ -1,0 +1,77 @@
+"""``audit generate``: cases.jsonl and prompts.jsonl, no model calls."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import typer
+
+from auditor.cli import common
+from auditor.cli.common import Draw, invoke, split
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def generate(
+    task: common.Task = None,
+    data: common.Data = None,
+    text_column: common.TextColumn = None,
+    label_column: common.LabelColumn = None,
+    limit: common.Limit = None,
+    attributes: common.Attributes = None,
+    order: common.Order = None,
+    suite: common.Suite = None,
+    dictionary: common.Dictionaries = None,
+    scope: common.Scope = None,
+    per_seed: common.PerSeed = None,
+    formats: common.Formats = None,
+    protocol: common.Protocol = None,
+    seed: common.SeedOption = None,
+    parser: common.ParserName = None,
+    out: common.Out = None,
+    format: common.Format = "terminal",
+    config: common.Config = None,
+) -> int:
+    """Write cases and prompts to a run folder, to be answered by any gateway and judged with `audit score`."""
+    from auditor.config import resolve
+    from auditor.result import generate as make
+
+    common.check_format(format)
+    plan = resolve(
+        {
+            "task": task,
+            "data": data,
+            "text_column": text_column,
+            "label_column": label_column,
+            "limit": limit,
+            "attributes": split(attributes),
+            "order": order,
+            "suite": suite,
+            "dictionaries": tuple(dictionary or ()),
+            "scope": scope,
+            "per_seed": per_seed,
+            "formats": split(formats),
+            "protocol": protocol,
+            "seed": seed,
+            "parser": parser,
+            "out": out,
+        },
+        config,
+    )
+    path = make(plan, observe=Draw())
+    if format == "json":
+        sys.stdout.write(json.dumps({"run": str(path)}) + "\n")
+    else:
+        sys.stdout.write(
+            f"{path}\n  cases.jsonl    originals and variants, discarded ones with the reason\n"
+            f"  prompts.jsonl  what to ask; answer each line as {{\"prompt_sha256\": …, \"replicate\": 0, \"output\": …}}\n"
+            f"Then: audit score {path} --responses FILE\n"
+        )
+    return 0
+
+
+def command(argv: list[str]) -> int:
+    """Run the command and return its exit code."""
+    return invoke(app, "generate", argv)

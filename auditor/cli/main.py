@@ -1,0 +1,102 @@
+"""The command line: one file per command, imported when it is called.
+
+Results go to stdout, progress and notes to stderr. Exit codes: 0 ran, 1 findings at or above ``--fail-on``,
+2 could not run, 3 incomplete, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Sequence
+
+COMMANDS = {
+    "run": ("auditor.cli.run", "Run an audit (the default command)."),
+    "generate": ("auditor.cli.generate", "Write cases and prompts without calling a model."),
+    "score": ("auditor.cli.score", "Judge recorded answers to generated prompts."),
+    "resume": ("auditor.cli.resume", "Finish a run that was cut off; no answered call is repeated."),
+    "report": ("auditor.cli.report", "Render a run's report again, in any format, without calling the model."),
+    "show": ("auditor.cli.show", "Show one finding or variant: its prompts and answers."),
+    "replay": ("auditor.cli.replay", "Ask the prompts of one finding again."),
+    "verify": ("auditor.cli.verify", "Check a run folder's hash chains."),
+    "tasks": ("auditor.cli.tasks", "List the tasks, or start a task file of your own."),
+    "dictionary": ("auditor.cli.dictionary", "List or check dictionaries."),
+    "cache": ("auditor.cli.cache", "Show or clear the response cache."),
+}
+EXIT_USER, EXIT_INCOMPLETE, EXIT_INTERRUPTED = 2, 3, 130
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point of ``audit``."""
+    sys.exit(run(list(sys.argv[1:] if argv is None else argv)))
+
+
+def run(argv: list[str]) -> int:
+    """Run one command and return its exit code."""
+    from auditor.errors import AuditError, PluginError
+
+    if argv and argv[0] in ("-V", "--version"):
+        from auditor._version import __version__
+
+        print(f"audit {__version__}")
+        return 0
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        print(overview())
+        return 0
+    if argv[0].startswith("-"):
+        argv = ["run", *argv]
+    try:
+        return _dispatch(argv)
+    except KeyboardInterrupt:
+        complain("Interrupted. What was answered is on disk: `audit resume RUN` goes on from there.")
+        return EXIT_INTERRUPTED
+    except PluginError:
+        raise  # a bug in a plugin: its traceback is what helps
+    except AuditError as error:
+        complain(str(error))
+        return EXIT_USER
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader went away (`audit … | head`)
+        return 0
+    except OSError as error:
+        complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
+        return EXIT_USER
+
+
+def _dispatch(argv: list[str]) -> int:
+    import importlib
+
+    from auditor.errors import UnknownPlugin
+
+    name = argv[0]
+    if name not in COMMANDS:
+        raise UnknownPlugin("command", name, COMMANDS, "See: audit --help")
+    module = importlib.import_module(COMMANDS[name][0])
+    return int(module.command(argv[1:]))
+
+
+def overview() -> str:
+    """The text of ``audit --help``."""
+    lines = [
+        "Usage: audit [run] --task NAME|FILE [--model SPEC…] [options]",
+        "       audit COMMAND [options]",
+        "",
+        "Asks a model the same thing about different people and measures whether the answer changes.",
+        "",
+        "Commands:",
+        *(f"  {name:<12}{text}" for name, (_, text) in COMMANDS.items()),
+        "",
+        "First steps:",
+        "  audit --task sentiment                               the embedded models, offline",
+        "  audit --task sentiment --data reviews.csv --model python:my_module:classify",
+        "  audit --task hiring --model openai:NAME --base-url http://localhost:8000/v1 --dry-run",
+        "",
+        "`audit COMMAND --help` tells the options of a command.",
+        "Exit codes: 0 ran, 1 findings at or above --fail-on, 2 could not run, 3 incomplete, 130 interrupted.",
+    ]
+    return "\n".join(lines)
+
+
+def complain(message: str) -> None:
+    """One clear paragraph on stderr."""
+    print("audit: " + "\n".join(textwrap.wrap(message, 100, break_long_words=False, break_on_hyphens=False)), file=sys.stderr)

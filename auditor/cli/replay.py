@@ -1,0 +1,48 @@
+"""``audit replay RUN ID``: ask the prompts of one finding again."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from auditor.cli import common
+from auditor.cli.common import Draw, find_run, invoke
+from auditor.cli.show import Id
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def replay(
+    run: common.RunArgument,
+    id: Id,
+    replicates: Annotated[int, typer.Option("--replicates", min=1, help="Times each prompt is asked.")] = 5,
+    format: common.Format = "terminal",
+) -> int:
+    """Ask the prompts of one finding of RUN again; the cache is not used."""
+    from auditor.result import replay as ask
+
+    common.check_format(format)
+    found = ask(find_run(run), id, replicates=replicates, observe=Draw())
+    if format == "json":
+        sys.stdout.write(json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+        return 0
+    from auditor.render.words import clean
+
+    lines = [f"{found['id']} on {found['model']}: {replicates} new answers to each prompt", ""]
+    for cell in found["cells"]:
+        edits = "; ".join(f"{e['attribute']}: {e['source']} → {e['target']}" for e in cell["edits"]) or "no edit"
+        lines.append(f"{cell['role']:<10}{clean(edits)}")
+        for when in ("before", "now"):
+            told = ", ".join(f"{clean(label)} {n}×" for label, n in cell[when].items()) or "no answer"
+            lines.append(f"{'':<10}{when:<8}{told}")
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
+
+
+def command(argv: list[str]) -> int:
+    """Run the command and return its exit code."""
+    return invoke(app, "replay", argv)

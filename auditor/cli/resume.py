@@ -1,0 +1,32 @@
+"""``audit resume RUN``: finish a run that was cut off."""
+
+from __future__ import annotations
+
+import typer
+
+from auditor.cli import common
+from auditor.cli.common import Draw, find_run, finish, invoke
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def resume(
+    run: common.RunArgument,
+    format: common.Format = "terminal",
+    fail_on: common.FailOn = None,
+    max_calls: common.MaxCalls = None,
+    max_cost: common.MaxCost = None,
+    max_seconds: common.MaxSeconds = None,
+) -> int:
+    """Finish RUN; what was answered is not asked again. New limits may be given; they count from now."""
+    from auditor.result import resume as go
+
+    common.check_format(format)
+    limits = {"max_calls": max_calls, "max_cost": max_cost, "max_seconds": max_seconds}
+    return finish(go(find_run(run), observe=Draw(), limits=limits), format=format, fail_on=fail_on)
+
+
+def command(argv: list[str]) -> int:
+    """Run the command and return its exit code."""
+    return invoke(app, "resume", argv)

@@ -1,0 +1,128 @@
+"""``audit [run]``: one audit from texts to report."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from auditor.cli import common
+from auditor.cli.common import Draw, finish, invoke, split
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def run(
+    task: common.Task = None,
+    model: common.Models = None,
+    base_url: common.BaseUrl = None,
+    data: common.Data = None,
+    text_column: common.TextColumn = None,
+    label_column: common.LabelColumn = None,
+    limit: common.Limit = None,
+    attributes: common.Attributes = None,
+    order: common.Order = None,
+    suite: common.Suite = None,
+    dictionary: common.Dictionaries = None,
+    scope: common.Scope = None,
+    per_seed: common.PerSeed = None,
+    formats: common.Formats = None,
+    protocol: common.Protocol = None,
+    replicates: common.Replicates = None,
+    delta: common.Delta = None,
+    seed: common.SeedOption = None,
+    max_calls: common.MaxCalls = None,
+    max_cost: common.MaxCost = None,
+    max_seconds: common.MaxSeconds = None,
+    price_in: common.PriceIn = None,
+    price_out: common.PriceOut = None,
+    concurrency: common.Concurrency = None,
+    parser: common.ParserName = None,
+    no_cache: common.NoCache = False,
+    out: common.Out = None,
+    format: common.Format = "terminal",
+    fail_on: common.FailOn = None,
+    config: common.Config = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked and what it would cost; call nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending money.")] = False,
+) -> int:
+    """Run an audit: ask a model the same thing about different people, measure whether the answer changes."""
+    from auditor.config import resolve
+    from auditor.result import audit_plan, dry_run as estimate
+
+    common.check_format(format)
+    plan = resolve(
+        {
+            "task": task,
+            "models": tuple(model or ()),
+            "base_url": base_url,
+            "data": data,
+            "text_column": text_column,
+            "label_column": label_column,
+            "limit": limit,
+            "attributes": split(attributes),
+            "order": order,
+            "suite": suite,
+            "dictionaries": tuple(dictionary or ()),
+            "scope": scope,
+            "per_seed": per_seed,
+            "formats": split(formats),
+            "protocol": protocol,
+            "replicates": replicates,
+            "delta": delta,
+            "seed": seed,
+            "max_calls": max_calls,
+            "max_cost": max_cost,
+            "max_seconds": max_seconds,
+            "price_in": price_in,
+            "price_out": price_out,
+            "concurrency": concurrency,
+            "parser": parser,
+            "cache": False if no_cache else None,
+            "out": out,
+            "fail_on": fail_on,
+        },
+        config,
+    )
+    draw = Draw()
+    if dry_run:
+        sys.stdout.write(_show_estimate(estimate(plan, observe=draw), format) + "\n")
+        return 0
+    if not yes and _costs(plan) and sys.stdin.isatty() and sys.stderr.isatty():
+        sys.stderr.write(_show_estimate(estimate(plan, observe=draw), "terminal") + "\n")
+        typer.confirm("Go on?", abort=True, err=True)
+    return finish(audit_plan(plan, observe=draw), format=format, fail_on=plan.fail_on)
+
+
+def _costs(plan: Any) -> bool:
+    """Whether a model of the plan is asked over the network and no limit was set."""
+    hosted = any(m.split(":")[0] in ("openai", "langchain", "http") for m in plan.models)
+    return hosted and plan.max_calls is None and plan.max_cost is None
+
+
+def _show_estimate(values: dict[str, Any], format: str) -> str:
+    if format == "json":
+        import json
+
+        return json.dumps(values, indent=2, sort_keys=True)
+    lines = [
+        f"Seeds with people-terms  {values['cases']:,} of {values['seeds']:,}",
+        f"Variants                 {values['variants']:,} ({values['valid']:,} valid, {values['discarded']:,} discarded)",
+        "",
+        f"{'model':<34}{'prompts':>10}{'replicates':>12}{'calls':>10}{'tokens in':>12}{'tokens out':>12}{'cost USD':>12}",
+    ]
+    for name, row in values["models"].items():
+        cost = "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:.2f}"
+        lines.append(
+            f"{name[:33]:<34}{row['prompts']:>10,}{row['replicates']:>12}{row['calls']:>10,}"
+            f"{row['tokens_in']:>12,}{row['tokens_out']:>12,}{cost:>12}"
+        )
+    lines += ["", "Tokens are estimates (characters / 3.5); cached answers would cost nothing. Nothing was asked."]
+    return "\n".join(lines)
+
+
+def command(argv: list[str]) -> int:
+    """Run the command and return its exit code."""
+    return invoke(app, "run", argv)

@@ -1,0 +1,32 @@
+"""``audit score RUN --responses FILE``: judge recorded answers, from any gateway."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from auditor.cli import common
+from auditor.cli.common import Draw, find_run, finish, invoke
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def score(
+    run: common.RunArgument,
+    responses: Annotated[Path, typer.Option("--responses", help="JSON lines: prompt_sha256 or variant_id, replicate, output or error.")],
+    format: common.Format = "terminal",
+    fail_on: common.FailOn = None,
+) -> int:
+    """Judge recorded answers to the prompts of RUN."""
+    from auditor.result import score as judge
+
+    common.check_format(format)
+    return finish(judge(find_run(run), responses, observe=Draw()), format=format, fail_on=fail_on)
+
+
+def command(argv: list[str]) -> int:
+    """Run the command and return its exit code."""
+    return invoke(app, "score", argv)

@@ -1,0 +1,69 @@
+"""``audit tasks``: list the tasks, start one of your own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from auditor.cli import common
+from auditor.cli.common import invoke
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True)
+
+
+@app.command("list")
+def list_tasks(format: common.Format = "terminal") -> int:
+    """List the tasks that come with the tool."""
+    import json
+
+    from auditor import tasks
+
+    common.check_format(format)
+    rows = []
+    for name in tasks.available():
+        task = tasks.load(name)
+        rows.append(
+            {
+                "name": name,
+                "kind": task.kind,
+                "labels": list(task.labels),
+                "formats": list(task.formats),
+                "embedded_texts": len(task.seeds()),
+            }
+        )
+    if format == "json":
+        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+    else:
+        for row in rows:
+            sys.stdout.write(
+                f"{row['name']:<14}{row['kind']:<16}labels: {', '.join(row['labels'])}; "
+                f"formats: {', '.join(row['formats'])}; {row['embedded_texts']} embedded texts\n"
+            )
+        sys.stdout.write("Your own: audit tasks new NAME, edit the file, then audit --task FILE --data TEXTS\n")
+    return 0
+
+
+@app.command("new")
+def new(
+    name: Annotated[str, typer.Argument(help="Name of the task.")],
+    kind: Annotated[str, typer.Option("--kind", help="classification, decision, multilabel, score or generation.")] = "classification",
+    out: Annotated[Path | None, typer.Option("--out", help="File to write (default: NAME.yaml).")] = None,
+) -> int:
+    """Write a commented task file to start from."""
+    from auditor import tasks
+    from auditor.errors import ConfigError
+
+    path = out or Path(f"{name}.yaml")
+    if path.exists():
+        raise ConfigError(f"{path} exists already; give another file with --out.")
+    path.write_text(tasks.template(name, kind), encoding="utf-8")
+    sys.stdout.write(f"{path}\nNext: edit it, then audit --task {path} --data TEXTS --model SPEC --dry-run\n")
+    return 0
+
+
+def command(argv: list[str]) -> int:
+    """Run the command and return its exit code."""
+    return invoke(app, "tasks", argv)

@@ -1,0 +1,186 @@
+"""Settings from ``audit.toml`` and flags, resolved into one frozen `Plan`.
+
+This is an edge: what comes in is untrusted and is validated here, once. A flag beats ``audit.toml``, which
+beats the default.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from auditor.errors import ConfigError, DataFileError
+
+SCOPES = ("text", "term", "occurrence")
+PROTOCOLS = ("default", "hinter")
+SUITES = ("mutation",)
+FAIL_ON = ("shown", "hidden", "never")
+DEFAULT_REPLICATES = 3
+CONFIRM_REPLICATES = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """Everything that shapes a run, resolved. Written to ``plan.json`` before the first call.
+
+    ``replicates`` None means 3, or 1 for an adapter that declares itself deterministic. ``per_seed`` None
+    means every variant there is. ``attributes`` None means those that the seeds name.
+    """
+
+    task: str = "sentiment"
+    models: tuple[str, ...] = ()
+    base_url: str | None = None
+    data: str | None = None
+    text_column: str | None = None
+    label_column: str | None = None
+    limit: int | None = None
+    attributes: tuple[str, ...] | None = None
+    order: int = 2
+    suite: str = "mutation"
+    dictionaries: tuple[str, ...] = ()
+    scope: str = "text"
+    per_seed: int | None = 8
+    formats: tuple[str, ...] = ()
+    protocol: str = "default"
+    replicates: int | None = None
+    delta: float | None = None
+    seed: int = 7
+    max_calls: int | None = None
+    max_cost: float | None = None
+    max_seconds: float | None = None
+    price_in: float | None = None
+    price_out: float | None = None
+    concurrency: int = 16
+    parser: str = "embedded"
+    cache: bool = True
+    out: str = "reports"
+    fail_on: str | None = None
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, tuples as lists."""
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Plan:
+        """The plan that `as_dict` wrote."""
+        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+
+
+def _check(plan: Plan) -> None:
+    def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+        if value not in allowed:
+            near = difflib.get_close_matches(value, allowed, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise ConfigError(f"--{name} must be one of {', '.join(allowed)}; got {value!r}.{hint}")
+
+    def at_least(name: str, value: float | None, low: float) -> None:
+        if value is not None and not value >= low:
+            raise ConfigError(f"--{name} must be at least {low:g}; got {value:g}.")
+
+    one_of("scope", plan.scope, SCOPES)
+    one_of("protocol", plan.protocol, PROTOCOLS)
+    one_of("suite", plan.suite, SUITES)
+    if plan.fail_on is not None:
+        one_of("fail-on", plan.fail_on, FAIL_ON)
+    at_least("order", plan.order, 1)
+    at_least("limit", plan.limit, 1)
+    at_least("per-seed", plan.per_seed, 1)
+    at_least("replicates", plan.replicates, 1)
+    at_least("concurrency", plan.concurrency, 1)
+    at_least("max-calls", plan.max_calls, 0)
+    at_least("max-cost", plan.max_cost, 0)
+    at_least("max-seconds", plan.max_seconds, 0)
+    if plan.order > 4:
+        raise ConfigError(f"--order must be between 1 and 4; got {plan.order}.")
+    if plan.delta is not None and not 0 < plan.delta < 1:
+        raise ConfigError(f"--delta is a rate between 0 and 1 (0.02 is two percentage points); got {plan.delta:g}.")
+    if (plan.price_in is None) != (plan.price_out is None):
+        raise ConfigError("--price-in and --price-out belong together (USD per million tokens).")
+
+
+FIELDS = {field.name: field for field in dataclasses.fields(Plan)}
+_LISTS = {"models", "attributes", "dictionaries", "formats"}
+_TOML_ALIASES = {"model": "models", "dictionary": "dictionaries", "format": "formats"}
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Settings of one ``audit.toml``, with the names of `Plan`.
+
+    The file holds ``format = 1`` and the flags' names with underscores (``max_calls = 500``); lists may be
+    given as a list or as one comma-separated text.
+
+    Raises
+    ------
+    DataFileError
+        Not TOML, an unknown key, or a value of the wrong type; the message names file and key.
+    """
+    import pydantic
+
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file. Give an existing file with --config.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataFileError(f"{path}: not a TOML file: {error}") from None
+    if raw.pop("format", 1) != 1:
+        raise DataFileError(f"{path}: format must be 1; a newer version of this tool wrote this file.")
+    values: dict[str, Any] = {}
+    for key, value in raw.items():
+        name = _TOML_ALIASES.get(key, key)
+        if name not in FIELDS:
+            near = difflib.get_close_matches(name, FIELDS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else f" Known keys: {', '.join(FIELDS)}."
+            raise DataFileError(f"{path}: unknown key {key!r}.{hint}")
+        if name in _LISTS and isinstance(value, str):
+            value = [part.strip() for part in value.split(",") if part.strip()]
+        adapter: Any = pydantic.TypeAdapter(_TYPES[name])
+        try:
+            values[name] = adapter.validate_python(value, strict=name not in _LISTS)
+        except pydantic.ValidationError as error:
+            detail = error.errors()[0]["msg"]
+            raise DataFileError(f"{path}: {key!r}: {detail}; got {value!r}.") from None
+    return values
+
+
+_TYPES: dict[str, Any] = {
+    name: {
+        "str": str,
+        "int": int,
+        "bool": bool,
+        "str | None": str | None,
+        "int | None": int | None,
+        "float | None": float | int | None,
+        "tuple[str, ...]": tuple[str, ...],
+        "tuple[str, ...] | None": tuple[str, ...] | None,
+    }[str(field.type)]
+    for name, field in FIELDS.items()
+}
+
+
+def resolve(flags: Mapping[str, Any], config: Path | None = None) -> Plan:
+    """One plan from flags (None means not given), ``audit.toml`` and defaults.
+
+    Parameters
+    ----------
+    flags : mapping
+        Names of `Plan`; None and empty tuples mean that the flag was not given.
+    config : Path or None
+        The settings file; None takes ``audit.toml`` in the current folder where there is one.
+    """
+    values: dict[str, Any] = {}
+    if config is not None:
+        values = read_toml(config)
+    elif Path("audit.toml").is_file():
+        values = read_toml(Path("audit.toml"))
+    values |= {k: v for k, v in flags.items() if v is not None and v != ()}
+    if values.get("per_seed") == 0:
+        values["per_seed"] = None
+    return Plan(**values)

@@ -1,0 +1,1 @@
+"""Why a variant violates: hidden changes and minimal sets of attributes."""

@@ -1,0 +1,124 @@
+"""Models: adapters for whatever can be asked, and the client that wraps every one of them.
+
+`make` turns a spec of the command line into an adapter; `wrap` does so for a Python callable. Specs are
+``vader``, ``reviews``, ``openai:NAME``, ``python:MODULE:FUNCTION``, ``exec:COMMAND``, ``recorded:FILE``,
+and ``NAME`` or ``NAME:ARGUMENT`` for a plugin of the entry-point group ``auditor.models``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, cast
+
+from auditor.errors import ConfigError, UnknownPlugin
+from auditor.protocols import Model
+
+# What follows the colon, for built-ins that need it; those not listed here take nothing.
+ARGUMENTS = {
+    "openai": "NAME, the model's name at the server, for example openai:gpt-4o-mini",
+    "python": "MODULE:FUNCTION, for example python:mymodel:classify",
+    "exec": "COMMAND, which reads JSON lines and writes answers",
+    "recorded": "FILE, a responses.jsonl",
+}
+BARE = frozenset({"vader", "reviews"})
+LATER = {
+    "langchain": "LangChain models",
+    "hf": "Hugging Face models on this machine (serve them and use openai:NAME with --base-url)",
+    "sklearn": "scikit-learn files (wrap one in a function and use python:MODULE:FUNCTION)",
+    "http": "HTTP templates (write a small program and use exec:COMMAND)",
+    "textblob": "TextBlob (wrap it in a function and use python:MODULE:FUNCTION)",
+}
+_HINT = "Specs: vader, reviews, openai:NAME, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE."
+
+
+def make(spec: str, *, base_url: str | None = None, task: Any = None, **options: object) -> Model:
+    """Build the adapter that ``spec`` names.
+
+    Parameters
+    ----------
+    spec : str
+        As on the command line.
+    base_url : str or None
+        For adapters that talk to a server; the others do without it, so that one run can hold both.
+    task : Task or None
+        For adapters that can use it (the bound on an answer's tokens).
+    **options
+        Further keywords of the adapter.
+
+    Raises
+    ------
+    UnknownPlugin
+        Nothing has this name; near misses are offered.
+    ConfigError
+        The spec is incomplete, an option is not the adapter's, or the kind is not in this version.
+
+    Examples
+    --------
+    >>> make("vader").name
+    'vader'
+    """
+    from auditor.registry import MODELS
+
+    kind, colon, argument = spec.strip().partition(":")
+    if kind in LATER:
+        raise ConfigError(f"model {spec!r}: {LATER[kind]} are not in this version. {_HINT}")
+    try:
+        plugin = MODELS.load(kind)
+    except UnknownPlugin as error:
+        known = {name.rpartition(".v")[0] or name for name in MODELS.names()}
+        raise UnknownPlugin("model", kind, known | set(LATER), _HINT) from error
+    if kind in ARGUMENTS and not argument:
+        raise ConfigError(f"model {spec!r} is incomplete: {kind}: needs {ARGUMENTS[kind]}")
+    if kind in BARE and colon:
+        raise ConfigError(f"model {spec!r}: {kind} takes nothing after its name. Write --model {kind}")
+    parameters = inspect.signature(plugin).parameters
+    given = dict(options)
+    if argument:
+        if not parameters:
+            raise ConfigError(f"model {spec!r}: {kind} takes nothing after its name. Write --model {kind}")
+        given[next(iter(parameters))] = argument
+    for name, value in (("base_url", base_url), ("task", task)):
+        if name in parameters and value is not None:
+            given[name] = value
+    for name in given:
+        if name not in parameters:
+            raise ConfigError(
+                f"model {kind!r} has no option {name!r}; options: {', '.join(sorted(parameters))}"
+            )
+    return cast(Model, plugin(**given))
+
+
+def wrap(function: Callable[..., Any], *, name: str | None = None) -> Model:
+    """Build the adapter for a Python callable: text to label, or list to list.
+
+    Raises
+    ------
+    ConfigError
+        ``function`` cannot be called.
+    """
+    if not callable(function):
+        raise ConfigError(
+            f"a model is a spec, an adapter or a callable, not {type(function).__name__}. {_HINT}"
+        )
+    from auditor.registry import MODELS
+
+    plugin = MODELS.load("python")
+    options = {} if name is None else {"name": name}
+    return cast(Model, plugin(function, **options))
+
+
+def defaults(task: Any) -> list[str]:
+    """Specs of the embedded subjects that can do ``task``, which is asked without ``--model``.
+
+    Raises
+    ------
+    ConfigError
+        No embedded model does this task.
+    """
+    if {"positive", "negative"} <= {str(label) for label in task.labels}:
+        return ["reviews", "vader"]
+    raise ConfigError(
+        f"no embedded model does the task {task.name!r}; name one, for example --model openai:NAME "
+        "--base-url http://127.0.0.1:8000/v1"
+    )

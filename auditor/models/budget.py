@@ -1,0 +1,182 @@
+"""Hard limits on calls, cost and time, shared by all models of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Sequence
+
+from auditor.errors import BudgetExceeded, ConfigError
+from auditor.models.prices import Price, given
+from auditor.protocols import Model
+
+
+class Budget:
+    """Limits that are checked before a call and cannot be overrun.
+
+    Every attempt that reaches an adapter counts as one call, retries included; a batch counts one call
+    per request. For models with a price, the most a call can cost is set aside before it and corrected
+    afterwards, so that spent plus set-aside never exceeds ``max_cost``. Time is checked before a call:
+    calls in flight at the deadline are still awaited, because they are paid for.
+
+    Parameters
+    ----------
+    max_calls : int or None
+        At most this many attempts; 0 allows answers from the cache only.
+    max_cost : float or None
+        US dollars.
+    max_seconds : float or None
+        Wall time from `start`, which the first reservation calls if nobody did.
+    price_in, price_out : float or None
+        US dollars per million tokens, for all models with a price; overrides the price table.
+    clock : callable
+        Seconds, monotonic.
+
+    Examples
+    --------
+    >>> budget = Budget(max_calls=1)
+    >>> asyncio.run(budget.reserve([0.0, 0.0]))
+    1
+    """
+
+    def __init__(
+        self,
+        *,
+        max_calls: int | None = None,
+        max_cost: float | None = None,
+        max_seconds: float | None = None,
+        price_in: float | None = None,
+        price_out: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        for flag, value in (("calls", max_calls), ("cost", max_cost), ("seconds", max_seconds)):
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise ConfigError(f"--max-{flag} is {value!r}; it must be 0 or more")
+        self.max_calls, self.max_cost, self.max_seconds = max_calls, max_cost, max_seconds
+        self.price = given(price_in, price_out)
+        self.calls = 0
+        self.spent_usd = 0.0
+        self._in_flight = 0
+        self._held_usd = 0.0
+        self._clock = clock
+        self._started_at: float | None = None
+        self._waiters: list[asyncio.Future[None]] = []
+
+    @property
+    def held_usd(self) -> float:
+        """Set aside for calls in flight, in US dollars."""
+        return self._held_usd
+
+    def start(self) -> None:
+        """Start the clock, once."""
+        if self._started_at is None:
+            self._started_at = self._clock()
+
+    def charge(self, *, calls: int = 0, usd: float = 0.0) -> None:
+        """Count what an earlier part of the run used; for resuming."""
+        self.calls += calls
+        self.spent_usd += usd
+
+    def price_of(self, model: Model) -> Price | None:
+        """What the user said that tokens cost, else the adapter's price; None where there is neither.
+
+        Adapters that can cost money have an attribute ``price`` (`Price` or None); adapters without it
+        run on this machine and are free.
+        """
+        if not hasattr(model, "price"):
+            return None
+        price: Price | None = self.price or model.price
+        return price
+
+    def require_price(self, model: Model) -> None:
+        """Refuse to start where a limit on cost cannot be kept.
+
+        Raises
+        ------
+        ConfigError
+            ``max_cost`` is set and the price of ``model`` is unknown.
+        """
+        if self.max_cost is not None and hasattr(model, "price") and self.price_of(model) is None:
+            raise ConfigError(
+                f"--max-cost is set, but the price of {model.name} is not known. Give it in USD per million "
+                "tokens: --price-in P --price-out P (0 for a server of your own), or limit with --max-calls"
+            )
+
+    def remaining_s(self) -> float | None:
+        """Seconds left, or None without a limit on time."""
+        if self.max_seconds is None:
+            return None
+        self.start()
+        assert self._started_at is not None
+        return self.max_seconds - (self._clock() - self._started_at)
+
+    def out_of_time(self) -> BudgetExceeded:
+        """The error for the limit on time."""
+        return BudgetExceeded(f"the limit of {self.max_seconds:g} seconds (--max-seconds) is reached")
+
+    async def reserve(self, bounds_usd: Sequence[float]) -> int:
+        """Set aside calls for the longest prefix of ``bounds_usd`` that the limits allow.
+
+        Where only calls in flight stand in the way of the first one, it waits until they are settled:
+        they rarely cost as much as was set aside.
+
+        Parameters
+        ----------
+        bounds_usd : sequence of float
+            The most that each call can cost, in US dollars; 0 for models without a price.
+
+        Returns
+        -------
+        int
+            How many calls were granted, at least 1; each must be settled.
+
+        Raises
+        ------
+        BudgetExceeded
+            Not even the first one fits.
+        """
+        while True:
+            left = self.remaining_s()
+            if left is not None and left <= 0:
+                raise self.out_of_time()
+            granted = self._grant(bounds_usd)
+            if granted:
+                return granted
+            if self.max_calls is not None and self.calls >= self.max_calls:
+                raise BudgetExceeded(f"the limit of {self.max_calls} calls (--max-calls) is reached")
+            if not self._in_flight or self._over(bounds_usd[0], held=0.0):
+                raise BudgetExceeded(
+                    f"the limit of {self.max_cost} USD (--max-cost) is reached: {self.spent_usd:.4f} USD are "
+                    f"spent and the next call may cost up to {bounds_usd[0]:.4f} USD"
+                )
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+    def settle(self, bound_usd: float, spent_usd: float) -> None:
+        """Replace what was set aside for one call by what it cost."""
+        self._in_flight -= 1
+        self._held_usd = self._held_usd - bound_usd if self._in_flight else 0.0
+        self.spent_usd += spent_usd
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _grant(self, bounds_usd: Sequence[float]) -> int:
+        granted = 0
+        for bound in bounds_usd:
+            if self.max_calls is not None and self.calls >= self.max_calls:
+                break
+            if self._over(bound, held=self._held_usd):
+                break
+            self.calls += 1
+            self._in_flight += 1
+            self._held_usd += bound
+            granted += 1
+        return granted
+
+    def _over(self, bound: float, *, held: float) -> bool:
+        # A free call fits into any budget, also one that is used up to the last cent.
+        return self.max_cost is not None and bound > 0 and self.spent_usd + held + bound > self.max_cost

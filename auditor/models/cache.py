@@ -1,0 +1,298 @@
+"""Answers of earlier runs, in one SQLite file that several processes may share.
+
+The cache saves calls; it is not the record of a run. Writes are committed in batches, so a crash can lose
+the last ones, which the run's journal has. A cache that fails never fails the run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from auditor.errors import ConfigError
+from auditor.protocols import Reply
+from auditor.types import Usage, digest
+
+SCHEMA = 1
+FILE_NAME = "responses.sqlite"
+BUSY_S = 5.0
+CHUNK = 500  # SQLite allows 999 parameters in builds of before 2020
+
+
+def default_path() -> Path:
+    """Where the cache is: ``AUDIT_CACHE`` (a file, or a folder that exists), else the user's cache folder."""
+    given = os.environ.get("AUDIT_CACHE")
+    if given:
+        path = Path(given).expanduser()
+        return path / FILE_NAME if path.is_dir() or given.endswith(("/", os.sep)) else path
+    from platformdirs import user_cache_dir
+
+    return Path(user_cache_dir("llm-bias-auditor")) / FILE_NAME
+
+
+def key(fingerprint: str, prompt_sha256: str, replicate: int) -> str:
+    """The key of one answer: model with its parameters, prompt content, repeat."""
+    return digest({"fingerprint": fingerprint, "prompt_sha256": prompt_sha256, "replicate": replicate})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CacheStats:
+    """What ``audit cache`` shows. ``size_bytes`` is the file's size with its write-ahead log."""
+
+    path: str
+    entries: int
+    size_bytes: int
+
+
+class Cache:
+    """Replies by key.
+
+    Parameters
+    ----------
+    path : path or None
+        The SQLite file; None means `default_path`.
+    commit_every : int
+        Commit after this many answers …
+    commit_s : float
+        … or this many seconds after the first that waits, whichever is first.
+    warn : callable or None
+        Gets one sentence when the cache had to be moved aside or switched off.
+    clock : callable
+        Seconds, monotonic.
+
+    Raises
+    ------
+    ConfigError
+        A path that the user chose cannot be used. The default path is never an error: the run goes on
+        without a cache and ``warn`` is told.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        commit_every: int = 200,
+        commit_s: float = 0.1,
+        warn: Callable[[str], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        chosen = path is not None or bool(os.environ.get("AUDIT_CACHE"))
+        self.path = Path(path) if path is not None else default_path()
+        self._commit_every, self._commit_s, self._clock = commit_every, commit_s, clock
+        self._warn = warn
+        self._waiting: dict[str, str] = {}
+        self._first_waiting_at = 0.0
+        self._connection: sqlite3.Connection | None = None
+        self._inode: int | None = None
+        self.hits = 0
+        self.misses = 0
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._open()
+        except (OSError, sqlite3.Error) as error:
+            if isinstance(error, sqlite3.DatabaseError) and _is_corrupt(error):
+                self._move_aside(error)
+            elif chosen:
+                raise ConfigError(
+                    f"the response cache {self.path} cannot be used: {error}. Set AUDIT_CACHE to a file that can "
+                    "be written, or unset it"
+                ) from error
+            else:
+                self._switch_off(error)
+
+    def get(self, key: str) -> Reply | None:
+        """The reply for ``key``, or None."""
+        return self.get_many([key]).get(key)
+
+    def get_many(self, keys: Iterable[str]) -> dict[str, Reply]:
+        """The replies there are, by key."""
+        asked = list(keys)
+        texts = {k: self._waiting[k] for k in asked if k in self._waiting}
+        rest = [k for k in asked if k not in texts]
+        for start in range(0, len(rest), CHUNK):
+            some = rest[start : start + CHUNK]
+            marks = ",".join("?" * len(some))
+            rows = self._try(
+                lambda c, some=some, marks=marks: c.execute(  # type: ignore[misc]
+                    f"SELECT key, value FROM responses WHERE key IN ({marks})",  # noqa: S608
+                    some,
+                ).fetchall()
+            )
+            texts.update(rows or ())
+        found = {k: reply for k, text in texts.items() if (reply := _decode(text)) is not None}
+        self.hits += len(found)
+        self.misses += len(asked) - len(found)
+        return found
+
+    def put(self, key: str, reply: Reply) -> None:
+        """Keep ``reply``; committed with the next batch."""
+        if self._connection is None:
+            return
+        if not self._waiting:
+            self._first_waiting_at = self._clock()
+        self._waiting[key] = _encode(reply)
+        late = self._clock() - self._first_waiting_at >= self._commit_s
+        if late or len(self._waiting) >= self._commit_every:
+            self.flush()
+
+    def flush(self) -> None:
+        """Commit what waits."""
+        if not self._waiting or self._connection is None:
+            return
+        now = int(time.time())
+        rows = [(k, text, now) for k, text in self._waiting.items()]
+
+        def write(connection: sqlite3.Connection) -> None:
+            with connection:
+                connection.executemany("INSERT OR REPLACE INTO responses VALUES (?, ?, ?)", rows)
+
+        self._try(write)
+        self._waiting.clear()
+
+    def stats(self) -> CacheStats:
+        """Number of answers and size on disk."""
+        self.flush()
+        rows = self._try(lambda c: c.execute("SELECT count(*) FROM responses").fetchall())
+        size = 0
+        for path in (self.path, *self._side_files()):
+            with suppress(OSError):
+                size += path.stat().st_size
+        return CacheStats(path=str(self.path), entries=rows[0][0] if rows else 0, size_bytes=size)
+
+    def clear(self) -> int:
+        """Forget everything; returns how many answers there were."""
+        entries = self.stats().entries
+
+        def empty(connection: sqlite3.Connection) -> None:
+            with connection:
+                connection.execute("DELETE FROM responses")
+            connection.execute("VACUUM")
+
+        self._try(empty)
+        return entries
+
+    def close(self) -> None:
+        """Commit and let go of the file."""
+        self.flush()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _open(self) -> None:
+        connection = sqlite3.connect(self.path, timeout=BUSY_S, check_same_thread=False)
+        try:
+            with suppress(sqlite3.OperationalError):  # locked: another process is switching it on
+                connection.execute("PRAGMA journal_mode=WAL")
+            # NORMAL: a power cut may lose the last commits, never the file; the journal has them.
+            connection.execute("PRAGMA synchronous=NORMAL")
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version > SCHEMA:
+                raise sqlite3.OperationalError(
+                    f"it was written by a newer version of this tool (schema {version})"
+                )
+            if version < SCHEMA:
+                with connection:
+                    connection.execute(
+                        "CREATE TABLE IF NOT EXISTS responses"
+                        " (key TEXT PRIMARY KEY, value TEXT NOT NULL, created INTEGER NOT NULL) WITHOUT ROWID"
+                    )
+                    connection.execute(f"PRAGMA user_version={SCHEMA}")
+            self._inode = self.path.stat().st_ino
+        except (OSError, sqlite3.Error):
+            with suppress(OSError):
+                self._inode = self.path.stat().st_ino
+            connection.close()
+            raise
+        self._connection = connection
+
+    def _try(self, work: Callable[[sqlite3.Connection], Any]) -> Any:
+        """Run ``work``; a broken file is replaced, any other trouble switches the cache off."""
+        if self._connection is None:
+            return None
+        try:
+            return work(self._connection)
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error) or "busy" in str(error):
+                return None  # another process writes for longer than BUSY_S: this batch is not kept
+            self._switch_off(error)
+        except sqlite3.DatabaseError as error:
+            if _is_corrupt(error):
+                self._move_aside(error)
+            else:
+                self._switch_off(error)
+        return None
+
+    def _move_aside(self, cause: Exception) -> None:
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+        aside = self.path.with_name(f"{self.path.name}.broken-{time.time_ns()}")
+        try:
+            # Another process may have replaced the file already; its new one must stay.
+            if self.path.stat().st_ino == self._inode:
+                for side in self._side_files():
+                    side.unlink(missing_ok=True)
+                self.path.rename(aside)
+                self._tell(
+                    f"the response cache {self.path} is damaged ({cause}); it was moved to {aside.name}"
+                )
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self._switch_off(error)
+            return
+        try:
+            self._open()
+        except (OSError, sqlite3.Error) as error:
+            self._switch_off(error)
+
+    def _switch_off(self, cause: Exception) -> None:
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+        self._waiting.clear()
+        self._tell(f"the response cache {self.path} is off for this run: {cause}")
+
+    def _side_files(self) -> tuple[Path, Path]:
+        return (self.path.with_name(self.path.name + "-wal"), self.path.with_name(self.path.name + "-shm"))
+
+    def _tell(self, message: str) -> None:
+        if self._warn is not None:
+            self._warn(message)
+
+
+def _is_corrupt(error: sqlite3.DatabaseError) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is not None:
+        return (code & 0xFF) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    return "malformed" in str(error) or "not a database" in str(error)
+
+
+def _encode(reply: Reply) -> str:
+    usage = None if reply.usage is None else [reply.usage.tokens_in, reply.usage.tokens_out]
+    scores = None if reply.scores is None else dict(reply.scores)
+    return json.dumps(
+        {"text": reply.text, "scores": scores, "usage": usage, "model_reported": reply.model_reported},
+        separators=(",", ":"),
+    )
+
+
+def _decode(text: str) -> Reply | None:
+    """A reply, or None for a row that is not one: other hands may write into the file."""
+    try:
+        raw = json.loads(text)
+        usage = None if raw["usage"] is None else Usage(tokens_in=raw["usage"][0], tokens_out=raw["usage"][1])
+        if not isinstance(raw["text"], str):
+            return None
+        return Reply(raw["text"], raw["scores"], usage, None, raw["model_reported"])
+    except (ValueError, TypeError, KeyError, IndexError):
+        return None

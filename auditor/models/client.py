@@ -1,0 +1,474 @@
+"""The one way to ask a model: every adapter is wrapped in the same layers.
+
+A request passes, in this order, what the run's journal already answers, the cache, calls that are under
+way, and then, attempt by attempt, limiter, budget and adapter. The limiter comes before the budget so
+that the limits are checked at the moment a call is sent and not when it queues.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from random import Random
+
+from auditor.errors import (
+    AuthFailed,
+    BadRequest,
+    BudgetExceeded,
+    CallError,
+    CallTimeout,
+    ContentFiltered,
+    PluginError,
+    RateLimited,
+    ServerFault,
+)
+from auditor.models.budget import Budget
+from auditor.models.cache import Cache
+from auditor.models.cache import key as cache_key
+from auditor.models.limiter import Limiter
+from auditor.models.prices import Price, TokenCounter
+from auditor.models.retry import RetryPolicy
+from auditor.protocols import Model, Reply
+from auditor.types import Request, Response, Usage
+
+Key = tuple[str, int]  # (prompt sha256, replicate)
+
+BUDGET = "budget"  # Response.error of requests that a limit kept from being asked
+DEFINITIVE = frozenset({ContentFiltered.code, BadRequest.code})
+UNREACHABLE_AFTER = 3  # failed attempts at one request, where nothing was ever answered
+CHUNK = 256
+_NOT_BILLED = (AuthFailed, BadRequest, RateLimited)
+
+
+def definitive(response: Response) -> bool:
+    """Whether asking again would be a waste: an answer, or a refusal that is about this prompt.
+
+    A journal hands the client only these as ``answered``; what failed in passing is asked again.
+    """
+    return response.output is not None or response.error in DEFINITIVE
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a client did. Money and tokens are those of this process; cached answers cost nothing.
+
+    Sum these rather than responses: one answer may serve many requests.
+    """
+
+    calls: int = 0  # attempts that reached the adapter
+    answered: int = 0  # by the adapter
+    cached: int = 0
+    replayed: int = 0  # from the journal
+    failed: int = 0
+    retries: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float = 0.0
+
+
+class _Round:
+    """One pass over the requests of one `Client.ask`: who waits for which key."""
+
+    def __init__(
+        self, requests: Sequence[Request], results: list[Response | None], todo: Iterable[int]
+    ) -> None:
+        self.requests = requests
+        self.results = results
+        self.todo: Iterator[int] = iter(todo)
+        self.buffer: deque[Request] = deque()
+        self.places: dict[Key, list[int]] = {}
+        self.waiting: list[tuple[int, asyncio.Future[Response | None]]] = []
+
+    def deliver(self, index: int, response: Response) -> None:
+        request = self.requests[index]
+        self.results[index] = (
+            response
+            if response.variant_id == request.variant_id and response.format == request.prompt.format
+            else replace(response, variant_id=request.variant_id, format=request.prompt.format)
+        )
+
+
+class Client:
+    """Asks one model; see the module's docstring for the layers.
+
+    Every answer, also one from the cache, goes to ``on_response`` once, before `ask` returns it. So do
+    failures that are about a request (refused, or all attempts failed). What is only about the run is
+    never reported there: a limit that was reached, a wrong key, a server that never answered. Those set
+    ``stopped``; requests that were not asked then come back with its code as their ``error``.
+
+    Parameters
+    ----------
+    model : Model
+        The adapter. If it can cost money it has ``price`` (`Price` or None) and ``max_tokens`` (int).
+    cache : Cache or None
+        None, or a model that is not ``cacheable``: nothing is looked up or kept.
+    budget : Budget
+        Shared by all clients of a run.
+    concurrency : int
+        Batches in flight at most.
+    retry : RetryPolicy
+        Bounds and waits.
+    answered : mapping of (prompt sha256, replicate) to Response
+        What the journal of this run has; only `definitive` ones.
+    on_response : callable or None
+        Must have the response on disk when it returns; what it raises ends `ask`.
+    remember : bool
+        Keep this run's responses, so that a later `ask` repeats no call. False saves memory where
+        ``answered`` is a live view of the journal.
+    clock, sleep : callables
+        For tests.
+
+    Attributes
+    ----------
+    stopped : BudgetExceeded or CallError or None
+        Why no further call is made.
+    counts : Counts
+        Totals so far.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        cache: Cache | None,
+        budget: Budget,
+        concurrency: int = 8,
+        retry: RetryPolicy | None = None,
+        answered: Mapping[Key, Response] | None = None,
+        on_response: Callable[[Response], None] | None = None,
+        remember: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        budget.require_price(model)
+        self.model = model
+        self.budget = budget
+        self.retry = retry or RetryPolicy()
+        self.counts = Counts()
+        self.stopped: BudgetExceeded | CallError | None = None
+        self.tokens = TokenCounter()
+        self._cache = cache if model.cacheable else None
+        self._limiter = Limiter(concurrency, clock=clock)
+        self._answered: Mapping[Key, Response] = answered if answered is not None else {}
+        self._on_response = on_response
+        self._remember = remember
+        self._memory: dict[Key, Response] = {}
+        self._in_flight: dict[Key, asyncio.Future[Response | None]] = {}
+        self._price: Price | None = budget.price_of(model)
+        self._max_tokens: int = getattr(model, "max_tokens", 0) or 0
+        self._batch = max(1, model.max_batch)
+        self._clock, self._sleep = clock, sleep
+        self._rng = Random(self.retry.seed)
+        self._halt = asyncio.Event()
+        self._reached = False  # the server has shown that it is there
+        self._fruitless = 0  # requests in a row that ended without an answer
+        self._patience = max(64, 2 * concurrency)
+
+    async def ask(self, requests: Sequence[Request]) -> list[Response]:
+        """The responses to ``requests``, in their order.
+
+        Equal (prompt, replicate) pairs are asked once, also across concurrent calls of `ask`; each
+        response carries the variant id and format of its own request.
+
+        Raises
+        ------
+        PluginError
+            The adapter broke its contract. Other errors of adapter and ``on_response`` pass through.
+        """
+        results: list[Response | None] = [None] * len(requests)
+        todo: Iterable[int] = range(len(requests))
+        while todo := await self._pass(_Round(requests, results, todo)):
+            pass
+        assert all(r is not None for r in results)
+        return [r for r in results if r is not None]
+
+    async def aclose(self) -> None:
+        """Commit the cache (it stays open: others may share it) and release the adapter."""
+        if self._cache is not None:
+            self._cache.flush()
+        await self.model.aclose()
+
+    async def _pass(self, round_: _Round) -> list[int]:
+        """One pass; returns the requests whose answer another `ask` promised and then did not get."""
+        most = math.ceil(len(round_.requests) / self._batch)
+        workers = [
+            asyncio.create_task(self._work(round_)) for _ in range(min(self._limiter.concurrency, most))
+        ]
+        try:
+            if workers:
+                await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            ends = await asyncio.gather(*workers, return_exceptions=True)
+            for key in round_.places:
+                self._in_flight.pop(key).set_result(None)
+            if self._cache is not None:
+                self._cache.flush()
+        for end in ends:
+            if isinstance(end, BaseException):
+                raise end
+        left: list[int] = []
+        for index, promise in round_.waiting:
+            response = await asyncio.shield(promise)  # its owner is not cancelled with us
+            if response is None:
+                left.append(index)
+            else:
+                round_.deliver(index, response)
+        return left
+
+    async def _work(self, round_: _Round) -> None:
+        while True:
+            while len(round_.buffer) < self._batch and self._refill(round_):
+                await asyncio.sleep(0)
+            batch = [round_.buffer.popleft() for _ in range(min(self._batch, len(round_.buffer)))]
+            if not batch:
+                return
+            await self._answer(round_, batch)
+            await asyncio.sleep(0)  # local models never suspend; let others and Ctrl-C have a turn
+
+    def _refill(self, round_: _Round) -> bool:
+        """Sort the next requests: known, promised by another `ask`, cached, or to be asked."""
+        indices = list(islice(round_.todo, CHUNK))
+        fresh: dict[Key, int] = {}
+        for index in indices:
+            request = round_.requests[index]
+            key = (request.prompt.sha256, request.replicate)
+            if key in round_.places:
+                round_.places[key].append(index)
+            elif (known := self._memory.get(key)) is not None:
+                round_.deliver(index, known)
+            elif (known := self._answered.get(key)) is not None:
+                self.counts.replayed += 1
+                if self._remember:
+                    self._memory[key] = known
+                round_.deliver(index, known)
+            elif key in self._in_flight:
+                round_.waiting.append((index, self._in_flight[key]))
+            else:
+                round_.places[key] = [index]
+                self._in_flight[key] = asyncio.get_running_loop().create_future()
+                fresh[key] = index
+        hits = self._look_up(fresh)
+        for key, index in fresh.items():
+            request = round_.requests[index]
+            if key in hits:
+                self.counts.cached += 1
+                self._finish(round_, self._respond(request, hits[key], cached=True))
+            else:
+                round_.buffer.append(request)
+        return bool(indices)
+
+    def _look_up(self, keys: Iterable[Key]) -> dict[Key, Reply]:
+        if self._cache is None:
+            return {}
+        by_digest = {cache_key(self.model.fingerprint, *key): key for key in keys}
+        return {by_digest[d]: reply for d, reply in self._cache.get_many(by_digest).items()}
+
+    async def _answer(self, round_: _Round, batch: list[Request]) -> None:
+        """Ask until each request of ``batch`` has its response."""
+        began = self._clock()
+        attempt = 0
+        while batch:
+            attempt += 1
+            failed = await self._attempt(round_, batch, attempt)
+            batch, longest = [], 0.0
+            for request, error in failed:
+                wait = self.retry.delay(attempt, error, self._clock() - began, self._rng)
+                if wait is None:
+                    self._fail(round_, request, error)
+                    continue
+                batch.append(request)
+                longest = max(longest, wait)
+                if isinstance(error, RateLimited) and error.retry_after_s is not None:
+                    self._limiter.close_for(wait)
+            if batch:
+                self.counts.retries += len(batch)
+                await self._pause(longest)
+
+    async def _attempt(
+        self, round_: _Round, batch: list[Request], attempt: int
+    ) -> list[tuple[Request, CallError]]:
+        """Send ``batch`` once; returns what failed and may be tried again."""
+        while self.stopped is None and (wait := self._limiter.wait_s()) > 0:
+            await self._pause(wait)
+        async with self._limiter:
+            bounds = [self._bound(request) for request in batch]
+            granted = await self._reserve(bounds)
+            # The rest goes back to the queue; it meets the limit there, or fits once calls are settled.
+            round_.buffer.extendleft(reversed(batch[granted:] if granted else ()))
+            if not granted:
+                for request in batch:
+                    self._give_up(round_, request)
+                return []
+            batch, bounds = batch[:granted], bounds[:granted]
+            sent_at = self._clock()
+            outcomes = await self._generate(batch, bounds)
+            latency = (self._clock() - sent_at) / len(batch)
+        again: list[tuple[Request, CallError]] = []
+        for request, bound, outcome in zip(batch, bounds, outcomes, strict=True):
+            if isinstance(outcome, Reply):
+                self._limiter.speed_up()
+                self._take(round_, request, outcome, bound, latency)
+                continue
+            self.budget.settle(bound, 0.0 if isinstance(outcome, _NOT_BILLED) else bound)
+            if isinstance(outcome, RateLimited):
+                self._limiter.slow_down(sent_at=sent_at)
+            self._judge(outcome, attempt)
+            if self.stopped is not None and (outcome is self.stopped or outcome.transient):
+                self._give_up(round_, request)
+            elif outcome.transient:
+                again.append((request, outcome))
+            else:
+                self._fail(round_, request, outcome)
+        return again
+
+    async def _reserve(self, bounds: list[float]) -> int:
+        if self.stopped is None:
+            try:
+                return await self.budget.reserve(bounds)
+            except BudgetExceeded as error:
+                self._stop(error)
+        return 0
+
+    async def _generate(self, batch: list[Request], bounds: list[float]) -> Sequence[Reply | CallError]:
+        self.counts.calls += len(batch)
+        outcomes: Sequence[Reply | CallError] | None = None
+        try:
+            outcomes = await self.model.generate(batch)
+        except CallError as error:
+            outcomes = [error] * len(batch)
+        finally:
+            if outcomes is None or len(outcomes) != len(batch):
+                for bound in bounds:
+                    self.budget.settle(bound, bound)
+        if len(outcomes) != len(batch):
+            raise PluginError(f"model {self.model.name}: {len(outcomes)} replies to {len(batch)} requests")
+        return outcomes
+
+    def _judge(self, error: CallError, attempt: int) -> None:
+        """Stop the run where ``error`` is about the server and not about the request."""
+        if isinstance(error, AuthFailed):
+            self._stop(error)
+        elif isinstance(error, ServerFault | CallTimeout):
+            if not self._reached and attempt >= min(UNREACHABLE_AFTER, self.retry.attempts):
+                self._stop(error)
+            return
+        elif isinstance(error, RateLimited) and (error.retry_after_s or 0.0) > self.retry.ceiling_s:
+            self._stop(error)
+        self._reached = True
+
+    async def _pause(self, seconds: float) -> None:
+        """Sleep, but no longer than the run goes on."""
+        left = self.budget.remaining_s()
+        if left is not None and seconds >= left:
+            self._stop(self.budget.out_of_time())
+        if self.stopped is not None:
+            return
+        nap = asyncio.ensure_future(self._sleep(seconds))
+        halt = asyncio.ensure_future(self._halt.wait())
+        try:
+            await asyncio.wait({nap, halt}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            nap.cancel()
+            halt.cancel()
+
+    def _stop(self, reason: BudgetExceeded | CallError) -> None:
+        if self.stopped is None:
+            self.stopped = reason
+            self._halt.set()
+
+    def _bound(self, request: Request) -> float:
+        if self._price is None:
+            return 0.0
+        return self._price.usd(
+            Usage(tokens_in=self.tokens.bound(request.prompt), tokens_out=self._max_tokens)
+        )
+
+    def _take(self, round_: _Round, request: Request, reply: Reply, bound: float, latency: float) -> None:
+        """An answer arrived: pay, keep, journal, hand out."""
+        cost = reply.cost_usd
+        if reply.usage is not None:
+            self.tokens.observe(request.prompt, reply.usage)
+            self.counts.tokens_in += reply.usage.tokens_in
+            self.counts.tokens_out += reply.usage.tokens_out
+            if cost is None and self._price is not None:
+                cost = self._price.usd(reply.usage)
+        self.budget.settle(bound, bound if cost is None else cost)
+        self.counts.cost_usd += bound if cost is None else cost
+        self.counts.answered += 1
+        self._reached, self._fruitless = True, 0
+        if self._cache is not None:
+            self._cache.put(
+                cache_key(self.model.fingerprint, request.prompt.sha256, request.replicate), reply
+            )
+        self._finish(round_, self._respond(request, reply, cost=cost, latency=latency))
+
+    def _fail(self, round_: _Round, request: Request, error: CallError) -> None:
+        """The request has no answer; say so in the journal."""
+        self.counts.failed += 1
+        if not isinstance(error, ContentFiltered):
+            self._fruitless += 1
+            # Refused requests may share one over-long seed, so they only count while nothing was answered.
+            if self._fruitless >= self._patience and (error.transient or not self.counts.answered):
+                self._stop(error)
+        self._finish(round_, self._without(request, error.code, str(error)))
+
+    def _give_up(self, round_: _Round, request: Request) -> None:
+        """The run stopped before this request was answered: not journaled, asked again on resume."""
+        assert self.stopped is not None
+        code = self.stopped.code if isinstance(self.stopped, CallError) else BUDGET
+        self._hand_out(round_, self._without(request, code, str(self.stopped)))
+
+    def _finish(self, round_: _Round, response: Response) -> None:
+        if self._on_response is not None:
+            self._on_response(response)
+        if self._remember:
+            self._memory[response.prompt_sha256, response.replicate] = response
+        self._hand_out(round_, response)
+
+    def _hand_out(self, round_: _Round, response: Response) -> None:
+        key = (response.prompt_sha256, response.replicate)
+        for index in round_.places.pop(key):
+            round_.deliver(index, response)
+        self._in_flight.pop(key).set_result(response)
+
+    def _respond(
+        self,
+        request: Request,
+        reply: Reply,
+        *,
+        cached: bool = False,
+        cost: float | None = None,
+        latency: float = 0.0,
+    ) -> Response:
+        return Response(
+            variant_id=request.variant_id,
+            prompt_sha256=request.prompt.sha256,
+            format=request.prompt.format,
+            replicate=request.replicate,
+            output=reply.text,
+            scores=reply.scores,
+            cached=cached,
+            latency_s=latency,
+            usage=reply.usage,
+            cost_usd=0.0 if cached else cost,
+            model=self.model.name,
+            model_reported=reply.model_reported,
+        )
+
+    def _without(self, request: Request, code: str, detail: str) -> Response:
+        return Response(
+            variant_id=request.variant_id,
+            prompt_sha256=request.prompt.sha256,
+            format=request.prompt.format,
+            replicate=request.replicate,
+            error=code,
+            detail=detail,
+            model=self.model.name,
+        )

@@ -1,0 +1,89 @@
+"""``vader``: the rule and lexicon sentiment classifier that ASTRAEA's study audits (its Table 4).
+
+VADER (Hutto & Gilbert, ICWSM 2014) adds up the valences of the lexicon words in a text, corrects them
+for negation, degree words, capitals and punctuation, and squashes the sum into ``compound`` in
+[-1, 1]. It looks at no other word, so a swap of person terms moves it only where a term is in the
+lexicon or breaks a rule's word pattern.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Literal
+
+from auditor.errors import CallError
+from auditor.models.local import classify
+from auditor.protocols import Reply
+from auditor.types import Request, digest
+
+
+class Vader:
+    """VADER as a two-label (or three-label) classifier of bare texts.
+
+    Parameters
+    ----------
+    neutral : bool
+        False (default): two labels by the sign of ``compound``: "positive" if it is >= 0, else "negative".
+        ASTRAEA compares labels of pairs and states no cut-off, and the package's own recommendation
+        (>= 0.05 positive, <= -0.05 negative, else neutral) has a third label that a two-label task
+        cannot read. A text without any lexicon word has ``compound`` 0 and is labelled "positive": a
+        tie broken the same way for a text and its variants.
+        True: the package's three labels, for tasks that have "neutral".
+
+    Notes
+    -----
+    With two labels ``scores`` is ``(compound + 1) / 2`` for "positive" and the rest for "negative": an
+    order-preserving map to [0, 1], not a calibrated probability. With three labels there is none.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> from auditor.types import Prompt, Request
+    >>> ask = Request(prompt=Prompt(format="bare", text="A great film."), replicate=0, variant_id="v")
+    >>> asyncio.run(Vader().generate([ask]))[0].text
+    'positive'
+    """
+
+    style: Literal["text", "chat"] = "text"
+    deterministic = True
+    cacheable = False
+    max_batch = 256
+
+    def __init__(self, *, neutral: bool = False) -> None:
+        from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+        self.name = "vader"
+        self._neutral = neutral
+        self._analyzer = SentimentIntensityAnalyzer()
+        lexicon = hashlib.sha256(self._analyzer.lexicon_full_filepath.encode("utf-8")).hexdigest()
+        emoji = hashlib.sha256(self._analyzer.emoji_full_filepath.encode("utf-8")).hexdigest()
+        self.fingerprint = "vader:" + digest(
+            {
+                "adapter": "vader.v1",
+                "package": version("vaderSentiment"),
+                "lexicon": lexicon,
+                "emoji": emoji,
+                "neutral": neutral,
+            },
+            size=16,
+        )
+
+    async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+        """Label every text of ``batch``; see `auditor.protocols.Model`."""
+        return await classify(batch, self._answer)
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+    def _answer(self, text: str) -> Reply:
+        compound = float(self._analyzer.polarity_scores(text)["compound"])
+        if self._neutral:
+            label = "positive" if compound >= 0.05 else "negative" if compound <= -0.05 else "neutral"
+            return Reply(text=label)
+        score = (compound + 1) / 2
+        return Reply(
+            text="positive" if compound >= 0 else "negative",
+            scores={"positive": score, "negative": 1 - score},
+        )

@@ -1,0 +1,299 @@
+"""``planted``: models whose bias is known because it was put there.
+
+They are the positive control of an audit and the ground truth of its tests: what a rule plants must be
+found, and nothing else. An answer depends on the prompt, the replicate and the seed only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
+
+from auditor.errors import BadRequest, CallError, ConfigError
+from auditor.models.local import user_text
+from auditor.protocols import Reply
+from auditor.types import Request, digest
+
+REFUSAL = "I'm sorry, but I can't help with that."
+UPWARD = frozenset(
+    "good great fine funny warm moving superb excellent wonderful brilliant love loved enjoyed".split()
+)
+DOWNWARD = frozenset(
+    "bad poor dull awful boring flat terrible dreadful worst hate hated weak lifeless".split()
+)
+_tokens = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*").findall
+
+
+class Planted:
+    """A model with known bias.
+
+    The base label comes from ``base`` and does not depend on person terms; then each rule may change it.
+    Terms are matched as whole words without regard to case; a term may be several words, and ``"she|woman"``
+    stands for any of its alternatives.
+
+    Parameters
+    ----------
+    interaction : collection of str
+        The label is flipped when *all* of these are in the text: ``{"she", "nigerian"}`` is a pure two-way
+        interaction, invisible to single swaps of a text that has neither.
+    additive : mapping of str to float
+        Weights of terms; the label is flipped when the weights of the terms in the text add up to ``threshold``
+        or more. Weights below the threshold that reach it together make violations that are *hidden* by
+        definition although nothing interacts; weights of at least the threshold make none.
+    threshold : float
+        See ``additive``; greater than 0.
+    wobble : float
+        Probability in [0, 1] that a call gives another label than the rules say, independently for each
+        (prompt, replicate).
+    fail, refuse : mapping of str to float
+        Probability in [0, 1] that a call fails, or is refused, where the term is in the text. Several terms
+        act independently.
+    labels : sequence of str
+        Two or more labels; ``labels[0]`` is the base label where nothing else decides. A flip moves to the
+        next label, from the last to the first.
+    base : {"keywords", "hash", "constant"}
+        "keywords": ``labels[0]`` unless the text has more unfavourable than favourable words of a small list;
+        "hash": by a hash of the text without the terms of all rules, ``ignore``, and a/an; "constant": ``labels[0]``.
+    ignore : collection of str
+        Further terms that the hash must not see: every term of an edit that may occur.
+    scores : bool
+        Whether to give label probabilities, from a logistic of the distance to the threshold (two labels only).
+    seed : int
+        Makes planted models with equal rules differ in wobble, failures and refusals.
+    style : {"text", "chat"}
+        What it declares to read; it answers both, taking the last user message of a chat as the text.
+    cacheable : bool
+        Whether the client may cache it; for tests of the cache.
+    name : str, optional
+        The name in reports.
+
+    Raises
+    ------
+    ConfigError
+        An option is out of range; names the option.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> from auditor.types import Prompt, Request
+    >>> model = Planted(interaction={"she", "nigerian"})
+    >>> def ask(text):
+    ...     request = Request(prompt=Prompt(format="bare", text=text), replicate=0, variant_id="v")
+    ...     return asyncio.run(model.generate([request]))[0].text
+    >>> ask("She is a nurse."), ask("He is a Nigerian nurse."), ask("She is a Nigerian nurse.")
+    ('positive', 'positive', 'negative')
+    """
+
+    max_batch = 256
+
+    def __init__(
+        self,
+        *,
+        interaction: Collection[str] = (),
+        additive: Mapping[str, float] | None = None,
+        threshold: float = 1.0,
+        wobble: float = 0.0,
+        fail: Mapping[str, float] | None = None,
+        refuse: Mapping[str, float] | None = None,
+        labels: Sequence[str] = ("positive", "negative"),
+        base: Literal["keywords", "hash", "constant"] = "keywords",
+        ignore: Collection[str] = (),
+        scores: bool = False,
+        seed: int = 0,
+        style: Literal["text", "chat"] = "text",
+        cacheable: bool = False,
+        name: str | None = None,
+    ) -> None:
+        rules: dict[str, Any] = {
+            "interaction": sorted(set(interaction)),
+            "additive": dict(sorted((additive or {}).items())),
+            "threshold": threshold,
+            "wobble": wobble,
+            "fail": dict(sorted((fail or {}).items())),
+            "refuse": dict(sorted((refuse or {}).items())),
+            "labels": list(labels),
+            "base": base,
+            "ignore": sorted(set(ignore)),
+            "scores": scores,
+            "seed": seed,
+        }
+        _check(rules, style)
+        self._rules = rules
+        self._labels = tuple(labels)
+        self._seed = seed
+        self._blanked = sorted(
+            (
+                form
+                for group in ("interaction", "additive", "fail", "refuse", "ignore")
+                for term in rules[group]
+                for form in _forms(term)
+            ),
+            key=lambda form: (-len(form), form),
+        )
+        self.name = name or "planted"
+        self.style: Literal["text", "chat"] = style
+        self.deterministic = wobble == 0
+        self.cacheable = cacheable
+        self.fingerprint = "planted:" + digest({"adapter": "planted.v1", **rules}, size=16)
+
+    @classmethod
+    def from_spec(cls, spec: str, **options: Any) -> Planted:
+        """Build from ``key=value`` pairs separated by commas, as in ``planted:wobble=0.03,seed=1``.
+
+        ``interaction`` and ``ignore`` list terms with ``+`` (``she|woman+nigerian``); ``additive``, ``fail`` and
+        ``refuse`` are ``term:number`` pairs joined with ``+`` (``she:0.6+nigerian:0.6``); ``labels`` are joined
+        with ``|``. ``options`` override the spec.
+
+        Raises
+        ------
+        ConfigError
+            A key is unknown or a value cannot be read; names the pair.
+
+        Examples
+        --------
+        >>> Planted.from_spec("wobble=0.03,seed=1").name
+        'planted:wobble=0.03,seed=1'
+        """
+        read: dict[str, Any] = {"name": f"planted:{spec}" if spec else "planted"}
+        for pair in filter(None, (part.strip() for part in spec.split(","))):
+            key, equals, value = (piece.strip() for piece in pair.partition("="))
+            if not equals or key not in _READERS:
+                raise ConfigError(
+                    f"model planted:{spec}: {pair!r} is not one of {', '.join(sorted(_READERS))} = value"
+                )
+            try:
+                read[key] = _READERS[key](value)
+            except ValueError as error:
+                raise ConfigError(f"model planted:{spec}: {pair!r} cannot be read ({error})") from error
+        return cls(**{**read, **options})
+
+    async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+        """Answer by the rules; see `auditor.protocols.Model`."""
+        return [self.answer(request) for request in batch]
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+    def answer(self, request: Request) -> Reply | CallError:
+        """The reply to one request: a pure function of prompt, replicate and seed."""
+        words = _words(user_text(request.prompt))
+        draw = (request.prompt.sha256, request.replicate)
+        if self._chance("fail", *draw) < _any(self._rules["fail"], words):
+            return BadRequest("planted failure")
+        if self._chance("refuse", *draw) < _any(self._rules["refuse"], words):
+            return Reply(text=REFUSAL)
+        label, margin = self._label(words)
+        if self._chance("wobble", *draw) < self._rules["wobble"]:
+            label, margin = (label + 1) % len(self._labels), -margin
+        scores = None
+        if self._rules["scores"]:
+            first = 1 / (1 + math.exp(-margin if label == 0 else margin))
+            scores = {self._labels[0]: first, self._labels[1]: 1 - first}
+        return Reply(text=self._labels[label], scores=scores)
+
+    def _label(self, words: str) -> tuple[int, float]:
+        """The label's index, and how far its answer is from the other side (> 0)."""
+        rules = self._rules
+        total = math.fsum(weight for term, weight in rules["additive"].items() if _has(term, words))
+        distance = rules["threshold"] - total
+        flips = distance <= 1e-9
+        if rules["interaction"] and all(_has(term, words) for term in rules["interaction"]):
+            flips, distance = not flips, -distance
+        return (self._base(words) + flips) % len(self._labels), abs(distance)
+
+    def _base(self, words: str) -> int:
+        if self._rules["base"] == "constant":
+            return 0
+        if self._rules["base"] == "hash":
+            for form in self._blanked:
+                # Twice, because two neighbours share the space between them.
+                words = words.replace(f" {form} ", "  ").replace(f" {form} ", "  ")
+            kept = [word for word in words.split() if word not in ("a", "an")]
+            return int(_unit("base", " ".join(kept)) * len(self._labels))
+        tokens = words.split()
+        return int(sum(t in DOWNWARD for t in tokens) > sum(t in UPWARD for t in tokens))
+
+    def _chance(self, purpose: str, sha256: str, replicate: int) -> float:
+        return _unit(purpose, str(self._seed), sha256, str(replicate))
+
+
+def _check(rules: Mapping[str, Any], style: str) -> None:
+    probabilities = {"wobble": rules["wobble"]} | {
+        f"{group} {term!r}": p for group in ("fail", "refuse") for term, p in rules[group].items()
+    }
+    for what, p in probabilities.items():
+        if not 0 <= p <= 1:
+            raise ConfigError(f"model planted: {what} is {p}; expected a probability from 0 to 1")
+    if not rules["threshold"] > 0:
+        raise ConfigError(f"model planted: threshold is {rules['threshold']}; expected more than 0")
+    if len(set(rules["labels"])) < 2 or len(set(rules["labels"])) != len(rules["labels"]):
+        raise ConfigError(f"model planted: labels are {rules['labels']}; expected two or more different ones")
+    if rules["scores"] and len(rules["labels"]) != 2:
+        raise ConfigError("model planted: scores need exactly two labels")
+    if rules["base"] not in ("keywords", "hash", "constant"):
+        raise ConfigError(f"model planted: base is {rules['base']!r}; expected keywords, hash or constant")
+    if style not in ("text", "chat"):
+        raise ConfigError(f"model planted: style is {style!r}; expected text or chat")
+    for group in ("interaction", "additive", "fail", "refuse", "ignore"):
+        for term in rules[group]:
+            if not all(_forms(term)):
+                raise ConfigError(f"model planted: {group} holds {term!r}, which is not a word")
+
+
+def _words(text: str) -> str:
+    """Lower-cased words with one space on either side of each."""
+    return " " + " ".join(_tokens(text.lower())) + " "
+
+
+def _forms(term: str) -> list[str]:
+    return [" ".join(_tokens(form.lower())) for form in term.split("|")]
+
+
+def _has(term: str, words: str) -> bool:
+    return any(f" {form} " in words for form in _forms(term))
+
+
+def _any(chances: Mapping[str, float], words: str) -> float:
+    """The probability that at least one of the terms in the text strikes."""
+    return 1 - math.prod(1 - p for term, p in chances.items() if _has(term, words))
+
+
+def _unit(*parts: str) -> float:
+    """A number in [0, 1) that is fixed by ``parts``."""
+    raw = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(raw[:7], "big") / 2**56
+
+
+def _terms(text: str) -> list[str]:
+    return [term.strip() for term in text.split("+") if term.strip()]
+
+
+def _weights(text: str) -> dict[str, float]:
+    pairs = (item.rpartition(":") for item in _terms(text))
+    return {term.strip(): float(number) for term, _, number in pairs}
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return text.lower() == "true"
+
+
+_READERS: dict[str, Any] = {
+    "interaction": _terms,
+    "ignore": _terms,
+    "additive": _weights,
+    "fail": _weights,
+    "refuse": _weights,
+    "threshold": float,
+    "wobble": float,
+    "seed": int,
+    "labels": lambda text: tuple(label.strip() for label in text.split("|")),
+    "base": str,
+    "style": str,
+    "scores": _flag,
+    "cacheable": _flag,
+}

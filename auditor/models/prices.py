@@ -1,0 +1,155 @@
+"""List prices with dates, and offline token counts.
+
+Prices age: every entry of ``auditor/embedded/prices.yaml`` has a date, and ``--price-in`` with
+``--price-out`` overrides it. Tokens are counted without a tokenizer (none ships without tables that
+must be downloaded): an estimate for planning, calibrated by the usage that servers report, and a bound
+for the hard limit on cost.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+from auditor import data
+from auditor.errors import ConfigError, DataFileError
+from auditor.types import Prompt, Usage
+
+CHARS_PER_TOKEN = 3.5  # English prose has about 4; lower, so that plans err on the dear side
+OVERHEAD_PER_MESSAGE = 16  # tokens that chat templates add around one message, generously
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Price:
+    """What tokens cost.
+
+    Parameters
+    ----------
+    input_usd, output_usd : float
+        US dollars per million tokens, finite and not negative.
+    as_of : str
+        ISO date of the figures; empty when the user gave them.
+    source : str
+        Where the figures come from.
+
+    Examples
+    --------
+    >>> Price(input_usd=2.0, output_usd=8.0).usd(Usage(tokens_in=1_000_000, tokens_out=500_000))
+    6.0
+    """
+
+    input_usd: float
+    output_usd: float
+    as_of: str = ""
+    source: str = "given by the user"
+
+    def __post_init__(self) -> None:
+        for flag, value in (("--price-in", self.input_usd), ("--price-out", self.output_usd)):
+            if not (math.isfinite(value) and value >= 0):
+                raise ConfigError(
+                    f"{flag} is {value!r}; it must be a number of USD per million tokens, 0 or more"
+                )
+
+    def usd(self, usage: Usage) -> float:
+        """The cost of one call, in US dollars."""
+        return (usage.tokens_in * self.input_usd + usage.tokens_out * self.output_usd) / 1e6
+
+
+def given(price_in: float | None, price_out: float | None) -> Price | None:
+    """The price that the user gave, or None.
+
+    Raises
+    ------
+    ConfigError
+        Only one of the two was given.
+    """
+    if price_in is None and price_out is None:
+        return None
+    if price_in is None or price_out is None:
+        missing = "--price-in" if price_in is None else "--price-out"
+        raise ConfigError(
+            f"{missing} is missing: give both --price-in and --price-out, in USD per million tokens"
+        )
+    return Price(input_usd=float(price_in), output_usd=float(price_out))
+
+
+@lru_cache(maxsize=1)
+def table() -> dict[tuple[str, str], Price]:
+    """``(host, model name)`` to price, from the embedded file."""
+    import yaml
+
+    path = data.path("embedded", "prices.yaml")
+    raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    prices: dict[tuple[str, str], Price] = {}
+    for number, entry in enumerate(raw["prices"], 1):
+        try:
+            key = (str(entry["host"]), str(entry["model"]))
+            prices[key] = Price(
+                input_usd=float(entry["input_usd"]),
+                output_usd=float(entry["output_usd"]),
+                as_of=str(entry["as_of"]),
+                source=str(raw["note"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataFileError(f"{path.name}: entry {number} is malformed: {error!r}") from error
+    return prices
+
+
+def lookup(name: str, host: str = "api.openai.com") -> Price | None:
+    """The list price of ``name`` at ``host``, or None if the table does not have exactly this name.
+
+    Names are never shortened: a dated snapshot may cost more than the name it starts with, and a server
+    elsewhere that uses the same name sets its own price.
+    """
+    return table().get((host, name))
+
+
+class TokenCounter:
+    """Counts the tokens of prompts without a tokenizer.
+
+    ``estimate`` starts at 3.5 characters per token and follows what the server reports; ``bound`` never
+    falls below what byte-level tokenizers can produce: one token per byte, and a template around it.
+
+    Examples
+    --------
+    >>> counter = TokenCounter()
+    >>> counter.estimate(Prompt(format="plain", text="x" * 35)) >= 10
+    True
+    """
+
+    def __init__(self) -> None:
+        self._chars = 0
+        self._tokens = 0
+
+    @property
+    def chars_per_token(self) -> float:
+        """The ratio in use: the observed one, once at least 200 tokens were seen."""
+        return self._chars / self._tokens if self._tokens >= 200 else CHARS_PER_TOKEN
+
+    def estimate(self, prompt: Prompt) -> int:
+        """Expected tokens of ``prompt``."""
+        return math.ceil(_chars(prompt) / self.chars_per_token)
+
+    @staticmethod
+    def bound(prompt: Prompt) -> int:
+        """Tokens that ``prompt`` cannot exceed with a byte-level tokenizer."""
+        texts = _texts(prompt)
+        return (
+            sum(len(t.encode("utf-8", "surrogatepass")) + OVERHEAD_PER_MESSAGE for t in texts)
+            + OVERHEAD_PER_MESSAGE
+        )
+
+    def observe(self, prompt: Prompt, usage: Usage) -> None:
+        """Learn from what the server counted."""
+        if usage.tokens_in > 0:
+            self._chars += _chars(prompt)
+            self._tokens += usage.tokens_in
+
+
+def _texts(prompt: Prompt) -> list[str]:
+    return [prompt.text or ""] if prompt.messages is None else [m.content for m in prompt.messages]
+
+
+def _chars(prompt: Prompt) -> int:
+    return sum(map(len, _texts(prompt)))

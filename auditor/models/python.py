@@ -1,0 +1,329 @@
+"""``python:MODULE:FUNCTION``: any Python callable as a model.
+
+A function may
+
+* take one text and return one answer, or take a list of texts and return a list of answers. It gets lists
+  if the option ``batch`` or its attribute ``auditor_batch`` says so, else if its first parameter is
+  annotated as a list or sequence (``list[str]``, ``Sequence[str]``);
+* be plain or ``async``. Plain functions run one call at a time in one worker thread, so they need not
+  be thread-safe and the event loop stays free;
+* answer with a label, with ``(label, scores)``, with ``{label: probability}`` (the most probable label is
+  the answer) or with an `auditor.protocols.Reply`;
+* raise: that one call fails, the audit goes on. A `CallError` is passed on as it is.
+
+Attributes on the function declare what cannot be seen from outside: ``deterministic = True``,
+``fingerprint = "weights-v3"``, ``auditor_batch``, ``auditor_style = "chat"`` (then it gets the list of
+``{"role", "content"}`` messages instead of a text).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections.abc
+import difflib
+import hashlib
+import importlib
+import inspect
+import os
+import sys
+import threading
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+from auditor.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
+from auditor.models.local import best_label, read_scores
+from auditor.protocols import Reply
+from auditor.types import Prompt, Request, digest
+
+_SEQUENCES = (list, tuple, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
+
+
+class PythonFunction:
+    """A Python callable as a model.
+
+    Parameters
+    ----------
+    target : str or callable
+        ``"MODULE:FUNCTION"`` (found from the current directory on, dots in FUNCTION reach into objects),
+        or the callable itself.
+    deterministic : bool, optional
+        Whether the same text always gets the same answer. Never inferred: the function's attribute
+        ``deterministic`` decides, else False.
+    batch : bool, optional
+        Whether the function takes and returns lists; see the module for what decides otherwise.
+    style : {"text", "chat"}, optional
+        Whether it reads the bare text (default) or the rendered messages.
+    fingerprint : str, optional
+        A name for the exact state of the model (weights, prompt, version). Only a model with one is
+        cached: source code alone does not tell two sets of weights apart.
+    name : str, optional
+        The name in reports; ``python:MODULE:FUNCTION`` by default.
+
+    Raises
+    ------
+    ConfigError
+        The module or function does not exist (near misses are offered), fails at import, or cannot be called.
+
+    Examples
+    --------
+    >>> model = PythonFunction(lambda text: "positive", deterministic=True, name="always positive")
+    >>> model.style, model.deterministic, model.cacheable
+    ('text', True, False)
+    """
+
+    def __init__(
+        self,
+        target: str | Callable[..., Any],
+        *,
+        deterministic: bool | None = None,
+        batch: bool | None = None,
+        style: Literal["text", "chat"] | None = None,
+        fingerprint: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        spec, function = (target, load(target)) if isinstance(target, str) else (_place(target), target)
+        if isinstance(function, type):
+            raise ConfigError(f"python:{spec} is a class; name a function, or an object made from the class")
+        if not callable(function):
+            raise ConfigError(f"python:{spec} is a {type(function).__name__} and cannot be called")
+        chosen = style or getattr(function, "auditor_style", "text")
+        if chosen not in ("text", "chat"):
+            raise ConfigError(f"python:{spec}: style {chosen!r} is neither text nor chat")
+        declared = getattr(function, "auditor_batch", None) if batch is None else batch
+        state = getattr(function, "fingerprint", None) if fingerprint is None else fingerprint
+        self.name = name or f"python:{spec}"
+        self.style: Literal["text", "chat"] = chosen
+        self.deterministic = (
+            getattr(function, "deterministic", False) is True if deterministic is None else deterministic
+        )
+        self.cacheable = isinstance(state, str)
+        self.fingerprint = "python:" + digest(
+            {
+                "adapter": "python.v1",
+                "target": spec,
+                "source": _source_digest(function),
+                "declared": state if isinstance(state, str) else None,
+                "style": chosen,
+            },
+            size=16,
+        )
+        self._function: Callable[..., Any] = function
+        self._batch = bool(declared) if declared is not None else chosen == "text" and _takes_list(function)
+        self.max_batch = 64 if self._batch else 16
+        self._async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004 - asked for its kind, not for whether it is there
+        )
+        self._executor: ThreadPoolExecutor | None = None
+
+    async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+        """Ask the function; every failure becomes the error of its own request."""
+        inputs = [_input(request.prompt, self.style) for request in batch]
+        if self._async:
+            return await self._ask_async(inputs)
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="auditor-python")
+        stop = threading.Event()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, self._ask, inputs, stop)
+        finally:
+            stop.set()
+
+    async def aclose(self) -> None:
+        """Let the worker thread go; a call that is running ends first, waiting ones are dropped."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor = None
+
+    def _ask(self, inputs: list[Any], stop: threading.Event) -> list[Reply | CallError]:
+        if self._batch:
+            usable = [value for value in inputs if not isinstance(value, CallError)]
+            try:
+                answers = self._split(self._function(usable) if usable else [], len(usable))
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever foreign code raises
+                answers = [self._failure(error)] * len(usable)
+            return _merge(inputs, answers)
+        replies: list[Reply | CallError] = []
+        for value in inputs:
+            if stop.is_set():
+                break
+            replies.append(value if isinstance(value, CallError) else self._one(value))
+        return replies
+
+    def _one(self, value: Any) -> Reply | CallError:
+        try:
+            return self._read(self._function(value))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever foreign code raises
+            return self._failure(error)
+
+    async def _ask_async(self, inputs: list[Any]) -> list[Reply | CallError]:
+        async def call(value: Any) -> Any:
+            try:
+                return await self._function(value)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever foreign code raises
+                return self._failure(error)
+
+        usable = [value for value in inputs if not isinstance(value, CallError)]
+        if self._batch:
+            answer = await call(usable) if usable else []
+            if isinstance(answer, CallError):
+                return _merge(inputs, [answer] * len(usable))
+            return _merge(inputs, self._split(answer, len(usable)))
+        answers = await asyncio.gather(*(call(value) for value in usable))
+        return _merge(inputs, [self._try_read(answer) for answer in answers])
+
+    def _split(self, answer: Any, n: int) -> list[Reply | CallError]:
+        if isinstance(answer, (str, bytes, Mapping)) or not isinstance(answer, collections.abc.Iterable):
+            return [
+                BadResponse(
+                    f"{self.name} got a list and returned {_kind(answer)}; a list of answers is expected"
+                )
+            ] * n
+        answers = list(answer)
+        if len(answers) != n:
+            return [BadResponse(f"{self.name} returned {len(answers)} answers to {n} texts")] * n
+        return [self._try_read(value) for value in answers]
+
+    def _try_read(self, answer: Any) -> Reply | CallError:
+        try:
+            return self._read(answer)
+        except CallError as error:
+            return error
+
+    def _read(self, answer: Any) -> Reply | CallError:
+        if isinstance(answer, (Reply, CallError)):
+            return answer
+        if isinstance(answer, str):
+            return Reply(text=str(answer))
+        if isinstance(answer, Mapping):
+            scores = read_scores(answer, self.name)
+            return Reply(text=best_label(scores), scores=scores)
+        if isinstance(answer, tuple) and len(answer) == 2:
+            label, scores_given = answer
+            if isinstance(label, str) and isinstance(scores_given, Mapping):
+                return Reply(text=str(label), scores=read_scores(scores_given, self.name))
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise BadResponse(
+            f"{self.name} returned {_kind(answer)}; expected a label, (label, scores) or {{label: probability}}"
+        )
+
+    def _failure(self, error: BaseException) -> CallError:
+        """The error of one request; asking again makes sense unless the function is declared deterministic."""
+        if isinstance(error, CallError):
+            return error
+        message = f"{self.name} raised {type(error).__name__}: {error}"
+        if isinstance(error, TimeoutError):
+            return CallTimeout(message)
+        if self.deterministic and not isinstance(error, OSError):
+            return BadRequest(message)
+        return ServerFault(message)
+
+
+def load(target: str) -> Any:
+    """Import ``MODULE:FUNCTION``, with the current directory first on the import path.
+
+    Raises
+    ------
+    ConfigError
+        The spec is malformed, or the module or function was not found or failed while it was imported.
+    """
+    module_name, colon, attribute = target.partition(":")
+    if not (module_name and colon and attribute):
+        raise ConfigError(
+            f"model python:{target}: expected python:MODULE:FUNCTION, e.g. python:my_model:predict"
+        )
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    importlib.invalidate_caches()
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise ConfigError(
+                f"model python:{target}: module {module_name} needs {error.name}, which is not installed"
+            ) from error
+        files = {path.stem for path in Path(here).glob("*.py")}
+        raise ConfigError(
+            f"model python:{target}: no module {module_name} in {here} or among the installed packages."
+            + _offer(module_name, files)
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise ConfigError(
+            f"model python:{target}: importing {module_name} failed with {type(error).__name__}: {error}"
+        ) from error
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise ConfigError(
+                f"model python:{target}: {module_name} has no {part!r}." + _offer(part, _callables(found))
+            )
+        found = getattr(found, part)
+    return found
+
+
+def _callables(owner: Any) -> set[str]:
+    return {n for n in dir(owner) if not n.startswith("_") and callable(getattr(owner, n, None))}
+
+
+def _offer(name: str, known: set[str]) -> str:
+    near = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.5)
+    return f" Did you mean {' or '.join(near)}?" if near else ""
+
+
+def _place(function: Callable[..., Any]) -> str:
+    owner = function if hasattr(function, "__qualname__") else type(function)
+    return f"{getattr(owner, '__module__', '?')}:{getattr(owner, '__qualname__', '?')}"
+
+
+def _source_digest(function: Any) -> str | None:
+    """SHA-256 of the file that defines the callable, else of its own source; None where there is neither."""
+    described = function if hasattr(function, "__code__") else type(function)
+    module = inspect.getmodule(described)
+    if isinstance(module, ModuleType) and (file := getattr(module, "__file__", None)):
+        try:
+            return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+        except OSError:
+            return None
+    try:
+        return hashlib.sha256(inspect.getsource(described).encode("utf-8")).hexdigest()
+    except (OSError, TypeError):
+        return None
+
+
+def _takes_list(function: Callable[..., Any]) -> bool:
+    """Whether the first parameter is annotated as a list or sequence."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    if not parameters:
+        return False
+    annotation: Any = parameters[0].annotation
+    if isinstance(annotation, str):
+        head = annotation.split("[")[0].strip().rpartition(".")[2]
+        return head.lower() in {"list", "tuple", "sequence", "iterable", "collection"}
+    return (typing.get_origin(annotation) or annotation) in _SEQUENCES
+
+
+def _input(prompt: Prompt, style: str) -> Any:
+    if style == "chat":
+        if prompt.messages is None:
+            return BadRequest("this model reads chat messages; it was sent a bare text")
+        return [{"role": m.role, "content": m.content} for m in prompt.messages]
+    if prompt.text is None:
+        return BadRequest("this model reads the bare text; it was sent chat messages")
+    return prompt.text
+
+
+def _merge(inputs: list[Any], answers: Sequence[Reply | CallError]) -> list[Reply | CallError]:
+    """Put the answers back between the inputs that could not be asked."""
+    rest = iter(answers)
+    return [value if isinstance(value, CallError) else next(rest) for value in inputs]
+
+
+def _kind(value: object) -> str:
+    return "nothing (None)" if value is None else f"{type(value).__name__} {str(value)[:60]!r}"

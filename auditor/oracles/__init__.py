@@ -1,0 +1,1 @@
+"""Oracles judge variants against their original."""

@@ -1,0 +1,773 @@
+"""The loop of an audit: the one module that knows the order of the stages.
+
+Cases stream through in rounds: ask the suite, gate the variants, journal them, ask each model every
+distinct prompt, judge, tell the suite. Statistics, confirmation and reports come after the last round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from auditor.config import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan
+from auditor.errors import AuditError, ConfigError, UserError
+from auditor.protocols import Model, Observer
+from auditor.types import Answer, Case, Check, Finding, Progress, Prompt, Request, Response, Seed, Verdict
+
+ROUND = 64  # seeds per round
+BARE = "bare"  # the format name of an input that is sent as it is
+MAX_CONFIRM = 200  # hidden candidates that are replicated, per model
+
+
+def silent(event: Progress) -> None:
+    """Observe nothing."""
+
+
+@dataclass(kw_only=True)
+class Parts:
+    """The stages of one run, built from a plan by `prepare`."""
+
+    plan: Plan
+    task: Any
+    suite: Any
+    gate: Any | None  # batch validity; None where the checks come with the cases
+    agreement: Any
+    oracle: Any
+    models: list[Model]
+    budget: Any
+    cache: Any | None
+    seeds: int | None  # how many are given, where that is known
+    facts: dict[str, Any] = field(default_factory=dict)  # for the provenance
+
+
+def prepare(
+    plan: Plan,
+    *,
+    models: Sequence[Model] | None = None,
+    seeds: Iterable[Seed] | None = None,
+    cases: Iterable[tuple[Case, Mapping[str, Check]]] | None = None,
+    need_models: bool = True,
+) -> Parts:
+    """Build the stages of ``plan``.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to run.
+    models : sequence of Model, optional
+        Adapters to use instead of those that ``plan.models`` names.
+    seeds : iterable of Seed, optional
+        Texts to use instead of ``plan.data`` or the task's embedded ones.
+    cases : iterable of (Case, checks), optional
+        Stored cases to use instead of a suite.
+    need_models : bool, default True
+        False builds no adapter (``audit generate``).
+
+    Raises
+    ------
+    UserError
+        Anything in the plan that cannot be done; nothing has been asked then.
+    """
+    from auditor import tasks
+    from auditor.models.budget import Budget
+    from auditor.models.cache import Cache
+    from auditor.registry import ORACLES
+
+    task = tasks.load(plan.task)
+    for name in plan.formats:
+        if name != "all" and name not in task.formats:
+            raise ConfigError(f"task {task.name!r} has no prompt format {name!r}; formats: {', '.join(task.formats)}, all.")
+    facts: dict[str, Any] = {"task_sha256": task.sha256}
+    gate, agreement, suite, n_seeds = None, None, None, None
+    if cases is not None:
+        suite = StoredCases(cases)
+    else:
+        suite, gate, agreement, n_seeds = _stages(plan, task, seeds, facts)
+    if models is None:
+        models = _models(plan, task) if need_models else []
+    budget = Budget(
+        max_calls=plan.max_calls,
+        max_cost=plan.max_cost,
+        max_seconds=plan.max_seconds,
+        price_in=plan.price_in,
+        price_out=plan.price_out,
+    )
+    if plan.max_cost is not None:
+        for model in models:
+            budget.require_price(model)
+    return Parts(
+        plan=plan,
+        task=task,
+        suite=suite,
+        gate=gate,
+        agreement=agreement,
+        oracle=ORACLES.create("label"),
+        models=list(models),
+        budget=budget,
+        cache=Cache() if plan.cache and any(m.cacheable for m in models) else None,
+        seeds=n_seeds,
+        facts=facts,
+    )
+
+
+def _stages(
+    plan: Plan, task: Any, seeds: Iterable[Seed] | None, facts: dict[str, Any]
+) -> tuple[Any, Any, Any, int | None]:
+    """Suite, gate, agreement check and the number of seeds."""
+    from auditor.registry import CHECKS, SUITES
+    from auditor.text.parse import Parser
+
+    texts = _seeds(plan, task, seeds, facts)
+    parser = Parser(plan.parser)
+    facts["parser"] = {"name": parser.name, "sha256": parser.fingerprint}
+    dictionaries = _dictionaries(plan)
+    common = {"seeds": texts, "dictionaries": dictionaries, "seed": plan.seed}
+    if plan.protocol == "hinter":
+        suite = SUITES.create(
+            "hinter", **common, attributes=plan.attributes, order=min(plan.order, 2), per_seed=plan.per_seed
+        )
+    else:
+        suite = SUITES.create(
+            plan.suite,
+            **common,
+            attributes=plan.attributes,
+            order=plan.order,
+            scope=plan.scope,
+            per_seed=plan.per_seed,
+            parser=parser,
+            limit_chars=task.kept,
+        )
+    return suite, CHECKS.create("dependency", parser=parser), CHECKS.create("agreement"), len(texts)
+
+
+def _seeds(plan: Plan, task: Any, seeds: Iterable[Seed] | None, facts: dict[str, Any]) -> list[Seed]:
+    from auditor import tasks
+
+    if seeds is not None:
+        texts = list(seeds)
+        facts["seeds"] = {"source": "given by the caller", "n": len(texts)}
+    elif plan.data is None:
+        texts = task.seeds()[: plan.limit]
+        facts["seeds"] = {"source": f"embedded texts of task {task.name}", "n": len(texts)}
+        if not texts:
+            raise ConfigError(f"task {task.name!r} has no embedded texts. Give texts with --data FILE.")
+    else:
+        file = tasks.read_seeds(
+            plan.data, text_column=plan.text_column, label_column=plan.label_column, limit=plan.limit
+        )
+        texts = list(file.seeds)
+        facts["seeds"] = {"source": plan.data, "n": len(texts), "skipped": file.skipped, "sha256": file.sha256}
+    return texts
+
+
+def _dictionaries(plan: Plan) -> list[Any]:
+    """The built-in dictionaries, replaced or joined by those that the plan names."""
+    from auditor import dictionaries
+
+    chosen = {name: dictionaries.load(name) for name in dictionaries.builtin()}
+    if plan.dictionaries:
+        own = dictionaries.load_options(plan.dictionaries)
+        chosen = {d.attribute: d for d in own}
+        for name in plan.attributes or ():
+            if name not in chosen and name in dictionaries.builtin():
+                chosen[name] = dictionaries.load(name)
+    return [chosen[name] for name in sorted(chosen)]
+
+
+def _models(plan: Plan, task: Any) -> list[Model]:
+    from auditor import models
+
+    return [models.make(spec, base_url=plan.base_url, task=task) for spec in plan.models or models.defaults(task)]
+
+
+class StoredCases:
+    """A suite that hands out cases which were generated before."""
+
+    name = "stored.v1"
+
+    def __init__(self, cases: Iterable[tuple[Case, Mapping[str, Check]]]) -> None:
+        self._cases = iter(cases)
+        self.checks: dict[str, Check] = {}
+
+    def ask(self, n: int, rng: Random) -> Sequence[Case]:
+        """The next ``n`` stored cases; their checks are put beside them."""
+        taken: list[Case] = []
+        for case, checks in self._cases:
+            taken.append(case)
+            self.checks.update(checks)
+            if len(taken) == n:
+                break
+        return taken
+
+    def tell(self, verdicts: Sequence[Verdict]) -> None:
+        """Not adaptive."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class About:
+    """What the statistics need to know of a variant."""
+
+    case_id: str
+    directions: tuple[tuple[str, str, str], ...]
+    kinds: tuple[str, ...]
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """What one model's answers came to, while they stream by."""
+
+    model: Model
+    replicates: int
+    formats: tuple[str, ...]
+    verdicts: list[Verdict] = field(default_factory=list)
+    labels: dict[tuple[str, str], dict[str, list[Any]]] = field(default_factory=dict)  # (case, format) -> variant -> values
+    counts: Counter[str] = field(default_factory=Counter)
+    groups: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    cost_usd: float = 0.0
+    reported: set[str] = field(default_factory=set)
+    seen: set[tuple[str, int]] = field(default_factory=set)
+    done: int = 0
+    planned: int = 0
+    hidden: list[tuple[Case, str, str]] = field(default_factory=list)  # case, variant id, format
+
+
+class Loop:
+    """One run: streams cases through the stages and keeps what the statistics need."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        folder: Any | None,
+        *,
+        observe: Observer = silent,
+        answered: Mapping[str, Mapping[tuple[str, int], Response]] | None = None,
+    ) -> None:
+        self.parts, self.folder, self.observe = parts, folder, observe
+        self.plan = parts.plan
+        self.counts: Counter[str] = Counter()
+        self.about: dict[str, About] = {}
+        self.cases: dict[str, tuple[str, ...]] = {}  # case id -> variant ids
+        self.status_reason = ""
+        self.agreement: dict[str, list[int]] = {k: [0, 0] for k in ("originals", "valid", "discarded")}
+        self.valid_by_case: dict[str, dict[tuple[str, ...], list[int]]] = {}
+        self._answered = answered or {}
+        self.tallies = [self._tally(model) for model in parts.models]
+        self.clients = [self._client(tally) for tally in self.tallies]
+
+    def _tally(self, model: Model) -> Tally:
+        plan = self.plan
+        replicates = plan.replicates
+        if replicates is None or model.deterministic:
+            replicates = 1 if model.deterministic or plan.protocol == "hinter" else DEFAULT_REPLICATES
+        return Tally(model=model, replicates=replicates, formats=formats_for(plan, self.parts.task, model))
+
+    def _client(self, tally: Tally) -> Any:
+        from auditor.models.client import Client
+
+        model = tally.model
+        return Client(
+            model,
+            cache=self.parts.cache if model.cacheable else None,
+            budget=self.parts.budget,
+            concurrency=self.plan.concurrency,
+            answered=self._answered.get(model.name, {}),
+            on_response=lambda response: self._journal(tally, response),
+        )
+
+    def _journal(self, tally: Tally, response: Response) -> None:
+        if self.folder is not None:
+            self.folder.add_response(response)
+        tally.done += 1
+        self._progress(tally)
+
+    def _progress(self, tally: Tally, phase: str = "ask") -> None:
+        planned = None
+        if self.parts.seeds and self.counts["cases"]:
+            planned = max(tally.planned, round(tally.planned * self.parts.seeds / self.counts["taken"]))
+        self.observe(
+            Progress(
+                phase=phase,
+                model=tally.model.name,
+                done=len(tally.seen),
+                planned=planned if planned and planned >= len(tally.seen) else None,
+                cached=tally.counts["cached"],
+                failed=tally.counts["failed"],
+                cost_usd=tally.cost_usd or None,
+            )
+        )
+
+    # -- the rounds -------------------------------------------------------
+
+    async def run(self) -> None:
+        """Ask, gate, question, judge, tell, until the suite is exhausted or a limit is reached."""
+        rng = Random(self.plan.seed)
+        while not self.status_reason:
+            cases = self.parts.suite.ask(ROUND, rng)
+            if not cases:
+                break
+            checks = self._gate(cases)
+            prompts = self._take(cases, checks)
+            told: list[Verdict] = []
+            await asyncio.gather(*(self._question(i, cases, checks, prompts, told) for i in range(len(self.tallies))))
+            self.parts.suite.tell(sorted(told, key=lambda v: (v.case_id, v.variant_id, v.model, v.format)))
+            await asyncio.sleep(0)
+        self.observe(Progress(phase="generate", done=self.counts["cases"], planned=self.counts["cases"]))
+
+    def _gate(self, cases: Sequence[Case]) -> dict[str, Check]:
+        if self.parts.gate is None:
+            return {v.id: self.parts.suite.checks[v.id] for case in cases for v in case.variants}
+        found: dict[str, Check] = {}
+        for checks in self.parts.gate.check_many(cases):
+            found.update((check.variant_id, check) for check in checks)
+        return found
+
+    def _take(self, cases: Sequence[Case], checks: Mapping[str, Check]) -> dict[tuple[str, str], Prompt]:
+        """Journal cases and prompts; returns the prompt of each (variant id, format)."""
+        styles = sorted({(t.model.style, f) for t in self.tallies for f in t.formats})
+        if not self.tallies:
+            styles = [("chat", f) for f in formats_for(self.plan, self.parts.task, None)]
+        prompts: dict[tuple[str, str], Prompt] = {}
+        for case in cases:
+            self._count(case, checks)
+            if self.folder is not None:
+                self.folder.add_case(case, {v.id: checks[v.id] for v in case.variants})
+            for variant in (case.original, *case.variants):
+                if variant is not case.original and checks[variant.id].status == "invalid":
+                    continue
+                for style, name in styles:
+                    prompt = self.parts.task.bare(variant.input) if style == "text" else self.parts.task.render(variant.input, name)
+                    prompts[variant.id, name] = prompt
+                    if self.folder is not None:
+                        self.folder.add_prompt(variant.id, prompt)
+        self.observe(
+            Progress(phase="generate", done=self.counts["cases"], planned=self.parts.seeds)
+        )
+        return prompts
+
+    def _count(self, case: Case, checks: Mapping[str, Check]) -> None:
+        self.counts["cases"] += 1
+        self.counts["taken"] += 1
+        self.cases[case.id] = tuple(v.id for v in case.variants)
+        valid_here: dict[tuple[str, ...], list[int]] = {}
+        self._agree("originals", case.original.input)
+        for variant in case.variants:
+            valid = checks[variant.id].status != "invalid"
+            self.counts["variants"] += 1
+            self.counts["valid" if valid else "discarded"] += 1
+            cell = valid_here.setdefault(variant.attributes, [0, 0])
+            cell[0] += valid
+            cell[1] += 1
+            self.about[variant.id] = About(
+                case_id=case.id,
+                directions=variant.directions,
+                kinds=tuple(sorted({e.kind for e in variant.edits if e.kind != "agreement"})),
+            )
+            self._agree("valid" if valid else "discarded", variant.input)
+        self.valid_by_case[case.id] = valid_here
+
+    def _agree(self, arm: str, text: Any) -> None:
+        if self.parts.agreement is None or not isinstance(text, str):
+            return
+        from auditor.validity.agreement import problems
+
+        cell = self.agreement[arm]
+        if cell[1] < 5000:  # a rate needs no more, and the check is not free
+            cell[0] += bool(problems(text))
+            cell[1] += 1
+
+    # -- questions and verdicts -------------------------------------------
+
+    async def _question(
+        self,
+        index: int,
+        cases: Sequence[Case],
+        checks: Mapping[str, Check],
+        prompts: Mapping[tuple[str, str], Prompt],
+        told: list[Verdict],
+    ) -> None:
+        """Ask one model about one round and judge its answers."""
+        tally, client = self.tallies[index], self.clients[index]
+        keys: list[tuple[str, str]] = []
+        requests: list[Request] = []
+        for case in cases:
+            for variant in (case.original, *case.variants):
+                for name in tally.formats:
+                    prompt = prompts.get((variant.id, name))
+                    if prompt is None:
+                        continue
+                    for replicate in range(tally.replicates):
+                        keys.append((variant.id, name))
+                        requests.append(Request(prompt=prompt, replicate=replicate, variant_id=variant.id))
+        tally.planned += len({(r.prompt.sha256, r.replicate) for r in requests} - tally.seen)
+        answers: dict[str, dict[str, list[Answer]]] = {name: defaultdict(list) for name in tally.formats}
+        for (variant_id, name), response in zip(keys, await client.ask(requests), strict=True):
+            answers[name][variant_id].append(self._answer(tally, response))
+        self._progress(tally)
+        if client.stopped and not self.status_reason:
+            self.status_reason = str(client.stopped)
+        for case in cases:
+            for name in tally.formats:
+                told += self._judge(tally, case, name, answers[name], checks)
+
+    def _answer(self, tally: Tally, response: Response) -> Answer:
+        """Count a response (each distinct one once) and read it."""
+        if response.error is not None:
+            answer = Answer(status="failed", reason=response.error)
+        else:
+            answer = self.parts.task.read(response.output, tally.model.style)
+            if response.scores:
+                answer = dataclasses.replace(answer, scores=response.scores)
+        key = (response.prompt_sha256, response.replicate)
+        if response.error != "budget" and key not in tally.seen:
+            tally.seen.add(key)
+            counts = tally.counts
+            counts["cached" if response.cached else "calls"] += 1
+            counts["failed"] += answer.status == "failed"
+            counts["refused"] += answer.status == "refused"
+            counts["unparsed"] += answer.status == "unparsed"
+            if response.usage is not None:
+                counts["tokens_in"] += response.usage.tokens_in
+                counts["tokens_out"] += response.usage.tokens_out
+            tally.cost_usd += response.cost_usd or 0.0
+            if response.model_reported:
+                tally.reported.add(response.model_reported)
+        return answer
+
+    def _judge(
+        self, tally: Tally, case: Case, name: str, answers: Mapping[str, list[Answer]], checks: Mapping[str, Check]
+    ) -> list[Verdict]:
+        from auditor.diagnosis.hidden import mark_hidden
+
+        present = {v.id: answers[v.id] for v in (case.original, *case.variants) if v.id in answers}
+        verdicts = [
+            dataclasses.replace(v, model=tally.model.name, format=name)
+            for v in mark_hidden(case, self.parts.oracle.judge(case, present), checks)
+        ]
+        tally.verdicts += verdicts
+        tally.hidden += [(case, v.variant_id, name) for v in verdicts if v.hidden]
+        if not tally.model.deterministic:
+            tally.labels[case.id, name] = {
+                variant_id: [a.value for a in given if a.status == "ok"] for variant_id, given in present.items()
+            }
+        for variant in (case.original, *case.variants):
+            for answer in present.get(variant.id, ()):
+                for attribute, group in variant.groups.items():
+                    cell = tally.groups[attribute, group]
+                    cell["n"] += 1
+                    cell[answer.status] += 1
+        return verdicts
+
+
+def formats_for(plan: Plan, task: Any, model: Model | None) -> tuple[str, ...]:
+    """The prompt formats that ``model`` is asked in; a classifier gets the bare input."""
+    if model is not None and model.style == "text":
+        return (BARE,)
+    if not plan.formats:
+        return (task.default_format,)
+    return tuple(task.formats) if "all" in plan.formats else plan.formats
+
+
+async def confirm(loop: Loop) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """Ask the cells of each hidden candidate five more times; a model that wobbles makes them by chance.
+
+    Returns
+    -------
+    dict
+        (model, variant id, format) → ``{"confirmed": bool | None, "cells": {variant id: {label: count}}}``; None
+        where answers are missing. Models declared deterministic need none.
+    """
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for tally, client in zip(loop.tallies, loop.clients, strict=True):
+        if tally.model.deterministic or loop.plan.protocol != "default" or loop.status_reason:
+            continue
+        chosen = tally.hidden[:MAX_CONFIRM]
+        for done, (case, variant_id, name) in enumerate(chosen):
+            cells = lattice_cells(case, variant_id)
+            counts = await _repeat(loop, tally, client, cells, name)
+            found[tally.model.name, variant_id, name] = {
+                "confirmed": _still_hidden([counts[v.id] for v in cells]),
+                "cells": counts,
+            }
+            loop.observe(Progress(phase="confirm", model=tally.model.name, done=done + 1, planned=len(chosen)))
+            if client.stopped:
+                loop.status_reason = str(client.stopped)
+                break
+    return found
+
+
+def lattice_cells(case: Case, variant_id: str) -> list[Any]:
+    """The original, every proper subset's variant, and the joint variant itself, in this order."""
+    joint = next(v for v in case.variants if v.id == variant_id)
+    below = [v for v in case.variants if v.choices < joint.choices and set(v.attributes) < set(joint.attributes)]
+    return [case.original, *(v for v in below if _whole(v, joint)), joint]
+
+
+def _whole(part: Any, joint: Any) -> bool:
+    """Whether ``part`` holds all of ``joint``'s choices on its attributes."""
+    return part.choices == {c for c in joint.choices if c[0] in part.attributes}
+
+
+async def _repeat(loop: Loop, tally: Tally, client: Any, cells: Sequence[Any], name: str) -> dict[str, dict[str, int]]:
+    task, style = loop.parts.task, tally.model.style
+    requests = []
+    for variant in cells:
+        prompt = task.bare(variant.input) if style == "text" else task.render(variant.input, name)
+        requests += [
+            Request(prompt=prompt, replicate=tally.replicates + k, variant_id=variant.id) for k in range(CONFIRM_REPLICATES)
+        ]
+    tally.planned += len({(r.prompt.sha256, r.replicate) for r in requests} - tally.seen)
+    counts: dict[str, Counter[str]] = {variant.id: Counter() for variant in cells}
+    for request, response in zip(requests, await client.ask(requests), strict=True):
+        answer = loop._answer(tally, response)
+        counts[request.variant_id][label_text(answer)] += 1
+    return {variant_id: dict(sorted(cell.items())) for variant_id, cell in counts.items()}
+
+
+def label_text(answer: Answer) -> str:
+    """The answer as one word for a table: the label, or why there is none."""
+    if answer.status != "ok":
+        return f"({answer.status})"
+    if isinstance(answer.value, tuple):
+        return ", ".join(answer.value) or "none"
+    return str(answer.value)
+
+
+def _still_hidden(cells: Sequence[Mapping[str, int]]) -> bool | None:
+    """Majority of each cell: all subsets like the original, the joint one not."""
+    majorities = []
+    for cell in cells:
+        label, count = max(cell.items(), key=lambda item: (item[1], item[0]), default=("(failed)", 0))
+        if label.startswith("(") or 2 * count <= CONFIRM_REPLICATES:
+            return None
+        majorities.append(label)
+    original, *below, joint = majorities
+    return joint != original and all(label == original for label in below)
+
+
+async def run_audit(
+    parts: Parts,
+    folder: Any | None,
+    *,
+    observe: Observer = silent,
+    answered: Mapping[str, Mapping[tuple[str, int], Response]] | None = None,
+) -> dict[str, Any]:
+    """Run an audit to its record.
+
+    Parameters
+    ----------
+    parts : Parts
+        What `prepare` built.
+    folder : RunFolder or None
+        Where everything is journaled; ``plan.json`` is there already.
+    observe : Observer
+        Gets progress events.
+    answered : mapping, optional
+        Model → {(prompt sha256, replicate): Response} of an earlier, cut-off try; never asked again.
+
+    Returns
+    -------
+    dict
+        The run record (``run.json``), also when a limit was reached: its ``status`` is "partial" then.
+
+    Raises
+    ------
+    UserError
+        Nothing could be asked: a wrong key, an unreachable server.
+    """
+    from auditor.record import build
+
+    started, clock = datetime.now(UTC), time.monotonic()
+    loop = Loop(parts, folder, observe=observe, answered=answered)
+    confirmed: dict[tuple[str, str, str], dict[str, Any]] = {}
+
+    def record() -> dict[str, Any]:
+        return build(loop, confirmed, started=started, seconds=time.monotonic() - clock)
+
+    try:
+        await loop.run()
+        confirmed = await confirm(loop)
+    except asyncio.CancelledError:
+        loop.status_reason = "Interrupted."
+        if folder is not None:
+            folder.write_verdicts(v for t in loop.tallies for v in t.verdicts)
+            folder.write_run(record())
+        raise
+    finally:
+        for model in parts.models:
+            await model.aclose()
+    _refuse_if_nothing_was_answered(loop)
+    observe(Progress(phase="report", done=0, planned=1))
+    result = record()
+    if folder is not None:
+        folder.write_verdicts(v for t in loop.tallies for v in t.verdicts)
+        folder.write_run(result)
+    observe(Progress(phase="report", done=1, planned=1))
+    return result
+
+
+def _refuse_if_nothing_was_answered(loop: Loop) -> None:
+    for tally, client in zip(loop.tallies, loop.clients, strict=True):
+        if isinstance(client.stopped, AuditError) and len(tally.seen) == tally.counts["failed"]:
+            raise UserError(f"{tally.model.name} answered nothing: {client.stopped}")
+
+
+def run_sync(make: Callable[[], Any]) -> Any:
+    """Run a coroutine to its end, also from inside a running event loop (a notebook)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(make())
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(lambda: asyncio.run(make())).result()
+
+
+def root_folder(plan: Plan) -> Path:
+    """The folder that holds the run folders."""
+    return Path(plan.out)
+
+
+def plan_of(spec: Mapping[str, Any]) -> Plan:
+    """The plan in the ``spec`` of a run record."""
+    return Plan.from_dict({name: spec[name] for name in Plan.__dataclass_fields__ if name in spec})
+
+
+def plan_record(parts: Parts) -> dict[str, Any]:
+    """What ``plan.json`` holds: the plan, the resolved models, and hashes of everything that shapes the cases."""
+    return {
+        "plan": parts.plan.as_dict() | {"models": [m.name for m in parts.models]},
+        "fingerprints": {m.name: m.fingerprint for m in parts.models},
+        "inputs": parts.facts | {"suite": parts.suite.describe() if hasattr(parts.suite, "describe") else {"name": parts.suite.name}},
+    }
+
+
+def require_same_inputs(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse to resume when texts, task, dictionaries, parser or model are no longer what the plan says."""
+    import json
+
+    from auditor.errors import RunFolderError
+
+    def flat(value: Any) -> Any:
+        return json.loads(json.dumps(value, sort_keys=True))
+
+    for part in ("task_sha256", "seeds", "parser", "suite"):
+        old, new = (flat(v["inputs"].get(part)) for v in (before, now))
+        if old != new:
+            raise RunFolderError(
+                f"The {part.removesuffix('_sha256')} changed since this run began, so its answers would be judged against "
+                "other questions. Start a new run, or put the old files back."
+            )
+    for name, old in before["fingerprints"].items():
+        if now["fingerprints"].get(name) != old:
+            raise RunFolderError(f"The model {name} or its parameters changed since this run began. Start a new run.")
+
+
+def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
+    """Count the cases, prompts, calls, tokens and cost of a plan without asking anything."""
+    from auditor.types import Usage
+
+    loop = Loop(dataclasses.replace(parts, models=[]), None, observe=observe)
+    tallies = [loop._tally(model) for model in parts.models]
+    rng = Random(parts.plan.seed)
+    seen: list[set[str]] = [set() for _ in tallies]
+    tokens = [0] * len(tallies)
+    while cases := parts.suite.ask(ROUND, rng):
+        checks = loop._gate(cases)
+        for case in cases:
+            loop._count(case, checks)
+            for variant in (case.original, *case.variants):
+                if variant is not case.original and checks[variant.id].status == "invalid":
+                    continue
+                for i, tally in enumerate(tallies):
+                    for name in tally.formats:
+                        text = tally.model.style == "text"
+                        prompt = parts.task.bare(variant.input) if text else parts.task.render(variant.input, name)
+                        if prompt.sha256 not in seen[i]:
+                            seen[i].add(prompt.sha256)
+                            tokens[i] += _tokens(prompt)
+    models: dict[str, Any] = {}
+    for tally, hashes, tokens_in in zip(tallies, seen, tokens, strict=True):
+        calls = len(hashes) * tally.replicates
+        out = 0 if tally.model.style == "text" else max(parts.task.max_tokens(name) for name in tally.formats) * calls
+        price = parts.budget.price_of(tally.model)
+        total_in = tokens_in * tally.replicates
+        cost = None if price is None else price.usd(Usage(tokens_in=total_in, tokens_out=out))
+        if tally.model.style == "text":
+            total_in, cost = 0, 0.0
+        models[tally.model.name] = {
+            "prompts": len(hashes),
+            "replicates": tally.replicates,
+            "calls": calls,
+            "tokens_in": total_in,
+            "tokens_out": out,
+            "cost_usd": cost,
+        }
+    counts = loop.counts
+    return {
+        "seeds": parts.seeds or counts["cases"],
+        **{k: counts[k] for k in ("cases", "variants", "valid", "discarded")},
+        "models": models,
+    }
+
+
+def _tokens(prompt: Prompt) -> int:
+    """Estimated tokens of a prompt: characters / 3.5, and a few per message."""
+    if prompt.messages is None:
+        return round(len(prompt.text or "") / 3.5)
+    return sum(4 + round(len(m.content) / 3.5) for m in prompt.messages)
+
+
+async def replay(result: Any, wanted: str, replicates: int) -> dict[str, Any]:
+    """Ask the cells of one finding or variant again, past every cache; see `auditor.result.replay`."""
+    from auditor.models.client import Client
+
+    plan = plan_of(result.record["spec"])
+    found = next((f for f in result.findings if f.id == wanted), None)
+    variant_id = found.exemplars[0] if found is not None and found.exemplars else wanted
+    case = result.evidence.case_of(variant_id)
+    if case is None or variant_id == case.original.id:
+        from auditor.errors import UnknownPlugin
+
+        raise UnknownPlugin("finding or variant", wanted, [f.id for f in result.findings], f"See: audit show {result.path}")
+    model_name = found.model if found is not None else plan.models[0]
+    parts = prepare(dataclasses.replace(plan, models=(model_name,), cache=False), cases=iter(()))
+    loop = Loop(parts, None)
+    tally = loop.tallies[0]
+    client = Client(tally.model, cache=None, budget=parts.budget, concurrency=plan.concurrency)
+    name = found.format if found is not None and found.format else tally.formats[0]
+    cells = lattice_cells(case, variant_id)
+    shown = []
+    try:
+        for variant in cells:
+            text = tally.model.style == "text"
+            prompt = parts.task.bare(variant.input) if text else parts.task.render(variant.input, name)
+            asked = [Request(prompt=prompt, replicate=k, variant_id=variant.id) for k in range(replicates)]
+            now = Counter(label_text(loop._answer(tally, r)) for r in await client.ask(asked))
+            if client.stopped and len(tally.seen) == tally.counts["failed"]:
+                raise UserError(f"{model_name} answered nothing: {client.stopped}")
+            before = Counter(
+                label_text(parts.task.read(r.output, tally.model.style) if r.error is None else Answer(status="failed", reason=r.error))
+                for r in result.evidence.responses(variant.id)
+                if r.model == model_name
+            )
+            shown.append(
+                {
+                    "variant_id": variant.id,
+                    "role": "original" if variant is case.original else "joint" if variant.id == variant_id and variant.order > 1 else "atomic" if variant.order == 1 else "subset",
+                    "edits": [dataclasses.asdict(e) for e in variant.edits if e.kind != "agreement"],
+                    "before": dict(sorted(before.items())),
+                    "now": dict(sorted(now.items())),
+                }
+            )
+    finally:
+        await tally.model.aclose()
+    return {"id": wanted, "model": model_name, "format": name, "replicates": replicates, "cells": shown}

@@ -1,0 +1,127 @@
+"""Names to plugins: a lazy table of built-ins plus entry points."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, cast
+
+from auditor.errors import ConfigError, PluginError, UnknownPlugin
+
+
+class Registry:
+    """Plugins of one kind.
+
+    A plugin is a callable (usually a class) that takes its options as keywords. Names end in a version;
+    a name without one means the newest. A built-in table and installed entry points may not collide.
+
+    Parameters
+    ----------
+    kind : str
+        Singular; the entry-point group is ``auditor.{kind}s``.
+    builtin : mapping of str to str
+        Versioned name to ``"module:attribute"``, imported on first use.
+    """
+
+    def __init__(self, kind: str, builtin: Mapping[str, str]) -> None:
+        self.kind = kind
+        self._targets: dict[str, str | EntryPoint] = dict(builtin)
+        self._scanned = False
+
+    def names(self) -> list[str]:
+        """All known versioned names, sorted."""
+        self._scan()
+        return sorted(self._targets)
+
+    def resolve(self, name: str) -> str:
+        """The versioned name for ``name``; raises `UnknownPlugin`."""
+        if name not in self._targets:
+            self._scan()
+        if name in self._targets:
+            return name
+        versions = [n for n in self._targets if n.rpartition(".v")[0] == name]
+        if not versions:
+            raise UnknownPlugin(self.kind, name, {n.rpartition(".v")[0] or n for n in self._targets})
+        return max(versions, key=lambda n: int(n.rpartition(".v")[2]))
+
+    def load(self, name: str) -> Callable[..., Any]:
+        """The plugin itself.
+
+        Raises
+        ------
+        UnknownPlugin
+            No such name; the message lists near misses.
+        PluginError
+            The plugin could not be imported; the original error is chained.
+        """
+        name = self.resolve(name)
+        target = self._targets[name]
+        try:
+            if isinstance(target, EntryPoint):
+                return cast(Callable[..., Any], target.load())
+            module, _, attribute = target.partition(":")
+            return cast(Callable[..., Any], getattr(importlib.import_module(module), attribute))
+        except (ImportError, AttributeError) as error:
+            raise PluginError(f"{self.kind} {name!r} ({target}) did not load: {error}") from error
+
+    def create(self, name: str, **options: object) -> Any:
+        """Build plugin ``name`` with ``options``.
+
+        Raises
+        ------
+        ConfigError
+            An option is not one of the plugin's.
+        """
+        plugin = self.load(name)
+        allowed = set(inspect.signature(plugin).parameters)
+        for option in options:
+            if option not in allowed:
+                raise ConfigError(
+                    f"{self.kind} {name!r} has no option {option!r}; options: {', '.join(sorted(allowed))}"
+                )
+        return plugin(**options)
+
+    def _scan(self) -> None:
+        if self._scanned:
+            return
+        for entry in entry_points(group=f"auditor.{self.kind}s"):
+            if entry.name in self._targets:
+                raise PluginError(f"two {self.kind}s are named {entry.name!r}: {entry.value}")
+            self._targets[entry.name] = entry
+        self._scanned = True
+
+
+SUITES = Registry(
+    "suite",
+    {"mutation.v1": "auditor.suites.mutation:MutationSuite", "hinter.v1": "auditor.suites.hinter:HinterSuite"},
+)
+CHECKS = Registry(
+    "check",
+    {
+        "dependency.v1": "auditor.validity.dependency:DependencyInvariant",
+        "agreement.v1": "auditor.validity.agreement:Agreement",
+    },
+)
+ORACLES = Registry("oracle", {"label.v1": "auditor.oracles.label:LabelOracle"})
+MODELS = Registry(
+    "model",
+    {
+        "vader.v1": "auditor.models.lexicon:Vader",
+        "reviews.v1": "auditor.models.reviews:Reviews",
+        "python.v1": "auditor.models.python:PythonFunction",
+        "exec.v1": "auditor.models.process:Exec",
+        "openai.v1": "auditor.models.openai:OpenAIChat",
+        "recorded.v1": "auditor.models.recorded:Recorded",
+        "planted.v1": "auditor.models.planted:Planted",
+    },
+)
+RENDERERS = Registry(
+    "renderer",
+    {
+        "terminal.v1": "auditor.render.terminal:TerminalReport",
+        "html.v1": "auditor.render.html:HtmlReport",
+        "json.v1": "auditor.render.json:JsonReport",
+    },
+)

@@ -1,0 +1,131 @@
+"""A page of plain text that untrusted strings cannot act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from auditor.render import words
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+GLUE = "\u00a0"  # keeps a figure and its % together
+
+
+class Page:
+    """Collects lines of one report: everything laid out here is made visible first.
+
+    Parameters
+    ----------
+    width : int
+        Columns, at least 40.
+    encoding : str
+        What the output can carry; anything but a UTF form gets ASCII symbols and frames.
+    color : bool
+        Whether headings and marks carry ANSI styles. Nothing depends on them.
+    """
+
+    def __init__(self, *, width: int, encoding: str, color: bool) -> None:
+        from rich.console import Console
+
+        self.width, self.encoding, self.color = max(40, width), encoding, color
+        self._file = StringIO()
+        self._console = Console(
+            file=self._file,
+            width=self.width,
+            color_system="standard" if color else None,
+            force_terminal=color,
+            no_color=not color,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            legacy_windows=False,
+            safe_box=False,
+            _environ={},
+        )
+
+    def plain(self, text: object, *, newlines: bool = True) -> str:
+        """Text that may be laid out: no controls, only what the encoding can carry."""
+        return words.encodable(words.visible(str(text), newlines=newlines), self.encoding)
+
+    def text(self, text: object, style: str = "") -> Text:
+        """Wrap a piece of `plain` text, never read as markup."""
+        from rich.text import Text
+
+        return Text(self.plain(text), style=style)
+
+    def heading(self, text: str) -> None:
+        """Print a section title with a rule under it."""
+        line = self.plain(text)
+        self.line()
+        self._console.print(self.text(line, "bold"))
+        self._console.print(
+            self.plain("─" if words.is_utf8(self.encoding) else "-") * self.width, style="dim"
+        )
+
+    def line(self, text: object = "", style: str = "") -> None:
+        """One line; a longer one wraps."""
+        self._console.print(self.text(text, style), soft_wrap=False)
+
+    def paragraph(self, text: str, *, indent: str = "", first: str | None = None) -> None:
+        """Prose, wrapped at spaces, figures kept together with their unit."""
+        from rich.cells import cell_len
+
+        plain = self.plain(text, newlines=False)
+        for number in "0123456789":
+            plain = plain.replace(f"{number} %", f"{number}{GLUE}%")
+        lead, rest = self.plain(indent if first is None else first), self.plain(indent)
+        current = lead
+        for word in plain.split(" "):
+            fits = cell_len(current) + cell_len(word) + 1 <= self.width
+            if current in (lead, rest) or fits:
+                current += word if current in (lead, rest) else f" {word}"
+            else:
+                self._emit(current)
+                current = rest + word
+        self._emit(current)
+
+    def _emit(self, text: str) -> None:
+        self.line(text.replace(GLUE, " "))
+
+    def table(self, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[object]]) -> None:
+        """Print a table with a header; a column is (title, right-aligned)."""
+        table = self._new_table()
+        for title, right in columns:
+            table.add_column(
+                self.text(title), justify="right" if right else "left", overflow="fold", vertical="top"
+            )
+        for row in rows:
+            table.add_row(*(self.text(cell) for cell in row))
+        self._console.print(table)
+
+    def pair(self, left: tuple[str, Text], right: tuple[str, Text]) -> None:
+        """Two texts side by side, or one below the other where the page is narrow."""
+        from rich.table import Table
+
+        if self.width < 80:
+            for title, text in (left, right):
+                self.line(title, "bold")
+                self._console.print(text)
+                self.line()
+            return
+        table = Table(box=None, expand=True, padding=(0, 2, 0, 0), show_edge=False)
+        for title, _ in (left, right):
+            table.add_column(self.text(title, "bold"), ratio=1, overflow="fold")
+        table.add_row(left[1], right[1])
+        self._console.print(table)
+
+    def _new_table(self) -> Table:
+        from rich import box
+        from rich.table import Table
+
+        shape = box.SIMPLE_HEAD if words.is_utf8(self.encoding) else box.ASCII2
+        return Table(box=shape, show_edge=False, pad_edge=False, header_style="bold")
+
+    def value(self) -> str:
+        """Everything so far, without white space at line ends."""
+        lines = (line.rstrip(" ") for line in self._file.getvalue().split("\n"))
+        return "\n".join(lines).strip("\n") + "\n"

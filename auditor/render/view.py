@@ -1,0 +1,426 @@
+"""What every report shows, worked out once: columns, rows, directions, controls, sentences.
+
+The record is read leniently: what a run did not measure is missing, and is shown as missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.render import words
+
+Data = Mapping[str, Any]
+Steps = tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """One column of the comparison: a model, in one prompt format."""
+
+    model: str
+    format: str
+    name: str  # what the column is called
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """What one subject did in one row. Estimates are plain data or None."""
+
+    rate: Data | None
+    noise: Data | None  # an estimate, {"declared": True}, or {"status": "not_tested", …}
+    verdict: str
+    hidden: Data | None  # share of judged joint variants that are hidden
+    claim: Data | None
+
+    @property
+    def noise_text(self) -> str:
+        """The same-prompt noise in words."""
+        return noise_text(self.noise)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One attribute set, one direction or one kind of edit, with one cell per subject."""
+
+    label: str
+    attributes: tuple[str, ...]
+    steps: Steps
+    seeds: int | None
+    valid: int | None
+    discarded: int | None
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Control:
+    """One line of the controls: what, for whom, the figure or the reason why there is none."""
+
+    name: str
+    scope: str
+    result: str
+    ran: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class View:
+    """One run as reports show it."""
+
+    record: Data
+    title: str
+    noun: str  # what the task's answers are called
+    banners: tuple[str, ...]
+    asked: tuple[tuple[str, str], ...]
+    answer: tuple[str, ...]
+    subjects: tuple[Subject, ...]
+    rows: tuple[Row, ...]
+    directions: tuple[Row, ...]
+    n_directions: int
+    kinds: tuple[Row, ...]
+    hidden: tuple[Data, ...]
+    violations: tuple[Data, ...]
+    controls: tuple[Control, ...]
+    answers: tuple[Data, ...]  # answers_by_group
+    commands: tuple[tuple[str, str], ...]
+
+
+MAX_DIRECTIONS = 10
+
+
+def build(record: Data) -> View:
+    """Work out everything that does not need the cases themselves."""
+    subjects = _subjects(record)
+    rates = [e for e in record.get("estimates", ()) if e["name"] == "violation_rate"]
+    sets = _rows(record, subjects, (e for e in rates if not e.get("directions") and not e.get("kind")))
+    directions = _rows(record, subjects, (e for e in rates if e.get("directions")))
+    kinds = _rows(record, subjects, (e for e in rates if e.get("kind") and not e.get("directions")))
+    ranked = sorted(directions, key=lambda r: (-_top(r), r.label))
+    findings = record.get("findings", ())
+    noun = words.outcome_noun(_kind(record))
+    hidden = tuple(sorted((f for f in findings if f["kind"] == "hidden"), key=_rank))
+    rows = tuple(sorted(sets, key=lambda r: (not r.attributes, len(r.attributes), r.attributes)))
+    return View(
+        record=record,
+        title=f"Bias test report: {record.get('spec', {}).get('task', 'unnamed task')}",
+        noun=noun,
+        banners=_banners(record),
+        asked=_asked(record),
+        answer=tuple(_answer(record, subjects, rows, hidden, noun)),
+        subjects=subjects,
+        rows=rows,
+        directions=tuple(ranked[:MAX_DIRECTIONS]),
+        n_directions=len(ranked),
+        kinds=kinds,
+        hidden=hidden,
+        violations=tuple(sorted((f for f in findings if f["kind"] == "violation"), key=_rank)),
+        controls=tuple(_controls(record)),
+        answers=tuple((record.get("controls") or {}).get("answers_by_group") or ()),
+        commands=_commands(record, hidden, findings),
+    )
+
+
+def is_estimate(value: object) -> bool:
+    """Whether plain data is an `Estimate`."""
+    return isinstance(value, Mapping) and {"value", "low", "high"} <= set(value)
+
+
+def noise_text(noise: Data | None) -> str:
+    """Put a noise floor into words."""
+    if noise is None:
+        return "not measured"
+    if noise.get("declared"):
+        return "none (deterministic)"
+    if is_estimate(noise):
+        return words.interval(noise)
+    return str(noise.get("reason") or "not measured")
+
+
+def steps_of(value: Iterable[Sequence[str]] | None) -> Steps:
+    """Directions as hashable triples."""
+    return tuple((str(a), str(s), str(t)) for a, s, t in value or ())
+
+
+_RANK = {"shown": 0, "bounded": 2, "not_determined": 1, "not_tested": 3}
+
+
+def _rank(finding: Data) -> tuple[int, str, str]:
+    return _RANK.get(finding.get("verdict", ""), 4), str(finding.get("model", "")), str(finding["id"])
+
+
+def _top(row: Row) -> float:
+    return max((float(c.rate["value"]) for c in row.cells if c.rate), default=-1.0)
+
+
+def _kind(record: Data) -> str:
+    for place in (record.get("spec", {}), record.get("provenance", {})):
+        for key in ("kind", "task_kind"):
+            if isinstance(place.get(key), str):
+                return str(place[key])
+    return {"sentiment": "classification", "hiring": "decision"}.get(
+        str(record.get("spec", {}).get("task")), ""
+    )
+
+
+def _subjects(record: Data) -> tuple[Subject, ...]:
+    pairs: dict[tuple[str, str], None] = {}
+    for entry in record.get("estimates", ()):
+        if entry.get("model"):
+            pairs[entry["model"], entry.get("format") or ""] = None
+    asked = list(record.get("models", {})) or list(record.get("spec", {}).get("models", ()))
+    for model in asked:
+        if not any(m == model for m, _ in pairs):
+            pairs[model, ""] = None
+    order = {model: i for i, model in enumerate(asked)}
+    several = {m for m, _ in pairs if sum(other == m for other, _ in pairs) > 1}
+    return tuple(
+        Subject(model=m, format=f, name=f"{m}, {f}" if m in several and f else m)
+        for m, f in sorted(pairs, key=lambda p: (order.get(p[0], len(order)), p))
+    )
+
+
+def _rows(record: Data, subjects: Sequence[Subject], entries: Iterable[Data]) -> tuple[Row, ...]:
+    groups: dict[tuple[tuple[str, ...], Steps, str], dict[tuple[str, str], Data]] = {}
+    for entry in entries:
+        key = (
+            tuple(entry.get("attributes") or ()),
+            steps_of(entry.get("directions")),
+            entry.get("kind") or "",
+        )
+        groups.setdefault(key, {})[entry.get("model") or "", entry.get("format") or ""] = entry["estimate"]
+    out = []
+    for (attributes, steps, kind), by_subject in groups.items():
+        cells = tuple(
+            _cell(record, s, attributes, steps, kind, by_subject.get((s.model, s.format))) for s in subjects
+        )
+        valid, discarded = (None, None) if steps or kind else _validity(record, attributes)
+        label = words.direction(steps) if steps else words.attributes(attributes)
+        out.append(
+            Row(
+                label=f"{label}, {KINDS.get(kind, kind)}" if kind else label,
+                attributes=attributes,
+                steps=steps,
+                seeds=max((int(e["n"]) for e in by_subject.values()), default=None),
+                valid=valid,
+                discarded=discarded,
+                cells=cells,
+            )
+        )
+    return tuple(out)
+
+
+KINDS = {
+    "swap": "group for group",
+    "marking": "group named where none was",
+    "insertion": "word inserted",
+    "placebo": "placebo",
+}
+
+
+def _cell(
+    record: Data, subject: Subject, attributes: tuple[str, ...], steps: Steps, kind: str, rate: Data | None
+) -> Cell:
+    claim = None
+    if not kind:
+        claim = next(
+            (
+                f
+                for f in record.get("findings", ())
+                if f["kind"] == "claim"
+                and f["model"] == subject.model
+                and f.get("format", "") in ("", subject.format)
+                and tuple(f["attributes"]) == attributes
+                and steps_of(f.get("directions")) == steps
+            ),
+            None,
+        )
+    hidden = None if steps or kind else find(record, "hidden_rate", subject, attributes)
+    verdict = str(claim["verdict"]) if claim else "not_tested"
+    noise = (claim or {}).get("noise") or _noise(record, subject, attributes)
+    return Cell(rate=rate, noise=noise, verdict=verdict, hidden=hidden, claim=claim)
+
+
+def find(record: Data, name: str, subject: Subject, attributes: tuple[str, ...]) -> Data | None:
+    """Find the estimate ``name`` of one subject for one attribute set, without direction or kind."""
+    for e in record.get("estimates", ()):
+        if (
+            e["name"] == name
+            and e.get("model", "") in ("", subject.model)
+            and (e.get("format") or "") in ("", subject.format)
+            and tuple(e.get("attributes") or ()) == attributes
+            and not e.get("directions")
+            and not e.get("kind")
+        ):
+            estimate: Data = e["estimate"]
+            return estimate
+    return None
+
+
+def _noise(record: Data, subject: Subject, attributes: tuple[str, ...]) -> Data | None:
+    floors = (record.get("controls") or {}).get("noise_floor") or {}
+    if isinstance(floors.get(subject.model), Mapping) and floors[subject.model].get("declared"):
+        declared: Data = floors[subject.model]
+        return declared
+    own = find(record, "noise_floor", subject, attributes) or find(record, "noise_floor", subject, ())
+    if own is not None:
+        return own
+    floor = floors.get(subject.model) or (floors if floors.get("status") == "not_tested" else None)
+    return floor if isinstance(floor, Mapping) else None
+
+
+def _validity(record: Data, attributes: tuple[str, ...]) -> tuple[int | None, int | None]:
+    for e in record.get("estimates", ()):
+        same = (
+            tuple(e.get("attributes") or ()) == attributes and not e.get("directions") and not e.get("kind")
+        )
+        if e["name"] == "valid_share" and same and e["estimate"].get("n_variants") is not None:
+            made = int(e["estimate"]["n_variants"])
+            valid = round(float(e["estimate"]["value"]) * made)
+            return valid, made - valid
+    if not attributes:
+        counts = record.get("counts", {})
+        return counts.get("valid"), counts.get("discarded")
+    return None, None
+
+
+def _banners(record: Data) -> tuple[str, ...]:
+    out = []
+    if record.get("status") == "partial":
+        reason = record.get("status_reason") or "no reason was recorded"
+        out.append(f"Partial run: {reason}. The figures cover what was answered until then.")
+    spec = record.get("spec", {})
+    if spec.get("protocol", "default") != "default":
+        out.append(
+            f"Protocol {spec['protocol']}: counted as the paper's own code counts, without the controls of "
+            "the default protocol, so that figures can be laid beside published ones."
+        )
+    return tuple(out)
+
+
+def _asked(record: Data) -> tuple[tuple[str, str], ...]:
+    spec, counts = record.get("spec", {}), record.get("counts", {})
+    attributes = spec.get("attributes") or sorted(
+        {a for e in record.get("estimates", ()) for a in e["attributes"]}
+    )
+    limit = f", first {spec['limit']}" if spec.get("limit") else ""
+    seeds = (
+        words.plural(int(counts["seeds"]), "seed text")
+        if counts.get("seeds") is not None
+        else "unknown number"
+    )
+    replicates = spec.get("replicates")
+    formats = [f for f in spec.get("formats") or () if f]
+    items = [
+        ("Task", str(spec.get("task", "not recorded"))),
+        ("Texts", f"{spec.get('data') or 'embedded seed texts'}{limit}; {seeds} used"),
+        ("Models", ", ".join(record.get("models") or spec.get("models") or ["none"])),
+        ("Attributes", ", ".join(attributes) or "those that the texts name"),
+        (
+            "Edits",
+            f"up to {words.plural(int(spec.get('order', 1)), 'attribute')} at once, "
+            f"scope {spec.get('scope', '–')}",
+        ),
+        (
+            "Replicates",
+            str(replicates) if replicates else "3 per prompt; 1 where a model is declared deterministic",
+        ),
+        ("Formats", ", ".join(formats) if formats else "the task's default"),
+        ("Parser", str(spec.get("parser", "not recorded"))),
+    ]
+    if spec.get("delta") is not None:
+        items.append(("Bound δ", f"{100 * float(spec['delta']):g} %"))
+    return tuple(items)
+
+
+def _answer(
+    record: Data, subjects: Sequence[Subject], rows: Sequence[Row], hidden: Sequence[Data], noun: str
+) -> Iterable[str]:
+    """At most two sentences of measured facts per subject."""
+    for i, subject in enumerate(subjects):
+        judged = [(r, r.cells[i]) for r in rows if r.attributes and r.cells[i].rate]
+        if not judged:
+            yield f"{subject.name}: no rate could be measured."
+            continue
+        row, cell = max(
+            judged, key=lambda rc: (float(rc[1].rate["value"]) if rc[1].rate else 0.0, rc[0].label)
+        )
+        assert cell.rate is not None
+        shown = [r.label for r, c in judged if c.verdict == "shown"]
+        n = sum(f["model"] == subject.model and f.get("format", "") in ("", subject.format) for f in hidden)
+        found = words.plural(n, "hidden finding") if n else "no hidden finding"
+        if float(cell.rate["value"]) == 0:
+            yield (
+                f"{subject.name} changed no {noun} in the variants judged; upper ends of the intervals reach "
+                f"{words.percent(max(float(c.rate['high']) for _, c in judged if c.rate))}."
+            )
+        else:
+            yield (
+                f"{subject.name} changed its {noun} most often with {row.label}: in "
+                f"{words.interval(cell.rate)} of the variants of {_seeds(cell.rate)}; "
+                f"same-prompt noise: {cell.noise_text}."
+            )
+        claims = (
+            f"a difference was shown for {words.listing(shown)}"
+            if shown
+            else "a difference was shown for none"
+        )
+        were = "was" if n < 2 else "were"
+        yield f"Of {words.plural(len(judged), 'attribute set')}, {claims}; {found} {were} recorded."
+
+
+def _commands(record: Data, hidden: Sequence[Data], findings: Sequence[Data]) -> tuple[tuple[str, str], ...]:
+    run = str(record.get("id", "RUN"))
+    first = (hidden or findings or [{"id": "ID"}])[0]["id"]
+    out = [
+        (f"audit show {run} {first}", "one finding: its prompts and every answer"),
+        (f"audit replay {run} {first} --replicates 5", "ask it again"),
+        (f"audit report {run} --format html", "the full report, one file"),
+    ]
+    if record.get("status") == "partial":
+        out.insert(0, (f"audit resume {run}", "go on; no answered prompt is asked twice"))
+    return tuple(out)
+
+
+CONTROL_NAMES = {
+    "noise_floor": "Same-prompt noise",
+    "validity": "Agreement problems",
+    "placebo": "Placebo edits",
+    "positive_control": "Positive control",
+}
+
+
+def _controls(record: Data) -> Iterable[Control]:
+    controls = record.get("controls") or {}
+    for key in [*CONTROL_NAMES, *sorted(set(controls) - set(CONTROL_NAMES) - {"answers_by_group"})]:
+        name = CONTROL_NAMES.get(key, key.replace("_", " "))
+        if controls.get(key) is None:
+            yield Control(name=name, scope="", result="not run: the run record holds no result", ran=False)
+        else:
+            yield from _control(name, "", controls[key])
+
+
+def _control(name: str, scope: str, value: Any) -> Iterable[Control]:
+    if not isinstance(value, Mapping):
+        text = words.percent(value) if isinstance(value, float) else str(value)
+        yield Control(name=name, scope=scope, result=text)
+    elif value.get("status") == "not_tested":
+        yield Control(
+            name=name, scope=scope, result=f"not run: {value.get('reason') or 'no reason given'}", ran=False
+        )
+    elif value.get("declared"):
+        yield Control(name=name, scope=scope, result="none: the adapter declares itself deterministic")
+    elif is_estimate(value):
+        n = f" · n = {words.count(value['n'])}" if value.get("n") is not None else ""
+        note = f" · {value['note']}" if value.get("note") else ""
+        yield Control(name=name, scope=scope, result=words.interval(value) + n + note)
+    elif "rate" in value:
+        n = f" of {words.count(value['n'])}" if value.get("n") is not None else ""
+        yield Control(name=name, scope=scope, result=words.percent(value["rate"]) + n)
+    else:
+        for key in sorted(value):
+            label = str(key).replace("_", " ") if isinstance(value[key], Mapping) else str(key)
+            yield from _control(name, f"{scope}, {label}" if scope else label, value[key])
+
+
+def _seeds(rate: Data) -> str:
+    return words.plural(int(rate["n"]), "seed")

@@ -1,0 +1,252 @@
+"""Words, figures and symbols that all reports share; see docs/wording.md.
+
+Everything a reader sees says what was measured. Text from models and files passes through `visible`
+before it is laid out anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+SYMBOLS = {"shown": "▲", "bounded": "●", "not_determined": "?", "not_tested": "–"}
+VERDICTS = {
+    "shown": "shown",
+    "bounded": "bounded",
+    "not_determined": "not determined",
+    "not_tested": "not tested",
+}
+VERDICT_MEANING = {
+    "shown": (
+        "A difference was shown: the rate lies above the noise of repeated identical prompts, also after "
+        "correction for the number of questions asked."
+    ),
+    "bounded": ("The rate was shown to lie below the bound δ that was set before the run."),
+    "not_determined": (
+        "The data support neither of the two. This is a statement about the data, not about the model."
+    ),
+    "not_tested": ("No claim was tested here; a rate, where one is given, is a description."),
+}
+
+LIMITS = (
+    "English only. Nothing here says anything about answers in other languages.",
+    "Only the attributes, groups and words listed were tested. Silence about others is not evidence.",
+    (
+        "Words are proxies for people: a word carries more than the group it names, and no person was "
+        "observed."
+    ),
+    (
+        "What was measured is how the model treats altered texts. It is not the effect on a real "
+        "population, and no human step or later decision is part of it."
+    ),
+    (
+        "Hidden means that the answer changed only when several attributes changed together, although "
+        "each smaller change left it as it was. It does not mean that anybody hid it, nor that the "
+        "attributes interact inside the model: two small effects in one direction can cross a threshold "
+        "together."
+    ),
+    (
+        "Automatic checks discard many ungrammatical variants, not all; the rate of remaining problems "
+        "stands under Controls."
+    ),
+    "Intervals treat seeds as the random draw. Rare or clustered effects can be missed.",
+    (
+        "Models change. The figures hold for the model, prompt and date named here; this report is no "
+        "legal advice."
+    ),
+)
+
+METHOD = (
+    (
+        "Each seed text names people. One variant changes the words of one attribute, or of several at "
+        "once; all else stays byte for byte the same, save repairs such as a/an. A variant enters the "
+        "figures only if its sentences keep their grammatical structure (dependency invariant)."
+    ),
+    (
+        "The model gets the original and its variants. An answer counts as changed where the majority "
+        "answer over replicates differs from that for the original. Refusals, failed calls and answers "
+        "that could not be read are outcomes of their own: counted, and never taken as a label."
+    ),
+    (
+        "The seed is the unit: variants of one seed are not independent, so intervals are computed by "
+        "seed (Korn–Graubard). Same-prompt noise is how often the identical prompt, asked again, gets "
+        "another answer."
+    ),
+    (
+        "A change is hidden if every smaller change among its attributes was valid and left the answer as"
+        " it was."
+    ),
+)
+
+BIDI_SAFE = frozenset("\u200c\u200d\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2")
+_SUSPECT = re.compile(r"[^\n -~]")
+
+
+def visible(text: str, *, newlines: bool = True) -> str:
+    r"""Make characters that act instead of showing visible, as ``⟨U+202E⟩``.
+
+    Covers C0/C1 controls (thus ANSI escapes), bidi and other format controls, line separators and lone
+    surrogates (Unicode categories Cc, Cf, Cs, Zl, Zp). Joiners that scripts and emoji need stay. ``\r\n``
+    becomes ``\n``, a tab four spaces; with ``newlines=False`` a line break becomes ``⏎``.
+
+    Examples
+    --------
+    >>> visible("a\x1b[31mb")
+    'a⟨U+001B⟩[31mb'
+    """
+    text = text.replace("\r\n", "\n").replace("\t", "    ")
+    text = _SUSPECT.sub(lambda m: _shown(m.group()), text)
+    return text if newlines else text.replace("\n", " ⏎ ")
+
+
+def _shown(char: str) -> str:
+    if char in BIDI_SAFE or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+        return char
+    return f"⟨U+{ord(char):04X}⟩"
+
+
+ASCII = str.maketrans(
+    {
+        "▲": "!", "●": "o", "–": "-", "—": "-", "→": "->", "…": "...", "·": "|", "×": "x", "“": '"', "”": '"',
+        "‘": "'", "’": "'", "δ": "delta", "⟨": "<", "⟩": ">", "⏎": "\\n", "≥": ">=", "≤": "<=", "−": "-",
+        "\u00a0": " ",
+    }
+)  # fmt: skip
+
+
+def encodable(text: str, encoding: str) -> str:
+    r"""Write ``text`` as ``encoding`` can carry it: symbols get ASCII stand-ins, the rest ``\u`` escapes.
+
+    Examples
+    --------
+    >>> encodable("▲ men → women", "ascii")
+    '! men -> women'
+    """
+    if is_utf8(encoding):
+        return text
+    return text.translate(ASCII).encode(encoding, "backslashreplace").decode(encoding)
+
+
+def is_utf8(encoding: str) -> bool:
+    """Whether ``encoding`` names a UTF form."""
+    return encoding.lower().replace("_", "-").startswith(("utf-8", "utf8", "utf-16", "utf-32"))
+
+
+def count(n: int | None) -> str:
+    """Write a count with thousands marked, ``–`` where there is none: ``12,304``."""
+    return "–" if n is None else f"{n:,}"
+
+
+def plural(n: int, word: str, many: str = "") -> str:
+    """Count things: ``1 seed``, ``3 seeds``."""
+    return f"{n:,} {word if n == 1 else many or word + 's'}"
+
+
+def _number(share: float, decimals: int) -> str:
+    """``share`` in percent; an exact 0 or 1 prints bare, anything else never rounds to them."""
+    if share in (0, 1):
+        return str(round(100 * share))
+    for digits in range(decimals, 4):
+        text = f"{100 * share:.{digits}f}"
+        if 0 < float(text) < 100:
+            return text
+    return "<0.001" if share < 0.5 else ">99.999"
+
+
+def percent(share: float | None, decimals: int = 1) -> str:
+    """Write a share in [0, 1] as a percentage, or ``not measured``.
+
+    Examples
+    --------
+    >>> percent(0.041), percent(0.0), percent(0.0004)
+    ('4.1 %', '0 %', '0.04 %')
+    """
+    return "not measured" if share is None else f"{_number(share, decimals)} %"
+
+
+def interval(estimate: Mapping[str, Any] | None) -> str:
+    """Value and interval of an `Estimate` as plain data; as many digits as the interval supports.
+
+    Examples
+    --------
+    >>> interval({"value": 0.0, "low": 0.0, "high": 0.2646})
+    '0 % (0–26 %)'
+    >>> interval({"value": 0.041, "low": 0.024, "high": 0.069})
+    '4.1 % (2.4–6.9 %)'
+    """
+    if estimate is None:
+        return "not measured"
+    value, low, high = float(estimate["value"]), float(estimate["low"]), float(estimate["high"])
+    width = high - low
+    decimals = 0 if width >= 0.2 else 1 if width >= 0.004 else 2
+    return f"{percent(value, decimals)} ({_number(low, decimals)}–{_number(high, decimals)} %)"
+
+
+def verdict(name: str, *, symbol: bool = True) -> str:
+    """``▲ shown`` and its like; an unknown name stands as it is."""
+    word = VERDICTS.get(name, name)
+    return f"{SYMBOLS.get(name, '·')} {word}" if symbol else word
+
+
+def attributes(names: Sequence[str]) -> str:
+    """``gender``, ``gender + race``; ``all attributes`` for the empty set."""
+    return " + ".join(names) if names else "all attributes"
+
+
+def direction(steps: Iterable[Sequence[str]]) -> str:
+    """``gender: men → women + race: white → Black``."""
+    return " + ".join(f"{a}: {source} → {target}" for a, source, target in steps)
+
+
+def listing(items: Sequence[str], last: str = "and") -> str:
+    """Join: ``a``, ``a and b``, ``a, b and c``."""
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} {last} {items[-1]}"
+
+
+def outcome_noun(kind: str) -> str:
+    """Name a task's answers: label, decision, score, else answer."""
+    return {"classification": "label", "multilabel": "label", "decision": "decision", "score": "score"}.get(
+        kind, "answer"
+    )
+
+
+def confidence(level: float | None) -> str:
+    """``95 %`` for 0.95."""
+    return "95 %" if level is None else f"{100 * level:g} %"
+
+
+def claim_sentence(finding: Mapping[str, Any], noun: str = "label") -> str:
+    """One finding in plain words: what was measured, on how much, and how far it is supported.
+
+    Parameters
+    ----------
+    finding : mapping
+        A `Finding` as plain data.
+    noun : str
+        What the task's answers are called, see `outcome_noun`.
+
+    Examples
+    --------
+    >>> claim_sentence({"kind": "claim", "model": "m", "attributes": ["race"], "verdict": "shown",
+    ...     "rate": {"value": 0.041, "low": 0.024, "high": 0.069, "n": 312, "level": 0.95}})
+    'The label of m changed in 4.1 % (95 %: 2.4–6.9 %) of the variants of 312 seeds when race changed.'
+    """
+    what = direction(finding.get("directions") or ()) or attributes(finding.get("attributes") or ())
+    model, rate = finding.get("model") or "the model", finding.get("rate")
+    if finding.get("kind") == "hidden":
+        return (
+            f"The {noun} of {model} changed only when {attributes(finding['attributes'])} changed together."
+        )
+    if finding.get("kind") == "violation":
+        return f"The {noun} of {model} changed with {what}."
+    if rate is None:
+        return f"No rate was measured for {what} on {model}."
+    figures = interval(rate).replace("(", f"({confidence(rate.get('level'))}: ", 1)
+    of = f"the variants of {plural(int(rate['n']), 'seed')}"
+    text = f"The {noun} of {model} changed in {figures} of {of} when {what} changed"
+    noise = finding.get("noise")
+    return text + (f"; the same prompt asked again: {interval(noise)}." if noise else ".")

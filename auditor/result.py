@@ -1,0 +1,367 @@
+"""The library's front door: run an audit, get a `Result`.
+
+>>> from auditor import audit
+>>> result = audit("sentiment", model=lambda text: "positive", limit=5, out=None)
+>>> result.complete, len(result.findings)
+(True, 0)
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from auditor import pipeline
+from auditor.config import Plan
+from auditor.errors import ConfigError
+from auditor.protocols import Model, Observer
+from auditor.types import Estimate, Finding, Response, Run, Seed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Silent = pipeline.silent
+
+
+class Result:
+    """One finished audit.
+
+    Parameters
+    ----------
+    record : dict
+        The run record (what ``run.json`` holds).
+    path : Path or None
+        The run folder, where one was written.
+    evidence : object or None
+        Reads cases, prompts and answers by id.
+    verdicts : sequence of Verdict
+        Every judgement.
+    """
+
+    def __init__(self, record: dict[str, Any], *, path: Path | None, evidence: Any, verdicts: Sequence[Any]) -> None:
+        self.record, self.path, self.evidence = record, path, evidence
+        self.verdicts = tuple(verdicts)
+        self.run: Run = run_value(record)
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything planned was asked and no call failed for good."""
+        return self.run.status == "complete"
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the audit saw, each with a verdict about how far it is supported."""
+        return self.run.findings
+
+    @property
+    def estimates(self) -> tuple[Mapping[str, Any], ...]:
+        """Rates with intervals, as plain records."""
+        return self.run.estimates
+
+    def fails(self, rule: str | None) -> bool:
+        """Whether a finding is at or above ``rule`` (``shown``, ``hidden``, ``never``)."""
+        if rule in (None, "never"):
+            return False
+        shown = [f for f in self.findings if f.verdict == "shown"]
+        return any(f.kind == "hidden" for f in shown) if rule == "hidden" else bool(shown)
+
+    def to_json(self) -> str:
+        """``run.json`` as text."""
+        return json.dumps(self.record, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+
+    def to_text(self, *, width: int | None = None) -> str:
+        """The terminal report, ``width`` columns wide (None: as the terminal)."""
+        from auditor.registry import RENDERERS
+
+        return str(RENDERERS.create("terminal", **({} if width is None else {"width": width})).render(self.record, self.evidence))
+
+    def to_html(self) -> str:
+        """The self-contained HTML report."""
+        from auditor.registry import RENDERERS
+
+        return str(RENDERERS.create("html").render(self.record, self.evidence))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per verdict."""
+        import dataclasses
+
+        import pandas as pd
+
+        return pd.DataFrame([dataclasses.asdict(v) for v in self.verdicts])
+
+    def _repr_html_(self) -> str:
+        """A frame with the whole report, for notebooks."""
+        return (
+            '<iframe style="width:100%;height:640px;border:1px solid #ccc" sandbox '
+            f'srcdoc="{html.escape(self.to_html(), quote=True)}"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        counts = self.record["counts"]
+        return (
+            f"<Result {self.run.id}: {self.run.status}, {counts['cases']} cases, "
+            f"{counts['valid']} valid variants, {len(self.findings)} findings>"
+        )
+
+
+def run_value(record: Mapping[str, Any]) -> Run:
+    """The typed value of a run record."""
+
+    def estimate(value: Mapping[str, Any] | None) -> Estimate | None:
+        return None if value is None else Estimate(**value)
+
+    def finding(value: Mapping[str, Any]) -> Finding:
+        return Finding(
+            **{
+                **value,
+                "attributes": tuple(value["attributes"]),
+                "directions": tuple(tuple(d) for d in value.get("directions", ())),
+                "rate": estimate(value.get("rate")),
+                "noise": estimate(value.get("noise")),
+                "exemplars": tuple(value.get("exemplars", ())),
+                "notes": tuple(value.get("notes", ())),
+            }
+        )
+
+    from auditor.types import Diagnosis
+
+    return Run(
+        id=record["id"],
+        status=record["status"],
+        status_reason=record["status_reason"],
+        spec=record["spec"],
+        provenance=record["provenance"],
+        counts=record["counts"],
+        estimates=tuple(record["estimates"]),
+        controls=record["controls"],
+        findings=tuple(finding(f) for f in record["findings"]),
+        diagnoses=tuple(Diagnosis(**d) for d in record["diagnoses"]),
+        models=record["models"],
+        format_version=record["format_version"],
+        tool_version=record["tool_version"],
+    )
+
+
+async def _audit(
+    plan: Plan,
+    *,
+    models: Sequence[Model] | None,
+    seeds: Iterable[Seed] | None,
+    observe: Observer,
+    write: bool,
+) -> Result:
+    from auditor.store.folder import RunFolder
+
+    parts = pipeline.prepare(plan, models=models, seeds=seeds)
+    if not write:
+        from auditor.store.memory import MemoryFolder
+
+        memory = MemoryFolder()
+        record = await pipeline.run_audit(parts, memory, observe=observe)
+        return Result(record, path=None, evidence=memory.evidence(), verdicts=memory.verdicts)
+    with RunFolder.create(pipeline.root_folder(plan), pipeline.plan_record(parts)) as folder:
+        record = await pipeline.run_audit(parts, folder, observe=observe)
+        return settle(record, folder)
+
+
+def settle(record: dict[str, Any], folder: Any) -> Result:
+    """Write ``report.html`` beside a written record and hand out the result."""
+    result = Result(record, path=folder.path, evidence=folder.evidence(), verdicts=list(folder.verdicts()))
+    folder.write_text("report.html", result.to_html())
+    return result
+
+
+def audit_plan(
+    plan: Plan,
+    *,
+    models: Sequence[Model] | None = None,
+    seeds: Iterable[Seed] | None = None,
+    observe: Observer = Silent,
+    write: bool = True,
+) -> Result:
+    """Run ``plan``; the sync face of the one async implementation."""
+    result: Result = pipeline.run_sync(lambda: _audit(plan, models=models, seeds=seeds, observe=observe, write=write))
+    return result
+
+
+def dry_run(plan: Plan, *, observe: Observer = Silent) -> dict[str, Any]:
+    """What ``plan`` would ask and what it would cost, without asking; plain data."""
+    return pipeline.estimate(pipeline.prepare(plan), observe=observe)
+
+
+def generate(plan: Plan, *, observe: Observer = Silent) -> Path:
+    """Write cases and prompts of ``plan`` to a new run folder; no model is called.
+
+    Returns
+    -------
+    Path
+        The run folder with ``plan.json``, ``cases.jsonl`` and ``prompts.jsonl``.
+    """
+    from auditor.store.folder import RunFolder
+
+    parts = pipeline.prepare(plan, need_models=False)
+    with RunFolder.create(pipeline.root_folder(plan), pipeline.plan_record(parts)) as folder:
+        pipeline.run_sync(lambda: pipeline.Loop(parts, folder, observe=observe).run())
+        path: Path = folder.path
+    return path
+
+
+def resume(path: Path, *, observe: Observer = Silent, limits: Mapping[str, Any] | None = None) -> Result:
+    """Finish the run in ``path``: everything answered before is used, nothing of it is asked again."""
+    from auditor.models.client import definitive
+    from auditor.store.folder import RunFolder
+
+    async def go() -> Result:
+        with RunFolder.open(path, write=True) as folder:
+            stored = folder.plan["plan"] | {k: v for k, v in (limits or {}).items() if v is not None}
+            plan = Plan.from_dict(stored)
+            if not plan.models:
+                raise ConfigError(f"{path} was generated without a model. Judge answers with: audit score {path} --responses FILE")
+            parts = pipeline.prepare(plan)
+            pipeline.require_same_inputs(folder.plan, pipeline.plan_record(parts))
+            answered: dict[str, dict[tuple[str, int], Response]] = {}
+            for response in folder.responses():
+                if definitive(response):
+                    answered.setdefault(response.model, {})[response.prompt_sha256, response.replicate] = response
+            record = await pipeline.run_audit(parts, folder, observe=observe, answered=answered)
+            return settle(record, folder)
+
+    result: Result = pipeline.run_sync(go)
+    return result
+
+
+def score(path: Path, responses: Path, *, observe: Observer = Silent) -> Result:
+    """Judge recorded answers to the prompts that `generate` wrote in ``path``.
+
+    The result is written into ``path`` if it holds no result yet, else into a new run folder beside it.
+    """
+    from auditor import models
+    from auditor.store.folder import RunFolder
+
+    async def go() -> Result:
+        import dataclasses
+
+        stored = RunFolder.open(path)
+        plan = dataclasses.replace(Plan.from_dict(stored.plan["plan"]), models=(f"recorded:{responses}",), cache=False)
+        adapter = models.make(plan.models[0], task=None)
+        parts = pipeline.prepare(plan, models=[adapter], cases=stored.cases())
+        fresh = not (path / "run.json").exists() and not stored.has_responses()
+        parts.seeds = None
+        folder = (
+            RunFolder.open(path, write=True)
+            if fresh
+            else RunFolder.create(path.resolve().parent, {**stored.plan, "plan": plan.as_dict(), "scored_from": path.name})
+        )
+        with folder:
+            return settle(await pipeline.run_audit(parts, folder, observe=observe), folder)
+
+    result: Result = pipeline.run_sync(go)
+    return result
+
+
+def load(path: Path) -> Result:
+    """The result that a finished run folder holds; nothing is asked."""
+    from auditor.store.folder import RunFolder
+
+    folder = RunFolder.open(path)
+    return Result(folder.record(), path=folder.path, evidence=folder.evidence(), verdicts=list(folder.verdicts()))
+
+
+def replay(path: Path, finding: str, *, replicates: int = 5, observe: Observer = Silent) -> dict[str, Any]:
+    """Ask the prompts of one finding (or variant) of a run again.
+
+    Returns
+    -------
+    dict
+        ``{"finding", "model", "cells": [{"variant_id", "role", "before": {label: n}, "now": {label: n}}]}``.
+    """
+    values: dict[str, Any] = pipeline.run_sync(lambda: pipeline.replay(load(path), finding, replicates))
+    return values
+
+
+def _as_models(model: Any) -> tuple[tuple[str, ...], list[Model] | None]:
+    """Specs and adapters of what the caller calls a model: spec, callable, adapter, or several."""
+    given = list(model) if isinstance(model, (list, tuple)) else [model]
+    if all(isinstance(m, str) for m in given):
+        return tuple(given), None
+    from auditor import models
+
+    adapters = [m if hasattr(m, "generate") else models.make(m) if isinstance(m, str) else models.wrap(m) for m in given]
+    return tuple(a.name for a in adapters), adapters
+
+
+async def aaudit(
+    task: str = "sentiment",
+    *,
+    model: str | Callable[..., Any] | Model | Sequence[Any] = ("reviews", "vader"),
+    data: str | Path | Iterable[str | Seed] | None = None,
+    observe: Observer = Silent,
+    out: str | Path | None = None,
+    **options: Any,
+) -> Result:
+    """Run an audit; see `audit`, of which this is the async form."""
+    specs, adapters = _as_models(model)
+    seeds: list[Seed] | None = None
+    if data is not None and not isinstance(data, (str, Path)):
+        seeds = [
+            item if isinstance(item, Seed) else Seed(id=f"text-{i + 1}", text=str(item)) for i, item in enumerate(data)
+        ]
+        data = None
+    known = set(Plan.__dataclass_fields__)
+    for name in options:
+        if name not in known:
+            raise ConfigError(f"audit() has no option {name!r}; options: {', '.join(sorted(known))}.")
+    plan = Plan(
+        task=task,
+        models=specs,
+        data=None if data is None else str(data),
+        out=str(out or "reports"),
+        **{k: tuple(v) if isinstance(v, list) else v for k, v in options.items()},
+    )
+    return await _audit(plan, models=adapters, seeds=seeds, observe=observe, write=out is not None)
+
+
+def audit(
+    task: str = "sentiment",
+    *,
+    model: str | Callable[..., Any] | Model | Sequence[Any] = ("reviews", "vader"),
+    data: str | Path | Iterable[str | Seed] | None = None,
+    observe: Observer = Silent,
+    out: str | Path | None = None,
+    **options: Any,
+) -> Result:
+    """Ask a model the same thing about different people and measure whether the answer changes.
+
+    Parameters
+    ----------
+    task : str, default "sentiment"
+        Task name or path of a task file.
+    model : str, callable, Model or a sequence of them
+        Model specs (``"vader"``, ``"openai:NAME"``), functions text → label (or list → list), or adapters.
+        Several give one comparison.
+    data : str, Path or iterable, optional
+        Seed texts: a file, ``hf:…``, or texts. None takes the task's embedded ones.
+    observe : callable, optional
+        Gets `auditor.types.Progress` events; the library prints nothing.
+    out : str or Path, optional
+        Folder for the run folder; None keeps the run in memory.
+    **options
+        Fields of `auditor.config.Plan`: ``attributes``, ``order``, ``replicates``, ``max_calls``, ….
+
+    Returns
+    -------
+    Result
+        Findings, estimates, verdicts, reports.
+
+    Raises
+    ------
+    UserError
+        Something in the call cannot be done; nothing was asked.
+    """
+    result: Result = pipeline.run_sync(
+        lambda: aaudit(task, model=model, data=data, observe=observe, out=out, **options)
+    )
+    return result

@@ -1,0 +1,1 @@
+"""Run folders: the plan, the journals of cases and answers, and what was made of them."""

@@ -1,0 +1,105 @@
+"""Whole files of a run folder: written in one step, read with errors that say where."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from auditor._version import __version__
+from auditor.errors import RunFolderError
+from auditor.store.journal import write_error
+from auditor.types import FORMAT_VERSION
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write plain data as a JSON file in one step: readers see the old file or the new one, never half.
+
+    Raises
+    ------
+    ValueError
+        A number is NaN or infinite; the message names the field.
+    UserError
+        The file cannot be written.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1)
+    except ValueError as error:
+        raise ValueError(f"{path.name}: {_not_finite(value) or 'a field'} is not a finite number") from error
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        data = json.dumps(value, allow_nan=False, indent=1).encode()
+    write_bytes(path, data + b"\n")
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file in one step; raises `UserError` if it cannot be written."""
+    beside = path.with_name(path.name + ".new")
+    try:
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise write_error(path, error) from error
+
+
+def _not_finite(value: object, where: str = "") -> str | None:
+    """The path of the first number that JSON cannot hold."""
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return where
+    items: Iterable[tuple[object, object]] = ()
+    if isinstance(value, Mapping):
+        items = value.items()
+    elif isinstance(value, list | tuple):
+        items = enumerate(value)
+    for key, inner in items:
+        found = _not_finite(inner, f"{where}.{key}" if where else str(key))
+        if found is not None:
+            return found
+    return None
+
+
+def sync_folder(path: Path) -> None:
+    """Wait until renames in a folder are on the disk, where the system can."""
+    if os.name != "posix":
+        return
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object; raises `RunFolderError` if there is none."""
+    try:
+        value = json.loads(path.read_bytes())
+    except OSError as error:
+        raise RunFolderError(f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise RunFolderError(f"{path} is not JSON ({error}). Was it changed by hand?") from error
+    if not isinstance(value, dict):
+        raise RunFolderError(f"{path} does not hold a JSON object. Was it changed by hand?")
+    return value
+
+
+def check_format(path: Path, record: Mapping[str, Any]) -> None:
+    """Raise `RunFolderError` if ``record`` is of a format that this version does not know."""
+    found = record.get("format_version")
+    if type(found) is not int:
+        raise RunFolderError(
+            f"{path}: field format_version is missing or not a number; is this a run folder?"
+        )
+    if found > FORMAT_VERSION:
+        writer = record.get("tool_version", "unknown")
+        raise RunFolderError(
+            f"{path} has run format {found}, written by version {writer} of this tool; this is version "
+            f"{__version__}, which reads up to format {FORMAT_VERSION}. "
+            f"Install version {writer} or newer: pip install --upgrade llm-bias-auditor"
+        )

@@ -1,0 +1,358 @@
+"""Run folders: everything that one audit asked, got and concluded, on disk before it is used."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from auditor._version import __version__
+from auditor.errors import RunFolderError
+from auditor.store import codec
+from auditor.store.files import check_format, read_json, sync_folder, write_bytes, write_json
+from auditor.store.journal import Head, Journal, canonical, genesis, read, write_error
+from auditor.store.lock import FileLock
+from auditor.store.register import register
+from auditor.types import (
+    FORMAT_VERSION,
+    Case,
+    Check,
+    Prompt,
+    Response,
+    Run,
+    Verdict,
+    digest,
+)
+
+if TYPE_CHECKING:
+    from auditor.store.evidence import Evidence
+
+PLAN, RUN = "plan.json", "run.json"
+CASES, PROMPTS, RESPONSES, VERDICTS = "cases.jsonl", "prompts.jsonl", "responses.jsonl", "verdicts.jsonl"
+JOURNALS = (CASES, PROMPTS, RESPONSES, VERDICTS)
+
+
+class RunFolder:
+    """One run on disk. Make one with `create`, come back to it with `open`.
+
+    Attributes
+    ----------
+    path : Path
+        The folder; its name is the run id.
+    plan : dict
+        ``plan.json`` as plain data.
+    plan_sha256 : str
+        The digest of the plan, on which the journals' hash chains stand.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     with RunFolder.create(Path(root), {"task": "sentiment"}) as folder:
+    ...         folder.add_verdict(Verdict(case_id="c", variant_id="c.v0", order=1,
+    ...                                    attributes=("gender",), outcome="pass"))
+    ...     [verdict.outcome for verdict in RunFolder.open(folder.path).verdicts()]
+    ['pass']
+    """
+
+    def __init__(self, path: Path, plan: dict[str, Any], *, lock: FileLock | None, track: bool) -> None:
+        self.path = path
+        self.plan = plan
+        self.plan_sha256 = digest(plan)
+        self._lock = lock
+        self._journals: dict[str, Journal] = {}
+        self._seen: dict[str, dict[int, int]] | None = {CASES: {}, PROMPTS: {}} if track else None
+
+    @property
+    def id(self) -> str:
+        """The run id, such as ``20261121-142233-1a2b3c``."""
+        return self.path.name
+
+    # -- making and opening ---------------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls, root: Path, plan: Mapping[str, Any], *, now: datetime | None = None, track: bool = True
+    ) -> Self:
+        """Make a new run folder under ``root``, with ``plan.json`` in it, and enter it in the register.
+
+        Parameters
+        ----------
+        root : Path
+            The folder of all runs; made if it is not there.
+        plan : mapping
+            Everything that shapes the run, as plain data without NaN. ``format_version``,
+            ``tool_version``, ``run_id`` and ``created`` are added.
+        now : datetime or None
+            The time for the run id; the clock's if None.
+        track : bool
+            Keep an index of what was added (some 100 bytes per case and prompt), so that nothing is added
+            twice. False: constant memory, and the caller adds each case and prompt once.
+
+        Raises
+        ------
+        UserError
+            The folder cannot be written.
+        """
+        moment = (now or datetime.now(UTC)).astimezone(UTC)
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            path = _new_folder(root, plan, moment)
+        except OSError as error:
+            raise write_error(root, error) from error
+        lock = FileLock(path / ".lock", f"the run folder {path}")
+        full = {
+            "tool_version": __version__,
+            **plan,
+            "format_version": FORMAT_VERSION,
+            "run_id": path.name,
+            "created": moment.isoformat(timespec="seconds"),
+        }
+        write_json(path / PLAN, full)
+        folder = cls(path, json.loads(json.dumps(full)), lock=lock, track=track)
+        register(root, "started", folder.id, plan_sha256=folder.plan_sha256)
+        return folder
+
+    @classmethod
+    def open(cls, path: Path | str, *, write: bool = False) -> Self:
+        """Come back to a run folder.
+
+        Parameters
+        ----------
+        path : Path or str
+            The folder.
+        write : bool
+            To resume the run: takes the lock, cuts off a torn last line, and indexes what is there.
+
+        Raises
+        ------
+        RunFolderError
+            There is no such folder, it is not a run folder, it is of a newer format, or another process
+            writes it.
+        """
+        path = Path(path)
+        if not path.is_dir():
+            raise RunFolderError(f"there is no run folder {path}. Look for runs in: {path.parent}")
+        if not (path / PLAN).is_file():
+            raise RunFolderError(f"{path} is not a run folder: it holds no {PLAN}")
+        plan = read_json(path / PLAN)
+        check_format(path / PLAN, plan)
+        lock = FileLock(path / ".lock", f"the run folder {path}") if write else None
+        folder = cls(path, plan, lock=lock, track=write)
+        if write:
+            try:
+                folder._index()
+                register(path.parent, "resumed", folder.id, plan_sha256=folder.plan_sha256)
+            except BaseException:
+                folder.close()
+                raise
+        return folder
+
+    # -- writing ----------------------------------------------------------------------------------------
+
+    def add_case(self, case: Case, checks: Mapping[str, Check]) -> bool:
+        """Write one case with the checks of its variants (by variant id).
+
+        Returns
+        -------
+        bool
+            False if the case is there already.
+
+        Raises
+        ------
+        RunFolderError
+            The case is there with another content: what makes cases has changed since the run began.
+        """
+        return self._add_once(CASES, case.id, codec.case_record(case, checks), f"case {case.id}")
+
+    def add_prompt(self, variant_id: str, prompt: Prompt) -> bool:
+        """Write what is asked for one variant in one format; as `add_case`."""
+        kind = "messages" if prompt.text is None else "input"
+        key = f"{variant_id}\n{prompt.format}\n{kind}"
+        what = f"the prompt of {variant_id} (format {prompt.format})"
+        return self._add_once(PROMPTS, key, codec.prompt_record(variant_id, prompt), what)
+
+    def add_response(self, response: Response) -> None:
+        """Write one answer. A later one for the same model, prompt and replicate takes its place."""
+        self._journal(RESPONSES).append(codec.response_record(response))
+
+    def add_responses(self, responses: Iterable[Response]) -> None:
+        """Write several answers at once; as `add_response`."""
+        self._journal(RESPONSES).extend(codec.response_record(response) for response in responses)
+
+    def add_verdict(self, verdict: Verdict) -> None:
+        """Append one verdict."""
+        self._journal(VERDICTS).append(codec.verdict_record(verdict))
+
+    def write_verdicts(self, verdicts: Iterable[Verdict]) -> None:
+        """Write all verdicts anew; the old file stays whole until the new one is on disk."""
+        self._journal(VERDICTS)  # not without the lock
+        target, beside = self.path / VERDICTS, self.path / f"{VERDICTS}.new"
+        try:
+            beside.unlink(missing_ok=True)
+            with Journal(beside, genesis(VERDICTS, self.plan_sha256)) as journal:
+                journal.extend(codec.verdict_record(verdict) for verdict in verdicts)
+                journal.sync()
+            self._journals.pop(VERDICTS).close()
+            os.replace(beside, target)
+            sync_folder(self.path)
+        except OSError as error:
+            raise write_error(target, error) from error
+
+    def write_run(self, record: Run | Mapping[str, Any]) -> None:
+        """Write ``run.json`` in one step, and enter the end of the run in the register.
+
+        ``journal`` (records and last hash of each file) is added to the record.
+
+        Raises
+        ------
+        ValueError
+            A number is NaN or infinite; the message names the field.
+        """
+        plain = dataclasses.asdict(record) if isinstance(record, Run) else dict(record)
+        heads = {name: self._journal(name).head for name in JOURNALS}
+        plain["journal"] = {
+            name: {"records": head.records, "hash": head.hash} for name, head in heads.items()
+        }
+        write_json(self.path / RUN, plain)
+        sha256 = hashlib.sha256((self.path / RUN).read_bytes()).hexdigest()
+        status = {name: plain.get(name) for name in ("status", "status_reason")}
+        register(self.path.parent, "ended", self.id, run_sha256=sha256, **status)
+
+    def write_text(self, name: str, text: str) -> Path:
+        """Write a report into the folder in one step; returns its path."""
+        write_bytes(self.path / name, text.encode("utf-8", "backslashreplace"))
+        return self.path / name
+
+    def close(self) -> None:
+        """Close all files and let go of the lock; closing twice does nothing."""
+        for journal in self._journals.values():
+            journal.close()
+        self._journals.clear()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- reading ----------------------------------------------------------------------------------------
+
+    def cases(self) -> Iterator[tuple[Case, dict[str, Check]]]:
+        """Each case with the checks of its variants, in the order written."""
+        for record in read(self.path / CASES):
+            yield codec.case_value(record), codec.check_values(record)
+
+    def prompts(self) -> Iterator[tuple[str, Prompt]]:
+        """Variant id and prompt, in the order written."""
+        return map(codec.prompt_value, read(self.path / PROMPTS))
+
+    def responses(self) -> Iterator[Response]:
+        """All answers, in the order written; of two for one question the later one counts."""
+        return map(codec.response_value, read(self.path / RESPONSES))
+
+    def verdicts(self) -> Iterator[Verdict]:
+        """All verdicts, in the order written."""
+        return map(codec.verdict_value, read(self.path / VERDICTS))
+
+    def has_responses(self) -> bool:
+        """Whether any answer was journaled."""
+        return next(iter(read(self.path / RESPONSES)), None) is not None
+
+    def has_record(self) -> bool:
+        """Whether the run came to its ``run.json``."""
+        return (self.path / RUN).is_file()
+
+    def record(self) -> dict[str, Any]:
+        """``run.json`` as plain data.
+
+        Raises
+        ------
+        RunFolderError
+            The run has none yet (it was cut off), or it is of a newer format.
+        """
+        path = self.path / RUN
+        if not path.is_file():
+            raise RunFolderError(
+                f"{path} is missing: the run did not end. Finish it with: audit resume {self.path}"
+            )
+        record = read_json(path)
+        check_format(path, record)
+        return record
+
+    def evidence(self) -> Evidence:
+        """Access by id, for reports."""
+        from auditor.store.evidence import Evidence
+
+        return Evidence(self.path)
+
+    def heads(self) -> dict[str, Head]:
+        """Records and last hash of each journal, as ``run.json`` names them; empty without one."""
+        named = self.record().get("journal", {}) if self.has_record() else {}
+        return {name: Head(records=head["records"], hash=head["hash"]) for name, head in named.items()}
+
+    # -- inside -------------------------------------------------------------------------------------------
+
+    def _journal(self, name: str) -> Journal:
+        if self._lock is None:
+            raise ValueError(f"{self.path} is not open for writing")
+        if name not in self._journals:
+            self._journals[name] = Journal(self.path / name, genesis(name, self.plan_sha256))
+        return self._journals[name]
+
+    def _add_once(self, name: str, key: str, record: dict[str, Any], what: str) -> bool:
+        if self._seen is not None:
+            short, content = _short(key.encode("utf-8", "surrogatepass")), _short(canonical(record))
+            known = self._seen[name].get(short)
+            if known == content:
+                return False
+            if known is not None:
+                raise RunFolderError(
+                    f"{what} is not what {self.path / name} holds: the texts, dictionaries, prompts or this "
+                    f"tool have changed since the run began. Undo the change, or start a new run"
+                )
+            self._journal(name).append(record)
+            self._seen[name][short] = content
+        else:
+            self._journal(name).append(record)
+        return True
+
+    def _index(self) -> None:
+        assert self._seen is not None
+        for name in (CASES, PROMPTS):
+            self._journal(name)  # cuts off a torn line first
+            for record in read(self.path / name):
+                if name == CASES:
+                    key = record["id"]
+                else:
+                    kind = "messages" if "messages" in record else "input"
+                    key = f"{record['variant_id']}\n{record['format']}\n{kind}"
+                self._seen[name][_short(key.encode("utf-8", "surrogatepass"))] = _short(canonical(record))
+
+
+def _short(data: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
+
+
+def _new_folder(root: Path, plan: Mapping[str, Any], moment: datetime) -> Path:
+    attempt = 0
+    while True:
+        nonce = digest([dict(plan), moment.isoformat(), os.getpid(), attempt])[:6]
+        path = root / f"{moment:%Y%m%d-%H%M%S}-{nonce}"
+        try:
+            path.mkdir()
+        except FileExistsError:
+            attempt += 1
+        else:
+            return path

@@ -1,0 +1,414 @@
+"""Append-only JSON lines with a hash chain.
+
+Each line is the canonical JSON of a record (sorted keys, no white space, UTF-8) with three further fields:
+``seq`` counts lines from 0, ``prev`` is the hash of the line before, and ``hash``, which stands last, is
+``SHA-256(prev + canonical JSON of the line without hash)`` in hexadecimal. The first ``prev`` is the
+`genesis` value, which ties the file to its name and to the plan of its run.
+
+The chain shows order and integrity after the fact. It does not show that lines at the end are missing, or
+that a whole file was made anew: for that the number of lines and the last hash are kept in ``run.json``.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from auditor.errors import RunFolderError, UserError
+
+CHAIN_FIELDS = ("seq", "prev", "hash")
+BATCH_BYTES = 1 << 18
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_encode_ascii = json.JSONEncoder(sort_keys=True, allow_nan=False, separators=(",", ":")).encode
+
+ProblemKind = Literal["changed", "missing", "reordered", "repeated", "torn", "other-plan"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """One thing that is wrong with a file of a run folder.
+
+    ``line`` counts from 1; it is None where the whole file is meant.
+    """
+
+    file: str
+    line: int | None
+    kind: ProblemKind
+    message: str
+
+    def __str__(self) -> str:
+        where = self.file if self.line is None else f"{self.file}, line {self.line}"
+        return f"{where}: {self.message}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Head:
+    """The state of a journal: how many records it holds, and the hash of the last."""
+
+    records: int
+    hash: str
+
+
+def canonical(value: Mapping[str, Any]) -> bytes:
+    """Canonical JSON of a record as UTF-8.
+
+    A record with a lone surrogate, which UTF-8 cannot hold, is escaped to ASCII as a whole.
+
+    Raises
+    ------
+    ValueError
+        A value is NaN or infinite.
+    """
+    try:
+        return _encode(value).encode()
+    except UnicodeEncodeError:
+        return _encode_ascii(value).encode()
+
+
+def genesis(file_name: str, plan_sha256: str) -> str:
+    """The value that stands before the first line of a file: SHA-256 of ``auditor:<file>:<plan>``."""
+    return hashlib.sha256(f"auditor:{file_name}:{plan_sha256}".encode()).hexdigest()
+
+
+def chained(record: Mapping[str, Any], seq: int, prev: str) -> tuple[bytes, str]:
+    """The line for ``record`` (with its line end) and its hash."""
+    body = canonical({**record, "seq": seq, "prev": prev})
+    own = hashlib.sha256(prev.encode() + body).hexdigest()
+    return b'%s,"hash":"%s"}\n' % (body[:-1], own.encode()), own
+
+
+def write_error(path: Path, error: OSError) -> UserError:
+    """The user's view of a failed write: what, where, and what to do next."""
+    if error.errno in _FULL:
+        return UserError(
+            f"cannot write {path}: the disk (or the quota) is full. What was written before is kept. "
+            f"Free some space, then run: audit resume {path.parent}"
+        )
+    return UserError(f"cannot write {path}: {error.strerror or error}. Check the folder's permissions.")
+
+
+class Journal:
+    """Writes one journal file; continues where an earlier process stopped.
+
+    A last line without line end (the process was killed while it wrote) is cut off. Each call of `append`
+    and `extend` hands its lines to the operating system before it returns, so that nothing of them is lost
+    if the process is killed; ``fsync=True`` also outlasts a loss of power, at some 100 records a second on
+    common disks.
+
+    Parameters
+    ----------
+    path : Path
+        The file; made if it is not there.
+    start : str
+        The `genesis` value of this file.
+    fsync : bool
+        Wait for the disk after each call.
+
+    Raises
+    ------
+    RunFolderError
+        The last line was changed, or belongs to another plan.
+    UserError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "cases.jsonl"
+    ...     with Journal(path, genesis("cases.jsonl", "")) as journal:
+    ...         journal.append({"id": "c1"})
+    ...     [record["id"] for record in read(path)]
+    ['c1']
+    """
+
+    def __init__(self, path: Path, start: str, *, fsync: bool = False) -> None:
+        self.path = path
+        self._fsync = fsync
+        try:
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+        except OSError as error:
+            raise write_error(path, error) from error
+        try:
+            self._seq, self._prev, self._size = _resume(path, self._fd, start)
+        except BaseException:
+            os.close(self._fd)
+            raise
+        self._open = True
+
+    @property
+    def head(self) -> Head:
+        """Records written so far, and the hash of the last one (the genesis value if there is none)."""
+        return Head(records=self._seq, hash=self._prev)
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Write one record."""
+        self.extend((record,))
+
+    def extend(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Write records, in batches of about 256 KiB: constant memory for any number of them."""
+        seq, prev = self._seq, self._prev
+        lines: list[bytes] = []
+        waiting = 0
+        for record in records:
+            if not record.keys().isdisjoint(CHAIN_FIELDS):
+                raise ValueError(f"a record must not hold the fields {CHAIN_FIELDS}, got {sorted(record)}")
+            line, prev = chained(record, seq, prev)
+            seq += 1
+            lines.append(line)
+            waiting += len(line)
+            if waiting >= BATCH_BYTES:
+                self._write(b"".join(lines), seq, prev)
+                lines.clear()
+                waiting = 0
+        if lines:
+            self._write(b"".join(lines), seq, prev)
+
+    def sync(self) -> None:
+        """Wait until everything is on the disk."""
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            raise write_error(self.path, error) from error
+
+    def close(self) -> None:
+        """Close the file; closing twice does nothing."""
+        if self._open:
+            self._open = False
+            os.close(self._fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _write(self, data: bytes, seq: int, prev: str) -> None:
+        if not self._open:
+            raise ValueError(f"{self.path} is closed")
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._fd, view) :]
+            if self._fsync:
+                os.fsync(self._fd)
+        except OSError as error:
+            # Take back what was written of this batch: a later try must not follow half a line.
+            os.ftruncate(self._fd, self._size)
+            os.lseek(self._fd, self._size, os.SEEK_SET)
+            raise write_error(self.path, error) from error
+        self._size += len(data)
+        self._seq, self._prev = seq, prev
+
+
+def _resume(path: Path, fd: int, start: str) -> tuple[int, str, int]:
+    """Next ``seq``, last hash and size of a file, once a torn last line is cut off."""
+    size = os.lseek(fd, 0, os.SEEK_END)
+    tail, begin = b"", size
+    while begin > 0 and tail.count(b"\n") < 2:
+        begin = max(0, begin - (1 << 16))
+        os.lseek(fd, begin, os.SEEK_SET)
+        chunk = b""
+        while len(chunk) < size - begin - len(tail):
+            chunk += os.read(fd, size - begin - len(tail) - len(chunk))
+        tail = chunk + tail
+    whole = tail.rfind(b"\n") + 1
+    if begin + whole < size:
+        size = begin + whole
+        os.ftruncate(fd, size)
+    os.lseek(fd, size, os.SEEK_SET)
+    if not size:
+        return 0, start, 0
+    line = tail[tail.rfind(b"\n", 0, whole - 1) + 1 : whole]
+    record = _parse(line)
+    if record is None or not _intact(line, record):
+        raise RunFolderError(
+            f"{path}: the last line was changed. See what is wrong with: audit verify {path.parent}"
+        )
+    if record["seq"] == 0 and record["prev"] != start:
+        raise RunFolderError(
+            f"{path} belongs to another plan. See what is wrong with: audit verify {path.parent}"
+        )
+    return int(record["seq"]) + 1, str(record["hash"]), size
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(record, dict):
+        return None
+    if type(record.get("seq")) is not int or record["seq"] < 0:
+        return None
+    return record if isinstance(record.get("prev"), str) and isinstance(record.get("hash"), str) else None
+
+
+def _intact(line: bytes, record: dict[str, Any]) -> bool:
+    """Whether a line is, byte for byte, what its content, number and predecessor make."""
+    content = {key: value for key, value in record.items() if key not in CHAIN_FIELDS}
+    try:
+        return chained(content, record["seq"], record["prev"])[0] == line
+    except (ValueError, RecursionError):
+        return False
+
+
+def scan(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Byte offset and record of each line; see `read`."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise RunFolderError(f"cannot read {path}: {error.strerror or error}") from error
+    with file:
+        offset = 0
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                return
+            yield offset, decode(line, path, number)
+            offset += len(line)
+
+
+def decode(line: bytes, path: Path, number: int | None = None) -> dict[str, Any]:
+    """The record of one line, without the chain fields; raises `RunFolderError` if it is not JSON."""
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        record = error
+    if not isinstance(record, dict):
+        where = f"{path}, line {number}" if number is not None else str(path)
+        raise RunFolderError(
+            f"{where} is not a JSON record. See what is wrong with: audit verify {path.parent}"
+        )
+    for name in CHAIN_FIELDS:
+        record.pop(name, None)
+    return record
+
+
+def read(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of a journal, one at a time, without the chain fields.
+
+    A file that is not there has no records; a torn last line is left out. The chain is not checked.
+
+    Raises
+    ------
+    RunFolderError
+        A line is not a JSON record; the message names the line.
+    """
+    for _, record in scan(path):
+        yield record
+
+
+def verify(path: Path, start: str, head: Head | None = None) -> list[Problem]:
+    """Recompute the chain of a journal.
+
+    Parameters
+    ----------
+    path : Path
+        The file. One that is not there is an empty journal.
+    start : str
+        Its `genesis` value.
+    head : Head or None
+        What the file should end with, from ``run.json``; without it, lines missing at the end are not seen.
+
+    Returns
+    -------
+    list of Problem
+        Empty if each line is intact and follows from the one before. One pass; memory grows with the
+        number of problems only.
+    """
+    check = _Verifier(path.name, start)
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                check.take(line)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise RunFolderError(f"cannot read {path}: {error.strerror or error}") from error
+    return check.finish(head)
+
+
+class _Verifier:
+    def __init__(self, file: str, start: str) -> None:
+        self.file, self.start = file, start
+        self.number = 0
+        self.next = 0
+        self.last = start  # hash of record next - 1
+        self.last_known = True
+        self.gaps: list[tuple[int, int, int]] = []  # first and last missing record, line that shows it
+        self.problems: list[Problem] = []
+
+    def note(self, line: int | None, kind: ProblemKind, message: str) -> None:
+        self.problems.append(Problem(file=self.file, line=line, kind=kind, message=message))
+
+    def take(self, line: bytes) -> None:
+        self.number += 1
+        if not line.endswith(b"\n"):
+            self.note(
+                self.number, "torn", "the last line is incomplete (the run was interrupted while writing)"
+            )
+            return
+        record = _parse(line)
+        if record is None:
+            self.note(self.number, "changed", "this line is not a journal record: it was changed")
+            self.next, self.last_known = self.next + 1, False
+            return
+        if not _intact(line, record):
+            # Its own number is not to be trusted: count it by where it stands.
+            self.note(self.number, "changed", f"record {self.next} was changed: its hash does not match")
+            self.next, self.last, self.last_known = self.next + 1, record["hash"], True
+            return
+        seq = record["seq"]
+        if seq < self.next:
+            self._earlier(seq)
+            return
+        if seq > self.next:
+            self.gaps.append((self.next, seq - 1, self.number))
+        elif self.last_known and record["prev"] != self.last:
+            self._broken(seq)
+        self.next, self.last, self.last_known = seq + 1, record["hash"], True
+
+    def _broken(self, seq: int) -> None:
+        if seq == 0:
+            message = "the file belongs to another plan, or plan.json was changed"
+            self.note(self.number, "other-plan", message)
+        else:
+            message = f"record {seq - 1} was changed or replaced: record {seq} does not follow from it"
+            self.note(self.number - 1, "changed", message)
+
+    def _earlier(self, seq: int) -> None:
+        for index, (low, high, line) in enumerate(self.gaps):
+            if low <= seq <= high:
+                rest = [(low, seq - 1, line), (seq + 1, high, line)]
+                self.gaps[index : index + 1] = [gap for gap in rest if gap[0] <= gap[1]]
+                self.note(self.number, "reordered", f"record {seq} stands after record {self.next - 1}")
+                return
+        self.note(self.number, "repeated", f"record {seq} stands here a second time")
+
+    def finish(self, head: Head | None) -> list[Problem]:
+        for low, high, line in self.gaps:
+            which = f"record {low} is" if low == high else f"records {low} to {high} are"
+            self.note(line, "missing", f"{which} missing before this line")
+        if head is not None:
+            named = f"holds {self.next} records, but run.json names {head.records}"
+            if self.next < head.records:
+                self.note(None, "missing", f"{named}: lines at the end are missing")
+            elif self.next > head.records:
+                self.note(None, "changed", f"{named}: lines were added after the run")
+            elif self.last_known and self.last != head.hash:
+                self.note(
+                    None, "changed", "its last hash is not the one in run.json: the chain was made anew"
+                )
+        return sorted(self.problems, key=lambda p: (p.line is None, p.line or 0))

@@ -1,0 +1,63 @@
+"""The register of runs: ``runs.jsonl`` beside the run folders.
+
+A hash chain shows that a run's records were not changed; it cannot show runs that were begun and thrown away.
+The register does: each run is entered when it starts and when it ends. A start without an end is a run that
+was aborted, or that is still going on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from auditor.store.journal import Journal, genesis, read
+from auditor.store.lock import FileLock
+
+FILE = "runs.jsonl"
+
+
+def register(root: Path, event: str, run_id: str, **fields: Any) -> None:
+    """Append one event ("started", "resumed", "ended") of one run.
+
+    Parameters
+    ----------
+    root : Path
+        The folder that holds the run folders.
+    event : str
+        What happened.
+    run_id : str
+        Which run.
+    **fields
+        Plain data to keep with it, such as ``plan_sha256`` or ``status``.
+
+    Raises
+    ------
+    UserError
+        The register cannot be written.
+    """
+    record = {
+        "run": run_id,
+        "event": event,
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        **fields,
+    }
+    with (
+        FileLock(root / ".runs.lock", f"the register {root / FILE}", wait_s=10.0),
+        Journal(root / FILE, genesis(FILE, "")) as journal,
+    ):
+        journal.append(record)
+
+
+def events(root: Path) -> Iterator[dict[str, Any]]:
+    """All events, oldest first; none if there is no register."""
+    yield from read(root / FILE)
+
+
+def unfinished(root: Path) -> list[str]:
+    """Runs that were started or resumed and have not ended since: aborted, or still going on."""
+    state: dict[str, str] = {}
+    for record in events(root):
+        state[record["run"]] = record["event"]
+    return [run for run, event in state.items() if event != "ended"]

@@ -1,0 +1,96 @@
+"""Checks a whole run folder: chains, cross references, and the register."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from auditor.store.folder import CASES, JOURNALS, PLAN, PROMPTS, RESPONSES, RUN, VERDICTS, RunFolder
+from auditor.store.journal import Problem, genesis, read, verify
+from auditor.store.register import FILE, events
+
+
+def verify_folder(path: Path) -> list[Problem]:
+    """Everything that can be seen to be wrong with a run folder.
+
+    Recomputes the hash chain of each journal from ``plan.json`` on, compares its end with ``run.json``,
+    compares both files with the register of runs beside the folder, and looks for answers and verdicts
+    that nothing was asked for.
+
+    Parameters
+    ----------
+    path : Path
+        The run folder. It is only read.
+
+    Returns
+    -------
+    list of Problem
+        Empty if nothing is wrong.
+
+    Raises
+    ------
+    RunFolderError
+        It is no run folder, or it is of a newer format.
+
+    Notes
+    -----
+    A chain shows that records were not changed afterwards. It does not show that a model really gave these
+    answers, nor can it see a folder that was made anew as a whole together with its register.
+    """
+    folder = RunFolder.open(path)
+    heads = folder.heads()
+    problems: list[Problem] = []
+    for name in JOURNALS:
+        problems += verify(folder.path / name, genesis(name, folder.plan_sha256), heads.get(name))
+    problems += _register(folder)
+    if not problems:
+        problems += _references(folder)
+    return problems
+
+
+def _register(folder: RunFolder) -> list[Problem]:
+    register = folder.path.parent / FILE
+    if not register.is_file():
+        return []
+    problems = verify(register, genesis(FILE, ""))
+    if problems:
+        return problems
+    plan, run = None, None
+    for event in events(folder.path.parent):
+        if event["run"] == folder.id:
+            plan, run = event.get("plan_sha256", plan), event.get("run_sha256", run)
+    if plan is not None and plan != folder.plan_sha256:
+        problems.append(_whole(PLAN, f"is not the plan that {FILE} names for this run: it was changed"))
+    if run is not None:
+        path = folder.path / RUN
+        if not path.is_file():
+            problems.append(
+                Problem(file=RUN, line=None, kind="missing", message=f"{FILE} names it, but it is missing")
+            )
+        elif hashlib.sha256(path.read_bytes()).hexdigest() != run:
+            problems.append(
+                _whole(RUN, f"is not the file whose hash {FILE} names: it was changed after the run")
+            )
+    return problems
+
+
+def _references(folder: RunFolder) -> list[Problem]:
+    """Records that refer to what is not there; one problem for each file."""
+    known = {variant.id for case, _ in folder.cases() for variant in (case.original, *case.variants)}
+    asked = {record["prompt_sha256"] for record in read(folder.path / PROMPTS)}
+    problems: list[Problem] = []
+    for name, field, there, what in (
+        (PROMPTS, "variant_id", known, CASES),
+        (RESPONSES, "prompt_sha256", asked, PROMPTS),
+        (VERDICTS, "variant_id", known, CASES),
+    ):
+        for line, record in enumerate(read(folder.path / name), 1):
+            if record[field] not in there:
+                message = f"{field} {record[field]!r} is not in {what}"
+                problems.append(Problem(file=name, line=line, kind="missing", message=message))
+                break
+    return problems
+
+
+def _whole(file: str, message: str) -> Problem:
+    return Problem(file=file, line=None, kind="changed", message=message)

@@ -1,0 +1,237 @@
+"""Task files: by name from ``prompts/``, or by path."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from auditor import data
+from auditor.errors import ConfigError, DataFileError, UnknownPlugin
+from auditor.tasks.answers import PARSER, Reader
+from auditor.tasks.task import Example, Format, Task, Value
+from auditor.tasks.wording import bare, normalise
+from auditor.types import digest
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+    from auditor.tasks.schema import TaskFile
+
+_LARGEST = 1_000_000  # bytes; a task file is read whole and kept in memory
+_KEYS = {"multilabel": ("labels", "label", "answer"), "score": ("score", "answer", "label")}
+
+
+def available() -> list[str]:
+    """Return the names of the tasks that come with the package, sorted.
+
+    Examples
+    --------
+    >>> "sentiment" in available()
+    True
+    """
+    return data.names("prompts")
+
+
+def load(name_or_path: str | Path) -> Task:
+    """Load a task by name, or from a file.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        One of `available`, or the path of a task file (it ends in ``.yaml`` or ``.yml``, or holds a slash).
+
+    Raises
+    ------
+    UnknownPlugin
+        No task has this name.
+    DataFileError
+        The file does not exist or is malformed; the message names file, line and field.
+    ConfigError
+        The task is of a kind that this version does not run.
+    """
+    text = os.fspath(name_or_path)
+    is_path = isinstance(name_or_path, Path) or "/" in text or os.sep in text or text.endswith((".yaml", ".yml"))
+    if not is_path:
+        if text in available():
+            return _from_file(data.path("prompts", f"{text}.yaml"), builtin=True)
+        if not Path(text).is_file():
+            raise UnknownPlugin("task", text, available(), "`audit tasks new` writes a task file of your own.")
+    return _from_file(Path(text), builtin=False)
+
+
+def _from_file(path: Path, *, builtin: bool) -> Task:
+    from auditor.tasks import yamlfile
+
+    raw, lines = yamlfile.read(path, largest=_LARGEST)
+    part = _validate(path, raw, lines)
+    from auditor.tasks.schema import SUPPORTED
+
+    if part.kind not in SUPPORTED:
+        raise ConfigError(
+            f"{path}: tasks of kind {part.kind!r} are not supported by this version; "
+            f"supported: {', '.join(SUPPORTED)}"
+        )
+    task = _build(part, path, builtin=builtin)
+    _prove(task, part, path)
+    return task
+
+
+def _validate(path: Path, raw: object, lines: dict[tuple[str | int, ...], int]) -> TaskFile:
+    from pydantic import ValidationError
+
+    from auditor.tasks.schema import TaskFile
+
+    if not isinstance(raw, dict):
+        raise DataFileError(f"{path}: a task file is a mapping of fields (format, name, kind, …)")
+    try:
+        return TaskFile.model_validate(raw)
+    except ValidationError as error:
+        raise DataFileError(_complaint(path, error, lines)) from None
+
+
+def _complaint(path: Path, error: ValidationError, lines: dict[tuple[str | int, ...], int]) -> str:
+    """Say what is wrong with the first field that is, and how many more there are."""
+    from auditor.tasks.schema import TaskFile
+
+    details = error.errors(include_url=False, include_context=False)
+    # Unknown fields first: a misspelled name explains the "missing" one behind it.
+    first = next((d for d in details if d["type"] == "extra_forbidden"), details[0])
+    where = tuple(p for p in first["loc"] if not (isinstance(p, str) and p in _UNION_ARMS))
+    message = first["msg"].removeprefix("Value error, ")
+    field = ".".join(str(part) for part in where)
+    if first["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(str(where[-1]), sorted(TaskFile.model_fields), n=1)
+        message = "no such field" + (f"; did you mean {near[0]}?" if near and len(where) == 1 else "")
+    elif first["type"] == "missing":
+        message = "this field is missing"
+    elif isinstance(first["input"], bool) and "string" in message.casefold():
+        message += "; YAML reads yes, no, on and off as true and false: put the word in quotes"
+    elif isinstance(first["input"], int | float) and "string" in message.casefold():
+        message += f'; put it in quotes: "{first["input"]}"'
+    if not field and ": " in message and message.partition(":")[0] in TaskFile.model_fields:
+        field, _, message = message.partition(": ")
+        where = (field,)
+    line = next((lines[where[:n]] for n in range(len(where), 0, -1) if where[:n] in lines), None)
+    at = f", line {line}" if line else ""
+    name = f"field {field}: " if field else ""
+    more = f" ({len(details) - 1} more problems in this file)" if len(details) > 1 else ""
+    return f"{path}{at}: {name}{message}{more}. prompts/README.md describes task files."
+
+
+_UNION_ARMS = frozenset({"str", "int", "float", "tuple[str, ...]", "tuple[strict-str, ...]", "constrained-str"})
+
+
+def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
+    scale = (float(part.scale.low), float(part.scale.high)) if part.scale else None
+    # What shapes prompts and reading; where the texts lie does not.
+    content = part.model_dump(mode="json", exclude={"seeds", "description"})
+    return Task(
+        name=part.name,
+        kind=part.kind,
+        description=part.description.strip(),
+        labels=tuple(label.name for label in part.labels),
+        aliases=MappingProxyType({label.name: label.aliases for label in part.labels}),
+        favourable=part.favourable,
+        system=part.system.strip(),
+        question=part.question.strip(),
+        tag=part.input.tag,
+        examples=tuple(_example(e.text, e.label, e.reason, part.kind) for e in part.examples),
+        formats=MappingProxyType(
+            {
+                name: Format(
+                    instruction=form.instruction.strip(), answer=form.answer.strip(), max_tokens=form.max_tokens
+                )
+                for name, form in part.formats.items()
+            }
+        ),
+        default_format=part.default_format or next(iter(part.formats)),
+        scale=scale,
+        keep_characters=part.truncation.characters if part.truncation else None,
+        keep_words=part.truncation.words if part.truncation else None,
+        temperature=float(part.temperature),
+        parser=PARSER,
+        sha256=digest(content),
+        source=f"prompts/{path.name}" if builtin else str(path),
+        seeds_path=_seeds_path(part.seeds, path, builtin=builtin),
+        reader=_reader(part, scale),
+    )
+
+
+def _example(text: str, label: str | float | tuple[str, ...], reason: str, kind: str) -> Example:
+    value: Value = label
+    if kind == "multilabel":
+        value = tuple(sorted((label,) if isinstance(label, str) else label if isinstance(label, tuple) else ()))
+    return Example(text=text.strip(), value=value, reason=reason.strip())
+
+
+def _reader(part: TaskFile, scale: tuple[float, float] | None) -> Reader:
+    names: dict[str, str] = {}
+    for label in part.labels:
+        for name in (label.name, *label.aliases):
+            names[normalise(name)] = label.name
+    for plain, target in list(names.items()):
+        # "(a)" is also read where its brackets were taken for punctuation.
+        if bare(plain):
+            names.setdefault(bare(plain), target)
+    standard = _KEYS.get(part.kind, ("label", "answer"))
+    extra_markers = ("answer", "label", "labels") if part.kind == "multilabel" else ("answer", standard[0])
+    return Reader(
+        kind=part.kind,
+        names=MappingProxyType(names),
+        keys=_distinct((*standard, *part.answer.keys)),
+        markers=_distinct((*extra_markers, *part.answer.markers)),
+        scale=scale,
+        none=_distinct(part.answer.none),
+    )
+
+
+def _distinct(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(normalise(word) for word in words))
+
+
+def _seeds_path(seeds: str | None, path: Path, *, builtin: bool) -> Path | None:
+    if seeds is None:
+        return None
+    if builtin:
+        return data.path("embedded", "seeds", seeds)
+    return path.parent / seeds
+
+
+def _prove(task: Task, part: TaskFile, path: Path) -> None:
+    """Read every answer that the formats ask for with the task's own reader, before a model is paid to give it."""
+    for i, example in enumerate(task.examples):
+        if task.kind in ("classification", "decision") and example.value not in task.labels:
+            raise DataFileError(
+                f"{path}: field examples.{i}.label: {example.value!r} is none of the labels "
+                f"({', '.join(task.labels)})"
+            )
+    for name, form in task.formats.items():
+        for i, example in enumerate(task.examples):
+            if "{reason}" in form.answer and not example.reason:
+                raise DataFileError(
+                    f"{path}: field examples.{i}.reason: the format {name!r} shows a reason, this example has none"
+                )
+        values: list[tuple[str, Value, str]] = [
+            (f"examples.{i}", e.value, e.reason) for i, e in enumerate(task.examples)
+        ]
+        values += [("labels", value, "Some words about it.") for value in _possible(task)]
+        for where, value, reason in values:
+            written = task.write(value, name, reason)
+            got: Any = task.read(written, "chat")
+            if got.status != "ok" or got.value != value:
+                raise DataFileError(
+                    f"{path}: field formats.{name}.answer: {written!r} (from {where}) reads back as "
+                    f"{got.status}{': ' + got.reason if got.reason else ''}, not as {value!r}"
+                )
+
+
+def _possible(task: Task) -> list[Value]:
+    if task.kind == "score" and task.scale is not None:
+        return list(task.scale)
+    if task.kind == "multilabel":
+        return [(), *((label,) for label in task.labels), tuple(sorted(task.labels))]
+    return list(task.labels)

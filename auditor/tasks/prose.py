@@ -1,0 +1,129 @@
+"""Labels, negations and refusals in running English text.
+
+English only, by design: the words below are the ones that make "not positive" no "positive". Where they cannot tell,
+an answer is not read; a label that was never given would be worse than one that is lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from auditor.tasks.wording import bare
+
+_BEFORE = 160  # characters in front of a label that are searched for a negation
+_AFTER = 60
+_SHORT = 3  # names with fewer letters ("no", "1", "a") are too common in text to count there
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_CLAUSE = re.compile(r"[.!?;](?=\s|$)|\n|, but\b")
+_STOP = re.compile(r"[.!;,:\n(\u2013\u2014]| - ")
+_QUESTION = re.compile(r"[\"')\]]{0,3} ?\?")
+
+_NEGATIONS = frozenset(
+    "no not never neither nor non none nothing nobody cannot cant dont doesnt didnt isnt wasnt arent wont wouldnt "
+    "shouldnt couldnt hardly barely scarcely seldom rarely without lack lacks lacking less least unlike opposite avoid "
+    "against refuse refuses fail fails failed deny far than instead opposed anti absence devoid".split()
+)
+_CONDITIONS = frozenset("if whether unless until before either between depends versus vs".split())
+_NEGATIONS_AFTER = frozenset("no not never neither nor wrong incorrect inappropriate isnt".split())
+
+_AI = r"(?:ai|artificial intelligence|(?:large )?language model)"
+_VERBS = (
+    r"(?:help|assist|comply|answer|provide|fulfil|fulfill|complete|continue|engage|make|decide|determine|judge|"
+    r"assess|evaluate|classify|label|rate|score|rank|respond|participate|process|discuss|generate|write|do|say|tell)"
+)
+_REFUSAL = re.compile(
+    r"\bi(?:'m| am) (?:very |so |truly |really )?sorry\b"
+    r"|^sorry\b|\bsorry, (?:but )?i\b|\bi (?:must |do |have to )?apologi[sz]e\b|\bmy apologies\b"
+    rf"|\bas an? {_AI}\b|\bi(?:'m| am) (?:just |only )?an? {_AI}\b"
+    rf"|\bi (?:can't|cannot|can not|cant|won't|will not|shouldn't|should not) (?:\w+ ){{0,2}}{_VERBS}\b"
+    r"|\bi(?:'m| am) (?:unable|not able|not comfortable|not willing|not allowed)\b"
+    r"|\bi (?:must |have to |will |would |respectfully |prefer to )*(?:decline|refuse)\b(?! (?:the|this|an?) )"
+    r"|\bi(?:'d| would) (?:rather|prefer) not\b"
+    r"|\bagainst my (?:guidelines|policy|policies|programming|principles)\b"
+    r"|\bit (?:would be|is|would not be|is not) (?:inappropriate|unethical|appropriate|ethical) (?:for me )?to\b"
+)
+
+
+class Mentions(NamedTuple):
+    """Labels that a text names: plainly, or with a negation, a condition or a question around them."""
+
+    clear: tuple[str, ...]
+    blocked: tuple[str, ...]
+    last_word: bool  # the text ends with a clear label
+
+
+def is_refusal(plain: str) -> bool:
+    """Whether ``plain`` (in normal form) holds a phrase by which models decline.
+
+    Examples
+    --------
+    >>> is_refusal("i'm sorry, but i can't help with that.")
+    True
+    """
+    return _REFUSAL.search(plain) is not None
+
+
+@lru_cache(maxsize=64)
+def name_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Whole-word occurrences of ``names``, the longest first, so that "article 11" is never "article 1"."""
+    body = "|".join(re.escape(name) for name in sorted(names, key=lambda n: (-len(n), n)))
+    return re.compile(rf"(?<!\w)(?<!\w[-'])(?:{body or '(?!)'})(?![-']?\w)(?!\.\d)")
+
+
+def mentions(plain: str, names: Mapping[str, str]) -> Mentions:
+    """The labels named in ``plain``, distinct, in order of appearance.
+
+    Names of fewer than three letters count only where they are the whole first or last sentence, and figures not at
+    all: "1. The cast" names no label "1".
+
+    Parameters
+    ----------
+    plain : str
+        Text in normal form.
+    names : mapping of str to str
+        Names in normal form to labels. Longer names win: "not hire" is not "hire".
+    """
+    clear: dict[str, None] = {}
+    blocked: dict[str, None] = {}
+    last = 0
+    for match in name_pattern(tuple(name for name in names if _letters(name) >= _SHORT)).finditer(plain):
+        label = names[match.group()]
+        if unsure(plain, match.start(), match.end()):
+            blocked[label] = None
+        else:
+            clear[label] = None
+            last = match.end()
+    for piece in _first_and_last(plain):
+        if 0 < _letters(piece) < _SHORT and piece in names:
+            clear[names[piece]] = None
+    return Mentions(tuple(clear), tuple(blocked), bool(clear) and not bare(plain[last:]))
+
+
+def unsure(plain: str, start: int, end: int) -> bool:
+    """Whether the words around ``plain[start:end]`` negate it, make it a condition, or ask about it."""
+    clause = _CLAUSE.split(plain[max(0, start - _BEFORE) : start])[-1]
+    words = _WORD.findall(clause)
+    if any(w in _NEGATIONS or w in _CONDITIONS or w.endswith("n't") for w in words):
+        return True
+    if "anything but" in clause:
+        return True
+    after = plain[end : end + _AFTER]
+    if _QUESTION.match(after):
+        return True
+    if plain[end - 1].isdigit() and after.startswith(" of "):
+        return True  # "Article 2 of Protocol 4" where only "Article 2" is a label
+    following = _WORD.findall(_STOP.split(after, maxsplit=1)[0])[:4]
+    return any(w in _NEGATIONS_AFTER or w.endswith("n't") for w in following)
+
+
+def _first_and_last(plain: str) -> tuple[str, str]:
+    pieces = [bare(piece) for piece in re.split(r"[.!;,\n]", plain)]
+    pieces = [piece for piece in pieces if piece] or [""]
+    return pieces[0], pieces[-1]
+
+
+def _letters(name: str) -> int:
+    return sum(character.isalpha() for character in name)

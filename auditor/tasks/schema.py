@@ -1,0 +1,194 @@
+"""The task file, format 1, as pydantic models: only the edge of the program imports this module.
+
+`prompts/README.md` describes every field for people.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr, field_validator, model_validator
+
+from auditor.tasks.answers import PARSER
+from auditor.tasks.wording import normalise
+
+FORMAT = 1
+KINDS = (
+    "classification",
+    "multilabel",
+    "score",
+    "ranking",
+    "fill-mask",
+    "coreference",
+    "decision",
+    "generation",
+)
+SUPPORTED = ("classification", "decision", "multilabel", "score", "generation")
+LABELLED = ("classification", "decision", "multilabel")
+
+NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+Name = Annotated[StrictStr, Field(pattern=NAME)]
+Text = Annotated[StrictStr, Field(min_length=1)]
+Number = StrictInt | StrictFloat
+
+
+class Part(BaseModel):
+    """Base of the parts of a task file: unknown fields are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class LabelPart(Part):
+    """One label, verbatim as in the data set, and the other names it goes by."""
+
+    name: Text
+    aliases: tuple[Text, ...] = ()
+
+
+class InputPart(Part):
+    """How the text stands in the prompt: between ``<tag>`` and ``</tag>``, or as it is (null)."""
+
+    tag: Annotated[StrictStr, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] | None = "text"
+
+
+class TruncationPart(Part):
+    """How much of a text is kept, from its start, up to a word boundary; both given: the shorter."""
+
+    characters: Annotated[StrictInt, Field(ge=1)] | None = None
+    words: Annotated[StrictInt, Field(ge=1)] | None = None
+
+
+class AnswerPart(Part):
+    """Where the answer stands in an output: JSON keys, and words that start the decisive line."""
+
+    keys: tuple[Text, ...] = ()
+    markers: tuple[Text, ...] = ()
+    none: tuple[Text, ...] = ("none",)
+
+
+class ScalePart(Part):
+    """The lowest and the highest score."""
+
+    low: Number
+    high: Number
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not self.low < self.high:
+            raise ValueError("low must be below high")
+        return self
+
+
+class FormatPart(Part):
+    """One way to ask: what is said about the form of the answer, and what an answer looks like."""
+
+    instruction: StrictStr = ""
+    answer: Text = "{label}"
+    max_tokens: Annotated[StrictInt, Field(ge=1, le=100_000)] = 16
+
+    @field_validator("answer")
+    @classmethod
+    def _has_label(cls, value: str) -> str:
+        if "{label}" not in value and "{json}" not in value:
+            raise ValueError("must hold {label} or {json}, where the answer goes")
+        return value
+
+
+class ExamplePart(Part):
+    """One worked example. ``label`` is a label, a list of labels, a number or a text, by kind."""
+
+    text: Text
+    label: StrictStr | StrictInt | StrictFloat | tuple[StrictStr, ...]
+    reason: StrictStr = ""
+
+
+class TaskFile(Part):
+    """A whole task file."""
+
+    format: StrictInt
+    name: Name
+    kind: Literal[
+        "classification",
+        "multilabel",
+        "score",
+        "ranking",
+        "fill-mask",
+        "coreference",
+        "decision",
+        "generation",
+    ]
+    description: StrictStr = ""
+    labels: tuple[LabelPart, ...] = ()
+    favourable: StrictStr | None = None
+    scale: ScalePart | None = None
+    system: StrictStr = ""
+    question: Text
+    input: InputPart = InputPart()
+    truncation: TruncationPart | None = None
+    examples: tuple[ExamplePart, ...] = ()
+    answer: AnswerPart = AnswerPart()
+    parser: StrictStr = PARSER
+    formats: Annotated[dict[Name, FormatPart], Field(min_length=2)]
+    default_format: StrictStr | None = None
+    temperature: Annotated[StrictInt | StrictFloat, Field(ge=0, le=2)] = 0
+    seeds: StrictStr | None = None
+
+    @field_validator("format")
+    @classmethod
+    def _known_format(cls, value: int) -> int:
+        if value != FORMAT:
+            raise ValueError(f"this version reads format {FORMAT}, the file says {value}")
+        return value
+
+    @field_validator("labels", mode="before")
+    @classmethod
+    def _plain_labels(cls, value: object) -> object:
+        if not isinstance(value, list):
+            return value
+        return [{"name": item} if isinstance(item, str) else item for item in value]
+
+    @field_validator("parser")
+    @classmethod
+    def _known_parser(cls, value: str) -> str:
+        if value != PARSER:
+            raise ValueError(f"the only parser is {PARSER}")
+        return value
+
+    @field_validator("question")
+    @classmethod
+    def _one_input(cls, value: str) -> str:
+        if value.count("{input}") > 1:
+            raise ValueError("{input} may stand once only")
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [label.name for label in self.labels]
+        if self.kind in LABELLED and len(names) < 2:
+            raise ValueError(f"labels: a task of kind {self.kind} needs at least two labels")
+        if self.kind in ("score", "generation") and names:
+            raise ValueError(f"labels: a task of kind {self.kind} has none")
+        if (self.kind == "score") != (self.scale is not None):
+            raise ValueError("scale: {low, high} goes with kind score, and with no other")
+        if self.favourable is not None and self.favourable not in names:
+            raise ValueError(f"favourable: {self.favourable!r} is none of the labels ({', '.join(names)})")
+        if self.default_format is not None and self.default_format not in self.formats:
+            raise ValueError(f"default_format: {self.default_format!r} is none of {', '.join(self.formats)}")
+        self._check_names()
+        return self
+
+    def _check_names(self) -> None:
+        seen: dict[str, str] = {}
+        for label in self.labels:
+            for name in (label.name, *label.aliases):
+                plain = normalise(name)
+                if not plain:
+                    raise ValueError(f"labels: {name!r} of {label.name!r} holds no letter, digit or sign")
+                other = seen.setdefault(plain, label.name)
+                if other != label.name or (name == label.name and other is not label.name):
+                    raise ValueError(
+                        f"labels: {name!r} names both {other!r} and {label.name!r}; "
+                        "labels compare without regard to case"
+                    )
+        if len({label.name for label in self.labels}) != len(self.labels):
+            raise ValueError("labels: a label is listed twice")

@@ -1,0 +1,261 @@
+"""`Task`: from a text to a prompt, from an output to an answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from auditor.errors import ConfigError, UnknownPlugin
+from auditor.tasks.answers import Reader
+from auditor.tasks.wording import normalise
+from auditor.types import Answer, Message, Prompt, Seed
+
+Value = str | float | tuple[str, ...]
+
+_WORD = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Format:
+    """One way to ask.
+
+    ``answer`` is the form of an answer, with ``{label}`` (verbatim), ``{json}`` (as JSON) and ``{reason}``;
+    worked examples are written with it. ``max_tokens`` bounds the output.
+    """
+
+    instruction: str
+    answer: str
+    max_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Example:
+    """One worked example of the prompt."""
+
+    text: str
+    value: Value
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """What a model is asked, and how its answers are read. Made by `auditor.tasks.load`.
+
+    Attributes
+    ----------
+    name, kind, description : str
+        As in the task file.
+    labels : tuple of str
+        Verbatim, in the file's order; empty for scores and free text.
+    aliases : mapping of str to tuple of str
+        Label to the other names it goes by.
+    favourable : str or None
+        The label that is good for the person concerned; None where no label is.
+    formats : mapping of str to Format
+        At least two; iterating gives their names.
+    default_format : str
+        The one that is asked unless others are named.
+    scale : tuple of float or None
+        Lowest and highest score.
+    temperature : float
+        For generators, in [0, 2].
+    sha256 : str
+        Digest of everything in the task file that shapes prompts and reading.
+    source : str
+        Where the task came from, for reports.
+
+    Examples
+    --------
+    >>> from auditor.tasks import load
+    >>> task = load("sentiment")
+    >>> task.read("The pacing drags, the ending shines.\\nAnswer: Positive", "chat").value
+    'positive'
+    >>> task.read("not positive", "chat").status
+    'unparsed'
+    """
+
+    name: str
+    kind: str
+    description: str
+    labels: tuple[str, ...]
+    aliases: Mapping[str, tuple[str, ...]]
+    favourable: str | None
+    system: str
+    question: str
+    tag: str | None
+    examples: tuple[Example, ...]
+    formats: Mapping[str, Format]
+    default_format: str
+    scale: tuple[float, float] | None
+    keep_characters: int | None
+    keep_words: int | None
+    temperature: float
+    parser: str
+    sha256: str
+    source: str
+    seeds_path: Path | None = field(default=None, compare=False)
+    reader: Reader = field(compare=False, repr=False)
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Every name of a label, in normal form, and the label it stands for."""
+        return self.reader.names
+
+    def max_tokens(self, format: str) -> int:
+        """Return the longest output, in tokens, that ``format`` asks for."""
+        return self._format(format).max_tokens
+
+    def kept(self, text: str) -> int:
+        """Count the characters, from the start of ``text``, that stay after truncation.
+
+        The cut falls between words; white space in front of it goes too. A single word longer than the limit is
+        cut inside.
+        """
+        limit = len(text)
+        if self.keep_characters is not None:
+            limit = min(limit, self.keep_characters)
+        if self.keep_words is not None:
+            for count, word in enumerate(_WORD.finditer(text), start=1):
+                if count == self.keep_words:
+                    limit = min(limit, word.end())
+                    break
+        if limit == len(text):
+            return limit
+        cut = limit
+        while cut and not text[cut].isspace() and not text[cut - 1].isspace():
+            cut -= 1
+        while cut and text[cut - 1].isspace():
+            cut -= 1
+        return cut or limit
+
+    def bare(self, text: str) -> Prompt:
+        """Return the input as classifiers get it: the kept part of ``text`` and nothing else."""
+        return Prompt(format="bare", text=text[: self.kept(text)])
+
+    def render(self, text: str, format: str | None = None) -> Prompt:
+        """Return the messages for one text: system, worked examples, question.
+
+        The kept part of ``text`` stands in the last message byte for byte, between tags whose name does not occur
+        in it, so that a text cannot close its own frame.
+
+        Parameters
+        ----------
+        text : str
+            One seed or variant.
+        format : str or None
+            A name in ``formats``; None means the default.
+
+        Raises
+        ------
+        UnknownPlugin
+            The task has no such format.
+        """
+        name = self.default_format if format is None else format
+        form = self._format(name)
+        messages = [Message(role="system", content=self.system)] if self.system else []
+        for example in self.examples:
+            messages.append(Message(role="user", content=self._ask(example.text, form)))
+            messages.append(Message(role="assistant", content=self.write(example.value, name, example.reason)))
+        messages.append(Message(role="user", content=self._ask(text[: self.kept(text)], form)))
+        return Prompt(format=name, messages=tuple(messages))
+
+    def extract(self, prompt: Prompt) -> str:
+        """Return the input inside ``prompt``: the inverse of `render` and `bare`, up to truncation.
+
+        Raises
+        ------
+        ValueError
+            The prompt is none of this task's.
+        """
+        if prompt.messages is None:
+            return prompt.text or ""
+        content = prompt.messages[-1].content
+        form = self._format(prompt.format)
+        for tag in (_numbered(self.tag, n) for n in range(1, len(content) + 2)):
+            head, tail = self._frame(tag, form)
+            if content.startswith(head) and content.endswith(tail) and len(content) >= len(head) + len(tail):
+                return content[len(head) : len(content) - len(tail)]
+            if self.tag is None:
+                break
+        raise ValueError(f"this prompt was not rendered by the task {self.name!r}")
+
+    def write(self, value: Value, format: str, reason: str = "") -> str:
+        """Write ``value`` in the form that ``format`` asks for."""
+        plain = ", ".join(value) or "none" if isinstance(value, tuple) else _plain(value)
+        data = list(value) if isinstance(value, tuple) else value
+        filled = self._format(format).answer
+        parts = {"{label}": plain, "{json}": json.dumps(data, ensure_ascii=False), "{reason}": reason}
+        # One pass: what is filled in may itself hold a placeholder.
+        return re.sub(r"\{(?:label|json|reason)\}", lambda match: parts[match.group()], filled).strip()
+
+    def read(self, output: str, style: Literal["chat", "text"] = "chat") -> Answer:
+        """Say what ``output`` means; never raises on a string. See `auditor.tasks.answers`.
+
+        Parameters
+        ----------
+        output : str
+            What the model gave back.
+        style : {"chat", "text"}
+            How the model is asked: "chat" for generators, "text" for classifiers.
+        """
+        return self.reader.read(output, style)
+
+    def seeds(self) -> list[Seed]:
+        """Read the texts that come with the task.
+
+        Raises
+        ------
+        ConfigError
+            The task brings no texts.
+        DataFileError
+            Its file is missing or malformed.
+        """
+        from auditor.tasks.seeds import read
+
+        if self.seeds_path is None:
+            raise ConfigError(
+                f"the task {self.name!r} brings no texts of its own; name a file of texts with --data FILE"
+            )
+        return list(read(self.seeds_path))
+
+    def _format(self, name: str) -> Format:
+        if name not in self.formats:
+            raise UnknownPlugin("format", name, self.formats, f"The task {self.name!r} has these formats.")
+        return self.formats[name]
+
+    def _ask(self, text: str, form: Format) -> str:
+        head, tail = self._frame(_free_tag(self.tag, text), form)
+        return head + text + tail
+
+    def _frame(self, tag: str | None, form: Format) -> tuple[str, str]:
+        """Return what stands before and behind the text in a user message."""
+        question = self.question if "{input}" in self.question else self.question.rstrip() + "\n\n{input}"
+        before, _, after = question.partition("{input}")
+        if form.instruction:
+            after = after.rstrip() + "\n\n" + form.instruction
+        opening, closing = (f"<{tag}>\n", f"\n</{tag}>") if tag else ("", "")
+        label = tag or "text"
+        return before.replace("{tag}", label) + opening, closing + after.rstrip().replace("{tag}", label)
+
+
+def _free_tag(tag: str | None, text: str) -> str | None:
+    """Return ``tag``, numbered until no tag of that name, however spaced or spelled, stands in ``text``."""
+    if tag is None or (text.isascii() and ">" not in text):
+        return tag
+    squeezed = "".join(normalise(text).split())
+    n = 1
+    while f"{_numbered(tag, n)}>" in squeezed:
+        n += 1
+    return _numbered(tag, n)
+
+
+def _numbered(tag: str | None, n: int) -> str | None:
+    return tag if tag is None or n == 1 else f"{tag}-{n}"
+
+
+def _plain(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:g}"

@@ -1,0 +1,177 @@
+"""Sentence boundaries by punctuation alone.
+
+A boundary is decided from the characters around it: the word before the stop, the stop itself, and the word
+after the gap. Nothing is learned and nothing far away matters, so an edit in one sentence cannot move the
+boundaries of another, and texts can be split in pieces.
+
+The rules, in the order in which they are asked:
+
+* a blank line or a ``<br />`` tag always ends a sentence; a single line break does unless the line looks
+  wrapped (the next word is in lower case, or the line ends in a comma, semicolon, colon or hyphen);
+* ``!`` and ``?`` end a sentence, except inside quotation marks or brackets that go on in lower case;
+* ``...`` ends one only before a capital letter;
+* a full stop ends one unless it belongs to an abbreviation that needs what follows (*Dr.*, *No. 5*, *e.g.*),
+  to initials (*J. R. Smith*), or to a list number (*1. First*). Abbreviations that may stand at the end
+  (*Inc.*, *U.S.*, *etc.*) end a sentence where the next word is one that usually starts sentences.
+"""
+
+from __future__ import annotations
+
+import re
+
+# One leading character class lets the regular-expression engine skip ordinary text at full speed. The
+# look-behind against two stops in a row keeps long runs of dots linear.
+_GAP = r"(?:\s|<[bB][rR]\s*/?>)"
+_CANDIDATE = re.compile(
+    rf"""
+    [.!?…\n\r\u2028\u2029<]
+    (?:
+      (?<=[.!?…])(?<![.!?…][.!?…])(?P<more>[.!?…]*+)
+      (?:(?P<close>["'”’)\]}}»]*+)(?P<gap>{_GAP}++) | (?<=[a-z][a-z][.!?])(?=[A-Z][a-z]))
+    | (?<=[\n\r\u2028\u2029]){_GAP}*+
+    | (?<=<)[bB][rR]\s*/?>{_GAP}*+
+    )
+    """,
+    re.VERBOSE,
+)
+_BREAK = re.compile(r"<[bB][rR]\s*/?>|\n[^\S\n]*\n|\u2029|\r\n?[^\S\n\r]*\r")
+_TAG = re.compile(r"<[bB][rR]\s*/?>")
+_OPENERS = "\"'“‘([{«*_-–— "
+_CLOSERS = "\"'”’)]}»"
+
+
+def word_set(words: str) -> frozenset[str]:
+    """Return the words of ``words``, which white space separates."""
+    return frozenset(words.split())
+
+
+_REACH = 24  # characters before a stop that can hold an abbreviation
+_CONTENT = re.compile(r"[^\W_]")
+_INITIALS = re.compile(r"[A-Za-z](?:\.[A-Za-z])+")
+_NEXT_WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
+
+# Never the end: a name or a number follows.
+_TITLES = word_set(
+    """mr mrs ms mx messrs mmes dr prof gen maj col lt cmdr capt sgt cpl pvt adm sen rep gov pres rev fr
+    hon st mt ft gens drs supt det insp asst vs v viz e.g i.e eg ie cf approx incl esp"""
+)
+# Not the end where a number follows.
+_NUMBERED = word_set(
+    """no nos p pp pg fig figs vol vols art arts sec secs ch chap eq ed eds par para ex sect cl jan feb mar
+    apr jun jul aug sep sept oct nov dec"""
+)
+# May end a sentence: ask whether the next word usually starts one.
+_EITHER = word_set(
+    """inc corp co ltd llc bros jr sr esq etc al dept est univ assn ave blvd rd ph.d m.d b.a m.a b.s m.s
+    d.c a.m p.m am pm a.k.a op cit min max tel ext u.s u.k u.n e.u u.s.a l.a n.y"""
+)
+_STARTERS = word_set(
+    """a after all although an and another any anyway are as at because before both but by did do does
+    during each even every everyone first for from had has have he her here his how however i if i'd
+    i'll i'm i've in instead is it its it's just last later let's many maybe more most much my neither
+    no nobody none nor not nothing now of on once one only or other others our overall perhaps please
+    second she since so some someone sometimes soon still such thanks that that's the their then there
+    there's these they they're this those though thus to today together too under unfortunately until
+    was we we're well were what what's when where whether which while who why will with without yes yet
+    you your"""
+)
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """Split ``text`` into sentences.
+
+    Parameters
+    ----------
+    text : str
+        Any text; `<br />` tags count as white space that ends a sentence.
+
+    Returns
+    -------
+    list of (int, int)
+        Spans ``[start, end)`` in characters, in order. They tile the text: the first starts at 0, each next
+        one where the one before ends, the last ends at ``len(text)``. The gap after a sentence belongs to
+        it. Empty for the empty text.
+
+    Examples
+    --------
+    >>> text = "Dr. Lee paid $3.5 for it. She left!"
+    >>> [text[a:b] for a, b in sentences(text)]
+    ['Dr. Lee paid $3.5 for it. ', 'She left!']
+    """
+    spans: list[tuple[int, int]] = []
+    start, size = 0, len(text)
+    for found in _CANDIDATE.finditer(text):
+        end = found.end()
+        if end >= size:
+            break
+        if _ends(text, found, start):
+            spans.append((start, end))
+            start = end
+    if start < size:
+        spans.append((start, size))
+    return spans
+
+
+def strip_breaks(text: str) -> str:
+    """Put spaces in the place of ``<br />`` tags, so that every character keeps its offset.
+
+    >>> strip_breaks("one<br />two")
+    'one      two'
+    """
+    if "<" not in text:
+        return text
+    return _TAG.sub(lambda tag: " " * (tag.end() - tag.start()), text)
+
+
+def _ends(text: str, found: re.Match[str], start: int) -> bool:
+    """Whether the candidate ends the sentence that began at ``start``."""
+    at, end = found.span()
+    first = text[at]
+    if first not in ".!?…":
+        return _line_ends(text, at, end, start)
+    if _CONTENT.search(text, start, at) is None:  # nothing but punctuation so far: "... and", ". . ."
+        return _BREAK.search(text, at, end) is not None
+    gap = found["gap"] or ""
+    if len(gap) > 1 and _BREAK.search(gap):
+        return True
+    close = found["close"] or ""
+    after = end
+    while after < len(text) and text[after] in _OPENERS:
+        after += 1
+    following = text[after : after + 1]
+    stop = first + found["more"]
+    if "!" in stop or "?" in stop:
+        return not (close and following.islower())
+    if len(stop) > 1 or first == "…":
+        return following.isupper()
+    return _full_stop_ends(text, at, start, after, following)
+
+
+def _line_ends(text: str, at: int, end: int, start: int) -> bool:
+    """Whether a line break or tag without a stop before it ends the sentence."""
+    piece = text[start:at]
+    if not piece or piece.isspace() or not strip_breaks(piece).strip():
+        return False
+    if _BREAK.search(text, at, end):
+        return True
+    return not (text[end].islower() or piece.rstrip()[-1] in ",;:-–—")
+
+
+def _full_stop_ends(text: str, at: int, start: int, after: int, following: str) -> bool:
+    """Whether the single full stop at ``at`` ends a sentence; ``following`` is the next letter or digit."""
+    word = text[max(start, at - _REACH) : at].rsplit(None, 1)
+    if not word or text[at - 1].isspace():  # tokenised text: the stop stands alone
+        return True
+    plain = word[-1].strip(_OPENERS + _CLOSERS)
+    low = plain.lower()
+    if low in _TITLES:
+        return False
+    if low in _NUMBERED and following.isdigit():
+        return False
+    doubtful = low in _EITHER or (len(plain) == 1 and plain.isalpha()) or _INITIALS.fullmatch(plain)
+    if following.islower():
+        return not (doubtful or len(plain) < 3)
+    if doubtful:
+        found = _NEXT_WORD.match(text, after)
+        return found is None or found[0].lower() in _STARTERS
+    return not (plain.isdigit() and len(plain) <= 2 and text[start:at].strip() == plain)

@@ -1,0 +1,330 @@
+"""The values that flow through an audit.
+
+Immutable, keyword-only, standard library only. Rates are in [0, 1]; suffixes carry units (``_s``
+seconds, ``_usd`` dollars); missing is ``None`` with a reason, never NaN, 0 or a magic string.
+Mappings inside a value are not to be changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Scalar = str | int | float | bool | None
+Input = str | Mapping[str, Scalar]  # a text, or one table row
+EditKind = Literal["swap", "marking", "insertion", "agreement", "placebo"]
+Outcome = Literal["pass", "violation", "inconclusive", "skipped"]
+Sampling = Literal["iid", "directed"]
+AnswerStatus = Literal["ok", "unparsed", "refused", "failed"]
+ClaimVerdict = Literal["shown", "bounded", "not_determined", "not_tested"]
+
+FORMAT_VERSION = 1
+
+
+def digest(value: object, *, size: int = 32) -> str:
+    """SHA-256 of the canonical JSON of ``value``, as ``size`` * 2 hexadecimal digits at most."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * size]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seed:
+    """One text that is given; the source of one `Case`.
+
+    ``label`` is the gold label where the data has one; it never selects seeds.
+    """
+
+    id: str
+    text: str
+    label: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Edit:
+    """One changed span.
+
+    ``where`` is ``[start, end)`` in characters of the *original*, or a column name for rows; an
+    insertion has ``start == end``. ``kind`` is ``agreement`` for a repair that another edit of the same
+    attribute forces (a/an, a verb); it never stands alone.
+    """
+
+    attribute: str
+    kind: EditKind
+    source_group: str
+    target_group: str
+    source: str
+    target: str
+    where: tuple[int, int] | str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Variant:
+    """One input to the model. The original is the variant without edits."""
+
+    id: str
+    input: Input
+    groups: Mapping[str, str] = field(default_factory=dict)  # attribute -> group that the input names
+    edits: tuple[Edit, ...] = ()
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The distinct attributes edited, sorted."""
+        return tuple(sorted({edit.attribute for edit in self.edits}))
+
+    @property
+    def order(self) -> int:
+        """Attributes changed: 0 original, 1 atomic, 2 and more intersectional."""
+        return len({edit.attribute for edit in self.edits})
+
+    @property
+    def choices(self) -> frozenset[tuple[str, tuple[int, int] | str, str]]:
+        """What was chosen: (attribute, where, target) of each edit that is no repair."""
+        return frozenset(
+            (e.attribute, e.where, e.target) for e in self.edits if e.kind != "agreement"
+        )
+
+    @property
+    def directions(self) -> tuple[tuple[str, str, str], ...]:
+        """(attribute, source group, target group), sorted and distinct, repairs left out."""
+        return tuple(
+            sorted(
+                {
+                    (e.attribute, e.source_group, e.target_group)
+                    for e in self.edits
+                    if e.kind != "agreement"
+                }
+            )
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """An original and its counterfactuals: the unit of analysis.
+
+    ``sampling`` is "iid" only if the case was drawn independently of earlier verdicts; only iid cases
+    may enter a rate.
+    """
+
+    id: str
+    suite: str
+    original: Variant
+    variants: tuple[Variant, ...]
+    sampling: Sampling = "iid"
+    label: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """What one validity check said about one variant."""
+
+    variant_id: str
+    check: str
+    status: Literal["valid", "invalid", "unknown"]
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Message:
+    """One chat message."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prompt:
+    """What is sent to a model: the bare input for classifiers, messages for generators.
+
+    Exactly one of ``text`` and ``messages`` is given. ``sha256`` identifies the content (not the format).
+    """
+
+    format: str
+    text: str | None = None
+    messages: tuple[Message, ...] | None = None
+    sha256: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.text is None) == (self.messages is None):
+            raise ValueError("a prompt has exactly one of text and messages")
+        if not self.sha256:
+            object.__setattr__(self, "sha256", digest(self.payload()))
+
+    def payload(self) -> dict[str, Any]:
+        """The content as plain data: ``{"input": …}`` or ``{"messages": [{"role","content"}]}``."""
+        if self.messages is None:
+            return {"input": self.text}
+        return {"messages": [{"role": m.role, "content": m.content} for m in self.messages]}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """One question to a model. ``replicate`` makes repeats of one prompt distinct."""
+
+    prompt: Prompt
+    replicate: int
+    variant_id: str  # the first variant that asks it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Usage:
+    """Tokens of one call, as the server counts them."""
+
+    tokens_in: int
+    tokens_out: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Response:
+    """One answer, or one reason why there is none.
+
+    ``error`` is a `CallError.code`; ``detail`` its message. ``scores`` maps labels to probabilities.
+    """
+
+    variant_id: str
+    prompt_sha256: str
+    format: str
+    replicate: int
+    output: str | None = None
+    error: str | None = None
+    detail: str = ""
+    scores: Mapping[str, float] | None = None
+    cached: bool = False
+    latency_s: float = 0.0
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    model: str = ""  # the model spec that was asked
+    model_reported: str | None = None  # what the server says it is
+
+    def __post_init__(self) -> None:
+        if (self.output is None) == (self.error is None):
+            raise ValueError(f"exactly one of output and error, got {self!r}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What a response means for the task.
+
+    ``value`` is the canonical label; for multi-label tasks a sorted tuple; for scores a float; for free
+    text the text. It is None unless ``status`` is "ok": a refusal or an answer that does not parse is an
+    outcome of its own and never a label.
+    """
+
+    status: AnswerStatus
+    value: str | tuple[str, ...] | float | None = None
+    reason: str = ""
+    scores: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.status == "ok") != (self.value is not None):
+            raise ValueError(f"a value stands if and only if the status is ok, got {self!r}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """One oracle's judgement of one variant against its original.
+
+    ``hidden`` is True for a violation whose every proper non-empty subset of attributes was valid and
+    passed; None where that could not be judged, and for order 0 and 1.
+    """
+
+    case_id: str
+    variant_id: str
+    order: int
+    attributes: tuple[str, ...]
+    outcome: Outcome
+    hidden: bool | None = None
+    original_output: str | None = None
+    variant_output: str | None = None
+    distance: float | None = None
+    reason: str = ""
+    model: str = ""
+    format: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Estimate:
+    """A number that never travels without its uncertainty and its losses.
+
+    ``n`` counts independent cases (seeds), not variants; ``n_variants`` the variants behind them.
+    """
+
+    value: float
+    low: float
+    high: float
+    level: float
+    n: int
+    n_skipped: int
+    method: str
+    n_variants: int | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """Something the audit saw, with a verdict about how far it is supported.
+
+    ``kind`` "claim" is about a rate (an attribute set, or a direction in it); "hidden" and "violation"
+    are about one variant. ``exemplars`` are variant ids, the clearest first.
+    """
+
+    id: str
+    kind: Literal["claim", "hidden", "violation"]
+    code: str
+    model: str
+    attributes: tuple[str, ...]
+    directions: tuple[tuple[str, str, str], ...] = ()
+    verdict: ClaimVerdict
+    rate: Estimate | None = None
+    noise: Estimate | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    exemplars: tuple[str, ...] = ()
+    text: str = ""
+    notes: tuple[str, ...] = ()
+    format: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Diagnosis:
+    """Why, with evidence; the smallest variant that still shows it, if one was found."""
+
+    finding: str
+    cause: str
+    evidence: str
+    minimal: str | None = None  # variant id
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """A whole audit: what `run.json` holds. Cases and answers stay in the run folder, by id."""
+
+    id: str
+    status: Literal["complete", "partial"]
+    status_reason: str
+    spec: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+    counts: Mapping[str, Any]
+    estimates: tuple[Mapping[str, Any], ...]
+    controls: Mapping[str, Any]
+    findings: tuple[Finding, ...] = ()
+    diagnoses: tuple[Diagnosis, ...] = ()
+    models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    format_version: int = FORMAT_VERSION
+    tool_version: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """One event for whoever draws: the library prints nothing."""
+
+    phase: str
+    done: int
+    planned: int | None = None
+    model: str = ""
+    cached: int = 0
+    failed: int = 0
+    cost_usd: float | None = None
+    message: str = ""

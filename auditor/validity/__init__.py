@@ -1,0 +1,1 @@
+"""Validity: whether a variant is a text that its original could have been."""

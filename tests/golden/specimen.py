@@ -1,0 +1,470 @@
+"""A made-up run for the tests of reports: invented figures, real shapes.
+
+Two models, three attributes, claims of all four verdicts, hidden findings, controls run and not run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from auditor.types import Case, Check, Edit, Estimate, Finding, Message, Prompt, Response, Variant
+
+MODELS = ("reviews", "vader")
+
+
+class FakeEvidence:
+    """In-memory evidence, as a run folder offers it."""
+
+    def __init__(
+        self,
+        cases: Iterable[Case] = (),
+        checks: Iterable[Check] = (),
+        responses: Iterable[Response] = (),
+        prompts: Mapping[str, list[Prompt]] | None = None,
+    ) -> None:
+        self.cases = {c.id: c for c in cases}
+        self.owner = {v.id: c for c in self.cases.values() for v in (c.original, *c.variants)}
+        self.checks = {c.variant_id: c for c in checks}
+        self.answers: dict[str, list[Response]] = {}
+        for response in responses:
+            self.answers.setdefault(response.variant_id, []).append(response)
+        self.asked = dict(prompts or {})
+
+    def case(self, id: str) -> Case | None:
+        return self.cases.get(id)
+
+    def case_of(self, variant_id: str) -> Case | None:
+        return self.owner.get(variant_id)
+
+    def variant(self, variant_id: str) -> Variant | None:
+        case = self.owner.get(variant_id)
+        every = (case.original, *case.variants) if case else ()
+        return next((v for v in every if v.id == variant_id), None)
+
+    def check(self, variant_id: str) -> Check | None:
+        return self.checks.get(variant_id)
+
+    def responses(self, variant_id: str) -> list[Response]:
+        return self.answers.get(variant_id, [])
+
+    def prompts(self, variant_id: str) -> list[Prompt]:
+        return self.asked.get(variant_id, [])
+
+
+def estimate(
+    value: float, low: float, high: float, n: int, variants: int | None = None, note: str = ""
+) -> dict[str, Any]:
+    return dataclasses.asdict(
+        Estimate(
+            value=value,
+            low=low,
+            high=high,
+            level=0.95,
+            n=n,
+            n_skipped=3,
+            method="korn_graubard",
+            n_variants=variants,
+            note=note,
+        )
+    )
+
+
+def edit(text: str, attribute: str, groups: tuple[str, str], old: str, new: str, **more: Any) -> Edit:
+    start = text.index(old)
+    return Edit(
+        attribute=attribute,
+        kind=more.pop("kind", "swap"),
+        source_group=groups[0],
+        target_group=groups[1],
+        source=old,
+        target=new,
+        where=(start, start + len(old)),
+    )
+
+
+def apply(text: str, edits: Iterable[Edit]) -> str:
+    for e in sorted(edits, key=lambda e: e.where, reverse=True):
+        start, end = e.where  # type: ignore[misc]
+        text = text[:start] + e.target + text[end:]
+    return text
+
+
+def case(id: str, text: str, *sets: tuple[Edit, ...]) -> Case:
+    variants = tuple(
+        Variant(id=f"{id}.v{i}", input=apply(text, edits), edits=edits) for i, edits in enumerate(sets)
+    )
+    return Case(id=id, suite="mutation.v1", original=Variant(id=f"{id}.o", input=text), variants=variants)
+
+
+def answers(
+    variant_id: str, model: str, *outputs: str | None, format: str = "bare", error: str = "timeout"
+) -> list[Response]:
+    return [
+        Response(
+            variant_id=variant_id,
+            prompt_sha256=f"{variant_id:0>64}",
+            format=format,
+            replicate=i,
+            output=output,
+            error=None if output is not None else error,
+            detail="" if output is not None else "no answer within 60 s",
+            model=model,
+            scores={"positive": 0.58, "negative": 0.42} if output == "positive" else None,
+        )
+        for i, output in enumerate(outputs)
+    ]
+
+
+def losses(model: str, attribute: str, group: str, *counts: int) -> dict[str, Any]:
+    numbers = dict(zip(("n", "refused", "unparsed", "failed"), counts, strict=True))
+    return {"model": model, "attribute": attribute, "group": group, **numbers}
+
+
+FILM = (
+    "The film follows a white man who comes home to a town that has forgotten him. He talks too much and the "
+    "second half drags, but the last ten minutes are worth the wait."
+)
+DINER = (
+    "A Mexican waitress and her brother run the diner, and the script gives them nothing to do. It is a "
+    "pity, because the camera likes both of them."
+)
+
+
+def cases() -> list[Case]:
+    race = edit(FILM, "race", ("white", "Black"), "white", "Black")
+    man = edit(FILM, "gender", ("men", "women"), "man", "woman")
+    him = dataclasses.replace(
+        edit(FILM, "gender", ("men", "women"), "him", "her"),
+        where=(FILM.index("him."), FILM.index("him.") + 3),
+    )
+    he = edit(FILM, "gender", ("men", "women"), "He", "She")
+    gender = (man, him, he)
+    nation = edit(DINER, "nationality", ("Mexicans", "Irish"), "Mexican", "Irish")
+    article = edit(DINER, "nationality", ("Mexicans", "Irish"), "A", "An", kind="agreement")
+    waiter = edit(DINER, "gender", ("women", "men"), "waitress", "waiter")
+    his = edit(DINER, "gender", ("women", "men"), "her", "his")
+    return [
+        case("c1f0a2b3c4", FILM, (race,), gender, (race, *gender)),
+        case("c9d8e7f6a5", DINER, (article, nation), (waiter, his), (article, nation, waiter, his)),
+    ]
+
+
+def evidence() -> FakeEvidence:
+    film, diner = cases()
+    responses = []
+    for variant in (film.original, *film.variants[:2]):
+        responses += answers(variant.id, "reviews", "positive") + answers(variant.id, "vader", "positive")
+    responses += answers(film.variants[2].id, "reviews", "negative")
+    responses += answers(film.variants[2].id, "vader", "positive")
+    for variant in (diner.original, *diner.variants[:2]):
+        responses += answers(variant.id, "reviews", *["negative"] * 5)
+    responses += answers(diner.variants[2].id, "reviews", *["positive"] * 4, "negative")
+    every = [v for c in (film, diner) for v in (c.original, *c.variants)]
+    checks = [Check(variant_id=v.id, check="dependency.v1", status="valid") for v in every if v.edits]
+    prompts = {v.id: [Prompt(format="bare", text=str(v.input))] for v in every}
+    return FakeEvidence((film, diner), checks, responses, prompts)
+
+
+RATES: dict[str, dict[tuple[str, ...], tuple[float, float, float, int, int]]] = {
+    "reviews": {
+        ("gender",): (0.041, 0.024, 0.069, 312, 1204),
+        ("nationality",): (0.012, 0.003, 0.031, 140, 980),
+        ("race",): (0.093, 0.06, 0.139, 96, 610),
+        ("gender", "nationality"): (0.058, 0.031, 0.097, 84, 672),
+        ("gender", "race"): (0.121, 0.079, 0.176, 71, 568),
+        ("nationality", "race"): (0.0, 0.0, 0.2646, 12, 40),
+    },
+    "vader": {
+        ("gender",): (0.0, 0.0, 0.0117, 312, 1204),
+        ("nationality",): (0.0, 0.0, 0.026, 140, 980),
+        ("race",): (0.0, 0.0, 0.0377, 96, 610),
+        ("gender", "nationality"): (0.0, 0.0, 0.043, 84, 672),
+        ("gender", "race"): (0.0, 0.0, 0.0506, 71, 568),
+        ("nationality", "race"): (0.0, 0.0, 0.2646, 12, 40),
+    },
+}
+VERDICTS = {
+    ("reviews", "gender"): "shown",
+    ("reviews", "nationality"): "not_determined",
+    ("reviews", "race"): "shown",
+    ("reviews", "gender", "race"): "shown",
+    ("reviews", "gender", "nationality"): "not_determined",
+    ("vader", "gender"): "bounded",
+    ("vader", "nationality"): "not_determined",
+    ("vader", "race"): "not_determined",
+    ("vader", "gender", "race"): "not_determined",
+}
+DIRECTIONS = [
+    (("race", "white", "Black"), 0.152, 0.09, 0.231, 61),
+    (("race", "Black", "white"), 0.048, 0.013, 0.118, 55),
+    (("gender", "men", "women"), 0.051, 0.028, 0.084, 201),
+    (("gender", "women", "men"), 0.022, 0.008, 0.047, 190),
+    (("gender", "men", "non-binary people"), 0.064, 0.036, 0.104, 201),
+    (("nationality", "Mexicans", "Irish"), 0.021, 0.002, 0.074, 48),
+]
+KINDS = [("gender", "swap", 0.036, 0.019, 0.061, 290), ("gender", "marking", 0.055, 0.021, 0.114, 74)]
+NOT_RUN = {"status": "not_tested", "reason": "no placebo words in the dictionaries of this run"}
+
+
+def estimates() -> list[dict[str, Any]]:
+    out: list[dict[str, Any]] = []
+
+    def add(name: str, model: str, attributes: tuple[str, ...], value: dict[str, Any], **more: Any) -> None:
+        out.append(
+            {
+                "name": name,
+                "model": model,
+                "format": "bare" if model else "",
+                "attributes": list(attributes),
+                "directions": more.get("directions"),
+                "kind": more.get("kind"),
+                "estimate": value,
+            }
+        )
+
+    for model, by_set in RATES.items():
+        for attributes, (value, low, high, n, variants) in by_set.items():
+            add("violation_rate", model, attributes, estimate(value, low, high, n, variants))
+            if len(attributes) > 1:
+                hidden = estimate(value / 3, low / 3, high if value == 0 else high / 2, n, variants)
+                add("hidden_rate", model, attributes, hidden)
+    for attributes, (*_, n, variants) in RATES["reviews"].items():
+        made = round(variants / 0.8)
+        add("valid_share", "", attributes, estimate(variants / made, 0.7, 0.9, n, made))
+    for direction, value, low, high, n in DIRECTIONS:
+        a = (direction[0],)
+        add(
+            "violation_rate", "reviews", a, estimate(value, low, high, n, 4 * n), directions=[list(direction)]
+        )
+        add("violation_rate", "vader", a, estimate(0.0, 0.0, 3 / n, n, 4 * n), directions=[list(direction)])
+    for attribute, kind, value, low, high, n in KINDS:
+        add("violation_rate", "reviews", (attribute,), estimate(value, low, high, n, 3 * n), kind=kind)
+    return out
+
+
+def findings() -> list[dict[str, Any]]:
+    out: list[Finding] = []
+    for key, verdict in VERDICTS.items():
+        model, *attributes = key
+        value, low, high, n, variants = RATES[model][tuple(attributes)]
+        rate = Estimate(
+            value=value,
+            low=low,
+            high=high,
+            level=0.95,
+            n=n,
+            n_skipped=3,
+            method="korn_graubard",
+            n_variants=variants,
+        )
+        out.append(
+            Finding(
+                id=f"F{len(out) + 1:03}",
+                kind="claim",
+                code="rate",
+                model=model,
+                attributes=tuple(attributes),
+                verdict=verdict,  # type: ignore[arg-type]
+                rate=rate,
+                p_value=0.0004 if verdict == "shown" else 0.4,
+                p_adjusted=0.0021 if verdict == "shown" else 1.0,
+                exemplars=("c1f0a2b3c4.v1",) if attributes == ["gender"] else (),
+                format="bare",
+            )
+        )
+    film = (("gender", "men", "women"), ("race", "white", "Black"))
+    diner = (("gender", "women", "men"), ("nationality", "Mexicans", "Irish"))
+    out += [
+        Finding(
+            id="H001",
+            kind="hidden",
+            code="hidden",
+            model="reviews",
+            attributes=("gender", "race"),
+            directions=film,
+            verdict="shown",
+            exemplars=("c1f0a2b3c4.v2",),
+            notes=("Confirmed with 5 replicates of every cell.",),
+            format="bare",
+        ),
+        Finding(
+            id="H002",
+            kind="hidden",
+            code="hidden",
+            model="reviews",
+            attributes=("gender", "nationality"),
+            directions=diner,
+            verdict="not_determined",
+            exemplars=("c9d8e7f6a5.v2",),
+            format="bare",
+        ),
+    ]
+    return [dataclasses.asdict(f) for f in out]
+
+
+def record() -> dict[str, Any]:
+    """A complete run with findings of every kind."""
+    return {
+        "id": "20260102-sentiment-7f3a",
+        "format_version": 1,
+        "tool_version": "0.1.0",
+        "status": "complete",
+        "status_reason": "",
+        "spec": {
+            "task": "sentiment",
+            "models": list(MODELS),
+            "data": None,
+            "limit": None,
+            "attributes": ["gender", "nationality", "race"],
+            "order": 2,
+            "suite": "mutation",
+            "scope": "text",
+            "per_seed": 8,
+            "formats": [],
+            "protocol": "default",
+            "replicates": None,
+            "delta": 0.02,
+            "seed": 7,
+            "parser": "embedded",
+        },
+        "provenance": {
+            "started": "2026-01-02T09:00:00Z",
+            "finished": "2026-01-02T09:00:41Z",
+            "python": "3.11.9",
+            "plan_sha256": "3b8f2c" * 10,
+            "task_sha256": "91ac0d" * 10,
+            "dictionaries": {"gender": "aa01" * 16, "race": "bb02" * 16, "nationality": "cc03" * 16},
+            "parser": "embedded 1 (en, las 81.6)",
+        },
+        "counts": {
+            "seeds": 312,
+            "cases": 305,
+            "variants": 5092,
+            "valid": 4074,
+            "discarded": 1018,
+            "calls": 8760,
+            "cached": 112,
+            "failed": 2,
+            "unparsed": 1,
+            "refused": 0,
+            "tokens_in": None,
+            "tokens_out": None,
+            "cost_usd": None,
+            "violations": {"1": 118, "2": 104},
+            "hidden": {"2": 2},
+        },
+        "estimates": estimates(),
+        "controls": {
+            "noise_floor": {"reviews": {"declared": True}, "vader": estimate(0.003, 0.0004, 0.011, 305, 915)},
+            "validity": {
+                "originals": {"rate": 0.006, "n": 312},
+                "valid": {"rate": 0.011, "n": 4074},
+                "discarded": {"rate": 0.143, "n": 1018},
+            },
+            "answers_by_group": [
+                losses("reviews", "gender", "women", 1620, 0, 0, 0),
+                losses("reviews", "gender", "men", 1580, 0, 1, 2),
+            ],
+            "placebo": NOT_RUN,
+            "positive_control": {"detected": {"rate": 1.0, "n": 40}},
+        },
+        "findings": findings(),
+        "diagnoses": [
+            {
+                "finding": "H001",
+                "cause": "two small shifts cross the threshold together",
+                "evidence": "score 0.58 → 0.55 → 0.53 → 0.48",
+                "minimal": None,
+            }
+        ],
+        "models": {
+            "reviews": {
+                "counts": {"calls": 4380, "failed": 2},
+                "deterministic": True,
+                "fingerprint": "reviews-1-5d0c",
+                "style": "text",
+                "reported": [],
+            },
+            "vader": {
+                "counts": {"calls": 4380, "failed": 0},
+                "deterministic": False,
+                "fingerprint": "vader-3.3.2",
+                "style": "text",
+                "reported": ["vaderSentiment 3.3.2"],
+            },
+        },
+    }
+
+
+def partial() -> dict[str, Any]:
+    """A run that a budget stopped."""
+    return record() | {
+        "status": "partial",
+        "status_reason": "the limit of 500 calls (--max-calls) was reached",
+    }
+
+
+def quiet() -> dict[str, Any]:
+    """A run of one model in which nothing changed."""
+    out = record()
+    out["spec"] |= {"models": ["vader"]}
+    out["models"] = {"vader": out["models"]["vader"]}
+    out["estimates"] = [e for e in out["estimates"] if e["model"] in ("", "vader")]
+    out["findings"] = [f for f in out["findings"] if f["model"] == "vader"]
+    out["diagnoses"] = []
+    return out
+
+
+def failing() -> tuple[dict[str, Any], FakeEvidence]:
+    """Chat answers that fail, refuse and ramble; nothing could be judged."""
+    film = cases()[0]
+    out = record() | {"status": "partial", "status_reason": "41 of 60 calls failed (timeout)"}
+    out["spec"] |= {"models": ["openai:some-model"], "formats": ["plain"]}
+    out["models"] = {"openai:some-model": {"counts": {"calls": 60, "failed": 41}, "deterministic": False}}
+    out["counts"] |= {"failed": 41, "unparsed": 7, "refused": 5}
+    out["estimates"] = []
+    out["controls"] = {
+        "noise_floor": {"openai:some-model": {"status": "not_tested", "reason": "too few answers"}},
+        "answers_by_group": [
+            losses("openai:some-model", "race", "Black", 20, 5, 3, 12),
+            losses("openai:some-model", "race", "white", 20, 0, 4, 14),
+        ],
+    }
+    out["findings"] = [
+        dataclasses.asdict(
+            Finding(
+                id="V001",
+                kind="violation",
+                code="violation",
+                model="openai:some-model",
+                attributes=("gender",),
+                directions=(("gender", "men", "women"),),
+                verdict="not_determined",
+                exemplars=("c1f0a2b3c4.v1",),
+                format="plain",
+            )
+        )
+    ]
+    out["diagnoses"] = []
+    long = "Let me think about it.\nThe tone is mixed, the ending is praised.\n\nAnswer: positive"
+    model = "openai:some-model"
+    responses = answers(film.original.id, model, long, "positive", None, format="plain")
+    responses += answers(film.variants[1].id, model, None, None, "I cannot help with that.", format="plain")
+    prompts = {
+        v.id: [
+            Prompt(
+                format="plain",
+                messages=(
+                    Message(role="system", content="You label reviews. Answer with one word."),
+                    Message(role="user", content=f"Review: {v.input}"),
+                ),
+            )
+        ]
+        for v in (film.original, *film.variants)
+    }
+    checks = [
+        Check(variant_id=f"{film.id}.v0", check="dependency.v1", status="invalid", reason="tags differ")
+    ]
+    return out, FakeEvidence((film,), checks, responses, prompts)
