@@ -1,8 +1,8 @@
 """Dictionaries: which words name which group, and what may replace what.
 
-A typed dictionary (YAML) puts terms into slots; terms of equal slots in different groups are counterparts. A raw
-pair file (``source;target`` lines, as HInter publishes them) states its pairs one by one. Both become a `Dictionary`.
-The file format is described in ``dictionaries/README.md``.
+A typed dictionary (YAML) puts terms into slots; terms of equal slots in different groups are counterparts.
+A raw pair file (``source;target`` lines, as HInter publishes them) states its pairs one by one. Both become
+a `Dictionary`. The file format is described in ``dictionaries/README.md``.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ TAGS = frozenset(
 class Group:
     """One group of an attribute.
 
-    ``unmarked`` groups name nobody's attribute (people, person): an edit from one is of kind "marking", and they are
-    never a target. ``fallback`` is the group whose terms stand in where this one has no term in a slot.
+    ``unmarked`` groups name nobody's attribute (people, person): an edit from one is of kind "marking", and
+    they are never a target. ``fallback`` is the group whose terms stand in where this one has no term in a
+    slot.
     """
 
     name: str
@@ -50,7 +51,8 @@ class Group:
 class Term:
     """One word or phrase of one group.
 
-    ``slot`` says what may replace it, ``pos`` is its Penn tag, ``number`` "sg", "pl" or "", ``tags`` are of `TAGS`.
+    ``slot`` says what may replace it, ``pos`` is its Penn tag, ``number`` "sg", "pl" or "", ``tags`` are of
+    `TAGS`.
     """
 
     text: str
@@ -71,8 +73,8 @@ class Term:
 class Dictionary:
     """The groups and terms of one attribute.
 
-    ``pairs`` is None for a typed dictionary (counterparts come from slots), else the explicit pairs of a raw one.
-    ``notes`` says what was passed over while reading.
+    ``pairs`` is None for a typed dictionary (counterparts come from slots), else the explicit pairs of a
+    raw one. ``notes`` says what was passed over while reading.
     """
 
     attribute: str
@@ -104,10 +106,10 @@ class Dictionary:
         return tuple(sorted(g.name for g in self.groups.values() if not g.unmarked))
 
     def counterparts(self, term: Term, group: str) -> tuple[Term, ...]:
-        """What may replace ``term`` to name ``group``, the usual word first; empty if nothing does.
+        """Return what may replace ``term`` to name ``group``, the usual word first.
 
-        Where the group has no term in the slot, those of its fallback group serve (father → parent for non-binary
-        people); their ``group`` tells.
+        Where the group has no term in the slot, those of its fallback group serve (father → parent for
+        non-binary people); their ``group`` tells. Empty if nothing can.
 
         >>> gender = load("gender")
         >>> man = next(t for t in gender.terms if t.text == "man")
@@ -179,7 +181,8 @@ def load_pairs(files: Iterable[str | Path], attribute: str | None = None) -> lis
     Parameters
     ----------
     files : iterable of path
-        CSV files or folders of them. Groups come from the file's name ``a_b.csv`` (split at the first underscore).
+        CSV files or folders of them. Groups come from the file's name ``a_b.csv`` (split at the first
+        underscore). A file without any pair is passed over, and noted.
     attribute : str or None
         The attribute of all files; None takes each file's folder name.
 
@@ -191,7 +194,7 @@ def load_pairs(files: Iterable[str | Path], attribute: str | None = None) -> lis
     Raises
     ------
     DataFileError
-        A file is missing, not UTF-8, or holds no pair; names file and line.
+        A file is missing or not UTF-8, or an attribute has no pair at all; names file and line.
     """
     united: dict[str, dict[tuple[Term, Term], None]] = {}
     notes: dict[str, list[str]] = {}
@@ -207,7 +210,7 @@ def load_pairs(files: Iterable[str | Path], attribute: str | None = None) -> lis
     for name in sorted(united):
         if not united[name]:
             raise DataFileError(
-                f"{name}: no pair in any file. A line must read source;target, for example man;woman."
+                f"{notes[name][0]}. Separate the two words by a semicolon, one pair a line: man;woman"
             )
         out.append(_from_pairs(name, tuple(united[name]), notes[name], hashes[name]))
     return out
@@ -247,10 +250,8 @@ def _read_pairs(text: str, path: Path, attribute: str) -> tuple[list[tuple[Term,
             for cell, group in zip(cells[:2], groups, strict=True)
         ]
         pairs.append((made[0], made[1]))
-    if not pairs and second:
-        raise DataFileError(
-            f"{path}, line 1: no line reads source;target. Separate the two words by a semicolon, one pair a line."
-        )
+    if not pairs:
+        return pairs, [f"{path}: no line reads source;target, so the file was passed over"]
     return pairs, [f"{path.name}: {short} lines without a pair were passed over"] if short else []
 
 
@@ -323,7 +324,8 @@ def load_options(options: Sequence[str]) -> list[Dictionary]:
 def _add(chosen: dict[str, Dictionary], one: Dictionary) -> None:
     if one.attribute in chosen:
         raise ConfigError(
-            f"two dictionaries for the attribute {one.attribute!r}. Give one of them another name: --dictionary NAME=FILE."
+            f"two dictionaries for the attribute {one.attribute!r}. Give one of them another name: "
+            "--dictionary NAME=FILE."
         )
     chosen[one.attribute] = one
 
@@ -331,8 +333,8 @@ def _add(chosen: dict[str, Dictionary], one: Dictionary) -> None:
 def check(dictionaries: Sequence[Dictionary]) -> list[str]:
     """Say what is doubtful about ``dictionaries``; empty if nothing is.
 
-    Reported: a word that two attributes look for, a word in two slots of one group that nothing tells apart, a slot
-    without counterpart, and an attribute given twice.
+    Reported: a word that two attributes look for, a word in two slots of one group that nothing tells
+    apart, a slot without counterpart, and an attribute given twice.
     """
     problems: list[str] = []
     owner: dict[str, str] = {}
@@ -370,7 +372,8 @@ def read_text(path: Path) -> str:
         content = path.read_bytes()
     except OSError as error:
         raise DataFileError(
-            f"{path}: cannot be read ({error.strerror}). Check the path, or list what there is: audit dictionary list"
+            f"{path}: cannot be read ({error.strerror}). Check the path, or list what there is: "
+            "audit dictionary list"
         ) from error
     try:
         return content.decode("utf-8-sig")
@@ -384,7 +387,7 @@ def read_text(path: Path) -> str:
 
 @lru_cache(maxsize=1)
 def persons() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """Return singular person nouns, plural person nouns, and modifiers that may stand before them (lower case)."""
+    """Return singular and plural person nouns and the modifiers that may precede them, in lower case."""
     import yaml
 
     content: dict[str, Any] = yaml.safe_load(read_text(data.path("dictionaries", "shared", "persons.yaml")))

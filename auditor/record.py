@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 from collections import Counter
 from collections.abc import Mapping
@@ -9,7 +10,211 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from auditor._version import __version__
-from auditor.types import FORMAT_VERSION
+from auditor.types import FORMAT_VERSION, Diagnosis, Finding
 
 if TYPE_CHECKING:
     from auditor.pipeline import Loop, Tally
+
+Confirmed = Mapping[tuple[str, str, str], Mapping[str, Any]]
+SUMS = ("calls", "cached", "failed", "unparsed", "refused", "tokens_in", "tokens_out")
+PACKAGES = ("numpy", "scipy", "statsmodels", "spacy", "openai", "vaderSentiment")
+
+
+def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float) -> dict[str, Any]:
+    """The run record as plain data.
+
+    Parameters
+    ----------
+    loop : Loop
+        After its last round, or where it was stopped.
+    confirmed : mapping
+        What `auditor.pipeline.confirm` returned.
+    started : datetime
+        When the run began (UTC).
+    seconds : float
+        How long it took.
+    """
+    from auditor.stats import findings as found
+    from auditor.stats import summary
+
+    verdicts = [v for tally in loop.tallies for v in tally.verdicts]
+    estimates = summary.estimates(summary.tabulate(verdicts, loop.about)) + summary.valid_share(loop.valid_by_case)
+    noise = {tally.model.name: _noise(tally) for tally in loop.tallies}
+    estimates += [_noise_row(name, value) for name, value in noise.items() if "value" in value]
+    findings: list[Finding] = []
+    if loop.plan.protocol == "default":
+        settings = found.Settings(
+            deterministic={t.model.name: t.model.deterministic for t in loop.tallies},
+            labels={t.model.name: t.labels for t in loop.tallies if not t.model.deterministic},
+            delta=loop.plan.delta,
+            confirmed={key: value["confirmed"] for key, value in confirmed.items()},
+            seed=loop.plan.seed,
+        )
+        findings = found.findings(verdicts, loop.about, settings)
+    reason = _why_partial(loop)
+    folder = loop.folder
+    record: dict[str, Any] = {
+        "id": getattr(folder, "id", "in-memory") if folder is not None else "in-memory",
+        "format_version": FORMAT_VERSION,
+        "tool_version": __version__,
+        "status": "partial" if reason else "complete",
+        "status_reason": reason,
+        "spec": loop.plan.as_dict() | {"models": [t.model.name for t in loop.tallies], "kind": loop.parts.task.kind},
+        "provenance": _provenance(loop, started, seconds),
+        "counts": _counts(loop, verdicts),
+        "estimates": estimates,
+        "controls": _controls(loop, noise),
+        "findings": found.as_records(findings),
+        "diagnoses": [dataclasses.asdict(d) for d in _diagnoses(findings, confirmed)],
+        "models": {t.model.name: _model(t) for t in loop.tallies},
+    }
+    if loop.plan.protocol == "hinter":
+        record["hinter"] = _hinter(loop)
+    return record
+
+
+def _why_partial(loop: Loop) -> str:
+    if loop.status_reason:
+        return loop.status_reason.rstrip(".") + "."
+    failed = sum(t.counts["failed"] for t in loop.tallies)
+    asked = sum(len(t.seen) for t in loop.tallies)
+    return f"{failed} of {asked} questions got no answer." if failed else ""
+
+
+def _noise(tally: Tally) -> dict[str, Any]:
+    """The same-prompt noise of one model: an estimate, a declaration, or why there is none."""
+    from auditor.stats.summary import noise_of
+
+    if tally.model.deterministic:
+        return {"declared": True}
+    estimate = noise_of(tally.labels) if tally.replicates > 1 else None
+    if estimate is None:
+        return {"status": "not_tested", "reason": "no prompt was asked twice"}
+    return dataclasses.asdict(estimate)
+
+
+def _noise_row(model: str, estimate: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": "noise_floor",
+        "model": model,
+        "format": "",
+        "attributes": [],
+        "directions": None,
+        "kind": None,
+        "estimate": estimate,
+    }
+
+
+def _counts(loop: Loop, verdicts: list[Any]) -> dict[str, Any]:
+    orders = [str(k) for k in range(1, loop.plan.order + 1)]
+    violations = Counter(str(v.order) for v in verdicts if v.outcome == "violation")
+    hidden = Counter(str(v.order) for v in verdicts if v.hidden)
+    return {
+        "seeds": loop.parts.seeds if loop.parts.seeds is not None else loop.counts["cases"],
+        **{key: loop.counts[key] for key in ("cases", "variants", "valid", "discarded")},
+        **{key: sum(t.counts[key] for t in loop.tallies) for key in SUMS},
+        "cost_usd": _cost(loop),
+        "violations": {order: violations[order] for order in orders},
+        "hidden": {order: hidden[order] for order in orders},
+        "skipped": dict(getattr(loop.parts.suite, "skipped", {})),
+    }
+
+
+def _cost(loop: Loop) -> float | None:
+    """Dollars spent; None where a model costs money and its price is not known."""
+    for tally in loop.tallies:
+        if hasattr(tally.model, "price") and loop.parts.budget.price_of(tally.model) is None:
+            return None
+    return round(sum(t.cost_usd for t in loop.tallies), 6)
+
+
+def _model(tally: Tally) -> dict[str, Any]:
+    return {
+        "counts": {key: tally.counts[key] for key in SUMS} | {"cost_usd": round(tally.cost_usd, 6)},
+        "deterministic": tally.model.deterministic,
+        "fingerprint": tally.model.fingerprint,
+        "style": tally.model.style,
+        "replicates": tally.replicates,
+        "formats": list(tally.formats),
+        "reported": sorted(tally.reported),
+    }
+
+
+def _controls(loop: Loop, noise: Mapping[str, Any]) -> dict[str, Any]:
+    validity = {
+        arm: {"rate": bad / n, "n": n} if n else {"status": "not_tested", "reason": f"no {arm}"}
+        for arm, (bad, n) in loop.agreement.items()
+    }
+    hinter = loop.plan.protocol != "default"
+    later = "the protocol has none" if hinter else "not part of this version"
+    return {
+        "noise_floor": dict(noise),
+        "validity": validity if loop.parts.agreement is not None else {"status": "not_tested", "reason": "the cases came from a file"},
+        "placebo": {"status": "not_tested", "reason": later},
+        "positive_control": {"status": "not_tested", "reason": later},
+        "answers_by_group": [
+            {
+                "model": tally.model.name,
+                "attribute": attribute,
+                "group": group,
+                "n": cell["n"],
+                "refused": cell["refused"],
+                "unparsed": cell["unparsed"],
+                "failed": cell["failed"],
+            }
+            for tally in loop.tallies
+            for (attribute, group), cell in sorted(tally.groups.items())
+        ],
+    }
+
+
+def _diagnoses(findings: list[Finding], confirmed: Confirmed) -> list[Diagnosis]:
+    """For each hidden finding: the smallest variant that shows it is itself; with what its cells answered."""
+    rows = []
+    for finding in findings:
+        if finding.kind != "hidden":
+            continue
+        told = confirmed.get((finding.model, finding.exemplars[0], finding.format))
+        cells = "" if told is None else "; ".join(
+            f"{variant}: " + ", ".join(f"{label} {n}×" for label, n in cell.items()) for variant, cell in told["cells"].items()
+        )
+        rows.append(
+            Diagnosis(
+                finding=finding.id,
+                cause=f"the change needs {' and '.join(finding.attributes)} together; no smaller set of them changes the answer",
+                evidence=f"answers when asked again: {cells}" if cells else "every smaller variant was valid and kept the answer",
+                minimal=finding.exemplars[0],
+            )
+        )
+    return rows
+
+
+def _hinter(loop: Loop) -> dict[str, Any]:
+    """The paper's own measures for each model, raw: mutants are the units, nothing is controlled."""
+    from auditor.stats import hinter
+
+    return {
+        tally.model.name: hinter.measures(tally.verdicts, loop.about, loop.valid_by_case) for tally in loop.tallies
+    }
+
+
+def _provenance(loop: Loop, started: datetime, seconds: float) -> dict[str, Any]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    packages = {}
+    for name in PACKAGES:
+        try:
+            packages[name] = version(name)
+        except PackageNotFoundError:
+            packages[name] = None
+    plan_sha256 = getattr(loop.folder, "plan_sha256", None)
+    return {
+        "started": started.isoformat(timespec="seconds"),
+        "ended": (started + timedelta(seconds=seconds)).astimezone(UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 3),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": packages,
+        "plan_sha256": plan_sha256,
+        **loop.parts.facts,
+    }

@@ -1,20 +1,22 @@
-"""Train the embedded review classifier: TF-IDF over words and word pairs, logistic regression.
+r"""Train the embedded review classifier: TF-IDF over words and word pairs, logistic regression.
 
 Nothing here knows about groups of people: the model learns what the film sentences hold.
 
 1. A tenth of each class is held out by a fixed shuffle (seed 7) of the sorted sentences.
-2. Five-fold cross-validation on the other nine tenths chooses ``min_df``, ``sublinear_tf`` and ``C``; the first
-   of equals, in the order of `GRID`, wins.
+2. Five-fold cross-validation on the other nine tenths chooses ``min_df``, ``sublinear_tf`` and ``C``; the
+   first of equals, in the order of `GRID`, wins.
 3. The chosen settings are fitted on the nine tenths and measured once on the held-out tenth.
 4. One tenth is a small sample: the same settings are also fitted and measured on fifteen other splits
    (`OTHER_SEEDS`), whose mean says better what to expect. None of these models is kept.
 
 Usage::
 
-    python tools/train_reviews.py --corpus sentence_polarity.zip --out auditor/embedded/reviews [--long imdb_sample.csv]
+    python tools/train_reviews.py --corpus sentence_polarity.zip --long imdb_sample.csv \
+        --out auditor/embedded/reviews
 
-The corpus is the sentence polarity dataset v1.0 (Pang & Lee, ACL 2005; CC BY 4.0, as nltk_data ships it). ``--long``
-is a CSV file with the columns ``text`` and ``label``: whole reviews, only measured, never trained on.
+The corpus is the sentence polarity dataset v1.0 (Pang & Lee, ACL 2005; CC BY 4.0, as nltk_data ships it).
+``--long`` is a CSV file with the columns ``text`` and ``label``: whole reviews, only measured, never
+trained on.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ PROBES = (
 
 
 def read_corpus(path: Path) -> tuple[list[str], list[str]]:
-    """The positive and the negative sentences.
+    """Read the positive and the negative sentences.
 
     The files are UTF-8 although the data set's notes speak of ISO-8859-1: every byte sequence above 127
     is valid UTF-8, and read as ISO-8859-1 accented words fall apart.
@@ -86,8 +88,8 @@ def split(
     return [t for t, _ in train], [y for _, y in train], [t for t, _ in held], [y for _, y in held]
 
 
-def pipeline(*, min_df: int, sublinear_tf: bool, C: float) -> Pipeline:  # noqa: N803 - scikit-learn's name
-    """The scikit-learn model that the weights file stands for."""
+def pipeline(*, min_df: int, sublinear_tf: bool, C: float) -> Pipeline:
+    """Build the scikit-learn model that the weights file stands for."""
     vectorizer = TfidfVectorizer(
         preprocessor=normalise,
         token_pattern=WORD,
@@ -104,7 +106,7 @@ def pipeline(*, min_df: int, sublinear_tf: bool, C: float) -> Pipeline:  # noqa:
 
 
 def choose(texts: Sequence[str], labels: Sequence[int]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The settings with the highest mean accuracy over five folds, and the whole table."""
+    """Choose the settings with the highest mean accuracy over five folds, and the whole table."""
     x, y = np.array(texts, dtype=object), np.array(labels)
     folds = list(StratifiedKFold(5, shuffle=True, random_state=SEED).split(x, y))
     table = []

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from auditor.errors import ConfigError
 from auditor.protocols import Reply
@@ -101,8 +101,8 @@ class Cache:
                 self._move_aside(error)
             elif chosen:
                 raise ConfigError(
-                    f"the response cache {self.path} cannot be used: {error}. Set AUDIT_CACHE to a file that can "
-                    "be written, or unset it"
+                    f"the response cache {self.path} cannot be used: {error}. Set AUDIT_CACHE to a file "
+                    "that can be written, or unset it"
                 ) from error
             else:
                 self._switch_off(error)
@@ -184,6 +184,18 @@ class Cache:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # Without this, Python 3.13 warns about every cache that nobody closed.
+        connection = getattr(self, "_connection", None)
+        if connection is not None:
+            connection.close()
 
     def _open(self) -> None:
         connection = sqlite3.connect(self.path, timeout=BUSY_S, check_same_thread=False)

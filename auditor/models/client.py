@@ -210,9 +210,10 @@ class Client:
                 self._in_flight.pop(key).set_result(None)
             if self._cache is not None:
                 self._cache.flush()
-        for end in ends:
-            if isinstance(end, BaseException):
-                raise end
+        # The workers that were cancelled only followed the one that failed.
+        failures = [end for end in ends if isinstance(end, BaseException)]
+        for failure in sorted(failures, key=lambda f: isinstance(f, asyncio.CancelledError)):
+            raise failure
         left: list[int] = []
         for index, promise in round_.waiting:
             response = await asyncio.shield(promise)  # its owner is not cancelled with us

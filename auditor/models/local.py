@@ -15,7 +15,7 @@ from auditor.types import Prompt, Request
 
 
 def user_text(prompt: Prompt) -> str:
-    """The text a prompt is about: its bare input, or its last user message.
+    """Give the text a prompt is about: its bare input, or its last user message.
 
     Returns an empty text where there is no user message.
 
@@ -30,7 +30,7 @@ def user_text(prompt: Prompt) -> str:
 
 
 def bare_text(request: Request) -> str | BadRequest:
-    """The bare input of a request, or the error for a prompt that was rendered as messages."""
+    """Give the bare input of a request, or the error for a prompt that was rendered as messages."""
     if request.prompt.text is not None:
         return request.prompt.text
     return BadRequest("this model reads the bare text; it was sent chat messages")
@@ -92,5 +92,5 @@ def read_scores(value: Mapping[Any, Any], where: str) -> dict[str, float]:
 
 
 def best_label(scores: Mapping[str, float]) -> str:
-    """The label of the highest score; the first in the alphabet among equals."""
+    """Pick the label of the highest score; the first in the alphabet among equals."""
     return min(scores, key=lambda label: (-scores[label], label))

@@ -18,12 +18,8 @@ from auditor.protocols import Reply
 from auditor.types import Request, digest
 
 REFUSAL = "I'm sorry, but I can't help with that."
-UPWARD = frozenset(
-    "good great fine funny warm moving superb excellent wonderful brilliant love loved enjoyed".split()
-)
-DOWNWARD = frozenset(
-    "bad poor dull awful boring flat terrible dreadful worst hate hated weak lifeless".split()
-)
+UPWARD = frozenset({"good", "great", "fine", "funny", "warm", "superb", "excellent", "love", "loved"})
+DOWNWARD = frozenset({"bad", "poor", "dull", "awful", "boring", "flat", "terrible", "hate", "hated"})
 _tokens = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*").findall
 
 
@@ -36,13 +32,18 @@ class Planted:
 
     Parameters
     ----------
+    spec : str
+        The options as text, as in ``planted:wobble=0.03,seed=1``: ``key=value`` pairs separated by commas;
+        they take precedence over the keywords. ``interaction`` and ``ignore`` list terms with ``+``
+        (``she|woman+nigerian``); ``additive``, ``fail`` and ``refuse`` are ``term:number`` pairs joined with
+        ``+`` (``she:0.6+nigerian:0.6``); ``labels`` are joined with ``|``.
     interaction : collection of str
         The label is flipped when *all* of these are in the text: ``{"she", "nigerian"}`` is a pure two-way
         interaction, invisible to single swaps of a text that has neither.
     additive : mapping of str to float
-        Weights of terms; the label is flipped when the weights of the terms in the text add up to ``threshold``
-        or more. Weights below the threshold that reach it together make violations that are *hidden* by
-        definition although nothing interacts; weights of at least the threshold make none.
+        Weights of terms; the label is flipped when the weights of the terms in the text add up to
+        ``threshold`` or more. Weights below the threshold that reach it together make violations that are
+        *hidden* by definition although nothing interacts; weights of at least the threshold make none.
     threshold : float
         See ``additive``; greater than 0.
     wobble : float
@@ -56,11 +57,12 @@ class Planted:
         next label, from the last to the first.
     base : {"keywords", "hash", "constant"}
         "keywords": ``labels[0]`` unless the text has more unfavourable than favourable words of a small list;
-        "hash": by a hash of the text without the terms of all rules, ``ignore``, and a/an; "constant": ``labels[0]``.
+        "hash": by a hash of the text without the terms of all rules, ``ignore``, and a/an;
+        "constant": ``labels[0]``.
     ignore : collection of str
         Further terms that the hash must not see: every term of an edit that may occur.
     scores : bool
-        Whether to give label probabilities, from a logistic of the distance to the threshold (two labels only).
+        Whether to give label probabilities, a logistic of the distance to the threshold (two labels only).
     seed : int
         Makes planted models with equal rules differ in wobble, failures and refusals.
     style : {"text", "chat"}
@@ -73,7 +75,7 @@ class Planted:
     Raises
     ------
     ConfigError
-        An option is out of range; names the option.
+        An option is unknown, cannot be read, or is out of range; names the option.
 
     Examples
     --------
@@ -91,6 +93,7 @@ class Planted:
 
     def __init__(
         self,
+        spec: str = "",
         *,
         interaction: Collection[str] = (),
         additive: Mapping[str, float] | None = None,
@@ -107,23 +110,26 @@ class Planted:
         cacheable: bool = False,
         name: str | None = None,
     ) -> None:
-        rules: dict[str, Any] = {
-            "interaction": sorted(set(interaction)),
-            "additive": dict(sorted((additive or {}).items())),
+        given: dict[str, Any] = {
+            "interaction": interaction,
+            "additive": additive or {},
             "threshold": threshold,
             "wobble": wobble,
-            "fail": dict(sorted((fail or {}).items())),
-            "refuse": dict(sorted((refuse or {}).items())),
-            "labels": list(labels),
+            "fail": fail or {},
+            "refuse": refuse or {},
+            "labels": labels,
             "base": base,
-            "ignore": sorted(set(ignore)),
+            "ignore": ignore,
             "scores": scores,
             "seed": seed,
-        }
-        _check(rules, style)
+            "style": style,
+            "cacheable": cacheable,
+        } | _parse(spec)
+        chosen, cached = given.pop("style"), given.pop("cacheable")
+        rules = {key: _canonical(key, value) for key, value in given.items()}
+        _check(rules, chosen)
         self._rules = rules
-        self._labels = tuple(labels)
-        self._seed = seed
+        self._labels: tuple[str, ...] = tuple(rules["labels"])
         self._blanked = sorted(
             (
                 form
@@ -133,42 +139,11 @@ class Planted:
             ),
             key=lambda form: (-len(form), form),
         )
-        self.name = name or "planted"
-        self.style: Literal["text", "chat"] = style
-        self.deterministic = wobble == 0
-        self.cacheable = cacheable
+        self.name = name or (f"planted:{spec}" if spec else "planted")
+        self.style: Literal["text", "chat"] = chosen
+        self.deterministic = rules["wobble"] == 0
+        self.cacheable = bool(cached)
         self.fingerprint = "planted:" + digest({"adapter": "planted.v1", **rules}, size=16)
-
-    @classmethod
-    def from_spec(cls, spec: str, **options: Any) -> Planted:
-        """Build from ``key=value`` pairs separated by commas, as in ``planted:wobble=0.03,seed=1``.
-
-        ``interaction`` and ``ignore`` list terms with ``+`` (``she|woman+nigerian``); ``additive``, ``fail`` and
-        ``refuse`` are ``term:number`` pairs joined with ``+`` (``she:0.6+nigerian:0.6``); ``labels`` are joined
-        with ``|``. ``options`` override the spec.
-
-        Raises
-        ------
-        ConfigError
-            A key is unknown or a value cannot be read; names the pair.
-
-        Examples
-        --------
-        >>> Planted.from_spec("wobble=0.03,seed=1").name
-        'planted:wobble=0.03,seed=1'
-        """
-        read: dict[str, Any] = {"name": f"planted:{spec}" if spec else "planted"}
-        for pair in filter(None, (part.strip() for part in spec.split(","))):
-            key, equals, value = (piece.strip() for piece in pair.partition("="))
-            if not equals or key not in _READERS:
-                raise ConfigError(
-                    f"model planted:{spec}: {pair!r} is not one of {', '.join(sorted(_READERS))} = value"
-                )
-            try:
-                read[key] = _READERS[key](value)
-            except ValueError as error:
-                raise ConfigError(f"model planted:{spec}: {pair!r} cannot be read ({error})") from error
-        return cls(**{**read, **options})
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Answer by the rules; see `auditor.protocols.Model`."""
@@ -178,7 +153,7 @@ class Planted:
         """Nothing to release."""
 
     def answer(self, request: Request) -> Reply | CallError:
-        """The reply to one request: a pure function of prompt, replicate and seed."""
+        """Answer one request: a pure function of prompt, replicate and seed."""
         words = _words(user_text(request.prompt))
         draw = (request.prompt.sha256, request.replicate)
         if self._chance("fail", *draw) < _any(self._rules["fail"], words):
@@ -195,7 +170,7 @@ class Planted:
         return Reply(text=self._labels[label], scores=scores)
 
     def _label(self, words: str) -> tuple[int, float]:
-        """The label's index, and how far its answer is from the other side (> 0)."""
+        """Decide the index of the label, and how far the answer is from the other side (>= 0)."""
         rules = self._rules
         total = math.fsum(weight for term, weight in rules["additive"].items() if _has(term, words))
         distance = rules["threshold"] - total
@@ -217,7 +192,32 @@ class Planted:
         return int(sum(t in DOWNWARD for t in tokens) > sum(t in UPWARD for t in tokens))
 
     def _chance(self, purpose: str, sha256: str, replicate: int) -> float:
-        return _unit(purpose, str(self._seed), sha256, str(replicate))
+        return _unit(purpose, str(self._rules["seed"]), sha256, str(replicate))
+
+
+def _parse(spec: str) -> dict[str, Any]:
+    read: dict[str, Any] = {}
+    for pair in filter(None, (part.strip() for part in spec.split(","))):
+        key, equals, value = (piece.strip() for piece in pair.partition("="))
+        if not equals or key not in _READERS:
+            raise ConfigError(
+                f"model planted:{spec}: {pair!r} is not an option; expected KEY=VALUE with one of"
+                f" {', '.join(sorted(_READERS))}"
+            )
+        try:
+            read[key] = _READERS[key](value)
+        except ValueError as error:
+            raise ConfigError(f"model planted:{spec}: {pair!r} cannot be read ({error})") from error
+    return read
+
+
+def _canonical(key: str, value: Any) -> Any:
+    """Bring an option into the form that is compared and fingerprinted."""
+    if key in ("interaction", "ignore"):
+        return sorted(set(value))
+    if key in ("additive", "fail", "refuse"):
+        return dict(sorted(value.items()))
+    return list(value) if key == "labels" else value
 
 
 def _check(rules: Mapping[str, Any], style: str) -> None:
@@ -257,12 +257,12 @@ def _has(term: str, words: str) -> bool:
 
 
 def _any(chances: Mapping[str, float], words: str) -> float:
-    """The probability that at least one of the terms in the text strikes."""
+    """Compute the probability that at least one of the terms in the text strikes."""
     return 1 - math.prod(1 - p for term, p in chances.items() if _has(term, words))
 
 
 def _unit(*parts: str) -> float:
-    """A number in [0, 1) that is fixed by ``parts``."""
+    """Map to a number in [0, 1) that is fixed by ``parts``."""
     raw = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(raw[:7], "big") / 2**56
 

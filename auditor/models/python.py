@@ -208,11 +208,12 @@ class PythonFunction:
         if inspect.iscoroutine(answer):
             answer.close()
         raise BadResponse(
-            f"{self.name} returned {_kind(answer)}; expected a label, (label, scores) or {{label: probability}}"
+            f"{self.name} returned {_kind(answer)};"
+            " expected a label, (label, scores) or {label: probability}"
         )
 
     def _failure(self, error: BaseException) -> CallError:
-        """The error of one request; asking again makes sense unless the function is declared deterministic."""
+        """Make the error of one request; transient unless the function is declared deterministic."""
         if isinstance(error, CallError):
             return error
         message = f"{self.name} raised {type(error).__name__}: {error}"

@@ -6,8 +6,8 @@ One JSON object on each line::
     {"variant_id": "c12ab.v3", "format": "plain", "output": "negative", "scores": {"negative": 0.8}}
     {"input": "A fine film.", "error": "timeout", "detail": "no answer in 60 s"}
 
-Exactly one of ``output`` and ``error``; ``replicate`` is 0 where it is left out; further fields are ignored, so
-the lines of a run's own ``prompts.jsonl`` with an ``output`` added, or its ``responses.jsonl``, work as
+Exactly one of ``output`` and ``error``; ``replicate`` is 0 where it is left out; further fields are ignored,
+so the lines of a run's own ``prompts.jsonl`` with an ``output`` added, or its ``responses.jsonl``, work as
 they are. A line is found by the strongest key it has: the prompt's SHA-256 (given, or computed from
 ``messages``), else the variant id (with ``format`` only for that format), else the exact input text. A line
 that names its prompt is never used for another prompt of the same variant. The replicate must match: an
@@ -100,7 +100,7 @@ class Recorded:
         return tuple(sorted(self._unused))
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
-        """The recorded answers; `NotRecorded` where there is none."""
+        """Look up the recorded answers; `NotRecorded` where there is none."""
         return [self._find(request) for request in batch]
 
     async def aclose(self) -> None:
@@ -232,8 +232,9 @@ def _index(lines: Sequence[Line], file: Path) -> dict[Key, Line]:
             continue
         kind, value, _, replicate = line.key
         raise DataFileError(
-            f"{file}, line {line.number}: a second, different answer for {kind} {value[:40]!r}, replicate {replicate}"
-            f" (the first is on line {earlier.number}). Number repeats with the field replicate: 0, 1, 2"
+            f"{file}, line {line.number}: a second, different answer for {kind} {value[:40]!r},"
+            f" replicate {replicate} (the first is on line {earlier.number})."
+            " Number repeats with the field replicate: 0, 1, 2"
         )
     return table
 

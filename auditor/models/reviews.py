@@ -9,14 +9,15 @@ apostrophes inside (``doesn't``); everything else separates words. Terms are wor
 words (pairs reach over punctuation).
 
 For a text with term counts ``c``: ``x_t = (1 + ln c_t) * (ln((1 + N) / (1 + d_t)) + 1)`` with ``N`` training
-documents and ``d_t`` of them holding ``t``; ``p(positive) = 1 / (1 + exp(-(b + w.x / ||x||)))``; terms outside
-the vocabulary are left out; label "positive" if ``p >= 0.5``.
+documents and ``d_t`` of them holding ``t``; ``p(positive) = 1 / (1 + exp(-(b + w.x / ||x||)))``; terms
+outside the vocabulary are left out; label "positive" if ``p >= 0.5``.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import itertools
 import json
 import math
 import re
@@ -43,7 +44,7 @@ def normalise(text: str) -> str:
 
 
 def terms(text: str) -> list[str]:
-    """The words of ``text`` and the pairs of adjacent words, with repeats.
+    """List the words of ``text`` and the pairs of adjacent words, with repeats.
 
     Examples
     --------
@@ -51,7 +52,7 @@ def terms(text: str) -> list[str]:
     ['it', "doesn't", 'work', "it doesn't", "doesn't work"]
     """
     words = _words(normalise(text))
-    return words + [f"{a} {b}" for a, b in zip(words, words[1:], strict=False)]
+    return words + [f"{a} {b}" for a, b in itertools.pairwise(words)]
 
 
 class Reviews:
@@ -95,7 +96,7 @@ class Reviews:
         self._table = _table(lines, int(header["documents"]), path)
 
     def probability(self, text: str) -> float:
-        """The model's probability that ``text`` is positive, in [0, 1].
+        """Compute the probability that ``text`` is positive, in [0, 1].
 
         A text without any known term gets the intercept's probability.
         """

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from auditor.errors import RunFolderError
 from auditor.render import diff, words
 from auditor.types import Case, Prompt, Response, Variant
 
@@ -70,6 +71,7 @@ class Card:
     cells: tuple[LatticeCell, ...]
     asked: tuple[Asked, ...]
     diagnoses: tuple[Mapping[str, Any], ...]
+    missing: str = ""  # why there is no evidence
 
 
 def build(
@@ -89,7 +91,7 @@ def build(
         The run record, for the diagnoses.
     """
     variant_id = next(iter(finding.get("exemplars") or ()), "")
-    case, variant = evidence.case_of(variant_id), evidence.variant(variant_id)
+    case, variant, missing = look_up(evidence, variant_id)
     original: tuple[diff.Segment, ...] = ()
     changed: tuple[diff.Segment, ...] = ()
     cells: tuple[LatticeCell, ...] = ()
@@ -109,20 +111,55 @@ def build(
         cells=cells,
         asked=asked,
         diagnoses=tuple(d for d in record.get("diagnoses", ()) if d.get("finding") == finding["id"]),
+        missing=missing,
     )
+
+
+def look_up(evidence: Any, variant_id: str) -> tuple[Case | None, Variant | None, str]:
+    """Find a variant and its case; where they cannot be read, the third value says why."""
+    if not variant_id:
+        return None, None, "no example was recorded"
+    try:
+        case, variant = evidence.case_of(variant_id), evidence.variant(variant_id)
+    except RunFolderError as error:  # one damaged line must not cost the whole report
+        return None, None, str(error)
+    except KeyError:
+        return None, None, f"the run holds no variant {variant_id}"
+    if case is None or variant is None:
+        return None, None, f"the run holds no variant {variant_id}"
+    return case, variant, ""
 
 
 def lattice(case: Case, variant: Variant, evidence: Any, model: str, format_: str) -> tuple[LatticeCell, ...]:
     """List the original, every smaller change that the case holds, and the variant, smallest first."""
     base = tally(_responses(case.original.id, evidence, model, format_))
+    first = _cell("original", case.original, evidence, base, "")
+    if not variant.edits:
+        return (first,)
     parts = [v for v in case.variants if v.choices and v.choices < variant.choices and _whole(v, variant)]
-    cells = [_cell("original", case.original, evidence, base, None)]
-    for part in sorted(parts, key=lambda v: (v.order, v.attributes, v.id)):
-        cells.append(
-            _cell("part", part, evidence, tally(_responses(part.id, evidence, model, format_)), base)
-        )
-    whole = tally(_responses(variant.id, evidence, model, format_))
-    return (*cells, _cell("whole", variant, evidence, whole, base))
+    cells = [first]
+    for role, member in [*(("part", p) for p in sorted(parts, key=_small_first)), ("whole", variant)]:
+        answers = tally(_responses(member.id, evidence, model, format_))
+        compared = _compared(member.id, evidence, model, format_, base, answers)
+        cells.append(_cell("whole" if role == "whole" else "part", member, evidence, answers, compared))
+    return tuple(cells)
+
+
+def _small_first(variant: Variant) -> tuple[int, tuple[str, ...], str]:
+    return variant.order, variant.attributes, variant.id
+
+
+def _compared(
+    variant_id: str, evidence: Any, model: str, format_: str, base: Tally, answers: Tally
+) -> Literal["same", "changed", "not judged"]:
+    """Follow the oracle's verdict where the evidence has one, else compare the majority answers as given."""
+    found: dict[str, Literal["same", "changed"]] = {"pass": "same", "violation": "changed"}
+    for verdict in evidence.verdicts(variant_id):
+        if verdict.model in ("", model) and (not format_ or verdict.format in ("", format_)):
+            return found.get(verdict.outcome, "not judged")
+    if base.majority is None or answers.majority is None:
+        return "not judged"
+    return "same" if base.majority == answers.majority else "changed"
 
 
 def _whole(part: Variant, variant: Variant) -> bool:
@@ -135,15 +172,9 @@ def _cell(
     variant: Variant,
     evidence: Any,
     answers: Tally,
-    base: Tally | None,
+    compared: Literal["", "same", "changed", "not judged"],
 ) -> LatticeCell:
     changes = dict.fromkeys((e.attribute, e.source, e.target) for e in variant.edits if e.kind != "agreement")
-    compared: Literal["", "same", "changed", "not judged"] = ""
-    if base is not None:
-        if base.majority is None or answers.majority is None:
-            compared = "not judged"
-        else:
-            compared = "same" if base.majority == answers.majority else "changed"
     check = evidence.check(variant.id) if role != "original" else None
     invalid = check is not None and check.status != "valid"
     return LatticeCell(

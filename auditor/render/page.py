@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-GLUE = "\u00a0"  # keeps a figure and its % together
-
 
 class Page:
     """Collects lines of one report: everything laid out here is made visible first.
@@ -74,9 +72,7 @@ class Page:
         """Prose, wrapped at spaces, figures kept together with their unit."""
         from rich.cells import cell_len
 
-        plain = self.plain(text, newlines=False)
-        for number in "0123456789":
-            plain = plain.replace(f"{number} %", f"{number}{GLUE}%")
+        plain = words.glue(self.plain(text, newlines=False))
         lead, rest = self.plain(indent if first is None else first), self.plain(indent)
         current = lead
         for word in plain.split(" "):
@@ -89,7 +85,7 @@ class Page:
         self._emit(current)
 
     def _emit(self, text: str) -> None:
-        self.line(text.replace(GLUE, " "))
+        self.line(text.replace("\u00a0", " "))
 
     def table(self, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[object]]) -> None:
         """Print a table with a header; a column is (title, right-aligned)."""

@@ -76,8 +76,8 @@ def _cell_lines(cell: view.Cell, verdicts: bool) -> str:
 
 def _headline(page: Page, shown: view.View) -> None:
     page.heading(f"How often the {shown.noun} changed")
-    for sentence in shown.answer:
-        page.paragraph(sentence)
+    for name, sentence in shown.answer:
+        page.paragraph(f"{name} {sentence}")
     page.line()
     if not shown.rows:
         page.line("No rate could be estimated.")
@@ -153,16 +153,20 @@ def card(page: Page, shown: cards.Card) -> None:
     """One finding: sentence, both texts side by side, the lattice with its answers."""
     f = shown.finding
     page.line()
-    head = [f["id"], words.direction(f["directions"]) or words.attributes(f["attributes"]), f["model"]]
-    page.paragraph(" · ".join([*head, words.verdict(f["verdict"])]))
+    what = words.direction(f["directions"]) or (
+        "" if f["kind"] == "variant" else words.attributes(f["attributes"])
+    )
+    mark = "" if f["kind"] == "variant" else words.verdict(f["verdict"])
+    page.paragraph(" · ".join(part for part in (f["id"], what, f["model"], mark) if part))
     page.paragraph(shown.sentence, indent="  ")
     if not shown.cells:
-        page.paragraph("The run folder does not hold its texts and answers.", indent="  ")
+        page.paragraph(f"Its texts and answers are not available: {shown.missing}.", indent="  ")
         return
     page.line()
     left, right = diff.excerpt(shown.original), diff.excerpt(shown.variant)
-    page.pair(("original", _marked(page, left)), (f"variant {shown.variant_id}", _marked(page, right)))
-    page.line()
+    if len(shown.cells) > 1:
+        page.pair(("original", _marked(page, left)), (f"variant {shown.variant_id}", _marked(page, right)))
+        page.line()
     lattice(page, shown.cells)
     for note in f.get("notes") or ():
         page.paragraph(note, indent="  ")
@@ -265,7 +269,7 @@ def render_finding(
     known = {f["id"]: f for f in record.get("findings", ())}
     if finding_id in known:
         chosen = [known[finding_id]]
-    elif evidence.variant(finding_id) is not None:
+    elif cards.look_up(evidence, finding_id)[1] is not None:
         chosen = list(_as_findings(record, evidence, finding_id))
     else:
         hint = f"List them with: audit report {record.get('id', 'RUN')}"

@@ -72,7 +72,7 @@ class View:
     noun: str  # what the task's answers are called
     banners: tuple[str, ...]
     asked: tuple[tuple[str, str], ...]
-    answer: tuple[str, ...]
+    answer: tuple[tuple[str, str], ...]  # (subject, what it did)
     subjects: tuple[Subject, ...]
     rows: tuple[Row, ...]
     directions: tuple[Row, ...]
@@ -334,12 +334,12 @@ def _asked(record: Data) -> tuple[tuple[str, str], ...]:
 
 def _answer(
     record: Data, subjects: Sequence[Subject], rows: Sequence[Row], hidden: Sequence[Data], noun: str
-) -> Iterable[str]:
-    """At most two sentences of measured facts per subject."""
+) -> Iterable[tuple[str, str]]:
+    """Yield two sentences of measured facts per subject."""
     for i, subject in enumerate(subjects):
         judged = [(r, r.cells[i]) for r in rows if r.attributes and r.cells[i].rate]
         if not judged:
-            yield f"{subject.name}: no rate could be measured."
+            yield subject.name, "gave too few answers: no rate could be measured."
             continue
         row, cell = max(
             judged, key=lambda rc: (float(rc[1].rate["value"]) if rc[1].rate else 0.0, rc[0].label)
@@ -347,25 +347,23 @@ def _answer(
         assert cell.rate is not None
         shown = [r.label for r, c in judged if c.verdict == "shown"]
         n = sum(f["model"] == subject.model and f.get("format", "") in ("", subject.format) for f in hidden)
-        found = words.plural(n, "hidden finding") if n else "no hidden finding"
         if float(cell.rate["value"]) == 0:
-            yield (
-                f"{subject.name} changed no {noun} in the variants judged; upper ends of the intervals reach "
-                f"{words.percent(max(float(c.rate['high']) for _, c in judged if c.rate))}."
+            highest = max(float(c.rate["high"]) for _, c in judged if c.rate)
+            first = (
+                f"changed its {noun} in none of the variants judged; the intervals reach up to "
+                f"{words.percent(highest, 0 if highest >= 0.2 else 1)}."
             )
         else:
-            yield (
-                f"{subject.name} changed its {noun} most often with {row.label}: in "
+            first = (
+                f"changed its {noun} most often with {row.label}: in "
                 f"{words.interval(cell.rate)} of the variants of {_seeds(cell.rate)}; "
                 f"same-prompt noise: {cell.noise_text}."
             )
-        claims = (
-            f"a difference was shown for {words.listing(shown)}"
-            if shown
-            else "a difference was shown for none"
-        )
+        sets = words.plural(len(judged), "attribute set")
+        claims = f"for {words.listing(shown)}" if shown else "for none"
+        found = words.plural(n, "hidden finding") if n else "no hidden finding"
         were = "was" if n < 2 else "were"
-        yield f"Of {words.plural(len(judged), 'attribute set')}, {claims}; {found} {were} recorded."
+        yield subject.name, f"{first} Of {sets}, a difference was shown {claims}; {found} {were} recorded."
 
 
 def _commands(record: Data, hidden: Sequence[Data], findings: Sequence[Data]) -> tuple[tuple[str, str], ...]:

@@ -184,6 +184,11 @@ def interval(estimate: Mapping[str, Any] | None) -> str:
     return f"{percent(value, decimals)} ({_number(low, decimals)}–{_number(high, decimals)} %)"
 
 
+def glue(text: str) -> str:
+    """Keep a figure and its ``%`` on one line, with a space that does not break."""
+    return re.sub(r"(?<=\d) (?=%)", "\u00a0", text)
+
+
 def verdict(name: str, *, symbol: bool = True) -> str:
     """``▲ shown`` and its like; an unknown name stands as it is."""
     word = VERDICTS.get(name, name)

@@ -28,7 +28,7 @@ def claim_verdict(
     discordant : int
         Seeds on which at least one judged variant changed the (majority) label.
     deterministic : bool
-        The model *declares* that it answers one prompt always alike. A change is then repeatable as it stands.
+        The model *declares* that it answers one prompt always alike: a change is repeatable as it stands.
     p_adjusted : float or None
         p value of the test against the model's own noise, adjusted for the family of claims; None if prompts
         were not repeated.
@@ -61,13 +61,13 @@ def claim_verdict(
         shown = discordant > 0
         if shown:
             reasons.append(
-                f"declared deterministic: the change on {discordant} of {seeds} seeds is repeatable as it stands; "
-                f"the interval says how far the rate carries to other seeds"
+                f"declared deterministic: the change on {discordant} of {seeds} seeds is repeatable as it "
+                f"stands; the interval says how far the rate carries to other seeds"
             )
             if discordant < MIN_DISCORDANT:
                 reasons.append(
-                    f"on {discordant} {'seed' if discordant == 1 else 'seeds'} only: too few to show a direction "
-                    f"(an exact sign test needs {MIN_DISCORDANT})"
+                    f"on {discordant} {'seed' if discordant == 1 else 'seeds'} only: too few to show a "
+                    f"direction (an exact sign test needs {MIN_DISCORDANT})"
                 )
         else:
             reasons.append(f"no change on {seeds} seeds")

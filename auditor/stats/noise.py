@@ -24,8 +24,8 @@ def disagreement(labels: Arm) -> float | None:
 
     Examples
     --------
-    >>> disagreement(["a", "a", "b"])
-    0.6666666666666666
+    >>> disagreement(["a", "b"])
+    1.0
     """
     n = len(labels)
     if n < 2:
@@ -52,8 +52,8 @@ def noise_floor(seeds: Iterable[Sequence[Arm]], level: float = 0.95) -> Estimate
 
     Examples
     --------
-    >>> noise_floor([[["a", "a", "a"]], [["a", "b", "a"]]]).value
-    0.3333333333333333
+    >>> noise_floor([[["a", "a"]], [["a", "b"]]]).value
+    0.5
     """
     means: list[float] = []
     pairs = skipped = 0
@@ -99,11 +99,11 @@ class Excess:
 def seed_excess(original: Arm, variants: Sequence[Arm]) -> float | None:
     """Excess disagreement of one seed: between the original and its variants, minus within the arms.
 
-    Between is the mean, over variants, of the share of (original, variant) pairs of answers that differ. Within
-    is the mean of the original's own disagreement and of the mean of the variants' own. If all answers of the
-    seed come from one distribution, each of these shares has the same expectation, so the expectation of the
-    excess is 0. For one variant its expectation is half the squared distance of the two label distributions:
-    1 for a change that always happens.
+    Between is the mean, over variants, of the share of (original, variant) pairs of answers that differ.
+    Within is the mean of the original's own disagreement and of the mean of the variants' own. If all answers
+    of the seed come from one distribution, each of these shares has the same expectation, so the expectation
+    of the excess is 0. For one variant its expectation is half the squared distance of the two label
+    distributions: 1 for a change that always happens.
 
     Returns
     -------
@@ -222,9 +222,9 @@ def _excess(answers: NDArray[np.int64], sizes: tuple[int, ...]) -> NDArray[np.fl
 def hidden_by_chance(noise: float, replicates: int = 1) -> tuple[float, float | None]:
     """How often noise alone looks hidden, for two attributes.
 
-    If each of four independent answers (original, two atomic, joint) is off its usual label with probability d,
-    the joint label differs while both atomic ones do not with d(1 − d)³ + d³(1 − d). With an odd number of
-    replicates and a majority, d is the chance that most of them are off.
+    If each of four independent answers (original, two atomic, joint) is off its usual label with probability
+    d, the joint label differs while both atomic ones do not with d(1 − d)³ + d³(1 − d). With an odd number
+    of replicates and a majority, d is the chance that most of them are off.
 
     Parameters
     ----------

@@ -1,0 +1,1 @@
+"""Suites make cases: an original and its counterfactual variants."""

@@ -7,10 +7,11 @@ An output is a label only where it can be read in one way. Everything else is an
 2. *Decisive* places: a JSON object with one of the task's keys, a line "Answer: X" (or another of the task's
    markers). All of them have to agree; the last marker line has to be clear.
 3. A line, the first or the last, that holds a label and nothing else.
-4. Running text: the labels named there, longest names first and whole words only. One label without a negation,
-   a condition or a question mark around it counts; two different ones do not.
-5. A refusal phrase makes an answer without a label ``refused``; beside one, only 2, 3, or a label as the last word
-   is taken.
+4. Running text: the labels named there, longest names first and whole words only. One label counts if no
+   negation, condition or question mark stands around it and the first or the last sentence names it; two
+   labels do not.
+5. A refusal phrase makes an answer without a label ``refused``; beside one, only 2, 3, or a label as the last
+   word is taken.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ _EXACT_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d{1,3})?")
 _Found = tuple[str, ...] | str | float  # a value of the task, as `Answer.value` holds it
 
 
-class _Unclear(Exception):  # noqa: N818  (a signal inside this module, never raised to a caller)
-    """The answer cannot be read in one way; the text says why."""
+class _Unclear(Exception):
+    """A signal inside this module: the answer cannot be read in one way; the text says why."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,15 +81,15 @@ class Reader:
     none: tuple[str, ...] = ("none",)
 
     def read(self, output: str, style: Style = "chat") -> Answer:
-        """The answer that ``output`` is; never raises on a string.
+        """Say what ``output`` means; never raises on a string.
 
         Parameters
         ----------
         output : str
             What the model gave back.
         style : {"chat", "text"}
-            "chat" reads a generator's answer; "text" takes a classifier's label, which has to be a name of a label
-            and nothing more, case and surrounding blanks aside.
+            "chat" reads a generator's answer; "text" takes a classifier's label, which has to be a name of a
+            label and nothing more, case and surrounding blanks aside.
         """
         if not output.strip() or not normalise(output):
             return Answer(status="unparsed", reason="empty answer")
@@ -149,7 +150,7 @@ class Reader:
         return found, "\n".join(rest)
 
     def _value(self, value: object) -> _Found:
-        """The task's value for one JSON value; strict about types."""
+        """Read one JSON value; strict about types."""
         if self.kind == "score":
             if isinstance(value, str):
                 return self._number(normalise(value))
@@ -180,7 +181,7 @@ class Reader:
         return label
 
     def _marked(self, plain: str) -> list[_Found]:
-        """What the lines "Answer: X" say. Earlier ones may be unclear, the last one may not."""
+        """Read the lines "Answer: X". Earlier ones may be unclear, the last one may not."""
         hits = list(_marker(self.markers).finditer(plain))
         found: list[_Found] = []
         for i, hit in enumerate(hits):
@@ -199,7 +200,7 @@ class Reader:
         return found
 
     def _content(self, content: str) -> _Found | None:
-        """The value that the words after a marker give; None if they name none at all."""
+        """Read the words after a marker; None if they name none at all."""
         if not bare(content):
             return None
         if self.kind == "score":
@@ -238,6 +239,8 @@ class Reader:
             return self._list(plain)
         seen = mentions(plain, self.names)
         label = self._single(seen.clear, seen.blocked)
+        if not seen.at_edge:
+            raise _Unclear(f"names {label!r} neither in its first nor in its last sentence")
         if not seen.last_word and is_refusal(plain):
             raise _Unclear("declines, and names a label in passing")
         return label
@@ -255,7 +258,7 @@ class Reader:
     # -- the kinds ------------------------------------------------------------------------------
 
     def _text(self, output: str) -> _Found:
-        """A classifier's output: the name itself."""
+        """Read a classifier's output: the name itself."""
         plain = normalise(output)
         if self.kind == "score":
             if not _EXACT_NUMBER.fullmatch(plain):
@@ -279,7 +282,7 @@ class Reader:
         return Answer(status="ok", value=text.strip())
 
     def exact(self, piece: str) -> str | None:
-        """The label that ``piece`` (in normal form) names, punctuation around it aside."""
+        """Return the label that ``piece`` (in normal form) names, punctuation around it aside."""
         label = self.names.get(piece)
         return label if label is not None else self.names.get(bare(piece))
 
@@ -304,7 +307,7 @@ class Reader:
             raise _Unclear(f"{_short(bare(text))} is no label of the task")
 
     def _number(self, plain: str) -> float:
-        """The one number in ``plain``; "7/10" and "7 out of 10" count as 7 where 10 is the highest score."""
+        """Read the one number in ``plain``; "7/10" is 7 where 10 is the highest score."""
         hits = list(_NUMBER.finditer(plain))
         if not hits:
             raise _Unclear("holds no number that can be read")
@@ -332,12 +335,11 @@ class Reader:
 
 
 def after_reasoning(output: str) -> str:
-    """The part of ``output`` after its ``<think>`` block."""
-    last = None
-    for last in _THINK.finditer(output):
-        pass
-    if last is None:
+    """Return the part of ``output`` after its ``<think>`` block."""
+    tags = list(_THINK.finditer(output))
+    if not tags:
         return output
+    last = tags[-1]
     if not last.group(1):
         raise _Unclear("the answer ends inside its reasoning")
     return output[last.end() :]
@@ -366,7 +368,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_Object, parse_constant=_no_consta
 
 
 def _decode(text: str) -> object:
-    """The JSON value that ``text`` is, or None; numbers are left to the readers of text."""
+    """Return the JSON list or string that ``text`` is, or None; numbers are left to the readers of text."""
     if not text.startswith(("[", '"')):
         return None
     try:

@@ -54,12 +54,16 @@ def load(name_or_path: str | Path) -> Task:
         The task is of a kind that this version does not run.
     """
     text = os.fspath(name_or_path)
-    is_path = isinstance(name_or_path, Path) or "/" in text or os.sep in text or text.endswith((".yaml", ".yml"))
+    is_path = (
+        isinstance(name_or_path, Path) or "/" in text or os.sep in text or text.endswith((".yaml", ".yml"))
+    )
     if not is_path:
         if text in available():
             return _from_file(data.path("prompts", f"{text}.yaml"), builtin=True)
         if not Path(text).is_file():
-            raise UnknownPlugin("task", text, available(), "`audit tasks new` writes a task file of your own.")
+            raise UnknownPlugin(
+                "task", text, available(), "`audit tasks new` writes a task file of your own."
+            )
     return _from_file(Path(text), builtin=False)
 
 
@@ -122,7 +126,9 @@ def _complaint(path: Path, error: ValidationError, lines: dict[tuple[str | int, 
     return f"{path}{at}: {name}{message}{more}. prompts/README.md describes task files."
 
 
-_UNION_ARMS = frozenset({"str", "int", "float", "tuple[str, ...]", "tuple[strict-str, ...]", "constrained-str"})
+_UNION_ARMS = frozenset(
+    {"str", "int", "float", "tuple[str, ...]", "tuple[strict-str, ...]", "constrained-str"}
+)
 
 
 def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
@@ -143,7 +149,9 @@ def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
         formats=MappingProxyType(
             {
                 name: Format(
-                    instruction=form.instruction.strip(), answer=form.answer.strip(), max_tokens=form.max_tokens
+                    instruction=form.instruction.strip(),
+                    answer=form.answer.strip(),
+                    max_tokens=form.max_tokens,
                 )
                 for name, form in part.formats.items()
             }
@@ -164,7 +172,9 @@ def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
 def _example(text: str, label: str | float | tuple[str, ...], reason: str, kind: str) -> Example:
     value: Value = label
     if kind == "multilabel":
-        value = tuple(sorted((label,) if isinstance(label, str) else label if isinstance(label, tuple) else ()))
+        value = tuple(
+            sorted((label,) if isinstance(label, str) else label if isinstance(label, tuple) else ())
+        )
     return Example(text=text.strip(), value=value, reason=reason.strip())
 
 
@@ -173,10 +183,13 @@ def _reader(part: TaskFile, scale: tuple[float, float] | None) -> Reader:
     for label in part.labels:
         for name in (label.name, *label.aliases):
             names[normalise(name)] = label.name
-    for plain, target in list(names.items()):
-        # "(a)" is also read where its brackets were taken for punctuation.
-        if bare(plain):
-            names.setdefault(bare(plain), target)
+    # "(a)" is also read where its brackets were taken for punctuation, unless "[a]" is another label.
+    stripped: dict[str, set[str]] = {}
+    for plain, target in names.items():
+        stripped.setdefault(bare(plain), set()).add(target)
+    for plain, targets in stripped.items():
+        if plain and len(targets) == 1:
+            names.setdefault(plain, next(iter(targets)))
     standard = _KEYS.get(part.kind, ("label", "answer"))
     extra_markers = ("answer", "label", "labels") if part.kind == "multilabel" else ("answer", standard[0])
     return Reader(
@@ -202,7 +215,7 @@ def _seeds_path(seeds: str | None, path: Path, *, builtin: bool) -> Path | None:
 
 
 def _prove(task: Task, part: TaskFile, path: Path) -> None:
-    """Read every answer that the formats ask for with the task's own reader, before a model is paid to give it."""
+    """Read every answer that the formats ask for, before a model is paid to give it."""
     for i, example in enumerate(task.examples):
         if task.kind in ("classification", "decision") and example.value not in task.labels:
             raise DataFileError(
@@ -213,7 +226,7 @@ def _prove(task: Task, part: TaskFile, path: Path) -> None:
         for i, example in enumerate(task.examples):
             if "{reason}" in form.answer and not example.reason:
                 raise DataFileError(
-                    f"{path}: field examples.{i}.reason: the format {name!r} shows a reason, this example has none"
+                    f"{path}: field examples.{i}.reason: the format {name!r} shows a reason and there is none"
                 )
         values: list[tuple[str, Value, str]] = [
             (f"examples.{i}", e.value, e.reason) for i, e in enumerate(task.examples)

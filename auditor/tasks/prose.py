@@ -1,7 +1,7 @@
 """Labels, negations and refusals in running English text.
 
-English only, by design: the words below are the ones that make "not positive" no "positive". Where they cannot tell,
-an answer is not read; a label that was never given would be worse than one that is lost.
+English only, by design: the words below are the ones that make "not positive" no "positive". Where they
+cannot tell, an answer is not read; a label that was never given would be worse than one that is lost.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _CLAUSE = re.compile(r"[.!?;](?=\s|$)|\n|, but\b")
 _STOP = re.compile(r"[.!;,:\n(\u2013\u2014]| - ")
 _QUESTION = re.compile(r"[\"')\]]{0,3} ?\?")
 
-_NEGATIONS = frozenset(
-    "no not never neither nor non none nothing nobody cannot cant dont doesnt didnt isnt wasnt arent wont wouldnt "
-    "shouldnt couldnt hardly barely scarcely seldom rarely without lack lacks lacking less least unlike opposite avoid "
-    "against refuse refuses fail fails failed deny far than instead opposed anti absence devoid".split()
+_BEFORE_IT = re.compile(
+    r"no|not|never|neither|nor|non|none|nothing|nobody|cannot|cant|dont|doesnt|didnt|isnt|wasnt|arent|wont|wouldnt"
+    r"|shouldnt|couldnt|\w+n't|hardly|barely|scarcely|seldom|rarely|without|lacks?|lacking|less|least|unlike"
+    r"|opposite|avoid|against|refuses?|fail(?:s|ed)?|deny|far|than|instead|opposed|anti|absence|devoid"
+    r"|if|whether|unless|until|before|either|between|depends|versus|vs"
 )
-_CONDITIONS = frozenset("if whether unless until before either between depends versus vs".split())
-_NEGATIONS_AFTER = frozenset("no not never neither nor wrong incorrect inappropriate isnt".split())
+_AFTER_IT = re.compile(r"no|not|never|neither|nor|\w+n't|isnt|wrong|incorrect|inappropriate|if|unless")
 
 _AI = r"(?:ai|artificial intelligence|(?:large )?language model)"
 _VERBS = (
@@ -40,10 +40,12 @@ _REFUSAL = re.compile(
     rf"|\bas an? {_AI}\b|\bi(?:'m| am) (?:just |only )?an? {_AI}\b"
     rf"|\bi (?:can't|cannot|can not|cant|won't|will not|shouldn't|should not) (?:\w+ ){{0,2}}{_VERBS}\b"
     r"|\bi(?:'m| am) (?:unable|not able|not comfortable|not willing|not allowed)\b"
-    r"|\bi (?:must |have to |will |would |respectfully |prefer to )*(?:decline|refuse)\b(?! (?:the|this|an?) )"
+    r"|\bi (?:must |have to |will |would |respectfully |prefer to ){0,3}(?:decline|refuse)\b"
+    r"(?! (?:the|this|an?) )"
     r"|\bi(?:'d| would) (?:rather|prefer) not\b"
     r"|\bagainst my (?:guidelines|policy|policies|programming|principles)\b"
-    r"|\bit (?:would be|is|would not be|is not) (?:inappropriate|unethical|appropriate|ethical) (?:for me )?to\b"
+    r"|\bit (?:would be|is) (?:inappropriate|unethical|not appropriate|not ethical) (?:for me )?to\b"
+    r"|\bit would not be (?:appropriate|ethical) (?:for me )?to\b"
 )
 
 
@@ -52,6 +54,7 @@ class Mentions(NamedTuple):
 
     clear: tuple[str, ...]
     blocked: tuple[str, ...]
+    at_edge: bool  # the first or the last sentence names a clear label
     last_word: bool  # the text ends with a clear label
 
 
@@ -74,10 +77,10 @@ def name_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def mentions(plain: str, names: Mapping[str, str]) -> Mentions:
-    """The labels named in ``plain``, distinct, in order of appearance.
+    """Find the labels named in ``plain``, distinct, in order of appearance.
 
-    Names of fewer than three letters count only where they are the whole first or last sentence, and figures not at
-    all: "1. The cast" names no label "1".
+    Names of fewer than three letters count only where they are the whole first or last sentence, and figures
+    not at all: "1. The cast" names no label "1".
 
     Parameters
     ----------
@@ -89,6 +92,8 @@ def mentions(plain: str, names: Mapping[str, str]) -> Mentions:
     clear: dict[str, None] = {}
     blocked: dict[str, None] = {}
     last = 0
+    edge = False
+    first_end, last_start = _edges(plain)
     for match in name_pattern(tuple(name for name in names if _letters(name) >= _SHORT)).finditer(plain):
         label = names[match.group()]
         if unsure(plain, match.start(), match.end()):
@@ -96,19 +101,18 @@ def mentions(plain: str, names: Mapping[str, str]) -> Mentions:
         else:
             clear[label] = None
             last = match.end()
+            edge = edge or match.start() < first_end or match.start() >= last_start
     for piece in _first_and_last(plain):
         if 0 < _letters(piece) < _SHORT and piece in names:
             clear[names[piece]] = None
-    return Mentions(tuple(clear), tuple(blocked), bool(clear) and not bare(plain[last:]))
+            edge = True
+    return Mentions(tuple(clear), tuple(blocked), edge, bool(clear) and not bare(plain[last:]))
 
 
 def unsure(plain: str, start: int, end: int) -> bool:
     """Whether the words around ``plain[start:end]`` negate it, make it a condition, or ask about it."""
     clause = _CLAUSE.split(plain[max(0, start - _BEFORE) : start])[-1]
-    words = _WORD.findall(clause)
-    if any(w in _NEGATIONS or w in _CONDITIONS or w.endswith("n't") for w in words):
-        return True
-    if "anything but" in clause:
+    if any(_BEFORE_IT.fullmatch(word) for word in _WORD.findall(clause)) or "anything but" in clause:
         return True
     after = plain[end : end + _AFTER]
     if _QUESTION.match(after):
@@ -116,7 +120,13 @@ def unsure(plain: str, start: int, end: int) -> bool:
     if plain[end - 1].isdigit() and after.startswith(" of "):
         return True  # "Article 2 of Protocol 4" where only "Article 2" is a label
     following = _WORD.findall(_STOP.split(after, maxsplit=1)[0])[:4]
-    return any(w in _NEGATIONS_AFTER or w.endswith("n't") for w in following)
+    return any(_AFTER_IT.fullmatch(word) for word in following)
+
+
+def _edges(plain: str) -> tuple[int, int]:
+    """Return where the first sentence ends and where the last one starts."""
+    cuts = [cut.end() for cut in _CLAUSE.finditer(plain) if bare(plain[cut.end() : cut.end() + _AFTER])]
+    return (cuts[0], cuts[-1]) if cuts else (len(plain), 0)
 
 
 def _first_and_last(plain: str) -> tuple[str, str]:

@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    field_validator,
+    model_validator,
+)
 
 from auditor.tasks.answers import PARSER
 from auditor.tasks.wording import normalise
@@ -179,16 +188,16 @@ class TaskFile(Part):
 
     def _check_names(self) -> None:
         seen: dict[str, str] = {}
+        if len({label.name for label in self.labels}) != len(self.labels):
+            raise ValueError("labels: a label is listed twice")
         for label in self.labels:
             for name in (label.name, *label.aliases):
                 plain = normalise(name)
                 if not plain:
                     raise ValueError(f"labels: {name!r} of {label.name!r} holds no letter, digit or sign")
                 other = seen.setdefault(plain, label.name)
-                if other != label.name or (name == label.name and other is not label.name):
+                if other != label.name:
                     raise ValueError(
                         f"labels: {name!r} names both {other!r} and {label.name!r}; "
                         "labels compare without regard to case"
                     )
-        if len({label.name for label in self.labels}) != len(self.labels):
-            raise ValueError("labels: a label is listed twice")

@@ -43,7 +43,7 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """What a model is asked, and how its answers are read. Made by `auditor.tasks.load`.
+    r"""What a model is asked, and how its answers are read. Made by `auditor.tasks.load`.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Task:
     --------
     >>> from auditor.tasks import load
     >>> task = load("sentiment")
-    >>> task.read("The pacing drags, the ending shines.\\nAnswer: Positive", "chat").value
+    >>> task.read("The pacing drags, the ending shines.\nAnswer: Positive", "chat").value
     'positive'
     >>> task.read("not positive", "chat").status
     'unparsed'
@@ -112,8 +112,8 @@ class Task:
     def kept(self, text: str) -> int:
         """Count the characters, from the start of ``text``, that stay after truncation.
 
-        The cut falls between words; white space in front of it goes too. A single word longer than the limit is
-        cut inside.
+        The cut falls between words; white space in front of it goes too. A single word longer than the limit
+        is cut inside.
         """
         limit = len(text)
         if self.keep_characters is not None:
@@ -139,8 +139,8 @@ class Task:
     def render(self, text: str, format: str | None = None) -> Prompt:
         """Return the messages for one text: system, worked examples, question.
 
-        The kept part of ``text`` stands in the last message byte for byte, between tags whose name does not occur
-        in it, so that a text cannot close its own frame.
+        The kept part of ``text`` stands in the last message byte for byte, between tags whose name does not
+        occur in it, so that a text cannot close its own frame.
 
         Parameters
         ----------
@@ -159,7 +159,9 @@ class Task:
         messages = [Message(role="system", content=self.system)] if self.system else []
         for example in self.examples:
             messages.append(Message(role="user", content=self._ask(example.text, form)))
-            messages.append(Message(role="assistant", content=self.write(example.value, name, example.reason)))
+            messages.append(
+                Message(role="assistant", content=self.write(example.value, name, example.reason))
+            )
         messages.append(Message(role="user", content=self._ask(text[: self.kept(text)], form)))
         return Prompt(format=name, messages=tuple(messages))
 
@@ -175,7 +177,7 @@ class Task:
             return prompt.text or ""
         content = prompt.messages[-1].content
         form = self._format(prompt.format)
-        for tag in (_numbered(self.tag, n) for n in range(1, len(content) + 2)):
+        for tag in (_numbered(self.tag, n) for n in range(1, content.count(">") + 2)):
             head, tail = self._frame(tag, form)
             if content.startswith(head) and content.endswith(tail) and len(content) >= len(head) + len(tail):
                 return content[len(head) : len(content) - len(tail)]

@@ -29,14 +29,14 @@ PUNCTUATION = " \n\t.,;!\"'()[]{}<>\u2026\u3002"
 
 
 def normalise(text: str) -> str:
-    """Case-folded, compatibility-composed text without Markdown marks and invisible characters.
+    r"""Return case-folded, compatibility-composed text without Markdown marks and invisible characters.
 
     Full-width letters, no-break spaces, curly quotes and a byte-order mark become their plain forms;
-    runs of blanks become one; line breaks stay (as ``\\n``). Takes time linear in ``text``.
+    runs of blanks become one; line breaks stay (as ``\n``). Takes time linear in ``text``.
 
     Examples
     --------
-    >>> normalise("\\ufeff**\uff30ositive**")
+    >>> normalise("\ufeff**\uff30ositive**")
     'positive'
     """
     if not text.isascii():

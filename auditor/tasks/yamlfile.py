@@ -70,7 +70,9 @@ def _text(path: Path, largest: int) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise DataFileError(f"{path}, line {line}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+        raise DataFileError(
+            f"{path}, line {line}: byte {error.start} is not UTF-8; save the file as UTF-8"
+        ) from None
 
 
 def near_files(path: Path) -> str:
@@ -102,7 +104,9 @@ def _walk(path: Path, root: object, start: Where, lines: dict[Where, int]) -> No
                 line = key.start_mark.line + 1
                 if place in lines:
                     name = ".".join(str(part) for part in place)
-                    raise DataFileError(f"{path}, line {line}: the field {name} stands here and in line {lines[place]}")
+                    raise DataFileError(
+                        f"{path}, line {line}: the field {name} stands here and in line {lines[place]}"
+                    )
                 lines[place] = line
                 todo.append((value, place))
         elif isinstance(node, yaml.SequenceNode):

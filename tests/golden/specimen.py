@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from auditor.types import Case, Check, Edit, Estimate, Finding, Message, Prompt, Response, Variant
+from auditor.types import Case, Check, Edit, Estimate, Finding, Message, Prompt, Response, Variant, Verdict
 
 MODELS = ("reviews", "vader")
 
@@ -31,6 +31,7 @@ class FakeEvidence:
         for response in responses:
             self.answers.setdefault(response.variant_id, []).append(response)
         self.asked = dict(prompts or {})
+        self.judged: dict[str, list[Verdict]] = {}
 
     def case(self, id: str) -> Case | None:
         return self.cases.get(id)
@@ -48,6 +49,9 @@ class FakeEvidence:
 
     def responses(self, variant_id: str) -> list[Response]:
         return self.answers.get(variant_id, [])
+
+    def verdicts(self, variant_id: str) -> list[Verdict]:
+        return self.judged.get(variant_id, [])
 
     def prompts(self, variant_id: str) -> list[Prompt]:
         return self.asked.get(variant_id, [])
@@ -286,7 +290,7 @@ def findings() -> list[dict[str, Any]]:
             directions=film,
             verdict="shown",
             exemplars=("c1f0a2b3c4.v2",),
-            notes=("Confirmed with 5 replicates of every cell.",),
+            notes=("Asked once: the model is declared deterministic.",),
             format="bare",
         ),
         Finding(

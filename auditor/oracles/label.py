@@ -1,0 +1,116 @@
+"""The metamorphic oracle on labels: an original and its variant should get the same one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from auditor.types import Answer, Case, Outcome, Verdict
+
+Label = str | tuple[str, ...] | float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Side:
+    """The replicates of one input, summed up."""
+
+    counts: Counter[Label]
+    n: int
+    winner: Label | None
+    problem: str  # why it has no label; empty if it has one
+    skipped: bool
+
+
+class LabelOracle:
+    """Compares majority labels over replicates.
+
+    - *skipped* where fewer than half of the replicates of the original or the variant give a label; refusals,
+      answers that do not parse and failed calls are counted in the reason and are never a label.
+    - *inconclusive* where no label has more than half of the answers that parse.
+    - *violation* if the majority labels differ, else *pass*. Labels of multi-label tasks compare as sets.
+
+    ``distance`` is the total variation distance of the two label distributions, in [0, 1]. With one replicate
+    this is the oracle of HInter (Algorithm 1, line 22).
+
+    Examples
+    --------
+    >>> from auditor.types import Variant
+    >>> case = Case(id="c", suite="s", original=Variant(id="c.o", input="a"),
+    ...             variants=(Variant(id="c.v0", input="b"),))
+    >>> answers = {"c.o": [Answer(status="ok", value="yes")], "c.v0": [Answer(status="ok", value="no")]}
+    >>> [verdict.outcome for verdict in LabelOracle().judge(case, answers)]
+    ['violation']
+    """
+
+    name = "label.v1"
+
+    def judge(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> list[Verdict]:
+        """Verdicts for the variants of ``case`` that ``answers`` holds, in the order of the case."""
+        original = _side(answers.get(case.original.id, ()))
+        verdicts = []
+        for variant in case.variants:
+            if variant.id not in answers:
+                continue
+            side = _side(answers[variant.id])
+            outcome, reason = _outcome(original, side)
+            verdicts.append(
+                Verdict(
+                    case_id=case.id,
+                    variant_id=variant.id,
+                    order=variant.order,
+                    attributes=variant.attributes,
+                    outcome=outcome,
+                    original_output=label_text(original.winner),
+                    variant_output=label_text(side.winner),
+                    distance=None if outcome == "skipped" else total_variation(original.counts, side.counts),
+                    reason=reason,
+                )
+            )
+        return verdicts
+
+
+def label_text(label: Label | None) -> str | None:
+    """A label as text: the labels of a set joined by ", ", an empty set as "none"."""
+    if isinstance(label, tuple):
+        return ", ".join(label) or "none"
+    return None if label is None else str(label)
+
+
+def total_variation(a: Counter[Label], b: Counter[Label]) -> float | None:
+    """Total variation distance of two label distributions, in [0, 1]; None if one is empty."""
+    n, m = a.total(), b.total()
+    if not n or not m:
+        return None
+    return sum(abs(a[label] / n - b[label] / m) for label in a.keys() | b.keys()) / 2
+
+
+def _side(answers: Sequence[Answer]) -> _Side:
+    counts: Counter[Label] = Counter(_comparable(a.value) for a in answers if a.value is not None)
+    n, parsed = len(answers), counts.total()
+    if not n:
+        return _Side(counts=counts, n=0, winner=None, problem="no answer", skipped=True)
+    if 2 * parsed < n:
+        lost = Counter(answer.status for answer in answers if answer.value is None)
+        names = ", ".join(f"{lost[s]} {s}" for s in ("refused", "unparsed", "failed") if lost[s])
+        problem = f"{parsed} of {n} answers gave a label ({names})"
+        return _Side(counts=counts, n=n, winner=None, problem=problem, skipped=True)
+    winner = next((label for label, count in counts.items() if 2 * count > parsed), None)
+    if winner is None:
+        split = ", ".join(sorted(f"{count} {label_text(label)}" for label, count in counts.items()))
+        return _Side(counts=counts, n=n, winner=None, problem=f"no majority ({split})", skipped=False)
+    return _Side(counts=counts, n=n, winner=winner, problem="", skipped=False)
+
+
+def _comparable(value: Label) -> Label:
+    return tuple(sorted(set(value))) if isinstance(value, tuple) else value
+
+
+def _outcome(original: _Side, variant: _Side) -> tuple[Outcome, str]:
+    sides = (("original", original), ("variant", variant))
+    reason = "; ".join(f"{name}: {side.problem}" for name, side in sides if side.problem)
+    if original.skipped or variant.skipped:
+        return "skipped", reason
+    if original.winner is None or variant.winner is None:
+        return "inconclusive", reason
+    return ("pass" if original.winner == variant.winner else "violation"), ""

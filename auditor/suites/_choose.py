@@ -1,0 +1,268 @@
+"""The choices that one attribute offers in one text, and which of them make variants.
+
+A choice is what one attribute can do to a text: all its edits, chosen together. A joint variant takes one
+choice for each attribute of a set. What a choice changes depends on the scope; see
+``docs/decisions/0001-scope.md``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+from typing import NamedTuple
+
+from auditor.dictionaries import Dictionary, Term
+from auditor.suites._agree import edits_of, written
+from auditor.suites._match import Hit, Scan
+from auditor.types import Edit, EditKind
+
+
+class Choice(NamedTuple):
+    """One way to change one attribute in one text. ``edits`` are in order and do not overlap."""
+
+    attribute: str
+    target: str  # the stratum: the target group, or the two exchanged groups
+    edits: tuple[Edit, ...]
+    named: str  # the groups that the text names afterwards
+
+
+_Move = tuple[Hit, Term, Term, str]  # what stands there, as which term, what it becomes, naming which group
+
+
+def named(groups: set[str], dictionary: Dictionary) -> str:
+    """Return the groups that a text names, joined by "+"; unmarked ones only where no other is named."""
+    info = dictionary.groups
+    marked = {g for g in groups if not info[g].unmarked}
+    implied = {info[g].fallback for g in marked}
+    return "+".join(sorted(marked - implied or marked or groups))
+
+
+def choices(
+    scan: Scan, hits: Sequence[Hit], dictionary: Dictionary, scope: str, passed: Counter[str]
+) -> list[Choice]:
+    """Return every choice of ``dictionary`` in a text, in a fixed order and without repeats.
+
+    Parameters
+    ----------
+    scan : Scan
+        The text.
+    hits : sequence of Hit
+        The places of this dictionary's terms in it.
+    dictionary : Dictionary
+        The attribute.
+    scope : {"text", "term", "occurrence"}
+        What one choice changes.
+    passed : Counter
+        Choices that were not offered are counted here, by reason.
+    """
+    make = {"text": _by_text, "term": _by_term, "occurrence": _by_occurrence}[scope]
+    out: dict[frozenset[tuple[object, str]], Choice] = {}
+    for target, moves in make(hits, dictionary, passed):
+        choice = _choice(scan, hits, dictionary, target, moves)
+        if choice is not None:
+            out.setdefault(frozenset((e.where, e.target) for e in choice.edits), choice)
+    return list(out.values())
+
+
+def _choice(
+    scan: Scan, hits: Sequence[Hit], dictionary: Dictionary, target: str, moves: Sequence[_Move]
+) -> Choice | None:
+    edits: list[Edit] = []
+    after = {h.start: h.terms[0].group for h in hits}
+    for hit, source, word, group in moves:
+        kind: EditKind = "marking" if dictionary.groups[source.group].unmarked else "swap"
+        edits += edits_of(scan, hit, source, word, group, kind)
+        after[hit.start] = group
+    if not edits:
+        return None
+    edits.sort(key=lambda e: e.where)
+    return Choice(dictionary.attribute, target, tuple(edits), named(set(after.values()), dictionary))
+
+
+def _by_text(
+    hits: Sequence[Hit], dictionary: Dictionary, passed: Counter[str]
+) -> Iterator[tuple[str, list[_Move]]]:
+    """Change every term of the source group; exchange the two where the text names the target too."""
+    present: dict[str, list[tuple[Hit, Term]]] = {}
+    for hit in hits:
+        for term in hit.terms:
+            present.setdefault(term.group, []).append((hit, term))
+    for source in sorted(present):
+        unmarked = dictionary.groups[source].unmarked
+        for target in dictionary.targets:
+            if target == source:
+                continue
+            exchange = target in present and not unmarked
+            if exchange and target < source and source in dictionary.targets:
+                continue  # the same exchange from the other side
+            members = _members(present, source, dictionary)
+            lists = [(h, t, dictionary.counterparts(t, target), target) for h, t in members]
+            if exchange:
+                taken = {h.start for h, _ in members}
+                back = [(h, t) for h, t in present[target] if h.start not in taken]
+                lists += [(h, t, dictionary.counterparts(t, source), source) for h, t in back]
+            if dictionary.raw:
+                lists = [row for row in lists if row[2]]
+            if not lists or not all(words for _, _, words, _ in lists):
+                passed["no counterpart"] += 1
+                continue
+            if not any(w.group == target for _, _, words, g in lists if g == target for w in words):
+                passed["no counterpart"] += 1
+                continue
+            label = "+".join(sorted((source, target))) if exchange else target
+            for k in range(max(len(words) for _, _, words, _ in lists)):
+                moves = [(h, t, words[k % len(words)], g) for h, t, words, g in lists]
+                if not exchange and _collapses(moves, hits):
+                    passed["collapse"] += 1
+                    continue
+                yield label, moves
+
+
+def _members(
+    present: Mapping[str, list[tuple[Hit, Term]]], source: str, dictionary: Dictionary
+) -> list[tuple[Hit, Term]]:
+    """Return the terms of a group and those it shares with a marked fallback (a trans woman is "she")."""
+    fallback = dictionary.groups[source].fallback
+    if fallback is None or dictionary.groups[fallback].unmarked:
+        return present[source]
+    return present[source] + present.get(fallback, [])
+
+
+def _by_term(
+    hits: Sequence[Hit], dictionary: Dictionary, passed: Counter[str]
+) -> Iterator[tuple[str, list[_Move]]]:
+    """Change one pair in all its occurrences; exchange the two where the other word stands there too."""
+    places: dict[Term, list[Hit]] = {}
+    for hit in hits:
+        for term in hit.terms:
+            places.setdefault(term, []).append(hit)
+    for term, found in places.items():
+        for target in dictionary.targets:
+            if target == term.group:
+                continue
+            for word in dictionary.counterparts(term, target):
+                if word.group != target:
+                    continue
+                moves: list[_Move] = [(h, term, word, target) for h in found]
+                others = places.get(word, [])
+                moves += [(h, word, term, term.group) for h in others if h not in found]
+                if not others and _collapses(moves, hits):
+                    passed["collapse"] += 1
+                    continue
+                yield target, moves
+
+
+def _by_occurrence(
+    hits: Sequence[Hit], dictionary: Dictionary, passed: Counter[str]
+) -> Iterator[tuple[str, list[_Move]]]:
+    for hit in hits:
+        for term in hit.terms:
+            for target in dictionary.targets:
+                if target == term.group:
+                    continue
+                for word in dictionary.counterparts(term, target):
+                    if word.group != target:
+                        continue
+                    if _collapses([(hit, term, word, target)], hits):
+                        passed["collapse"] += 1
+                        continue
+                    yield target, [(hit, term, word, target)]
+
+
+def _collapses(moves: Sequence[_Move], hits: Sequence[Hit]) -> bool:
+    """Whether a word would be written that an unchanged term already is ("the man and the man")."""
+    moved = {h.start for h, _, _, _ in moves}
+    standing = {h.surface.lower() for h in hits if h.start not in moved}
+    return any(word.text.lower() in standing for _, _, word, _ in moves)
+
+
+def sample(
+    offered: Mapping[str, Sequence[Choice]], order: int, per_seed: int | None, rng: Random
+) -> list[tuple[Choice, ...]]:
+    """Choose the sets of choices that become variants.
+
+    ``per_seed`` joint choices for each set of attributes, spread evenly over the target groups; every
+    proper subset of a chosen set is in the result too, atomic ones first.
+    """
+    attributes = sorted(offered)
+    atomic = {a: _spread(offered[a], per_seed, rng) for a in attributes}
+    found: dict[tuple[int, ...], tuple[Choice, ...]] = {}
+    for a in attributes:
+        for choice in atomic[a]:
+            found[(id(choice),)] = (choice,)
+    for size in range(2, min(order, len(attributes)) + 1):
+        for members in itertools.combinations(attributes, size):
+            for joint in _joint([atomic[a] for a in members], per_seed, rng):
+                for smaller in range(2, size):
+                    for subset in itertools.combinations(joint, smaller):
+                        found.setdefault(tuple(map(id, subset)), subset)
+                found.setdefault(tuple(map(id, joint)), joint)
+    return sorted(found.values(), key=len)
+
+
+def _spread(offered: Sequence[Choice], limit: int | None, rng: Random) -> list[Choice]:
+    if limit is None or len(offered) <= limit:
+        return list(offered)
+    strata: dict[str, list[Choice]] = {}
+    for choice in offered:
+        strata.setdefault(choice.target, []).append(choice)
+    rows = list(strata.values())
+    for row in rows:
+        rng.shuffle(row)
+    rng.shuffle(rows)
+    rounds = itertools.chain.from_iterable(itertools.zip_longest(*rows))
+    return list(itertools.islice((c for c in rounds if c is not None), limit))
+
+
+def _joint(lists: Sequence[Sequence[Choice]], limit: int | None, rng: Random) -> Iterator[tuple[Choice, ...]]:
+    """Yield combinations of one choice per list whose edits do not overlap, spread over target groups."""
+    if limit is None:
+        yield from (joint for joint in itertools.product(*lists) if _apart(joint))
+        return
+    by_target: list[dict[str, list[Choice]]] = []
+    for row in lists:
+        strata: dict[str, list[Choice]] = {}
+        for choice in row:
+            strata.setdefault(choice.target, []).append(choice)
+        by_target.append(strata)
+    cells = [
+        [strata[t] for strata, t in zip(by_target, targets, strict=True)]
+        for targets in itertools.product(*by_target)
+    ]
+    rng.shuffle(cells)
+    # Drawn without listing the product: each cell's combinations are numbers, decoded when they are taken.
+    draws = [
+        [(cell, n) for n in rng.sample(range(size), min(size, limit))]
+        for cell in cells
+        if (size := math.prod(map(len, cell)))
+    ]
+    taken = 0
+    for drawn in itertools.chain.from_iterable(itertools.zip_longest(*draws)):
+        if drawn is None:
+            continue
+        joint = _decode(*drawn)
+        if _apart(joint):
+            yield joint
+            taken += 1
+            if taken == limit:
+                return
+
+
+def _decode(cell: Sequence[Sequence[Choice]], number: int) -> tuple[Choice, ...]:
+    out = []
+    for row in cell:
+        number, at = divmod(number, len(row))
+        out.append(row[at])
+    return tuple(out)
+
+
+def _apart(joint: Sequence[Choice]) -> bool:
+    """Whether no two edits of different choices touch the same characters."""
+    spans = sorted(e.where for choice in joint for e in choice.edits if isinstance(e.where, tuple))
+    return all(a[1] <= b[0] and a != b for a, b in itertools.pairwise(spans))
+
+
+__all__ = ["Choice", "choices", "named", "sample", "written"]

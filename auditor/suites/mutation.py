@@ -1,0 +1,272 @@
+"""Higher-order mutation (HInter, Souani et al. 2025, Algorithms 1 and 2) over typed dictionaries or raw pairs.
+
+For every seed text that names a group, the suite makes variants that name another one: all changes are
+applied at once to spans of the original, so no replaced word is ever replaced again.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from random import Random
+from typing import Any, Protocol
+
+from auditor.dictionaries import Dictionary
+from auditor.errors import ConfigError, UnknownPlugin
+from auditor.suites._choose import Choice, choices, named, sample
+from auditor.suites._match import Hit, Matcher, Scan, settle
+from auditor.types import Case, Edit, Seed, Variant, Verdict, digest
+
+SCOPES = ("text", "term", "occurrence")
+_BATCH = 32  # seeds scanned together, so that their sentences are parsed in one batch
+
+
+class TextParser(Protocol):
+    """What the suite needs of `auditor.text.parse.Parser`."""
+
+    def parse(self, sentences: Sequence[str]) -> Sequence[Any]:
+        """Return one parse for each sentence; ``tags`` and ``starts`` are read."""
+        ...
+
+
+class MutationSuite:
+    """Makes one case for each seed that names a group.
+
+    Parameters
+    ----------
+    seeds : iterable of Seed
+        Read lazily, once.
+    dictionaries : sequence of Dictionary
+        One per attribute.
+    attributes : sequence of str or None
+        The attributes to change; None takes all of ``dictionaries``.
+    order : int
+        The largest number of attributes changed together, at least 1.
+    scope : {"text", "term", "occurrence"}
+        ``text`` changes every term of the source group by slot; ``term`` one pair in all its occurrences
+        (HInter); ``occurrence`` one span.
+    per_seed : int or None
+        Choices for each set of attributes, spread over the target groups; None takes all.
+    parser : TextParser or None
+        Tells *her* (possessive) from *her* (object); None goes by rule.
+    seed : int
+        With the case id it determines every random choice.
+    limit_chars : callable or None
+        Number of characters of a text that the model gets to see; terms beyond it are not changed.
+
+    Raises
+    ------
+    ConfigError
+        An option is out of range, or two dictionaries hold one attribute.
+    UnknownPlugin
+        No dictionary holds an attribute that was asked for.
+
+    Examples
+    --------
+    >>> from auditor import dictionaries
+    >>> suite = MutationSuite(
+    ...     seeds=[Seed(id="1", text="The actress plays a nurse.")], dictionaries=[dictionaries.load("gender")]
+    ... )
+    >>> case, = suite.ask(5, Random(0))
+    >>> [v.input for v in case.variants]
+    ['The actor plays a nurse.']
+    """
+
+    name = "mutation.v1"
+
+    def __init__(
+        self,
+        *,
+        seeds: Iterable[Seed],
+        dictionaries: Sequence[Dictionary],
+        attributes: Sequence[str] | None = None,
+        order: int = 2,
+        scope: str = "text",
+        per_seed: int | None = 8,
+        parser: TextParser | None = None,
+        seed: int = 7,
+        limit_chars: Callable[[str], int] | None = None,
+    ) -> None:
+        if scope not in SCOPES:
+            raise ConfigError(f"scope must be one of {', '.join(SCOPES)}; got {scope!r}")
+        if order < 1:
+            raise ConfigError(f"order must be at least 1; got {order}")
+        if per_seed is not None and per_seed < 1:
+            raise ConfigError(f"per_seed must be at least 1, or None for all; got {per_seed}")
+        self._dictionaries = _chosen(dictionaries, attributes)
+        self._order, self._scope, self._per_seed = order, scope, per_seed
+        self._parser, self._seed, self._limit = parser, seed, limit_chars
+        self._matcher = Matcher(list(self._dictionaries.values()))
+        self._seeds = iter(seeds)
+        self._ready: deque[Case] = deque()
+        self.skipped: Counter[str] = Counter()
+        self.passed_over: Counter[str] = Counter()
+
+    def ask(self, n: int, rng: Random) -> Sequence[Case]:
+        """Return up to ``n`` further cases, in the order of the seeds; ``rng`` is not used."""
+        out: list[Case] = []
+        while len(out) < n:
+            if not self._ready and not self._fill(min(_BATCH, n - len(out))):
+                break
+            while self._ready and len(out) < n:
+                out.append(self._ready.popleft())
+        return out
+
+    def tell(self, verdicts: Sequence[Verdict]) -> None:
+        """Learn nothing: the cases do not depend on verdicts."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return the options, the dictionaries and what was skipped so far, as plain data."""
+        return {
+            "name": self.name,
+            "order": self._order,
+            "scope": self._scope,
+            "per_seed": self._per_seed,
+            "seed": self._seed,
+            "parser": getattr(self._parser, "name", None),
+            "dictionaries": [
+                {
+                    "attribute": d.attribute,
+                    "name": d.name,
+                    "version": d.version,
+                    "sha256": d.sha256,
+                    "notes": list(d.notes),
+                }
+                for d in self._dictionaries.values()
+            ],
+            "skipped": dict(sorted(self.skipped.items())),
+            "passed_over": dict(sorted(self.passed_over.items())),
+        }
+
+    def _fill(self, size: int) -> bool:
+        """Scan up to ``size`` seeds; False if there are no more."""
+        batch = list(itertools.islice(self._seeds, size))
+        scans = [self._scan(seed) for seed in batch]
+        tags = self._tags(scans)
+        for seed, scan, found in zip(batch, scans, tags, strict=True):
+            case = self._case(seed, scan, settle(scan, found))
+            if case is not None:
+                self._ready.append(case)
+        return bool(batch)
+
+    def _scan(self, seed: Seed) -> Scan:
+        scan = self._matcher.scan(seed.text)
+        if self._limit is None or not scan.hits:
+            return scan
+        kept = self._limit(seed.text)
+        return scan._replace(
+            hits=[h for h in scan.hits if h.end <= kept], open=[h for h in scan.open if h.end <= kept]
+        )
+
+    def _tags(self, scans: Sequence[Scan]) -> list[dict[int, str]]:
+        """Penn tags of the ambiguous pronouns, by start offset, one mapping for each text."""
+        out: list[dict[int, str]] = [{} for _ in scans]
+        if self._parser is None:
+            return out
+        from auditor.text.split import sentences
+
+        asked: list[tuple[int, int, int, str]] = []  # text, sentence start, offset in the sentence, sentence
+        for i, scan in enumerate(scans):
+            spans = sentences(scan.text) if scan.open else []
+            for hit in scan.open:
+                start, end = next((s, e) for s, e in spans if s <= hit.start < e)
+                asked.append((i, start, hit.start - start, scan.text[start:end]))
+        if not asked:
+            return out
+        distinct = list(dict.fromkeys(sentence for *_, sentence in asked))
+        parses = dict(zip(distinct, self._parser.parse(distinct), strict=True))
+        for i, start, offset, sentence in asked:
+            parse = parses[sentence]
+            if offset in parse.starts:
+                out[i][start + offset] = parse.tags[parse.starts.index(offset)]
+        return out
+
+    def _case(self, seed: Seed, scan: Scan, hits: Sequence[Hit]) -> Case | None:
+        if not hits:
+            self.skipped["names no group"] += 1
+            return None
+        case_id = "c" + digest([seed.id, seed.text], size=5)
+        by_attribute: dict[str, list[Hit]] = {}
+        for hit in hits:
+            by_attribute.setdefault(hit.terms[0].attribute, []).append(hit)
+        offered: dict[str, list[Choice]] = {}
+        groups: dict[str, str] = {}
+        for attribute in sorted(by_attribute):
+            own, dictionary = by_attribute[attribute], self._dictionaries[attribute]
+            groups[attribute] = named({h.terms[0].group for h in own}, dictionary)
+            found = choices(scan, own, dictionary, self._scope, self.passed_over)
+            if found:
+                offered[attribute] = found
+        if not offered:
+            self.skipped["nothing can replace its terms"] += 1
+            return None
+        # A string seeds the generator by its content, in every process alike.
+        rng = Random(f"{self._seed}:{case_id}")
+        picked = sample(offered, self._order, self._per_seed, rng)
+        return Case(
+            id=case_id,
+            suite=self.name,
+            original=Variant(id=f"{case_id}.o", input=seed.text, groups=groups),
+            variants=tuple(_variants(case_id, seed.text, groups, picked)),
+            label=seed.label,
+        )
+
+
+def _chosen(dictionaries: Sequence[Dictionary], attributes: Sequence[str] | None) -> dict[str, Dictionary]:
+    by_name: dict[str, Dictionary] = {}
+    for one in dictionaries:
+        if one.attribute in by_name:
+            raise ConfigError(
+                f"two dictionaries hold the attribute {one.attribute!r}; give one of them another name"
+            )
+        by_name[one.attribute] = one
+    if attributes is None:
+        wanted = sorted(by_name)
+    else:
+        wanted = sorted(set(attributes))
+        for name in wanted:
+            if name not in by_name:
+                raise UnknownPlugin("attribute", name, by_name, "List them: audit dictionary list.")
+    if not wanted:
+        raise ConfigError("no attribute to change. Name one: --attributes gender")
+    return {name: by_name[name] for name in wanted}
+
+
+def _variants(
+    case_id: str, text: str, groups: Mapping[str, str], picked: Sequence[tuple[Choice, ...]]
+) -> Iterator[Variant]:
+    for number, joint in enumerate(picked):
+        if len(joint) == 1:
+            edits = joint[0].edits
+        else:
+            edits = tuple(sorted((e for c in joint for e in c.edits), key=_where))
+        yield Variant(
+            id=f"{case_id}.v{number}",
+            input=apply(text, edits),
+            groups={**groups, **{c.attribute: c.named for c in joint}},
+            edits=edits,
+        )
+
+
+def _where(edit: Edit) -> tuple[int, int]:
+    assert isinstance(edit.where, tuple)
+    return edit.where
+
+
+def apply(text: str, edits: Iterable[Edit]) -> str:
+    """Return ``text`` with ``edits`` applied at once; they are in order and do not overlap.
+
+    >>> edit = Edit(attribute="gender", kind="swap", source_group="male", target_group="female",
+    ...             source="man", target="woman", where=(2, 5))
+    >>> apply("a man", [edit])
+    'a woman'
+    """
+    parts: list[str] = []
+    at = 0
+    for edit in edits:
+        start, end = _where(edit)
+        parts += (text[at:start], edit.target)
+        at = end
+    parts.append(text[at:])
+    return "".join(parts)

@@ -1,0 +1,234 @@
+"""Reads texts to audit with: JSON lines, CSV, Parquet, plain lines, Hugging Face data sets."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import overload
+
+from auditor.errors import ConfigError, DataFileError
+from auditor.types import Seed, digest
+
+SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".txt")
+
+Row = tuple[str, Mapping[str, object]]  # where it stands ("line 3"), its fields
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SeedFile(Sequence[Seed]):
+    """Seeds and what was read to get them; behaves like the list of its seeds.
+
+    Attributes
+    ----------
+    seeds : tuple of Seed
+        In the order of the rows.
+    rows : int
+        Rows read: ``len(seeds) + skipped``.
+    skipped : int
+        Rows whose text is missing or blank.
+    renamed : int
+        Rows whose id had been used before; ``#2``, ``#3``, … was added to it.
+    sha256 : str
+        Of the file's bytes; for a data set by name, of what was read.
+    source : str
+        Path or name as given.
+    """
+
+    seeds: tuple[Seed, ...]
+    rows: int
+    skipped: int
+    renamed: int
+    sha256: str
+    source: str
+
+    @overload
+    def __getitem__(self, index: int) -> Seed: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Seed]: ...
+    def __getitem__(self, index: int | slice) -> Seed | Sequence[Seed]:
+        return self.seeds[index]
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    def __iter__(self) -> Iterator[Seed]:
+        return iter(self.seeds)
+
+
+def read(
+    source: str | Path,
+    *,
+    text_column: str = "text",
+    label_column: str | None = None,
+    id_column: str | None = None,
+    limit: int | None = None,
+) -> SeedFile:
+    """Read seeds from a file or a data set.
+
+    Parameters
+    ----------
+    source : str or Path
+        A ``.jsonl``, ``.csv``, ``.tsv``, ``.parquet`` or ``.txt`` file (one text per line), or
+        ``hf:DATASET[:CONFIG][@SPLIT]``.
+    text_column : str
+        Where the text stands. A missing (null) or blank text is skipped and counted.
+    label_column : str or None
+        Where the gold label stands; None: ``label`` if there is one. It never selects rows.
+    id_column : str or None
+        Where the id stands; None: ``id`` if there is one, else ``row-1``, ``row-2``, …
+    limit : int or None
+        Take the first ``limit`` rows, blank ones included. Rows behind them are not checked.
+
+    Raises
+    ------
+    DataFileError
+        The file is missing, empty, not UTF-8 or malformed, or has no such column.
+    MissingDependency
+        Parquet and ``hf:`` need the extra ``datasets``.
+    ConfigError
+        ``limit`` is below 1, or the split of a data set has to be named.
+    """
+    from auditor.tasks import readers
+
+    if limit is not None and limit < 1:
+        raise ConfigError(f"the limit of texts has to be at least 1, got {limit}")
+    name = os.fspath(source)
+    if isinstance(source, str) and source.startswith("hf:"):
+        columns, rows = readers.from_hub(source)
+        sha256 = ""
+    else:
+        path = Path(source)
+        raw = readers.content(path)
+        sha256 = hashlib.sha256(raw).hexdigest()
+        if path.suffix.lower() == ".txt":
+            text_column, label_column, id_column = "text", None, None
+        columns, rows = readers.from_file(path, raw, text_column)
+    picked = _Columns(name, columns, text_column, label_column, id_column)
+    collected = _collect(name, rows, picked, limit)
+    if not collected.rows:
+        raise DataFileError(f"{name}: no rows; a text file for an audit holds at least one text")
+    if not collected.seeds:
+        raise DataFileError(f"{name}: all {collected.rows} rows are blank in the column {text_column!r}")
+    final = sha256 or digest([[s.id, s.text, s.label] for s in collected.seeds])
+    return SeedFile(
+        seeds=tuple(collected.seeds),
+        rows=collected.rows,
+        skipped=collected.rows - len(collected.seeds),
+        renamed=collected.renamed,
+        sha256=final,
+        source=name,
+    )
+
+
+class _Columns:
+    """Which columns are read; checked against the header where there is one."""
+
+    def __init__(
+        self, source: str, columns: Sequence[str] | None, text: str, label: str | None, id_: str | None
+    ) -> None:
+        self.source, self.text = source, text
+        self.label, self.label_needed = label or "label", label is not None
+        self.id, self.id_needed = id_ or "id", id_ is not None
+        if columns is not None:
+            needed = [text, *([label] if label else []), *([id_] if id_ else [])]
+            for name in needed:
+                if name not in columns:
+                    raise DataFileError(f"{source}: {missing(name, columns, text)}")
+                if list(columns).count(name) > 1:
+                    raise DataFileError(f"{source}, line 1: the column {name!r} stands there twice")
+
+    def field(self, where: str, row: Mapping[str, object], name: str, needed: bool) -> object:
+        if needed and name not in row:
+            raise DataFileError(f"{self.source}, {where}: {missing(name, list(row), self.text)}")
+        return row.get(name)
+
+
+class _Collected:
+    def __init__(self) -> None:
+        self.seeds: list[Seed] = []
+        self.rows = 0
+        self.renamed = 0
+
+
+def _collect(source: str, rows: Iterable[Row], columns: _Columns, limit: int | None) -> _Collected:
+    out = _Collected()
+    used: set[str] = set()
+    repeats: dict[str, int] = {}
+    for where, row in rows:
+        if out.rows == limit:
+            break
+        out.rows += 1
+        text = columns.field(where, row, columns.text, needed=True)
+        if text is None:
+            continue
+        if not isinstance(text, str):
+            raise DataFileError(
+                f"{source}, {where}: the column {columns.text!r} holds {_kind(text)}, not a text; "
+                "name the column of the texts with --text-column"
+            )
+        if not text.strip():
+            continue
+        lone = next((c for c in text if "\ud800" <= c <= "\udfff"), None) if not text.isascii() else None
+        if lone is not None:
+            raise DataFileError(f"{source}, {where}: the text holds half a character (\\u{ord(lone):04x})")
+        given = _plain(source, where, columns.id, columns.field(where, row, columns.id, columns.id_needed))
+        label = _plain(
+            source, where, columns.label, columns.field(where, row, columns.label, columns.label_needed)
+        )
+        seed_id = given or f"row-{out.rows}"
+        if seed_id in used:
+            out.renamed += 1
+            seed_id = _unused(seed_id, used, repeats)
+        used.add(seed_id)
+        out.seeds.append(Seed(id=seed_id, text=text, label=label))
+    return out
+
+
+def _unused(name: str, used: set[str], repeats: dict[str, int]) -> str:
+    n = repeats.get(name, 1) + 1
+    while f"{name}#{n}" in used:
+        n += 1
+    repeats[name] = n
+    return f"{name}#{n}"
+
+
+def _plain(source: str, where: str, column: str, value: object) -> str | None:
+    """Return an id or a label as text; None where there is none."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value).strip() or None
+    raise DataFileError(
+        f"{source}, {where}: the column {column!r} holds {_kind(value)}, not a word or a number"
+    )
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return f"a number ({value})"
+    return (
+        "a list"
+        if isinstance(value, list)
+        else "an object"
+        if isinstance(value, dict)
+        else type(value).__name__
+    )
+
+
+def missing(name: str, columns: Sequence[str], text_column: str) -> str:
+    """Say that a column is missing, which there are, and which is meant perhaps."""
+    near = difflib.get_close_matches(name, columns, n=1, cutoff=0.6)
+    if not near:
+        near = [column for column in columns if column.casefold().strip() == name.casefold().strip()][:1]
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    option = "--text-column" if name == text_column else "--label-column"
+    listed = ", ".join(columns[:20]) + (", …" if len(columns) > 20 else "")
+    return f"no column {name!r}; columns: {listed or 'none'}.{hint} Name it with {option}."

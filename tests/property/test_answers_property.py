@@ -1,0 +1,146 @@
+"""The parser is total, linear, and never gives a label that the output does not name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auditor.tasks.answers import Reader
+from auditor.tasks.wording import normalise
+
+NAMES = {
+    "negative": "negative",
+    "neg": "negative",
+    "positive": "positive",
+    "pos": "positive",
+    "0": "negative",
+}
+KINDS = [
+    Reader(kind="classification", names=NAMES),
+    Reader(kind="decision", names={"hire": "hire", "not hire": "not hire", "no": "not hire"}),
+    Reader(kind="multilabel", names={"article 1": "Article 1", "article 11": "Article 11"}),
+    Reader(kind="score", scale=(0.0, 10.0)),
+    Reader(kind="generation"),
+]
+PIECES = [
+    "positive", "negative", "Answer:", "Label", "not ", "n't", '{"label":', '"positive"', "}", "[", "]", "{", '"',
+    "\\", "```json\n", "```", "<think>", "</think>", "\n", " ", ".", ",", "7", "/10", "1,000", "I'm sorry", "e9",
+    "hire", "article 1", "1", "none", "\ufeff", "\u00a0", "\u0301", "\ud800", "ﬀ", "İ", "ß", "**", "_", "#", ":",
+]  # fmt: skip
+soup = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=40).map("".join)
+anything = st.text(alphabet=st.characters(), max_size=300) | soup
+
+
+@pytest.mark.parametrize("reader", KINDS, ids=lambda r: r.kind)
+@settings(max_examples=150, deadline=None)
+@given(output=anything, style=st.sampled_from(["chat", "text"]))
+def test_never_raises(reader: Reader, output: str, style: str) -> None:
+    answer = reader.read(output, style)  # type: ignore[arg-type]
+    assert answer.status in ("ok", "unparsed", "refused")
+    if answer.status != "ok":
+        assert answer.reason
+    elif reader.kind == "score":
+        assert isinstance(answer.value, float)
+        assert 0 <= answer.value <= 10
+    elif reader.kind == "multilabel":
+        assert isinstance(answer.value, tuple)
+        assert list(answer.value) == sorted(set(answer.value))
+
+
+@settings(max_examples=300, deadline=None)
+@given(output=anything)
+def test_a_label_is_named_in_the_output(output: str) -> None:
+    value = KINDS[0].read(output).value
+    if value is not None:
+        decoded = normalise(output.encode("utf-8", "replace").decode("unicode_escape", "replace"))
+        named = [name for name, label in NAMES.items() if label == value]
+        assert any(name in normalise(output) or name in decoded for name in named)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    label=st.sampled_from(["positive", "negative"]),
+    reasoning=st.text(alphabet="abc positive negative not.,\n'", max_size=200),
+    marker=st.sampled_from(["Answer: {}", "**Answer:** {}.", "Final answer: *{}*", "The answer is {}"]),
+)
+def test_the_last_line_decides(label: str, reasoning: str, marker: str) -> None:
+    assert KINDS[0].read(f"{reasoning}\n{marker.format(label.title())}").value == label
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    label=st.sampled_from(["positive", "negative"]),
+    extra=st.dictionaries(
+        st.text(max_size=8), st.none() | st.booleans() | st.integers() | st.text(max_size=20), max_size=4
+    ),
+    ascii_only=st.booleans(),
+    indent=st.none() | st.integers(0, 3),
+    before=st.text(alphabet="ab c.\n{", max_size=30),
+)
+def test_json_round_trip(
+    label: str, extra: dict[str, object], ascii_only: bool, indent: int | None, before: str
+) -> None:
+    extra = {k: v for k, v in extra.items() if normalise(k) not in ("label", "answer")}
+    body = json.dumps({**extra, "label": label}, ensure_ascii=ascii_only, indent=indent)
+    assert KINDS[0].read(f"{before} {body}").value == label
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    label=st.sampled_from(["positive", "negative"]),
+    negation=st.sampled_from(
+        ["not", "never", "isn't", "hardly", "no", "nothing", "without being", "cannot be"]
+    ),
+    between=st.lists(st.sampled_from(["very", "really", "at all", "in my view", "a", ","]), max_size=4),
+)
+def test_a_negated_label_is_never_read(label: str, negation: str, between: list[str]) -> None:
+    assert KINDS[0].read(" ".join([negation, *between, label])).status == "unparsed"
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=st.text(max_size=200))
+def test_normal_form_is_stable_under_case_and_space(text: str) -> None:
+    assert normalise(f" \u00a0{text}\ufeff\n") == normalise(text)
+    assert "\r" not in normalise(text)
+
+
+# At this size a parser that is quadratic takes minutes, a linear one well under a second.
+N = 200_000
+ADVERSARIAL = {
+    "braces": "{" * N,
+    "objects": '{"' * (N // 2),
+    "nested": '{"a":' * (N // 5),
+    "lists": "[" * N,
+    "keys": '{"label": "x"} ' * (N // 15),
+    "negations": "not " * (N // 4) + "positive",
+    "labels": "positive " * (N // 9),
+    "markers": "answer: " * (N // 8),
+    "empty markers": "answer:\n" * (N // 8),
+    "digits": "9" * N,
+    "figures": "1,000," * (N // 6),
+    "points": "1." * (N // 2),
+    "spaces": " " * N + "x",
+    "breaks": "\n" * N + "x",
+    "stars": "*" * N,
+    "underscores": "a" + "_" * N + "b",
+    "marks": "a" + "\u0301\u0316" * (N // 2),
+    "fences": "```" * (N // 3),
+    "think": "<think>" * (N // 7) + "</think>" * (N // 8),
+    "quotes": '"' * N,
+    "backslashes": '{"label": "' + "\\" * N,
+    "decline": "i must have to will would " * (N // 26),
+    "cannot": "i cannot a a " * (N // 13),
+    "hashes": "# > " * (N // 4),
+    "commas": "article 1," * (N // 10) + "x",
+    "ands": " and" * (N // 4),
+    "ligature": "\ufdfa" * (N // 18),
+}
+
+
+@pytest.mark.parametrize("name", sorted(ADVERSARIAL))
+def test_long_adversarial_outputs_end(name: str) -> None:
+    for reader in KINDS:
+        assert reader.read(ADVERSARIAL[name]).status in ("ok", "unparsed", "refused")

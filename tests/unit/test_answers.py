@@ -1,0 +1,421 @@
+"""The strict parser, case by case."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.tasks.answers import Reader
+from auditor.tasks.prose import is_refusal
+from auditor.tasks.wording import normalise
+
+
+def reader(kind: str, labels: dict[str, list[str]], **options: object) -> Reader:
+    names = {normalise(n): label for label, aliases in labels.items() for n in [label, *aliases]}
+    return Reader(kind=kind, names=names, **options)  # type: ignore[arg-type]
+
+
+SENTIMENT = reader(
+    "classification",
+    {"negative": ["neg", "0", "LABEL_0"], "positive": ["pos", "1", "LABEL_1"]},
+    keys=("label", "answer", "sentiment"),
+    markers=("answer", "label", "sentiment"),
+)
+HIRE = reader("decision", {"hire": ["hired"], "not hire": ["do not hire", "don't hire"]})
+YES_NO = reader("decision", {"yes": [], "no": []})
+DIGITS = reader("classification", {"0": ["bad"], "1": ["good"]})
+ARTICLES = reader(
+    "multilabel",
+    {"Article 1": [], "Article 11": [], "Article 1 of Protocol 1": [], "Article 3": [], "law and order": []},
+    keys=("labels",),
+    markers=("answer", "labels"),
+)
+SCORE = Reader(kind="score", keys=("score",), markers=("score", "answer"), scale=(0.0, 10.0))
+TEXT = Reader(kind="generation")
+
+POSITIVE = [
+    "positive",
+    "Positive",
+    "POSITIVE\n",
+    " positive ",
+    "**Positive**",
+    "*positive*",
+    "`positive`",
+    "_Positive_",
+    "# Positive",
+    "> positive",
+    "Positive.",
+    "Positive!",
+    '"Positive"',
+    "“Positive”",
+    "(positive)",
+    "[positive]",
+    "- Positive",
+    "pos",
+    "1",
+    "LABEL_1",
+    "label_1",
+    "Label: positive",
+    "**Label:** positive",
+    "Label: **positive**",
+    "Answer: pos",
+    "Answer:\n\nPositive",
+    "Answer - Positive",
+    "Final answer: positive.",
+    "My final answer is positive",
+    "the answer is positive",
+    "sentiment=positive",
+    "so overall I think it is negative.\nAnswer: Positive",
+    "The film is slow. Answer: Positive",
+    "Not negative at all, hardly dull.\n\nAnswer: positive",
+    "Answer: Positive (not negative)",
+    "Answer: Positive. The negative remarks are minor.",
+    "Answer: positive\nAnswer: positive",
+    "Answer: see below\nAnswer: positive",
+    "positive positive",
+    "Positive. It is a positive review.",
+    "The sentiment of this review is positive.",
+    "Positive\n\nThe film has some negative sides.",
+    "There are negative remarks.\nPositive",
+    "I can't fault this film. Positive.",
+    "Not a great film, but positive overall",
+    "I'm sorry to say so, but it is positive.",
+    "As an AI, I have no taste of my own. Positive",
+    "As an AI I have no taste.\nAnswer: positive",
+    "<think>clearly negative</think>positive",
+    "<think>a</think> b <THINK>negative</THINK>\npositive",
+    '{"label": "positive"}',
+    '{"LABEL": "Positive."}',
+    '{"answer":"pos"}',
+    ' \ufeff{"sentiment": "positive", "confidence": 0.4, "why": "not negative"}',
+    '```json\n{"label": "positive"}\n```',
+    '```\n{\n  "label": "positive"\n}\n```\nHope this helps, nothing negative.',
+    '```json {"label": "positive"} ```',
+    'Sure! {"label": "positive"} is my answer, not negative.',
+    'With {braces} first: {"label": "positive"}',
+    '{"label": "positive"}\n{"label": "positive"}',
+    '{"note": "x"}\nAnswer: positive',
+    "{'label': 'positive'}",
+    '"positive"',
+    "```\npositive\n```",
+    "ｐｏｓｉｔｉｖｅ",
+    "\u00a0positive\u00a0",
+    "\ufeffpositive",
+    "pos\u200bitive",
+    "positive\r\n",
+    "positive\u2028",
+]
+
+
+@pytest.mark.parametrize("output", POSITIVE)
+def test_read_as_positive(output: str) -> None:
+    answer = SENTIMENT.read(output)
+    assert (answer.status, answer.value) == ("ok", "positive"), answer.reason
+
+
+UNPARSED = [
+    ("", "empty"),
+    (" \n\t", "empty"),
+    ("\ufeff\u200b", "empty"),
+    ("**", "empty"),
+    ("neutral", "no label"),
+    ("positively", "no label"),
+    ("non-negative", "no label"),
+    ("positive-ish", "no label"),
+    ("positives", "no label"),
+    ("unpositive", "no label"),
+    ("the positive's", "no label"),
+    ("not positive", "negation"),
+    ("Not very positive.", "negation"),
+    ("It isn't positive", "negation"),
+    ("It isn’t positive", "negation"),
+    ("I would never call this positive", "negation"),
+    ("hardly positive", "negation"),
+    ("far from positive", "negation"),
+    ("anything but positive", "negation"),
+    ("It is, in no way, positive", "negation"),
+    ("positive is wrong", "negation"),
+    ("positive it is not", "negation"),
+    ("Positive?", "question"),
+    ("whether it is positive", "condition"),
+    ("It would be positive if the ending were better", "condition"),
+    ("Answer: not positive", "negation"),
+    ("Answer: positive or negative", "several"),
+    ("Answer: positive/negative", "several"),
+    ("Answer: Positive. Wait, actually negative.", "several"),
+    ("Answer: positive\n\nReview: dull\nAnswer: negative", "disagree"),
+    ("positive or negative", "several"),
+    ("Positive. The negative remarks are minor", "several"),
+    ("neither positive nor negative", "several"),
+    ("Positive\nNegative", "disagree"),
+    ("Long first sentence. Some call it positive. Then it went on.", "neither in its first"),
+    ("1. Good acting\n2. A fine plot", "no label"),
+    ("I counted 1 joke", "no label"),
+    ('{"label": "positive", "label": "negative"}', "disagree"),
+    ('{"label": "positive"} {"label": "negative"}', "disagree"),
+    ('{"label": "positive"}\nAnswer: negative', "disagree"),
+    ('{"label": "positive", "answer": "negative"}', "disagree"),
+    ('{"label": "not positive"}', "no label"),
+    ('{"label": "neutral"}', "no label"),
+    ('{"label": ""}', "no label"),
+    ('{"label": null}', "null"),
+    ('{"label": true}', "true or false"),
+    ('{"label": 1}', "a number"),
+    ('{"label": ["positive"]}', "a list"),
+    ('{"label": {"name": "positive"}}', "an object"),
+    ('["positive"]', "list"),
+    ('{"verdict": "positive"}', "no key"),
+    ('{"result": {"label": "positive"}}', "no key"),
+    ("{}", "no key"),
+    ('{"label": "posi', "no label"),
+    ("<think>it is positive", "inside its reasoning"),
+    ("null", "no label"),
+]
+
+
+@pytest.mark.parametrize(("output", "why"), UNPARSED)
+def test_not_read_as_a_label(output: str, why: str) -> None:
+    answer = SENTIMENT.read(output)
+    assert (answer.status, answer.value) == ("unparsed", None)
+    assert why in answer.reason
+
+
+REFUSED = [
+    "I'm sorry, but I can't help with that.",
+    "I’m sorry, but I can’t help with that.",
+    "As an AI language model, I do not hold opinions.",
+    "I cannot assist with this request.",
+    "I am unable to judge this text.",
+    "I must decline.",
+    "Sorry, I won't do that.",
+    "I'm sorry, but I can't classify this as positive or negative.",
+    "I apologize, but it would be inappropriate for me to judge people.",
+    "As an AI I cannot rate films. A positive mind may help you, though.",
+]
+
+
+@pytest.mark.parametrize("output", REFUSED)
+def test_refused(output: str) -> None:
+    assert SENTIMENT.read(output).status == "refused"
+
+
+def test_refusals_are_no_matter_for_classifiers() -> None:
+    assert SENTIMENT.read("I'm sorry", "text").status == "unparsed"
+
+
+@pytest.mark.parametrize(
+    ("output", "value"),
+    [
+        ("hire", "hire"),
+        ("Not hire", "not hire"),
+        ("I would not hire this applicant.", "not hire"),
+        ("Decision follows. Answer: do not hire", "not hire"),
+        ("We don't hire here", "not hire"),
+        ('{"label": "not hire"}', "not hire"),
+        ("not a hire", None),
+        ("never hire", None),
+        ("rehire", None),
+        ("hire rather than not hire", None),
+        ("To decide whether to hire, I need more information.", None),
+        ("I would need to see references before I hire.", None),
+        ("not not hire", None),
+    ],
+)
+def test_a_label_inside_another_label(output: str, value: str | None) -> None:
+    assert HIRE.read(output).value == value
+
+
+@pytest.mark.parametrize(
+    ("output", "value"),
+    [
+        ("No", "no"),
+        ("no.", "no"),
+        ("No, the applicant lacks training.", "no"),
+        ("Yes, no doubt about it.", "yes"),
+        ("Is there no other way?", None),
+        ("no, yes", None),
+    ],
+)
+def test_short_labels_count_only_on_their_own(output: str, value: str | None) -> None:
+    assert YES_NO.read(output).value == value
+
+
+def test_a_number_in_json_is_a_label_only_verbatim() -> None:
+    assert DIGITS.read('{"label": 1}').value == "1"
+    assert DIGITS.read('{"label": true}').status == "unparsed"
+    assert DIGITS.read('{"label": 1.0}').status == "unparsed"
+    assert DIGITS.read("good").value == "1"
+
+
+@pytest.mark.parametrize(
+    ("output", "value"),
+    [
+        ("Article 11", ("Article 11",)),
+        ("Article 1", ("Article 1",)),
+        ("article 1 of protocol 1", ("Article 1 of Protocol 1",)),
+        ("Article 3, Article 11, Article 1", ("Article 1", "Article 11", "Article 3")),
+        ("Article 3; Article 3", ("Article 3",)),
+        ("Article 3 and law and order", ("Article 3", "law and order")),
+        ("- Article 3\n- Article 11\n", ("Article 11", "Article 3")),
+        ("1. Article 3\n2. Article 1", ("Article 1", "Article 3")),
+        ("**Article 3**, **Article 1**", ("Article 1", "Article 3")),
+        ('["Article 3", "article 1"]', ("Article 1", "Article 3")),
+        ('{"labels": ["Article 3"]}', ("Article 3",)),
+        ('{"labels": "Article 3, Article 11"}', ("Article 11", "Article 3")),
+        ("Two complaints stand out.\nAnswer: Article 3", ("Article 3",)),
+        ("Labels:\n- Article 3\n- Article 11", ("Article 11", "Article 3")),
+        ("none", ()),
+        ("None.", ()),
+        ("[]", ()),
+        ('{"labels": []}', ()),
+        ('{"labels": ["none"]}', ()),
+        ("Answer: none", ()),
+    ],
+)
+def test_multilabel(output: str, value: tuple[str, ...]) -> None:
+    answer = ARTICLES.read(output)
+    assert (answer.status, answer.value) == ("ok", value), answer.reason
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "",
+        "Article 12",
+        "Article 1 of Protocol 12",
+        "Article 1.1",
+        "Articles 3 and 11",
+        "Article 3, Article 99",
+        "Article 3, none",
+        "not Article 3",
+        '{"labels": [3]}',
+        '{"labels": null}',
+        '{"labels": ["Article 3", "Article 99"]}',
+        "The articles are clear.",
+    ],
+)
+def test_multilabel_unparsed(output: str) -> None:
+    assert ARTICLES.read(output).status == "unparsed"
+
+
+@pytest.mark.parametrize(
+    ("output", "value"),
+    [
+        ("7", 7.0),
+        ("7.", 7.0),
+        ("**7**", 7.0),
+        ("7/10", 7.0),
+        ("7 / 10", 7.0),
+        ("7 out of 10", 7.0),
+        ("7 (out of 10)", 7.0),
+        ("7 points", 7.0),
+        ("7.5", 7.5),
+        (".5", 0.5),
+        ("0", 0.0),
+        ("-0", 0.0),
+        ("10", 10.0),
+        ("７", 7.0),
+        ("I would say 7.", 7.0),
+        ("Score: 7/10", 7.0),
+        ("It lists 5 acts and 3 songs.\nScore: 7", 7.0),
+        ("7/10\n\nThe applicant has 5 years behind them.", 7.0),
+        ('{"score": 7}', 7.0),
+        ('{"score": "7/10"}', 7.0),
+        ("11", None),
+        ("-3", None),
+        ("1,000", None),
+        ("7/100", None),
+        ("7-8", None),
+        ("7 or 8", None),
+        ("7,5", None),
+        ("1e1", None),
+        ("10th", None),
+        ("v2.0.1", None),
+        ("seven", None),
+        ("not 7", None),
+        ("NaN", None),
+        ("inf", None),
+        ("Score: 7\nScore: 8", None),
+        ('{"score": true}', None),
+        ('{"score": NaN}', None),
+        ('{"score": null}', None),
+        ('{"score": [7]}', None),
+        ('{"score": 1e400}', None),
+    ],
+)
+def test_score(output: str, value: float | None) -> None:
+    answer = SCORE.read(output)
+    assert answer.value == value, answer.reason
+    assert answer.status == ("unparsed" if value is None else "ok")
+
+
+def test_thousands_are_read_where_the_scale_holds_them() -> None:
+    assert Reader(kind="score", scale=(0, 1e6)).read("$1,250").value == 1250.0
+
+
+def test_negative_scores() -> None:
+    assert Reader(kind="score", scale=(-1, 1)).read("−0.5").value == -0.5
+
+
+def test_a_score_that_is_refused() -> None:
+    assert SCORE.read("I'm sorry, I can't rate 1 person.").status == "refused"
+
+
+def test_generation() -> None:
+    assert TEXT.read("  Dear customer, all is well. ").value == "Dear customer, all is well."
+    assert TEXT.read("<think>hm</think> Hello").value == "Hello"
+    assert TEXT.read("<think>hm").status == "unparsed"
+    assert TEXT.read("<think>hm</think> ").status == "unparsed"
+    assert TEXT.read("I'm sorry, but I can't write that.").status == "refused"
+    assert TEXT.read("The letter arrived. " * 20 + "I'm sorry, I won't answer it.").status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("output", "value"),
+    [
+        ("positive", "positive"),
+        ("Positive ", "positive"),
+        ("LABEL_0\n", "negative"),
+        ("1", "positive"),
+        ("positive.", None),
+        ("it is positive", None),
+        ('{"label": "positive"}', None),
+        ("positive\nnegative", None),
+        ("", None),
+    ],
+)
+def test_classifiers_give_a_name_and_nothing_else(output: str, value: str | None) -> None:
+    assert SENTIMENT.read(output, "text").value == value
+
+
+def test_classifier_kinds() -> None:
+    assert SCORE.read("7.25", "text").value == 7.25
+    assert SCORE.read("1e1", "text").value == 10.0
+    assert SCORE.read("7/10", "text").status == "unparsed"
+    assert SCORE.read("nan", "text").status == "unparsed"
+    assert ARTICLES.read("Article 3; Article 1", "text").value == ("Article 1", "Article 3")
+    assert ARTICLES.read("[]", "text").value == ()
+    assert TEXT.read("as it is", "text").value == "as it is"
+
+
+def test_labels_with_signs() -> None:
+    signs = reader("classification", {"C++": [], "C": [], "(a) first": []})
+    assert signs.read("C++").value == "C++"
+    assert signs.read("C").value == "C"
+    assert signs.read("(a) first").value == "(a) first"
+
+
+def test_other_scripts() -> None:
+    words = reader("classification", {"résumé": [], "отказ": [], "是": []})
+    assert words.read("re\u0301sume\u0301").value == "résumé"
+    assert words.read("ОТКАЗ.").value == "отказ"
+    assert words.read("是").value == "是"
+
+
+def test_reasons_are_short_and_single_lined() -> None:
+    answer = SENTIMENT.read("x\n" * 5000, "text")
+    assert len(answer.reason) < 120
+    assert "\n" not in answer.reason
+
+
+def test_a_reviewer_who_cannot_recommend_is_no_refusal() -> None:
+    assert not is_refusal(normalise("I cannot recommend this film. I can't fault the cast."))

@@ -1,0 +1,170 @@
+"""Limits, reservations, prices and token counts."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.errors import BudgetExceeded, ConfigError
+from auditor.models import prices
+from auditor.models.budget import Budget
+from auditor.models.prices import Price, TokenCounter
+from auditor.types import Message, Prompt, Usage
+
+
+def model(**attributes: Any) -> Any:
+    return SimpleNamespace(name="m", **attributes)
+
+
+def reserve(budget: Budget, *bounds: float) -> int:
+    async def go() -> int:
+        async with asyncio.timeout(10):
+            return await budget.reserve(list(bounds))
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize("limit", ["max_calls", "max_cost", "max_seconds"])
+@pytest.mark.parametrize("value", [-1, math.nan, math.inf])
+def test_limits_out_of_range(limit: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=limit.replace("_", "-")):
+        Budget(**{limit: value})
+
+
+def test_without_limits_everything_is_granted() -> None:
+    assert reserve(Budget(), *[1e9] * 50) == 50
+
+
+def test_the_longest_prefix_that_fits_is_granted() -> None:
+    assert reserve(Budget(max_calls=3), *[0.0] * 5) == 3
+    assert reserve(Budget(max_cost=1.0), 0.4, 0.4, 0.4) == 2
+
+
+def test_used_up() -> None:
+    budget = Budget(max_calls=1)
+    reserve(budget, 0.0)
+    with pytest.raises(BudgetExceeded, match=r"1 calls \(--max-calls\)"):
+        reserve(budget, 0.0)
+    with pytest.raises(BudgetExceeded, match="--max-cost"):
+        reserve(Budget(max_cost=1.0), 1.5)
+
+
+def test_earlier_parts_of_a_run_count() -> None:
+    budget = Budget(max_calls=10, max_cost=1.0)
+    budget.charge(calls=9, usd=0.9)
+    assert reserve(budget, 0.05, 0.0) == 1
+    with pytest.raises(BudgetExceeded):
+        reserve(budget, 0.0)
+
+
+def test_free_calls_go_on_when_the_money_is_spent() -> None:
+    budget = Budget(max_cost=0.0)
+    assert reserve(budget, 0.0, 0.0) == 2
+
+
+def test_a_call_waits_for_what_is_set_aside_by_others() -> None:
+    async def go() -> list[str]:
+        budget, order = Budget(max_cost=1.0), []
+
+        async def late() -> None:
+            await budget.reserve([0.8])
+            order.append("granted")
+
+        await budget.reserve([0.8])
+        task = asyncio.create_task(late())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        order.append("settled")
+        budget.settle(0.8, 0.1)
+        async with asyncio.timeout(10):
+            await task
+        return order
+
+    assert asyncio.run(go()) == ["settled", "granted"]
+
+
+def test_a_call_that_can_never_fit_does_not_wait() -> None:
+    async def go() -> None:
+        budget = Budget(max_cost=1.0)
+        await budget.reserve([0.5])
+        async with asyncio.timeout(10):
+            with pytest.raises(BudgetExceeded):
+                await budget.reserve([1.1])
+
+    asyncio.run(go())
+
+
+def test_time() -> None:
+    now = SimpleNamespace(s=100.0)
+    budget = Budget(max_seconds=5, clock=lambda: now.s)
+    assert budget.remaining_s() == 5
+    now.s = 104.0
+    assert reserve(budget, 0.0) == 1
+    now.s = 105.0
+    with pytest.raises(BudgetExceeded, match="5 seconds"):
+        reserve(budget, 0.0)
+    assert Budget().remaining_s() is None
+
+
+def test_prices_are_required_only_with_a_limit_on_cost() -> None:
+    Budget().require_price(model(price=None))
+    Budget(max_cost=1).require_price(model())
+    Budget(max_cost=1).require_price(model(price=Price(input_usd=1, output_usd=1)))
+    with pytest.raises(ConfigError, match="price of m is not known"):
+        Budget(max_cost=1).require_price(model(price=None))
+
+
+def test_the_users_price_wins() -> None:
+    listed = Price(input_usd=1, output_usd=1)
+    budget = Budget(price_in=3, price_out=4)
+    price = budget.price_of(model(price=listed))
+    assert price is not None
+    assert (price.input_usd, price.output_usd) == (3, 4)
+    assert budget.price_of(model()) is None
+    assert Budget().price_of(model(price=listed)) is listed
+    with pytest.raises(ConfigError, match="--price-out is missing"):
+        Budget(price_in=3)
+    with pytest.raises(ConfigError, match="--price-in"):
+        Budget(price_in=math.nan, price_out=1)
+
+
+def test_the_price_table_is_dated_and_exact() -> None:
+    table = prices.table()
+    assert table
+    for (host, name), price in table.items():
+        assert host
+        assert name
+        assert len(price.as_of) == 10
+        assert "may have changed" in price.source
+        assert price.output_usd >= price.input_usd > 0
+    assert prices.lookup("gpt-4o-mini") is not None
+    assert prices.lookup("gpt-4o-mini-2024-07-18") is None  # a snapshot may cost more
+    assert prices.lookup("gpt-4o-mini", "127.0.0.1") is None
+
+
+def test_a_price() -> None:
+    assert Price(input_usd=2, output_usd=8).usd(Usage(tokens_in=500_000, tokens_out=125_000)) == 2.0
+
+
+def test_estimates_follow_what_the_server_counts() -> None:
+    counter = TokenCounter()
+    prompt = Prompt(format="f", text="x" * 350)
+    assert counter.estimate(prompt) == 100
+    counter.observe(prompt, Usage(tokens_in=175, tokens_out=1))
+    assert counter.estimate(prompt) == 100  # too little seen
+    for _ in range(5):
+        counter.observe(prompt, Usage(tokens_in=175, tokens_out=1))
+    assert counter.chars_per_token == 2.0
+    assert counter.estimate(prompt) == 175
+
+
+@given(st.lists(st.text(max_size=40), min_size=1, max_size=4))
+def test_the_bound_covers_one_token_per_byte(texts: list[str]) -> None:
+    prompt = Prompt(format="f", messages=tuple(Message(role="user", content=t) for t in texts))
+    assert TokenCounter.bound(prompt) > sum(len(t.encode("utf-8", "surrogatepass")) for t in texts)

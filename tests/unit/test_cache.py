@@ -1,0 +1,232 @@
+"""The response cache: keys, batches, several processes, damage."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.errors import ConfigError
+from auditor.models import cache as cache_module
+from auditor.models.cache import Cache, default_path, key
+from auditor.protocols import Reply
+from auditor.types import Usage
+
+FULL = Reply("yes", {"yes": 0.75, "no": 0.25}, Usage(tokens_in=3, tokens_out=1), None, "tiny-2")
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def rows_on_disk(path: Path) -> int:
+    with sqlite3.connect(path) as other:
+        (count,) = other.execute("SELECT count(*) FROM responses").fetchone()
+    other.close()
+    return int(count)
+
+
+def test_what_goes_in_comes_out(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "c.sqlite"
+    cache = Cache(path)
+    cache.put("k", FULL)
+    assert cache.get("k") == FULL  # before any commit
+    cache.close()
+    assert Cache(path).get("k") == FULL
+    assert Cache(path).get("other") is None
+
+
+@given(st.text(st.characters(), max_size=30))
+def test_any_text_survives(text: str) -> None:
+    assert cache_module._decode(cache_module._encode(Reply(text))) == Reply(text)
+
+
+def test_lone_surrogates_survive(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "c.sqlite")
+    cache.put("k", Reply("\ud800 half"))
+    cache.close()
+    reply = Cache(tmp_path / "c.sqlite").get("k")
+    assert reply is not None
+    assert reply.text == "\ud800 half"
+
+
+def test_the_cost_of_the_first_call_is_not_kept(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "c.sqlite")
+    cache.put("k", FULL._replace(cost_usd=2.0))
+    reply = cache.get("k")
+    assert reply is not None
+    assert reply.cost_usd is None
+
+
+def test_every_part_of_the_key_counts() -> None:
+    keys = {key("f", "p", 0), key("g", "p", 0), key("f", "q", 0), key("f", "p", 1)}
+    assert len(keys) == 4
+    assert key("f", "p", 0) == key("f", "p", 0)
+
+
+def test_commits_come_in_batches(tmp_path: Path) -> None:
+    clock = Clock()
+    path = tmp_path / "c.sqlite"
+    cache = Cache(path, commit_every=3, commit_s=0.1, clock=clock)
+    cache.put("a", FULL)
+    cache.put("b", FULL)
+    assert rows_on_disk(path) == 0
+    cache.put("c", FULL)
+    assert rows_on_disk(path) == 3
+    cache.put("d", FULL)
+    clock.now = 0.2
+    cache.put("e", FULL)
+    assert rows_on_disk(path) == 5
+    cache.put("f", FULL)
+    cache.flush()
+    assert rows_on_disk(path) == 6
+
+
+def test_many_keys_at_once(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "c.sqlite", commit_every=100)
+    for i in range(1050):
+        cache.put(str(i), Reply(f"r{i}"))
+    found = cache.get_many([str(i) for i in range(1200)])
+    assert {k: r.text for k, r in found.items()} == {str(i): f"r{i}" for i in range(1050)}
+    assert (cache.hits, cache.misses) == (1050, 150)
+
+
+def test_stats_and_clear(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "c.sqlite")
+    for i in range(5):
+        cache.put(str(i), FULL)
+    stats = cache.stats()
+    assert stats.entries == 5
+    assert stats.size_bytes > 0
+    assert stats.path == str(tmp_path / "c.sqlite")
+    assert cache.clear() == 5
+    assert cache.stats().entries == 0
+    assert cache.get("1") is None
+
+
+def test_several_processes_write_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    script = (
+        "import sys\n"
+        "from auditor.models.cache import Cache\n"
+        "from auditor.protocols import Reply\n"
+        "def warn(m): sys.exit(m)\n"
+        "c = Cache(sys.argv[1], commit_every=5, warn=warn)\n"
+        "for i in range(200): c.put(f'{sys.argv[2]}-{i}', Reply(sys.argv[2]))\n"
+        "c.close()\n"
+    )
+    writers = [
+        subprocess.Popen([sys.executable, "-c", script, str(path), name], stderr=subprocess.PIPE, text=True)
+        for name in ("one", "two", "three")
+    ]
+    for writer in writers:
+        _, err = writer.communicate(timeout=60)
+        assert (writer.returncode, err) == (0, "")
+    cache = Cache(path)
+    assert cache.stats().entries == 600
+    found = cache.get("two-199")
+    assert found is not None
+    assert found.text == "two"
+
+
+@pytest.mark.parametrize(
+    "content", [b"this is no database, it is a note" * 200, b"SQLite format 3\x00" + b"\xff" * 999]
+)
+def test_a_broken_file_is_moved_aside(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "c.sqlite"
+    path.write_bytes(content)
+    warnings: list[str] = []
+    cache = Cache(path, warn=warnings.append)
+    cache.put("k", FULL)
+    cache.close()
+    assert Cache(path).get("k") == FULL
+    assert len(warnings) == 1
+    assert "damaged" in warnings[0]
+    (aside,) = tmp_path.glob("c.sqlite.broken-*")
+    assert aside.read_bytes() == content
+
+
+def test_damage_while_open_is_survived(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    cache = Cache(path)
+    for i in range(400):
+        cache.put(str(i), Reply("x" * 500))
+    cache.close()
+    raw = bytearray(path.read_bytes())
+    raw[4096:] = b"\xff" * (len(raw) - 4096)
+    path.write_bytes(raw)
+    warnings: list[str] = []
+    cache = Cache(path, warn=warnings.append)
+    assert cache.get_many(map(str, range(400))) == {}
+    assert len(warnings) == 1
+    cache.put("k", FULL)
+    cache.flush()
+    assert cache.get("k") == FULL
+
+
+def test_a_row_that_is_not_a_reply_is_a_miss(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    cache = Cache(path)
+    cache.put("k", FULL)
+    cache.flush()
+    with sqlite3.connect(path) as other:
+        for i, value in enumerate(("[]", "{", '{"text": 5, "usage": null}', "null", '{"text": "a"}')):
+            other.execute("INSERT INTO responses VALUES (?, ?, 0)", (f"bad{i}", value))
+    other.close()
+    assert set(cache.get_many(["k", *(f"bad{i}" for i in range(5))])) == {"k"}
+
+
+def test_a_chosen_path_that_cannot_be_used_is_the_users_to_fix(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="AUDIT_CACHE"):
+        Cache(tmp_path / "file" / "c.sqlite")
+    with pytest.raises(ConfigError, match="AUDIT_CACHE"):
+        Cache(tmp_path)  # a folder
+
+
+def test_a_default_path_that_cannot_be_used_only_warns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.delenv("AUDIT_CACHE", raising=False)
+    monkeypatch.setattr(cache_module, "default_path", lambda: tmp_path / "file" / "c.sqlite")
+    warnings: list[str] = []
+    cache = Cache(warn=warnings.append)
+    cache.put("k", FULL)
+    cache.flush()
+    assert cache.get("k") is None
+    assert cache.stats().entries == 0
+    assert len(warnings) == 1
+
+
+def test_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    with sqlite3.connect(path) as other:
+        other.execute("PRAGMA user_version=99")
+        other.execute("CREATE TABLE t (x)")
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match="newer version"):
+        Cache(path)
+    assert path.read_bytes()[100:] == before[100:]
+
+
+def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "mine.db"))
+    assert default_path() == tmp_path / "mine.db"
+    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path))
+    assert default_path() == tmp_path / "responses.sqlite"
+    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "new") + os.sep)
+    assert default_path() == tmp_path / "new" / "responses.sqlite"
+    monkeypatch.delenv("AUDIT_CACHE")
+    assert default_path().name == "responses.sqlite"
+    assert "llm-bias-auditor" in str(default_path())

@@ -1,0 +1,685 @@
+"""The client's layers, on a scripted model and a clock that only sleeps move."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auditor.errors import (
+    AuthFailed,
+    BadRequest,
+    BadResponse,
+    BudgetExceeded,
+    CallError,
+    CallTimeout,
+    ConfigError,
+    ContentFiltered,
+    PluginError,
+    RateLimited,
+    ServerFault,
+)
+from auditor.models.budget import Budget
+from auditor.models.cache import Cache
+from auditor.models.client import Client, definitive
+from auditor.models.limiter import Limiter
+from auditor.models.prices import Price
+from auditor.models.retry import RetryPolicy
+from auditor.protocols import Reply
+from auditor.types import Prompt, Request, Response, Usage
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.naps: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.naps.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+
+class Scripted:
+    """Answers "<text>!"; ``faults`` maps a text to the errors that come first."""
+
+    style = "text"
+    deterministic = True
+    cacheable = True
+
+    def __init__(
+        self,
+        faults: dict[str, list[CallError]] | None = None,
+        *,
+        max_batch: int = 1,
+        always: CallError | None = None,
+        turns: int = 1,
+        usage: Usage | None = None,
+        name: str = "scripted",
+    ) -> None:
+        self.name, self.fingerprint, self.max_batch = name, name, max_batch
+        self.faults = defaultdict(list, faults or {})
+        self.always, self.turns, self.usage = always, turns, usage
+        self.asked: list[tuple[str, int]] = []
+        self.batches: list[int] = []
+        self.in_flight = self.most_in_flight = 0
+        self.closed = False
+        self.hook: Callable[[], None] | None = None
+
+    async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+        self.batches.append(len(batch))
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            for _ in range(self.turns):
+                await asyncio.sleep(0)
+        finally:
+            self.in_flight -= 1
+        replies: list[Reply | CallError] = []
+        for request in batch:
+            text = str(request.prompt.text)
+            self.asked.append((text, request.replicate))
+            if self.always is not None:
+                replies.append(self.always)
+            elif self.faults[text]:
+                replies.append(self.faults[text].pop(0))
+            else:
+                replies.append(Reply(f"{text}!", usage=self.usage))
+        if self.hook is not None:
+            self.hook()
+        return replies
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+class Priced(Scripted):
+    def __init__(self, *args: Any, price: Price | None, max_tokens: int = 10, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.price, self.max_tokens = price, max_tokens
+
+
+def ask_for(*texts: str, replicate: int = 0) -> list[Request]:
+    return [
+        Request(prompt=Prompt(format="plain", text=t), replicate=replicate, variant_id=f"v{i}")
+        for i, t in enumerate(texts)
+    ]
+
+
+def client_of(model: Any, **options: Any) -> Client:
+    clock = options.pop("fake_clock", None) or Clock()
+    options.setdefault("cache", None)
+    options.setdefault("budget", Budget(clock=clock))
+    return Client(model, clock=clock, sleep=clock.sleep, **options)
+
+
+def run(client: Client, *rounds: Sequence[Request]) -> list[list[Response]]:
+    async def go() -> list[list[Response]]:
+        async with asyncio.timeout(20):  # a watchdog: nothing here takes long
+            return [await client.ask(r) for r in rounds]
+
+    return asyncio.run(go())
+
+
+# -- order, identity, deduplication ---------------------------------------------------------------------
+
+
+def test_answers_come_in_the_order_of_the_requests() -> None:
+    model = Scripted()
+    (responses,) = run(client_of(model, concurrency=5), ask_for(*"gfedcba"))
+    assert [r.output for r in responses] == [f"{c}!" for c in "gfedcba"]
+    assert [r.variant_id for r in responses] == [f"v{i}" for i in range(7)]
+    assert {r.model for r in responses} == {"scripted"}
+
+
+def test_no_requests() -> None:
+    assert run(client_of(Scripted()), []) == [[]]
+
+
+def test_equal_prompts_are_asked_and_journaled_once_and_keep_their_variants() -> None:
+    model, journal = Scripted(), []
+    requests = ask_for("a", "b", "a", "a")
+    other = Request(prompt=Prompt(format="other", text="a"), replicate=0, variant_id="w")
+    (responses,) = run(client_of(model, on_response=journal.append), [*requests, other])
+    assert sorted(model.asked) == [("a", 0), ("b", 0)]
+    assert [r.variant_id for r in journal] == ["v0", "v1"]
+    assert [r.variant_id for r in responses] == ["v0", "v1", "v2", "v3", "w"]
+    assert responses[-1].format == "other"
+    assert responses[-1].output == "a!"
+
+
+def test_replicates_are_distinct_questions() -> None:
+    model = Scripted()
+    run(client_of(model), ask_for("a", replicate=0) + ask_for("a", replicate=1))
+    assert sorted(model.asked) == [("a", 0), ("a", 1)]
+
+
+def test_a_later_round_repeats_nothing() -> None:
+    model, journal = Scripted(), []
+    first, second = run(client_of(model, on_response=journal.append), ask_for("a", "b"), ask_for("b", "c"))
+    assert Counter(model.asked) == Counter({("a", 0): 1, ("b", 0): 1, ("c", 0): 1})
+    assert len(journal) == 3
+    assert second[0].output == first[1].output
+
+
+def test_concurrent_rounds_share_calls_in_flight() -> None:
+    model = Scripted(turns=5)
+
+    async def go() -> list[list[Response]]:
+        client = client_of(model, concurrency=2)
+        async with asyncio.timeout(20):
+            return await asyncio.gather(
+                client.ask(ask_for("a", "b", "c")), client.ask(ask_for("c", "b", "d"))
+            )
+
+    one, two = asyncio.run(go())
+    assert Counter(model.asked) == Counter({(t, 0): 1 for t in "abcd"})
+    assert [r.output for r in one] == ["a!", "b!", "c!"]
+    assert [r.output for r in two] == ["c!", "b!", "d!"]
+
+
+def test_a_cancelled_round_leaves_its_questions_to_the_round_that_waits() -> None:
+    model = Scripted(turns=50)
+
+    async def go() -> list[Response]:
+        client = client_of(model, concurrency=2)
+        doomed = asyncio.create_task(client.ask(ask_for("a", "b")))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        waiting = asyncio.create_task(client.ask(ask_for("b", "c")))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        doomed.cancel()
+        async with asyncio.timeout(20):
+            with pytest.raises(asyncio.CancelledError):
+                await doomed
+            return await waiting
+
+    assert [r.output for r in asyncio.run(go())] == ["b!", "c!"]
+
+
+def test_at_most_concurrency_calls_in_flight() -> None:
+    model = Scripted(turns=3)
+    run(client_of(model, concurrency=4), ask_for(*map(str, range(40))))
+    assert model.most_in_flight == 4
+
+
+def test_batches_are_filled_and_bounded() -> None:
+    model = Scripted(max_batch=16)
+    (responses,) = run(client_of(model, concurrency=1), ask_for(*map(str, range(600))))
+    assert max(model.batches) == 16
+    assert len(model.batches) == 38  # ceil(600 / 16)
+    assert [r.output for r in responses] == [f"{i}!" for i in range(600)]
+
+
+def test_workers_do_not_grow_with_the_requests() -> None:
+    model = Scripted()
+    most = 0
+
+    def look() -> None:
+        nonlocal most
+        most = max(most, len(asyncio.all_tasks()))
+
+    model.hook = look
+    run(client_of(model, concurrency=3), ask_for(*map(str, range(2000))))
+    assert most <= 5
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rounds=st.lists(st.lists(st.integers(0, 12), max_size=12), min_size=1, max_size=4),
+    faults=st.dictionaries(
+        st.integers(0, 12), st.lists(st.sampled_from(["429", "500", "slow", "html"]), max_size=3), max_size=6
+    ),
+    max_batch=st.integers(1, 5),
+    concurrency=st.integers(1, 4),
+    together=st.booleans(),
+)
+def test_whatever_the_faults_each_question_is_answered_once(
+    rounds: list[list[int]], faults: dict[int, list[str]], max_batch: int, concurrency: int, together: bool
+) -> None:
+    kinds = {"429": RateLimited, "500": ServerFault, "slow": CallTimeout, "html": BadResponse}
+    model = Scripted({str(k): [kinds[c](c) for c in v] for k, v in faults.items()}, max_batch=max_batch)
+    # One answer first: three faults in a row with nothing ever answered mean that there is no server.
+    model.faults["first"] = []
+    journal: list[Response] = []
+    client = client_of(model, concurrency=concurrency, on_response=journal.append)
+
+    async def go() -> list[list[Response]]:
+        async with asyncio.timeout(20):
+            await client.ask(ask_for("first"))
+            calls = [client.ask(ask_for(*map(str, r))) for r in rounds]
+            return await asyncio.gather(*calls) if together else [await c for c in calls]
+
+    for texts, responses in zip(rounds, asyncio.run(go()), strict=True):
+        assert [r.output for r in responses] == [f"{t}!" for t in texts]
+    distinct = {t for r in rounds for t in r}
+    assert len(journal) == len(distinct) + 1
+    for text in distinct:
+        assert model.asked.count((str(text), 0)) == 1 + len(faults.get(text, []))
+
+
+# -- journal: answered, and answers on disk before use --------------------------------------------------
+
+
+def test_answered_questions_are_not_asked_again() -> None:
+    journal: list[Response] = []
+    run(client_of(Scripted(), on_response=journal.append), ask_for("a", "b"))
+    answered = {(r.prompt_sha256, r.replicate): r for r in journal if definitive(r)}
+    model, later = Scripted(), []
+    client = client_of(model, answered=answered, on_response=later.append)
+    (responses,) = run(client, ask_for("a", "b", "c"))
+    assert model.asked == [("c", 0)]
+    assert [r.output for r in responses] == ["a!", "b!", "c!"]
+    assert [r.output for r in later] == ["c!"]
+    assert client.counts.replayed == 2
+
+
+def test_definitive() -> None:
+    base = {"variant_id": "v", "prompt_sha256": "p", "format": "f", "replicate": 0}
+    assert definitive(Response(**base, output=""))
+    assert definitive(Response(**base, error="content-filtered"))
+    assert definitive(Response(**base, error="bad-request"))
+    for passing in ("timeout", "server-fault", "rate-limited", "bad-response", "auth-failed", "budget"):
+        assert not definitive(Response(**base, error=passing))
+
+
+def test_a_journal_that_fails_ends_the_round_and_leaks_nothing() -> None:
+    def full(response: Response) -> None:
+        raise OSError(28, "No space left on device")
+
+    model = Scripted(turns=2)
+    client = client_of(model, on_response=full, concurrency=3)
+    with pytest.raises(OSError, match="No space"):
+        run(client, ask_for(*"abcdef"))
+    assert client._in_flight == {}
+    assert model.in_flight == 0
+
+
+def test_killed_at_any_answer_the_next_run_asks_only_the_rest() -> None:
+    texts = [str(i) for i in range(12)]
+    for killed_at in range(1, 12):
+        disk: list[Response] = []
+
+        def journal(response: Response, disk: list[Response] = disk, last: int = killed_at) -> None:
+            disk.append(response)
+            if len(disk) == last:
+                raise KeyboardInterrupt
+
+        first = Scripted()
+        with pytest.raises(KeyboardInterrupt):
+            run(client_of(first, on_response=journal, concurrency=1), ask_for(*texts))
+        second = Scripted()
+        answered = {(r.prompt_sha256, r.replicate): r for r in disk}
+        (responses,) = run(client_of(second, answered=answered), ask_for(*texts))
+        assert [r.output for r in responses] == [f"{t}!" for t in texts]
+        assert sorted(first.asked + second.asked) == sorted((t, 0) for t in texts)
+
+
+# -- cache ----------------------------------------------------------------------------------------------
+
+
+def test_the_cache_answers_and_costs_nothing(tmp_path: Any) -> None:
+    price = Price(input_usd=1e6, output_usd=0)
+    usage = Usage(tokens_in=2, tokens_out=1)
+    with_cache = Cache(tmp_path / "c.sqlite")
+    (fresh,) = run(client_of(Priced(price=price, usage=usage), cache=with_cache), ask_for("a"))
+    assert (fresh[0].cached, fresh[0].cost_usd) == (False, 2.0)
+    model, journal = Priced(price=price), []
+    client = client_of(model, cache=with_cache, on_response=journal.append)
+    (again,) = run(client, ask_for("a", "b"))
+    assert model.asked == [("b", 0)]
+    assert again[0].output == "a!"
+    assert again[0].cached
+    assert again[0].cost_usd == 0.0
+    assert again[0].usage == usage
+    assert again[0] in journal  # the run's own record is whole
+    assert client.counts.cached == 1
+
+
+def test_other_replicates_models_and_failures_are_not_cached(tmp_path: Any) -> None:
+    cache = Cache(tmp_path / "c.sqlite")
+    faulty = Scripted({"a": [BadRequest("no")], "f": [ContentFiltered("no")]})
+    run(client_of(faulty, cache=cache), ask_for("a", "f", "b"))
+    model = Scripted()
+    run(client_of(model, cache=cache), ask_for("a", "f", "b"), ask_for("b", replicate=1))
+    assert sorted(model.asked) == [("a", 0), ("b", 1), ("f", 0)]
+    other = Scripted(name="other")
+    run(client_of(other, cache=cache), ask_for("b"))
+    assert other.asked == [("b", 0)]
+
+
+def test_models_that_are_not_cacheable_leave_the_cache_alone(tmp_path: Any) -> None:
+    cache = Cache(tmp_path / "c.sqlite")
+    model = Scripted()
+    model.cacheable = False
+    run(client_of(model, cache=cache), ask_for("a"))
+    assert cache.stats().entries == 0
+
+
+# -- retries --------------------------------------------------------------------------------------------
+
+
+def test_transient_errors_are_retried_and_permanent_ones_are_not() -> None:
+    model = Scripted({"a": [BadResponse("html")] * 4, "b": [BadRequest("too long")]})
+    journal: list[Response] = []
+    client = client_of(model, on_response=journal.append)
+    (responses,) = run(client, ask_for("a", "b"))
+    assert responses[0].output == "a!"
+    assert (responses[1].error, responses[1].detail) == ("bad-request", "too long")
+    assert model.asked.count(("a", 0)) == 5
+    assert model.asked.count(("b", 0)) == 1
+    assert client.counts.retries == 4
+    assert len(journal) == 2
+
+
+def test_attempts_are_bounded_and_the_failure_is_journaled_once() -> None:
+    model = Scripted({"a": [RateLimited("slow down")] * 99})
+    journal: list[Response] = []
+    (responses,) = run(client_of(model, on_response=journal.append), ask_for("a", "b"))
+    assert model.asked.count(("a", 0)) == 5
+    assert responses[0].error == "rate-limited"
+    assert responses[1].output == "b!"
+    assert [r.error for r in journal if r.error] == ["rate-limited"]
+
+
+def test_a_failure_is_not_asked_again_in_the_same_run() -> None:
+    model = Scripted({"a": [CallTimeout()] * 99})
+    client = client_of(model, retry=RetryPolicy(attempts=2), concurrency=1)
+    _, _, third = run(client, ask_for("b"), ask_for("a"), ask_for("a"))
+    assert model.asked.count(("a", 0)) == 2
+    assert third[0].error == "timeout"
+
+
+def test_only_what_failed_in_a_batch_is_sent_again() -> None:
+    model = Scripted({"b": [BadResponse("x")]}, max_batch=8)
+    run(client_of(model), ask_for(*"abc"))
+    assert Counter(model.asked) == Counter({("a", 0): 1, ("b", 0): 2, ("c", 0): 1})
+
+
+def test_an_error_that_is_raised_counts_for_the_whole_batch() -> None:
+    class Raises(Scripted):
+        async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+            raise BadRequest("never")
+
+    (responses,) = run(client_of(Raises(max_batch=4)), ask_for(*"abc"))
+    assert {r.error for r in responses} == {"bad-request"}
+
+
+def test_a_reply_too_few_is_the_plugins_fault() -> None:
+    class Short(Scripted):
+        async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+            return (await super().generate(batch))[1:]
+
+    budget = Budget(max_calls=10)
+    with pytest.raises(PluginError, match="2 replies to 3"):
+        run(client_of(Short(max_batch=3), budget=budget), ask_for(*"abc"))
+
+
+def test_retry_after_is_kept_by_everyone() -> None:
+    clock = Clock()
+    model = Scripted({"a": [RateLimited("later", retry_after_s=30.0)]})
+    run(client_of(model, fake_clock=clock, concurrency=1), ask_for("a", "b"))
+    assert sum(clock.naps) >= 30.0
+    assert sum(clock.naps) <= 31.0
+
+
+def test_a_wait_beyond_the_ceiling_stops_the_run() -> None:
+    clock = Clock()
+    model = Scripted({"b": [RateLimited("daily quota", retry_after_s=7200.0)]})
+    journal: list[Response] = []
+    client = client_of(model, fake_clock=clock, concurrency=1, on_response=journal.append)
+    (responses,) = run(client, ask_for(*"abc"))
+    assert [r.error for r in responses] == [None, "rate-limited", "rate-limited"]
+    assert isinstance(client.stopped, RateLimited)
+    assert clock.naps == []
+    assert len(journal) == 1
+
+
+@given(attempt=st.integers(1, 40), seed=st.integers(0, 99))
+def test_the_wait_has_full_jitter_and_a_cap(attempt: int, seed: int) -> None:
+    policy = RetryPolicy(attempts=99, base_s=0.5, cap_s=60)
+    wait = policy.delay(attempt, ServerFault(), 0.0, Random(seed))
+    assert wait is not None
+    assert 0 <= wait <= min(60, 0.5 * 2 ** (attempt - 1))
+    assert wait == policy.delay(attempt, ServerFault(), 0.0, Random(seed))
+    assert policy.delay(attempt, ServerFault(), 300.1, Random(seed)) is None
+
+
+def test_a_policy_without_attempts_is_refused() -> None:
+    with pytest.raises(ConfigError):
+        RetryPolicy(attempts=0)
+
+
+# -- stopping -------------------------------------------------------------------------------------------
+
+
+def test_a_wrong_key_stops_at_once_and_is_not_journaled() -> None:
+    model, journal = Scripted(always=AuthFailed("HTTP 401")), []
+    client = client_of(model, on_response=journal.append, concurrency=4)
+    (responses,) = run(client, ask_for(*map(str, range(500))))
+    assert len(model.asked) <= 4
+    assert {r.error for r in responses} == {"auth-failed"}
+    assert isinstance(client.stopped, AuthFailed)
+    assert client.counts.answered == 0
+    assert journal == []
+
+
+def test_a_server_that_never_answers_stops_the_run_early() -> None:
+    model, journal = Scripted(always=ServerFault("connection refused")), []
+    client = client_of(model, on_response=journal.append, concurrency=4)
+    (responses,) = run(client, ask_for(*map(str, range(500))))
+    assert len(model.asked) <= 12
+    assert isinstance(client.stopped, ServerFault)
+    assert {(r.error, r.detail) for r in responses} == {("server-fault", "connection refused")}
+    assert journal == []
+
+
+def test_a_server_that_is_late_to_start_is_given_time() -> None:
+    model = Scripted({"a": [ServerFault("loading")] * 2})
+    client = client_of(model, concurrency=1)
+    (responses,) = run(client, ask_for("a", "b"))
+    assert [r.output for r in responses] == ["a!", "b!"]
+    assert client.stopped is None
+
+
+def test_a_server_that_dies_later_stops_the_run_after_a_while() -> None:
+    model, journal = Scripted(), []
+    client = client_of(model, on_response=journal.append, concurrency=2, retry=RetryPolicy(attempts=2))
+
+    async def go() -> list[Response]:
+        async with asyncio.timeout(20):
+            await client.ask(ask_for("a"))
+            model.always = ServerFault("gone")
+            return await client.ask(ask_for(*map(str, range(1000))))
+
+    responses = asyncio.run(go())
+    assert isinstance(client.stopped, ServerFault)
+    assert len(model.asked) < 200
+    assert {r.error for r in responses} == {"server-fault"}
+
+
+def test_after_a_stop_known_answers_still_come(tmp_path: Any) -> None:
+    cache = Cache(tmp_path / "c.sqlite")
+    run(client_of(Scripted(), cache=cache), ask_for("b"))
+    client = client_of(Scripted(always=AuthFailed("no")), cache=cache)
+    (responses,) = run(client, ask_for("a", "b"))
+    assert [r.error for r in responses] == ["auth-failed", None]
+
+
+# -- budget, as the client keeps it ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("max_batch", [1, 4])
+def test_calls_are_a_hard_limit_with_retries_counted(max_batch: int) -> None:
+    model, journal = Scripted({"0": [BadResponse("x")] * 2}, max_batch=max_batch), []
+    client = client_of(model, budget=Budget(max_calls=7), on_response=journal.append)
+    (responses,) = run(client, ask_for(*map(str, range(20))))
+    assert len(model.asked) == 7
+    assert isinstance(client.stopped, BudgetExceeded)
+    answered = [r for r in responses if r.output is not None]
+    assert len(journal) == len(answered)
+    assert {r.error for r in responses if r.output is None} == {"budget"}
+    assert "7 calls" in next(r.detail for r in responses if r.error)
+
+
+def test_no_calls_allowed() -> None:
+    model = Scripted()
+    (responses,) = run(client_of(model, budget=Budget(max_calls=0)), ask_for("a"))
+    assert model.asked == []
+    assert responses[0].error == "budget"
+
+
+def test_one_budget_for_all_models() -> None:
+    budget = Budget(max_calls=5)
+    one, two = Scripted(name="one"), Scripted(name="two")
+    run(client_of(one, budget=budget), ask_for("a", "b", "c"))
+    client = client_of(two, budget=budget)
+    run(client, ask_for("a", "b", "c"))
+    assert len(one.asked) + len(two.asked) == 5
+    assert client.stopped is not None
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    limit=st.floats(0.0, 60.0),
+    tokens=st.lists(st.tuples(st.integers(0, 33), st.integers(0, 10)), min_size=1, max_size=30),
+    concurrency=st.integers(1, 8),
+    max_batch=st.integers(1, 4),
+)
+def test_cost_is_never_exceeded(
+    limit: float, tokens: list[tuple[int, int]], concurrency: int, max_batch: int
+) -> None:
+    price = Price(input_usd=0.1e6, output_usd=0.2e6)
+    model = Priced(price=price, max_batch=max_batch)
+    bills = iter(tokens * 40)
+    plain = model.generate
+
+    async def billed(batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+        replies = await plain(batch)
+        return [
+            r._replace(usage=Usage(tokens_in=t[0], tokens_out=t[1]))
+            for r, t in zip(replies, bills, strict=False)
+        ]
+
+    model.generate = billed  # type: ignore[method-assign]
+    budget = Budget(max_cost=limit)
+    client = client_of(model, budget=budget, concurrency=concurrency)
+    run(client, ask_for(*map(str, range(30))))
+    assert budget.spent_usd <= limit + 1e-9
+    assert budget.held_usd == pytest.approx(0.0, abs=1e-9)
+    assert client.counts.cost_usd == pytest.approx(budget.spent_usd)
+    if limit > 30 * (33 + 16 + 16 + 20) * 0.2:
+        assert client.stopped is None
+    if client.stopped is not None:  # then the next call might really not have fitted
+        assert budget.spent_usd + price.usd(Usage(tokens_in=34, tokens_out=10)) > limit
+
+
+def test_calls_that_may_have_been_billed_are_paid_for_in_full() -> None:
+    price = Price(input_usd=1e6, output_usd=1e6)
+    for error, paid in ((CallTimeout(), True), (BadResponse(), True), (RateLimited(), False)):
+        model = Priced({"a": [error]}, price=price, usage=Usage(tokens_in=1, tokens_out=1))
+        budget = Budget(max_cost=1e9)
+        run(client_of(model, budget=budget), ask_for("a"))
+        assert (budget.spent_usd > 2.0) is paid
+
+
+def test_time_is_checked_before_calls_and_waits() -> None:
+    clock = Clock()
+    model = Scripted({"b": [RateLimited("later", retry_after_s=50.0)]})
+    client = client_of(model, fake_clock=clock, budget=Budget(max_seconds=20, clock=clock), concurrency=1)
+    (responses,) = run(client, ask_for(*"abc"))
+    assert [r.error for r in responses] == [None, "budget", "budget"]
+    assert clock.now == 0.0  # a wait that cannot help is not begun
+
+
+def test_an_unknown_price_refuses_to_start() -> None:
+    with pytest.raises(ConfigError, match="--price-in"):
+        client_of(Priced(price=None), budget=Budget(max_cost=1.0))
+    client_of(Priced(price=None), budget=Budget(max_cost=1.0, price_in=0, price_out=0))
+    client_of(Scripted(), budget=Budget(max_cost=1.0))  # runs on this machine
+
+
+# -- limiter --------------------------------------------------------------------------------------------
+
+
+def test_the_limiter_halves_once_per_burst_and_grows_back() -> None:
+    clock = Clock()
+    limiter = Limiter(16, clock=clock)
+    clock.now = 1.0
+    for _ in range(16):
+        limiter.slow_down(sent_at=0.5)
+    assert limiter.size == 8
+    clock.now = 2.0
+    limiter.slow_down(sent_at=1.5)
+    assert limiter.size == 4
+    for _ in range(4 + 5):
+        limiter.speed_up()
+    assert limiter.size == 6
+    for _ in range(1000):
+        limiter.speed_up()
+    assert limiter.size == 16
+
+
+@given(st.lists(st.booleans(), max_size=200))
+def test_the_limiter_stays_in_its_range(history: Iterable[bool]) -> None:
+    clock = Clock()
+    limiter = Limiter(9, clock=clock)
+    for answered in history:
+        clock.now += 1.0
+        if answered:
+            limiter.speed_up()
+        else:
+            limiter.slow_down(sent_at=clock.now)
+        assert 1 <= limiter.size <= 9
+
+
+def test_rate_limits_reduce_what_is_in_flight() -> None:
+    model = Scripted({str(i): [RateLimited("slow")] for i in range(64)}, turns=2)
+    client = client_of(model, concurrency=32)
+    run(client, ask_for(*map(str, range(64))))
+    seen = client._limiter.size
+    assert seen < 32
+    model.most_in_flight = 0
+    run_again = client_of(Scripted(turns=2), concurrency=32)
+    run(run_again, ask_for(*map(str, range(64))))
+    assert run_again._limiter.size == 32
+
+
+def test_a_cancelled_wait_does_not_lose_a_slot() -> None:
+    async def go() -> int:
+        limiter = Limiter(1)
+        async with limiter:
+            waiting = [asyncio.create_task(limiter.__aenter__()) for _ in range(3)]
+            await asyncio.sleep(0)
+            waiting[0].cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        for task in waiting[1:]:
+            if task.done() and not task.cancelled():
+                await limiter.__aexit__(None, None, None)
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+        return sum(task.done() and not task.cancelled() for task in waiting)
+
+    assert asyncio.run(go()) == 2
+
+
+def test_no_concurrency_is_refused() -> None:
+    with pytest.raises(ConfigError, match="--concurrency"):
+        Limiter(0)
+
+
+def test_closing_releases_the_adapter() -> None:
+    model = Scripted()
+    asyncio.run(client_of(model).aclose())
+    assert model.closed

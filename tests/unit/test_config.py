@@ -1,0 +1,75 @@
+"""Settings: flags beat audit.toml, which beats the defaults; every mistake is one clear message."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auditor.config import Plan, read_toml, resolve
+from auditor.errors import ConfigError, DataFileError
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "audit.toml"
+    path.write_text(text)
+    return path
+
+
+def test_flags_beat_the_file_which_beats_the_defaults(tmp_path: Path) -> None:
+    path = write(tmp_path, 'format = 1\ntask = "hiring"\norder = 3\nattributes = "gender, race"\n')
+    plan = resolve({"order": 1, "models": ()}, path)
+    assert (plan.task, plan.order, plan.attributes, plan.seed) == ("hiring", 1, ("gender", "race"), 7)
+
+
+def test_audit_toml_of_the_current_folder_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "seed = 11\n")
+    monkeypatch.chdir(tmp_path)
+    assert resolve({}).seed == 11
+
+
+def test_per_seed_zero_means_all() -> None:
+    assert resolve({"per_seed": 0}).per_seed is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("replicate = 3\n", "Did you mean 'replicates'"),
+        ('order = "two"\n', "'order'"),
+        ("order = 2.5\n", "'order'"),
+        ("format = 2\n", "newer version"),
+        ("task = \n", "not a TOML file"),
+        ("attributes = [1, 2]\n", "'attributes'"),
+    ],
+)
+def test_a_wrong_file_is_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataFileError, match=message):
+        read_toml(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scope": "terms"}, "Did you mean term"),
+        ({"protocol": "astrea"}, "--protocol must be one of"),
+        ({"order": 0}, "--order must be at least 1"),
+        ({"order": 9}, "between 1 and 4"),
+        ({"delta": 2.0}, "rate between 0 and 1"),
+        ({"replicates": 0}, "--replicates"),
+        ({"max_cost": -1.0}, "--max-cost"),
+        ({"price_in": 1.0}, "belong together"),
+        ({"fail_on": "any"}, "--fail-on"),
+        ({"max_cost": float("nan")}, "--max-cost"),
+    ],
+)
+def test_a_value_out_of_range_is_named(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Plan(**options)  # type: ignore[arg-type]
+
+
+def test_a_plan_survives_json() -> None:
+    import json
+
+    plan = Plan(models=("vader", "reviews"), attributes=("gender",), per_seed=None, delta=0.02)
+    assert Plan.from_dict(json.loads(json.dumps(plan.as_dict()))) == plan

@@ -1,0 +1,449 @@
+"""The OpenAI adapter: options, errors, bodies, secrets; no network."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+import time
+from collections.abc import Iterator
+from email.utils import formatdate
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import auditor.models as models
+from auditor.errors import (
+    AuthFailed,
+    BadRequest,
+    BadResponse,
+    CallError,
+    CallTimeout,
+    ConfigError,
+    ContentFiltered,
+    RateLimited,
+    ServerFault,
+    UnknownPlugin,
+)
+from auditor.models.openai import ERRORS, OpenAIChat, read_completion, retry_after
+from auditor.models.prices import Price
+from auditor.protocols import Reply
+from auditor.types import Message, Prompt, Request, Usage
+
+KEY = "sk-proj-0123456789abcdefSECRET"
+URL = "http://127.0.0.1:9/v1"
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    return
+
+
+def sdk_error(name: str, *, status: int = 400, headers: dict[str, str] | None = None, **body: Any) -> Any:
+    """An instance of the SDK's exception ``name``, as the SDK itself would build it."""
+    import openai
+
+    client = openai.OpenAI(api_key="k", base_url=URL)
+    kind = getattr(openai, name)
+    request: Any = SimpleNamespace(url=URL, headers={"authorization": f"Bearer {KEY}"})
+    response: Any = SimpleNamespace(request=request, status_code=status, headers=headers or {}, text="")
+    values = {
+        "message": f"said by the server to {KEY}",
+        "response": response,
+        "request": request,
+        "body": body or None,
+        "completion": SimpleNamespace(usage=None),
+        "unsent_messages": [],
+    }
+    client.close()
+    try:
+        wanted = inspect.signature(kind).parameters
+    except ValueError:  # a bare subclass of a built-in exception
+        return kind("plain")
+    named = {n: values[n] for n in wanted if n in values}
+    return kind(**named) if named else kind("plain")
+
+
+def public_exceptions() -> list[str]:
+    import openai
+
+    return sorted(
+        name
+        for name in openai.__all__
+        if isinstance(getattr(openai, name), type) and issubclass(getattr(openai, name), Exception)
+    )
+
+
+def request(text: str = "hello") -> Request:
+    prompt = Prompt(format="f", messages=(Message(role="user", content=text),))
+    return Request(prompt=prompt, replicate=0, variant_id="v")
+
+
+# -- errors ---------------------------------------------------------------------------------------------
+
+
+def test_every_public_exception_of_the_sdk_is_mapped() -> None:
+    names = public_exceptions()
+    assert len(names) >= 15
+    assert [n for n in names if n not in ERRORS] == []
+
+
+@pytest.mark.parametrize("name", public_exceptions())
+def test_each_exception_becomes_ours_without_the_key(name: str) -> None:
+    adapter = OpenAIChat("m", base_url=URL)
+    error = adapter._translate(sdk_error(name, status=418))
+    assert type(error) is ERRORS[name]
+    assert KEY not in str(error) + repr(error)
+    assert error.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "expected"),
+    [
+        (400, None, BadRequest),
+        (400, "content_filter", ContentFiltered),
+        (400, "context_length_exceeded", BadRequest),
+        (401, None, AuthFailed),
+        (402, None, AuthFailed),
+        (403, None, AuthFailed),
+        (404, "model_not_found", AuthFailed),
+        (408, None, CallTimeout),
+        (409, None, ServerFault),
+        (413, None, BadRequest),
+        (422, None, BadRequest),
+        (429, None, RateLimited),
+        (429, "insufficient_quota", AuthFailed),
+        (500, None, ServerFault),
+        (503, None, ServerFault),
+        (529, None, ServerFault),
+    ],
+)
+def test_by_status_as_the_sdk_chooses_its_classes(
+    status: int, code: str | None, expected: type[CallError]
+) -> None:
+    import openai
+
+    client = openai.OpenAI(api_key="k", base_url=URL)
+    body = {"message": "why", "code": code}
+    response: Any = SimpleNamespace(
+        request=None, status_code=status, headers={"retry-after": "7"}, is_closed=True, text=json.dumps(body)
+    )
+    error = client._make_status_error("why", body=body, response=response)
+    client.close()
+    ours = OpenAIChat("m", base_url=URL)._translate(error)
+    assert type(ours) is expected
+    assert f"HTTP {status}" in str(ours)
+    assert "127.0.0.1:9/v1" in str(ours)
+    assert (ours.retry_after_s == 7.0) is (expected in (RateLimited, ServerFault))
+
+
+def test_a_class_of_a_later_version_falls_to_its_parent() -> None:
+    import openai
+
+    class BrandNewError(openai.RateLimitError):
+        pass
+
+    response: Any = SimpleNamespace(request=None, status_code=429, headers={})
+    ours = OpenAIChat("m", base_url=URL)._translate(BrandNewError("x", response=response, body=None))
+    assert type(ours) is RateLimited
+
+
+def test_long_messages_are_cut() -> None:
+    error = sdk_error("BadRequestError")
+    error.message = "x" * 10_000
+    assert len(str(OpenAIChat("m", base_url=URL)._translate(error))) < 400
+
+
+# -- Retry-After ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "0"}, 0.0),
+        ({"retry-after": "12"}, 12.0),
+        ({"retry-after": " 1.5 "}, 1.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-5"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"retry-after": "Wed, 99 Oct 2015 07:28:00 GMT"}, None),
+    ],
+)
+def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers) == seconds
+
+
+def test_retry_after_as_a_date() -> None:
+    now = 1_700_000_000.0
+    assert retry_after({"retry-after": formatdate(now + 30, usegmt=True)}, now=now) == 30.0
+    later = retry_after({"retry-after": formatdate(time.time() + 3600, usegmt=True)})
+    assert later is not None
+    assert 3500 < later <= 3600
+
+
+@given(st.text(max_size=40))
+def test_retry_after_takes_any_text(value: str) -> None:
+    seconds = retry_after({"retry-after": value})
+    assert seconds is None or seconds >= 0
+
+
+# -- bodies ---------------------------------------------------------------------------------------------
+
+
+def body(**choice: Any) -> bytes:
+    return json.dumps(
+        {"model": "tiny-1", "choices": [choice], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
+    ).encode()
+
+
+def test_a_whole_answer() -> None:
+    reply = read_completion(body(message={"content": "yes"}, finish_reason="stop"), "application/json; x=y")
+    assert reply == Reply("yes", None, Usage(tokens_in=5, tokens_out=2), None, "tiny-1")
+
+
+def test_a_refusal_is_the_models_text() -> None:
+    reply = read_completion(body(message={"content": None, "refusal": "I cannot."}), "application/json")
+    assert isinstance(reply, Reply)
+    assert reply.text == "I cannot."
+
+
+@pytest.mark.parametrize("message", [{"content": None}, {"content": ""}, {}])
+def test_an_empty_answer_is_an_answer(message: dict[str, Any]) -> None:
+    reply = read_completion(body(message=message), "application/json")
+    assert isinstance(reply, Reply)
+    assert reply.text == ""
+
+
+def test_the_providers_filter() -> None:
+    reply = read_completion(body(message={"content": "par"}, finish_reason="content_filter"), None)
+    assert isinstance(reply, ContentFiltered)
+
+
+@pytest.mark.parametrize(
+    ("raw", "content_type"),
+    [
+        (b"", "application/json"),
+        (b"<html>busy</html>", "text/html"),
+        (body(message={"content": "yes"}), "text/html; charset=utf-8"),
+        (b"<html>busy</html>", "application/json"),
+        (body(message={"content": "yes"})[:40], "application/json"),
+        (b'{"choices": []}', "application/json"),
+        (b'{"choices": null}', "application/json"),
+        (b'{"choices": ["yes"]}', "application/json"),
+        (b'{"choices": [{}]}', "application/json"),
+        (b'{"choices": [{"message": {"content": ["a", "list"]}}]}', "application/json"),
+        (b'{"error": {"message": "overloaded"}}', "application/json"),
+        (b"[]", "application/json"),
+        (b"\xff\xfe\x00", "application/json"),
+        (b"[" * 200_000, "application/json"),
+    ],
+)
+def test_what_is_no_answer(raw: bytes, content_type: str) -> None:
+    assert type(read_completion(raw, content_type)) is BadResponse
+
+
+def test_an_error_with_status_200_is_told() -> None:
+    assert "overloaded" in str(read_completion(b'{"error": {"message": "overloaded"}}', None))
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": "5"}, {"prompt_tokens": -1}, [1]])
+def test_usage_is_optional(usage: Any) -> None:
+    raw = json.dumps({"choices": [{"message": {"content": "yes"}}], "usage": usage}).encode()
+    assert read_completion(raw, "application/json") == Reply("yes")
+
+
+@settings(max_examples=60)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["choices", "message", "content", "refusal", "usage", "error", "model"]),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=12,
+    )
+)
+def test_any_json_is_read_without_a_crash(value: Any) -> None:
+    reply = read_completion(json.dumps(value).encode(), "application/json")
+    assert isinstance(reply, Reply | BadResponse | ContentFiltered)
+
+
+# -- options, price, identity ---------------------------------------------------------------------------
+
+
+def test_identity_covers_server_name_and_parameters() -> None:
+    base = OpenAIChat("m", base_url=URL).fingerprint
+    assert base == OpenAIChat("m", base_url=URL + "/").fingerprint
+    assert base == OpenAIChat("m", base_url=URL, api_key="another").fingerprint
+    others = {
+        OpenAIChat("n", base_url=URL).fingerprint,
+        OpenAIChat("m", base_url="http://127.0.0.1:10/v1").fingerprint,
+        OpenAIChat("m", base_url="http://127.0.0.1:9/v2").fingerprint,
+        OpenAIChat("m", base_url=URL, temperature=1.0).fingerprint,
+        OpenAIChat("m", base_url=URL, max_tokens=9).fingerprint,
+        OpenAIChat("m", base_url=URL, seed=1).fingerprint,
+    }
+    assert len(others | {base}) == 7
+
+
+def test_the_task_bounds_the_answer() -> None:
+    assert OpenAIChat("m", base_url=URL, task=SimpleNamespace(max_tokens=12)).max_tokens == 12
+    assert OpenAIChat("m", base_url=URL, task=SimpleNamespace()).max_tokens == 256
+    assert OpenAIChat("m", base_url=URL, max_tokens=3, task=SimpleNamespace(max_tokens=12)).max_tokens == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "thinks"), [("gpt-5-mini", True), ("o3", True), ("gpt-4o", False), ("omni", False)]
+)
+def test_models_that_think_get_other_parameters_at_the_provider(name: str, thinks: bool) -> None:
+    at_provider = OpenAIChat(name)._params
+    assert ("temperature" not in at_provider) is thinks
+    assert ("max_completion_tokens" in at_provider) is thinks
+    assert OpenAIChat(name, base_url=URL)._params == {"temperature": 0.0, "max_tokens": 256}
+
+
+def test_list_prices_hold_only_at_the_provider() -> None:
+    assert OpenAIChat("gpt-4o-mini").price is not None
+    assert OpenAIChat("gpt-4o-mini", base_url=URL).price is None
+    own = Price(input_usd=1, output_usd=1)
+    assert OpenAIChat("gpt-4o-mini", price=own).price is own
+
+
+def test_the_server_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", URL)
+    assert OpenAIChat("m").server == "127.0.0.1:9/v1"
+    assert OpenAIChat("m", base_url="https://example.org/v1").server == "example.org/v1"
+
+
+def test_a_key_is_needed_only_at_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(ConfigError, match="export OPENAI_API_KEY"):
+        OpenAIChat("gpt-4o")
+    OpenAIChat("m", base_url=URL)
+
+
+@pytest.mark.parametrize("key", ["sk-ö", "sk-a\nb", "sk-\x00"])
+def test_a_key_that_no_header_can_carry(key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        OpenAIChat("m", base_url=URL, api_key=key)
+    assert key not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:8000/v1", "ftp://host/v1", "http://", "http://[::1", "/v1", "http://h:x/"]
+)
+def test_a_url_that_is_none(url: str) -> None:
+    with pytest.raises(ConfigError, match="base-url"):
+        OpenAIChat("m", base_url=url)
+
+
+# -- secrets --------------------------------------------------------------------------------------------
+
+
+def test_keys_are_never_shown(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    adapter = OpenAIChat("m", base_url="http://someone:hunter2@127.0.0.1:9/v1?token=hunter3", timeout_s=5)
+
+    async def go() -> CallError:
+        (reply,) = await adapter.generate([request()])
+        await adapter.aclose()
+        assert isinstance(reply, CallError)
+        return reply
+
+    error = asyncio.run(go())
+    assert type(error) is ServerFault
+    assert "--base-url" in str(error)
+    shown = " ".join(
+        [repr(adapter), adapter.name, adapter.fingerprint, adapter.server, str(error), repr(error)]
+    )
+    ours = " ".join(r.getMessage() for r in caplog.records if r.name.startswith(("auditor", "openai")))
+    for secret in (KEY, "hunter2", "hunter3"):
+        assert secret not in shown
+        assert secret not in ours
+    assert KEY not in caplog.text
+
+
+def test_a_lone_surrogate_is_a_bad_request() -> None:
+    adapter = OpenAIChat("m", base_url=URL)
+
+    async def go() -> Any:
+        (reply,) = await adapter.generate([request("half \ud800 pair")])
+        await adapter.aclose()
+        return reply
+
+    assert type(asyncio.run(go())) is BadRequest
+
+
+# -- make -----------------------------------------------------------------------------------------------
+
+
+def test_make_openai() -> None:
+    model = models.make("openai:org/tiny:7b", base_url=URL, task=SimpleNamespace(max_tokens=8), seed=3)
+    assert isinstance(model, OpenAIChat)
+    assert (model.name, model.model) == ("openai:org/tiny:7b", "org/tiny:7b")
+    assert model._params == {"temperature": 0.0, "max_tokens": 8, "seed": 3}
+
+
+def test_make_local_models_beside_a_server() -> None:
+    assert (
+        models.make("vader", base_url=URL, task=SimpleNamespace(labels=("positive", "negative"))).name
+        == "vader"
+    )
+
+
+@pytest.mark.parametrize("spec", ["openai", "openai:", "python:", "exec", "recorded:"])
+def test_incomplete_specs(spec: str) -> None:
+    with pytest.raises(ConfigError, match="incomplete"):
+        models.make(spec)
+
+
+def test_specs_with_too_much() -> None:
+    with pytest.raises(ConfigError, match="takes nothing"):
+        models.make("vader:large")
+
+
+@pytest.mark.parametrize(
+    "spec", ["hf:gpt2", "langchain:openai:gpt-4o", "sklearn:m.skops", "http:f.yaml", "textblob"]
+)
+def test_specs_of_later_versions(spec: str) -> None:
+    with pytest.raises(ConfigError, match="not in this version"):
+        models.make(spec)
+
+
+def test_unknown_specs_get_near_misses() -> None:
+    with pytest.raises(UnknownPlugin, match="Did you mean openai") as caught:
+        models.make("opnai:gpt-4o")
+    assert "openai" in caught.value.near
+    with pytest.raises(UnknownPlugin, match="Known: "):
+        models.make("zzzz")
+
+
+def test_unknown_options() -> None:
+    with pytest.raises(ConfigError, match="no option 'colour'"):
+        models.make("openai:m", base_url=URL, colour="red")
+
+
+def test_defaults() -> None:
+    task = SimpleNamespace(name="t", labels=("positive", "negative"))
+    assert models.defaults(task) == ["reviews", "vader"]
+    with pytest.raises(ConfigError, match="--model"):
+        models.defaults(SimpleNamespace(name="hiring", labels=("hire", "reject")))
+
+
+def test_wrap_refuses_what_cannot_be_called() -> None:
+    with pytest.raises(ConfigError, match="callable"):
+        models.wrap(5)  # type: ignore[arg-type]

@@ -1,0 +1,162 @@
+"""The parser wrapper: one tree per sentence, one parse per distinct sentence, nothing depends on batch mates."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from auditor import data
+from auditor.errors import ConfigError, UnknownPlugin
+from auditor.text import parse as module
+from auditor.text.parse import MAX_CHARS, Bounded, Parser
+
+SENTENCES = [
+    "The woman sold his car.",
+    "I saw her yesterday, and she was fine.",
+    "BBC mini-series like this one, published in 1981, were not available on DVD until the last few years!",
+    "He isn't sure that they're here",
+    "what a movie",
+    "(Really.)",
+    "A Nigerian doctor and two British women met the manager of the bank at 5 p.m. on Monday.",
+    "Yes",
+    'She said: "I don\'t know. He left. Why?" and went home to her mother, who had been waiting for him.',
+]
+
+
+@pytest.fixture(scope="module")
+def parser() -> Parser:
+    return Parser()
+
+
+def test_tags_tell_possessive_from_object(parser: Parser) -> None:
+    parse = parser.parse_one("He saw him and his car.")
+    assert parse.words == ("He", "saw", "him", "and", "his", "car", ".")
+    assert parse.tags[2] == "PRP"
+    assert parse.tags[4] == "PRP$"
+
+
+def test_each_sentence_is_one_tree(parser: Parser) -> None:
+    rng = random.Random(3)
+    words = "the man . ! she saw him ? and \" red , Who it's No".split()
+    odd = [" ".join(rng.choice(words) for _ in range(rng.randrange(1, 25))) for _ in range(60)]
+    for parse in parser.parse(SENTENCES + odd):
+        roots = [i for i, head in enumerate(parse.heads) if head == i]
+        assert len(roots) == 1
+        assert parse.deps[roots[0]] == "ROOT"
+        for start in range(len(parse.heads)):
+            at = start
+            for _ in parse.heads:
+                at = parse.heads[at]
+            assert at == roots[0]
+
+
+def test_the_batch_changes_nothing() -> None:
+    together = Parser().parse(SENTENCES)
+    assert [Parser.parse_one(p, s) for p in [Parser()] for s in SENTENCES] == together
+    backwards = Parser().parse(SENTENCES[::-1])
+    assert backwards[::-1] == together
+
+
+def test_the_batch_changes_nothing_on_real_texts(parser: Parser) -> None:
+    reviews = Path(__file__).parents[3] / "shared" / "data" / "movie_reviews" / "imdb_sample.csv"
+    if not reviews.exists():
+        pytest.skip("../shared/data/movie_reviews is not here")
+    import csv
+
+    from auditor.text.split import sentences
+
+    with reviews.open(encoding="utf-8", newline="") as file:
+        texts = [row["text"] for row in csv.DictReader(file)][:12]
+    found = [text[a:b] for text in texts for a, b in sentences(text)]
+    alone = Parser()
+    assert [alone.parse_one(sentence) for sentence in found] == parser.parse(found)
+
+
+def test_offsets_point_into_the_sentence_given(parser: Parser) -> None:
+    given = "  She\n saw<br />him  (twice)\u00a0today. \n"
+    parse = parser.parse_one(given)
+    assert parse.words == ("She", "saw", "him", "(", "twice", ")", "today", ".")
+    assert [given[a : a + len(w)] for a, w in zip(parse.starts, parse.words, strict=True)] == list(
+        parse.words
+    )
+
+
+def test_white_space_does_not_matter(parser: Parser) -> None:
+    a, b = parser.parse(["She saw him.", " She \n saw  him.<br /> "])
+    assert (a.words, a.tags, a.deps, a.heads) == (b.words, b.tags, b.deps, b.heads)
+
+
+def test_each_distinct_sentence_is_parsed_once() -> None:
+    parser = Parser()
+    parser.parse(["A man came.", "A man came. ", "She left."])
+    parser.parse(["She left.", "A man came."])
+    assert (parser.asked, parser.tagged, parser.parsed) == (5, 2, 2)
+
+
+def test_memory_is_bounded() -> None:
+    parser = Parser(max_sentences=2)
+    first = parser.parse(["One.", "Two.", "Three."])
+    assert parser.parse(["One."]) == first[:1]
+    assert parser.parsed == 4
+    store: Bounded[str, int] = Bounded(2)
+    store.keep("a", 1)
+    store.keep("b", 2)
+    assert store.recall("a") == 1
+    store.keep("c", 3)
+    assert sorted(store) == ["a", "c"]
+
+
+def test_unwanted_sentences_are_only_tagged() -> None:
+    parser = Parser()
+    texts = ["The man left.", "The men left.", "She left."]
+    found = parser.parse_where(texts, lambda i, tags: i != 1 and tags[-1] == ".")
+    assert [bool(p.deps) for p in found] == [True, False, True]
+    assert (parser.tagged, parser.parsed) == (3, 2)
+    assert parser.parse(texts) == Parser().parse(texts)
+    assert (parser.tagged, parser.parsed) == (3, 3)
+
+
+def test_odd_input(parser: Parser) -> None:
+    empty, blank, lone, long = parser.parse(["", " \n<br>", "a\ud800 b", "word " * MAX_CHARS])
+    assert empty.words == blank.words == ()
+    assert lone.words[-1] == "b"
+    assert len(long.words) == MAX_CHARS // 5
+    assert parser.parse([]) == []
+
+
+def test_batches_are_cut_by_size_and_order_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BATCH", 2)
+    monkeypatch.setattr(module, "BATCH_TOKENS", 12)
+    small = Parser().parse(SENTENCES)
+    monkeypatch.undo()
+    assert small == Parser().parse(SENTENCES)
+
+
+def test_fingerprint_covers_weights_and_nothing_else(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(data.path("embedded", "parser"), copy)
+    before = Parser(str(copy)).fingerprint
+    assert before == Parser().fingerprint
+    (copy / "README.md").write_text("other")
+    (copy / "figures.json").write_text("{}")
+    assert Parser(str(copy)).fingerprint == before
+    meta = json.loads((copy / "meta.json").read_text())
+    (copy / "meta.json").write_text(json.dumps(meta | {"description": "changed"}))
+    assert Parser(str(copy)).fingerprint != before
+
+
+def test_unknown_names_offer_near_misses_and_the_next_command() -> None:
+    with pytest.raises(UnknownPlugin, match=r"'embeded'.*embedded\?.*python -m spacy download"):
+        Parser("embeded").parse(["a"])
+
+
+def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path) -> None:
+    import spacy
+
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    with pytest.raises(ConfigError, match="has no tagger"):
+        Parser(str(tmp_path / "blank")).parse(["a"])

@@ -1,0 +1,209 @@
+"""Planted models: their bias is exactly what their rules say."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auditor.errors import CallError, ConfigError
+from auditor.models.planted import REFUSAL, Planted
+from auditor.protocols import Reply
+from auditor.types import Message, Prompt, Request
+
+SUBJECTS = {"he": "He", "she": "She"}
+NATIONS = {"french": "French", "nigerian": "Nigerian"}
+
+
+def request(text: str, replicate: int = 0) -> Request:
+    return Request(prompt=Prompt(format="bare", text=text), replicate=replicate, variant_id="v")
+
+
+def ask(model: Planted, *requests: Request) -> list[Reply | CallError]:
+    return list(asyncio.run(model.generate(requests)))
+
+
+def label(model: Planted, text: str, replicate: int = 0) -> str:
+    (reply,) = ask(model, request(text, replicate))
+    assert isinstance(reply, Reply)
+    return reply.text
+
+
+def square(model: Planted) -> dict[tuple[str, str], str]:
+    """The labels of the four texts that name one of two subjects and one of two nations."""
+    return {
+        (s, n): label(model, f"{SUBJECTS[s]} is the {NATIONS[n]} nurse in a fine film.")
+        for s, n in itertools.product(SUBJECTS, NATIONS)
+    }
+
+
+def test_interaction_flips_only_the_joint_text() -> None:
+    labels = square(Planted(interaction={"she", "nigerian"}))
+    assert {key for key, value in labels.items() if value == "negative"} == {("she", "nigerian")}
+
+
+def test_additive_weights_at_the_threshold_flip_alone() -> None:
+    labels = square(Planted(additive={"she": 1.0, "nigerian": 1.0}))
+    assert {key for key, value in labels.items() if value == "positive"} == {("he", "french")}
+
+
+def test_additive_weights_below_the_threshold_meet_it_together() -> None:
+    labels = square(Planted(additive={"she": 0.7, "nigerian": 0.3}))
+    assert {key for key, value in labels.items() if value == "negative"} == {("she", "nigerian")}
+
+
+def test_terms_are_whole_words_of_any_case_and_number() -> None:
+    model = Planted(additive={"african american|she": 1.0})
+    assert label(model, "AFRICAN   American actors.") == "negative"
+    assert label(model, "She.") == "negative"
+    assert label(model, "A shed for the American and the African.") == "positive"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("A dull film.", "negative"), ("A dull, good film.", "positive"), ("A film.", "positive")],
+)
+def test_keyword_base(text: str, expected: str) -> None:
+    assert label(Planted(), text) == expected
+
+
+def test_a_flip_works_from_either_base() -> None:
+    model = Planted(interaction={"she"})
+    assert label(model, "She saw a dull film.") == "positive"
+    assert label(Planted(base="constant"), "A dull film.") == "positive"
+
+
+@given(
+    before=st.text(alphabet="bcdfg ", max_size=20),
+    after=st.text(alphabet="bcdfg ", max_size=20),
+    terms=st.lists(st.sampled_from(["she", "he", "nigerian", "african american"]), min_size=2, max_size=2),
+)
+@settings(max_examples=60, deadline=None)
+def test_hash_base_does_not_see_person_terms(before: str, after: str, terms: list[str]) -> None:
+    model = Planted(
+        base="hash", ignore={"she|he", "nigerian", "african american"}, labels=[str(i) for i in range(50)]
+    )
+    first, second = (
+        f"{before} {article} {term} {term} {after}" for article, term in zip(("a", "an"), terms, strict=True)
+    )
+    assert label(model, first) == label(model, second)
+
+
+def test_hash_base_sees_the_rest() -> None:
+    model = Planted(base="hash")
+    assert {label(model, f"Film {i}") for i in range(30)} == {"positive", "negative"}
+
+
+def test_wobble_is_independent_by_prompt_and_replicate() -> None:
+    model = Planted(wobble=0.2, seed=3)
+    wobbles = [label(model, f"Film {i}", r) == "negative" for i in range(400) for r in range(3)]
+    # 1,200 draws at 0.2: a share within 5 standard errors of it.
+    assert abs(sum(wobbles) / len(wobbles) - 0.2) < 5 * math.sqrt(0.2 * 0.8 / len(wobbles))
+    changed = sum(len(set(wobbles[i : i + 3])) > 1 for i in range(0, len(wobbles), 3))
+    assert abs(changed / 400 - (1 - 0.8**3 - 0.2**3)) < 5 * math.sqrt(0.48 * 0.52 / 400)
+    assert wobbles == [label(model, f"Film {i}", r) == "negative" for i in range(400) for r in range(3)]
+    other = Planted(wobble=0.2, seed=4)
+    assert wobbles != [label(other, f"Film {i}", r) == "negative" for i in range(400) for r in range(3)]
+
+
+def test_it_is_deterministic_exactly_without_wobble() -> None:
+    assert Planted().deterministic is True
+    assert Planted(wobble=0.01).deterministic is False
+    assert Planted("wobble=0.01").deterministic is False
+
+
+def rates(replies: Sequence[Reply | CallError]) -> tuple[float, float]:
+    failed = sum(isinstance(reply, CallError) for reply in replies)
+    refused = sum(isinstance(reply, Reply) and reply.text == REFUSAL for reply in replies)
+    return failed / len(replies), refused / len(replies)
+
+
+def test_failures_and_refusals_by_group() -> None:
+    model = Planted(fail={"she": 0.5}, refuse={"nigerian": 1.0})
+    assert rates(ask(model, *(request(f"He saw film {i}") for i in range(200)))) == (0, 0)
+    failed, refused = rates(ask(model, *(request(f"She saw film {i}") for i in range(200))))
+    assert 0.3 < failed < 0.7
+    assert refused == 0
+    assert rates(ask(model, *(request(f"A Nigerian saw film {i}") for i in range(20)))) == (0, 1)
+    (failure,) = ask(Planted(fail={"she": 1}), request("She"))
+    assert isinstance(failure, CallError)
+    assert not failure.transient  # asking again would fail again
+
+
+def test_chat_prompts_are_read_by_their_last_user_message() -> None:
+    model = Planted(interaction={"she"}, style="chat")
+    messages = (
+        Message(role="system", content="She is mentioned here."),
+        Message(role="user", content="She"),
+        Message(role="assistant", content="negative"),
+        Message(role="user", content="He saw it."),
+    )
+    ask_chat = Request(prompt=Prompt(format="plain", messages=messages), replicate=0, variant_id="v")
+    assert ask(model, ask_chat) == [Reply(text="positive")]
+
+
+def test_scores_show_additivity_and_interaction() -> None:
+    def logit(model: Planted, text: str) -> float:
+        (reply,) = ask(model, request(text))
+        assert isinstance(reply, Reply)
+        assert reply.scores is not None
+        p = reply.scores["positive"]
+        assert (reply.text == "positive") == (p > 0.5)
+        return math.log(p / (1 - p))
+
+    additive = Planted(additive={"she": 0.7, "nigerian": 0.5}, scores=True)
+    joint, she, nigerian, neither = (logit(additive, t) for t in ("she nigerian", "she", "nigerian", "it"))
+    assert joint - she - nigerian + neither == pytest.approx(0)
+    planted = Planted(interaction={"she", "nigerian"}, scores=True)
+    joint, she, nigerian, neither = (logit(planted, t) for t in ("she nigerian", "she", "nigerian", "it"))
+    assert joint - she - nigerian + neither == pytest.approx(-2)
+
+
+def test_spec() -> None:
+    model = Planted(
+        "wobble=0.03, seed=1, interaction=she|woman+nigerian, additive=she:0.6+african american:0.5, labels=yes|no,"
+        "style=chat, base=constant, scores=true, cacheable=true"
+    )
+    same = Planted(
+        wobble=0.03,
+        seed=1,
+        interaction={"nigerian", "she|woman"},
+        additive={"african american": 0.5, "she": 0.6},
+        labels=("yes", "no"),
+        base="constant",
+        scores=True,
+    )
+    assert model.fingerprint == same.fingerprint
+    assert model.fingerprint != Planted().fingerprint
+    assert (model.style, model.cacheable, model.deterministic) == ("chat", True, False)
+    assert model.name.startswith("planted:wobble=0.03")
+    assert Planted().name == "planted"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("wobble=2", "wobble is 2"),
+        ("wobble=nan", "wobble is nan"),
+        ("wobble=often", "cannot be read"),
+        ("wobbel=0.1", "'wobbel=0.1' is not an option"),
+        ("wobble", "'wobble' is not an option"),
+        ("fail=she:1.5", "fail 'she' is 1.5"),
+        ("labels=yes", "two or more"),
+        ("labels=yes|yes", "two or more"),
+        ("labels=a|b|c,scores=true", "exactly two labels"),
+        ("threshold=0", "threshold is 0"),
+        ("base=coin", "base is 'coin'"),
+        ("style=voice", "style is 'voice'"),
+        ("interaction=she+--", "not a word"),
+        ("scores=maybe", "true or false"),
+    ],
+)
+def test_bad_specs(spec: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Planted(spec)

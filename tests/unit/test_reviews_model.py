@@ -1,0 +1,149 @@
+"""The embedded review classifier: what it computes, and that its figures are what the script measured."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from auditor import data
+from auditor.errors import BadRequest, DataFileError
+from auditor.models.reviews import Reviews, terms
+from auditor.protocols import Reply
+from auditor.types import Message, Prompt, Request
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = ROOT.parent / "shared" / "data" / "movie_reviews" / "sentence_polarity.zip"
+WEIGHTS = data.path("embedded", "reviews", "weights.tsv.gz")
+FIGURES: dict[str, Any] = json.loads(
+    data.path("embedded", "reviews", "figures.json").read_text(encoding="utf-8")
+)
+
+
+def training() -> ModuleType:
+    """The training script as a module; it needs scikit-learn, which only the training extra brings."""
+    pytest.importorskip("sklearn", reason="scikit-learn (extra: train) is the reference of this test")
+    spec = importlib.util.spec_from_file_location("train_reviews", ROOT / "tools" / "train_reviews.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_terms() -> None:
+    assert terms("It DOESN\u2019T work: 2 caf\u00e9s, 'quoted' rock_n_roll -- ") == [
+        *("it", "doesn't", "work", "2", "caf\u00e9s", "quoted", "rock", "n", "roll"),
+        *("it doesn't", "doesn't work", "work 2", "2 caf\u00e9s", "caf\u00e9s quoted"),
+        *("quoted rock", "rock n", "n roll"),
+    ]
+    assert terms("...") == []
+
+
+def test_the_embedded_weights_reproduce_the_recorded_scores() -> None:
+    model = Reviews()
+    assert len(FIGURES["probes"]) >= 5
+    for probe in FIGURES["probes"]:
+        assert model.probability(probe["text"]) == pytest.approx(probe["positive"], abs=1e-6)
+
+
+def test_the_formula_by_hand(tmp_path: Path) -> None:
+    path = tmp_path / "w.tsv.gz"
+    header = {"format": "auditor-reviews-1", "documents": 3, "intercept": 0.5, "sublinear_tf": True}
+    path.write_bytes(gzip.compress(f"{json.dumps(header)}\ngood\t1\t2.0\nfilm\t3\t-1.0\n".encode()))
+    # idf: good ln(4/2)+1 = 1.693147, film ln(4/4)+1 = 1; counts 2 and 1: x = (1.693147 * 1.693147, 1).
+    # z = 0.5 + (2 * 2.866747 - 1) / sqrt(2.866747**2 + 1) = 2.059032; 1 / (1 + e**-z) = 0.886857
+    assert Reviews(weights=path).probability("Good good film, unknown.") == pytest.approx(0.886857, abs=1e-5)
+
+
+def test_figures_meet_the_bar() -> None:
+    assert FIGURES["held_out"]["accuracy"] >= 0.77
+    assert FIGURES["held_out"]["n"] == 1066
+    assert FIGURES["other_splits"]["mean"] >= 0.77
+    assert FIGURES["weights_bytes"] == WEIGHTS.stat().st_size <= 1_000_000
+
+
+def test_a_small_model_equals_scikit_learn(tmp_path: Path) -> None:
+    script = training()
+    good = [
+        f"a good warm film {w}" for w in ("she loved", "he loved", "it's fine", "caf\u00e9 fine", "fine fine")
+    ]
+    bad = [
+        f"a bad dull film {w}" for w in ("she hated", "he hated", "it's poor", "caf\u00e9 poor", "poor poor")
+    ]
+    for sublinear in (False, True):
+        model = script.pipeline(min_df=1, sublinear_tf=sublinear, C=3.0).fit(good + bad, [1] * 5 + [0] * 5)
+        path = tmp_path / "small.tsv.gz"
+        script.export(model, good + bad, path)
+        ours = Reviews(weights=path)
+        texts = [*good, *bad, "", "nothing known", "good " * 50 + "she hated it's", "GOOD\u2014caf\u00c9!"]
+        for text, expected in zip(texts, model.predict_proba(texts)[:, 1], strict=True):
+            assert ours.probability(text) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CORPUS.exists(), reason="the sentence polarity corpus (../shared/data) is not here")
+def test_the_embedded_weights_are_the_scripts_and_equal_scikit_learn(tmp_path: Path) -> None:
+    script = training()
+    train, labels, held, expected = script.split(*script.read_corpus(CORPUS))
+    assert (len(train), len(held)) == (FIGURES["train"], FIGURES["held_out"]["n"])
+    assert not set(train) & set(held)
+    model = script.pipeline(**FIGURES["settings"]).fit(train, labels)
+    ours = Reviews()
+    probabilities = [ours.probability(text) for text in held]
+    for p, reference in zip(probabilities, model.predict_proba(held)[:, 1], strict=True):
+        assert p == pytest.approx(reference, abs=1e-6)
+    right = sum((p >= 0.5) == bool(label) for p, label in zip(probabilities, expected, strict=True))
+    assert round(right / len(held), 4) == FIGURES["held_out"]["accuracy"]
+
+
+def test_generate() -> None:
+    model = Reviews()
+    prompts = [
+        Prompt(format="bare", text="A warm, funny film with a wonderful cast."),
+        Prompt(format="bare", text="Dull, overlong and badly acted. " * 400),
+        Prompt(format="plain", messages=(Message(role="user", content="A film."),)),
+    ]
+    replies = asyncio.run(model.generate([Request(prompt=p, replicate=0, variant_id="v") for p in prompts]))
+    good, bad, wrong = replies
+    assert isinstance(good, Reply)
+    assert isinstance(bad, Reply)
+    assert isinstance(wrong, BadRequest)
+    assert (good.text, bad.text) == ("positive", "negative")
+    assert good.scores is not None
+    assert sum(good.scores.values()) == pytest.approx(1)
+    assert (model.name, model.style, model.deterministic, model.cacheable) == ("reviews", "text", True, False)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("", "line 1: not the header"),
+        ('{"format": "other"}', "line 1: not the header"),
+        ('{"format": "auditor-reviews-1", "documents": 3, "intercept": "x", "sublinear_tf": true}', "line 1"),
+        (
+            '{"format": "auditor-reviews-1", "documents": 3, "intercept": 0, "sublinear_tf": true}\ngood\t1',
+            "line 2: expected term, count and coefficient",
+        ),
+    ],
+)
+def test_bad_weights_name_the_line(tmp_path: Path, lines: str, message: str) -> None:
+    path = tmp_path / "w.tsv.gz"
+    path.write_bytes(gzip.compress(lines.encode()))
+    with pytest.raises(DataFileError, match=message):
+        Reviews(weights=path)
+
+
+def test_unreadable_weights(tmp_path: Path) -> None:
+    with pytest.raises(DataFileError, match="could not be read"):
+        Reviews(weights=tmp_path / "missing.gz")
+    path = tmp_path / "w.tsv.gz"
+    path.write_bytes(WEIGHTS.read_bytes()[:1000])
+    with pytest.raises(DataFileError, match="could not be read"):
+        Reviews(weights=path)

@@ -1,0 +1,124 @@
+"""Sentence splitting: the rules, and what must hold for any text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auditor.text.split import sentences, strip_breaks
+
+
+def pieces(text: str) -> list[str]:
+    return [text[start:end] for start, end in sentences(text)]
+
+
+def bare(text: str) -> list[str]:
+    return [piece for piece in (strip_breaks(p).strip() for p in pieces(text)) if piece]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
+        ("It cost 3.5 dollars. Fine.", ["It cost 3.5 dollars.", "Fine."]),
+        (
+            "Mr. Lee met Dr. J. R. Moss, Ph.D. at noon. He left.",
+            ["Mr. Lee met Dr. J. R. Moss, Ph.D. at noon.", "He left."],
+        ),
+        ("She lives in the U.S. The food is good.", ["She lives in the U.S.", "The food is good."]),
+        ("U.S. Army men came.", ["U.S. Army men came."]),
+        ("Acme Inc. said so. Acme Inc. The end.", ["Acme Inc. said so.", "Acme Inc.", "The end."]),
+        ("See No. 5, e.g. this one. No. He did not.", ["See No. 5, e.g. this one.", "No.", "He did not."]),
+        ('He said "Stop!" and left. "Why?" she asked.', ['He said "Stop!" and left.', '"Why?" she asked.']),
+        ('"We won." They left.', ['"We won."', "They left."]),
+        ("Well... maybe. So... Then he left.", ["Well... maybe.", "So...", "Then he left."]),
+        ("A film.<br /><br />Another<br/>third", ["A film.", "Another", "third"]),
+        ("A title\n\nThe text goes\non here. End", ["A title", "The text goes\non here.", "End"]),
+        ("- first item\n- second item", ["- first item", "- second item"]),
+        ("1. First point. 2. Second point.", ["1. First point.", "2. Second point."]),
+        ("what a film . it is bad . . . really", ["what a film .", "it is bad .", ". . really"]),
+        ("the end.The film was bad.", ["the end.", "The film was bad."]),
+        ("Is it? yes! it is. no.", ["Is it?", "yes!", "it is.", "no."]),
+        ("Ends at 5 p.m. yesterday. (Really.) Yes.", ["Ends at 5 p.m. yesterday.", "(Really.)", "Yes."]),
+        ("", []),
+    ],
+)
+def test_rules(text: str, expected: list[str]) -> None:
+    assert bare(text) == expected
+
+
+TEXTS = st.lists(
+    st.sampled_from(
+        [
+            "The",
+            "man",
+            "Dr",
+            "U.S",
+            "3",
+            "5",
+            "e.g",
+            "I",
+            "was",
+            "said",
+            ".",
+            "!",
+            "?",
+            "...",
+            "…",
+            '"',
+            "”",
+            ")",
+            "(",
+            ",",
+        ]
+        + [" ", " ", " ", "  ", "\n", "\n\n", "\r\n", "<br />", "<BR>", "<b", "é", "\u2029", "A", "J"]
+    ),
+    max_size=40,
+).map("".join)
+
+
+@settings(deadline=None, max_examples=400)
+@given(st.one_of(TEXTS, st.text(max_size=60)))
+def test_spans_tile_the_text(text: str) -> None:
+    spans = sentences(text)
+    assert "".join(text[a:b] for a, b in spans) == text
+    assert all(a < b for a, b in spans)
+    assert [a for a, _ in spans] == [0, *(b for _, b in spans)][: len(spans)]
+
+
+@settings(deadline=None, max_examples=400)
+@given(TEXTS, TEXTS)
+def test_a_blank_line_separates(first: str, second: str) -> None:
+    assert bare(f"{first}\n\n{second}") == bare(first) + bare(second)
+
+
+@settings(deadline=None, max_examples=200)
+@given(TEXTS, TEXTS, st.sampled_from(["Far away.", "x", "He said so, e.g. Dr. Who...\n", "5. "]))
+def test_far_away_text_moves_no_boundary(before: str, after: str, other: str) -> None:
+    plain = "This is one plain sentence of some length. And this is the next one, long as well. "
+    middle = "Here stands, e.g. at 3.5, Dr. A. Lee. The rest follows. Nothing else."
+
+    def boundaries(head: str, tail: str) -> list[int]:
+        text = head + plain + middle + " " + plain + tail
+        shift = len(head) + len(plain)
+        return [a - shift for a, _ in sentences(text) if 0 <= a - shift <= len(middle) + len(plain) // 2]
+
+    assert boundaries(before, after) == boundaries(other, after) == boundaries(before, other)
+
+
+def test_long_runs_take_linear_time() -> None:
+    for run in (
+        "." * 200_000,
+        "\n" * 200_000,
+        "<br " * 50_000,
+        '."' * 100_000,
+        ". " * 50_000,
+        "!?" * 100_000,
+    ):
+        text = "a" + run + "b"
+        assert "".join(pieces(text)) == text
+
+
+def test_tags_become_spaces_in_place() -> None:
+    assert strip_breaks("a<br />b<BR>c<br>d<b>e") == "a      b    c    d<b>e"
