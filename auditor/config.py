@@ -71,7 +71,8 @@ class Plan:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Plan:
         """The plan that `as_dict` wrote."""
-        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        return cls(**given)
 
 
 def _check(plan: Plan) -> None:
@@ -101,7 +102,9 @@ def _check(plan: Plan) -> None:
     if plan.order > 4:
         raise ConfigError(f"--order must be between 1 and 4; got {plan.order}.")
     if plan.delta is not None and not 0 < plan.delta < 1:
-        raise ConfigError(f"--delta is a rate between 0 and 1 (0.02 is two percentage points); got {plan.delta:g}.")
+        raise ConfigError(
+            f"--delta is a rate between 0 and 1 (0.02 is two percentage points); got {plan.delta:g}."
+        )
     if (plan.price_in is None) != (plan.price_out is None):
         raise ConfigError("--price-in and --price-out belong together (USD per million tokens).")
 

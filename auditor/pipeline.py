@@ -20,7 +20,7 @@ from typing import Any
 from auditor.config import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan
 from auditor.errors import AuditError, ConfigError, UserError
 from auditor.protocols import Model, Observer
-from auditor.types import Answer, Case, Check, Finding, Progress, Prompt, Request, Response, Seed, Verdict
+from auditor.types import Answer, Case, Check, Progress, Prompt, Request, Response, Seed, Verdict
 
 ROUND = 64  # seeds per round
 BARE = "bare"  # the format name of an input that is sent as it is
@@ -84,7 +84,9 @@ def prepare(
     task = tasks.load(plan.task)
     for name in plan.formats:
         if name != "all" and name not in task.formats:
-            raise ConfigError(f"task {task.name!r} has no prompt format {name!r}; formats: {', '.join(task.formats)}, all.")
+            raise ConfigError(
+                f"task {task.name!r} has no prompt format {name!r}; formats: {', '.join(task.formats)}, all."
+            )
     facts: dict[str, Any] = {"task_sha256": task.sha256}
     gate, agreement, suite, n_seeds = None, None, None, None
     if cases is not None:
@@ -161,10 +163,18 @@ def _seeds(plan: Plan, task: Any, seeds: Iterable[Seed] | None, facts: dict[str,
             raise ConfigError(f"task {task.name!r} has no embedded texts. Give texts with --data FILE.")
     else:
         file = tasks.read_seeds(
-            plan.data, text_column=plan.text_column, label_column=plan.label_column, limit=plan.limit
+            plan.data,
+            text_column=plan.text_column or "text",
+            label_column=plan.label_column,
+            limit=plan.limit,
         )
         texts = list(file.seeds)
-        facts["seeds"] = {"source": plan.data, "n": len(texts), "skipped": file.skipped, "sha256": file.sha256}
+        facts["seeds"] = {
+            "source": plan.data,
+            "n": len(texts),
+            "skipped": file.skipped,
+            "sha256": file.sha256,
+        }
     return texts
 
 
@@ -185,7 +195,9 @@ def _dictionaries(plan: Plan) -> list[Any]:
 def _models(plan: Plan, task: Any) -> list[Model]:
     from auditor import models
 
-    return [models.make(spec, base_url=plan.base_url, task=task) for spec in plan.models or models.defaults(task)]
+    return [
+        models.make(spec, base_url=plan.base_url, task=task) for spec in plan.models or models.defaults(task)
+    ]
 
 
 class StoredCases:
@@ -228,7 +240,9 @@ class Tally:
     replicates: int
     formats: tuple[str, ...]
     verdicts: list[Verdict] = field(default_factory=list)
-    labels: dict[tuple[str, str], dict[str, list[Any]]] = field(default_factory=dict)  # (case, format) -> variant -> values
+    labels: dict[tuple[str, str], dict[str, list[Any]]] = field(
+        default_factory=dict
+    )  # (case, format) -> variant -> values
     counts: Counter[str] = field(default_factory=Counter)
     groups: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     cost_usd: float = 0.0
@@ -236,6 +250,7 @@ class Tally:
     seen: set[tuple[str, int]] = field(default_factory=set)
     done: int = 0
     planned: int = 0
+    mutants: list[Any] = field(default_factory=list)  # under --protocol hinter
     hidden: list[tuple[Case, str, str]] = field(default_factory=list)  # case, variant id, format
 
 
@@ -316,7 +331,9 @@ class Loop:
             checks = self._gate(cases)
             prompts = self._take(cases, checks)
             told: list[Verdict] = []
-            await asyncio.gather(*(self._question(i, cases, checks, prompts, told) for i in range(len(self.tallies))))
+            await asyncio.gather(
+                *(self._question(i, cases, checks, prompts, told) for i in range(len(self.tallies)))
+            )
             self.parts.suite.tell(sorted(told, key=lambda v: (v.case_id, v.variant_id, v.model, v.format)))
             await asyncio.sleep(0)
         self.observe(Progress(phase="generate", done=self.counts["cases"], planned=self.counts["cases"]))
@@ -343,13 +360,15 @@ class Loop:
                 if variant is not case.original and checks[variant.id].status == "invalid":
                     continue
                 for style, name in styles:
-                    prompt = self.parts.task.bare(variant.input) if style == "text" else self.parts.task.render(variant.input, name)
+                    prompt = (
+                        self.parts.task.bare(variant.input)
+                        if style == "text"
+                        else self.parts.task.render(variant.input, name)
+                    )
                     prompts[variant.id, name] = prompt
                     if self.folder is not None:
                         self.folder.add_prompt(variant.id, prompt)
-        self.observe(
-            Progress(phase="generate", done=self.counts["cases"], planned=self.parts.seeds)
-        )
+        self.observe(Progress(phase="generate", done=self.counts["cases"], planned=self.parts.seeds))
         return prompts
 
     def _count(self, case: Case, checks: Mapping[str, Check]) -> None:
@@ -442,7 +461,12 @@ class Loop:
         return answer
 
     def _judge(
-        self, tally: Tally, case: Case, name: str, answers: Mapping[str, list[Answer]], checks: Mapping[str, Check]
+        self,
+        tally: Tally,
+        case: Case,
+        name: str,
+        answers: Mapping[str, list[Answer]],
+        checks: Mapping[str, Check],
     ) -> list[Verdict]:
         from auditor.diagnosis.hidden import mark_hidden
 
@@ -452,10 +476,15 @@ class Loop:
             for v in mark_hidden(case, self.parts.oracle.judge(case, present), checks)
         ]
         tally.verdicts += verdicts
+        if self.plan.protocol == "hinter":
+            from auditor.stats.hinter import mutants_of
+
+            tally.mutants += mutants_of(case, verdicts, checks)
         tally.hidden += [(case, v.variant_id, name) for v in verdicts if v.hidden]
         if not tally.model.deterministic:
             tally.labels[case.id, name] = {
-                variant_id: [a.value for a in given if a.status == "ok"] for variant_id, given in present.items()
+                variant_id: [a.value for a in given if a.status == "ok"]
+                for variant_id, given in present.items()
             }
         for variant in (case.original, *case.variants):
             for answer in present.get(variant.id, ()):
@@ -496,7 +525,9 @@ async def confirm(loop: Loop) -> dict[tuple[str, str, str], dict[str, Any]]:
                 "confirmed": _still_hidden([counts[v.id] for v in cells]),
                 "cells": counts,
             }
-            loop.observe(Progress(phase="confirm", model=tally.model.name, done=done + 1, planned=len(chosen)))
+            loop.observe(
+                Progress(phase="confirm", model=tally.model.name, done=done + 1, planned=len(chosen))
+            )
             if client.stopped:
                 loop.status_reason = str(client.stopped)
                 break
@@ -506,22 +537,27 @@ async def confirm(loop: Loop) -> dict[tuple[str, str, str], dict[str, Any]]:
 def lattice_cells(case: Case, variant_id: str) -> list[Any]:
     """The original, every proper subset's variant, and the joint variant itself, in this order."""
     joint = next(v for v in case.variants if v.id == variant_id)
-    below = [v for v in case.variants if v.choices < joint.choices and set(v.attributes) < set(joint.attributes)]
+    below = [
+        v for v in case.variants if v.choices < joint.choices and set(v.attributes) < set(joint.attributes)
+    ]
     return [case.original, *(v for v in below if _whole(v, joint)), joint]
 
 
 def _whole(part: Any, joint: Any) -> bool:
     """Whether ``part`` holds all of ``joint``'s choices on its attributes."""
-    return part.choices == {c for c in joint.choices if c[0] in part.attributes}
+    return bool(part.choices == {c for c in joint.choices if c[0] in part.attributes})
 
 
-async def _repeat(loop: Loop, tally: Tally, client: Any, cells: Sequence[Any], name: str) -> dict[str, dict[str, int]]:
+async def _repeat(
+    loop: Loop, tally: Tally, client: Any, cells: Sequence[Any], name: str
+) -> dict[str, dict[str, int]]:
     task, style = loop.parts.task, tally.model.style
     requests = []
     for variant in cells:
         prompt = task.bare(variant.input) if style == "text" else task.render(variant.input, name)
         requests += [
-            Request(prompt=prompt, replicate=tally.replicates + k, variant_id=variant.id) for k in range(CONFIRM_REPLICATES)
+            Request(prompt=prompt, replicate=tally.replicates + k, variant_id=variant.id)
+            for k in range(CONFIRM_REPLICATES)
         ]
     tally.planned += len({(r.prompt.sha256, r.replicate) for r in requests} - tally.seen)
     counts: dict[str, Counter[str]] = {variant.id: Counter() for variant in cells}
@@ -614,6 +650,12 @@ async def run_audit(
 
 
 def _refuse_if_nothing_was_answered(loop: Loop) -> None:
+    if not loop.counts["cases"] and not loop.status_reason:
+        names = ", ".join(loop.plan.attributes or ()) or "an attribute of the dictionaries"
+        raise UserError(
+            f"None of the {loop.parts.seeds or 0} texts names people by {names}, so there is nothing to change. Give texts "
+            "about people (--data), other attributes (--attributes) or your own terms (--dictionary)."
+        )
     for tally, client in zip(loop.tallies, loop.clients, strict=True):
         if isinstance(client.stopped, AuditError) and len(tally.seen) == tally.counts["failed"]:
             raise UserError(f"{tally.model.name} answered nothing: {client.stopped}")
@@ -646,7 +688,12 @@ def plan_record(parts: Parts) -> dict[str, Any]:
     return {
         "plan": parts.plan.as_dict() | {"models": [m.name for m in parts.models]},
         "fingerprints": {m.name: m.fingerprint for m in parts.models},
-        "inputs": parts.facts | {"suite": parts.suite.describe() if hasattr(parts.suite, "describe") else {"name": parts.suite.name}},
+        "inputs": parts.facts
+        | {
+            "suite": parts.suite.describe()
+            if hasattr(parts.suite, "describe")
+            else {"name": parts.suite.name}
+        },
     }
 
 
@@ -668,7 +715,9 @@ def require_same_inputs(before: Mapping[str, Any], now: Mapping[str, Any]) -> No
             )
     for name, old in before["fingerprints"].items():
         if now["fingerprints"].get(name) != old:
-            raise RunFolderError(f"The model {name} or its parameters changed since this run began. Start a new run.")
+            raise RunFolderError(
+                f"The model {name} or its parameters changed since this run began. Start a new run."
+            )
 
 
 def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
@@ -690,14 +739,20 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
                 for i, tally in enumerate(tallies):
                     for name in tally.formats:
                         text = tally.model.style == "text"
-                        prompt = parts.task.bare(variant.input) if text else parts.task.render(variant.input, name)
+                        prompt = (
+                            parts.task.bare(variant.input) if text else parts.task.render(variant.input, name)
+                        )
                         if prompt.sha256 not in seen[i]:
                             seen[i].add(prompt.sha256)
                             tokens[i] += _tokens(prompt)
     models: dict[str, Any] = {}
     for tally, hashes, tokens_in in zip(tallies, seen, tokens, strict=True):
         calls = len(hashes) * tally.replicates
-        out = 0 if tally.model.style == "text" else max(parts.task.max_tokens(name) for name in tally.formats) * calls
+        out = (
+            0
+            if tally.model.style == "text"
+            else max(parts.task.max_tokens(name) for name in tally.formats) * calls
+        )
         price = parts.budget.price_of(tally.model)
         total_in = tokens_in * tally.replicates
         cost = None if price is None else price.usd(Usage(tokens_in=total_in, tokens_out=out))
@@ -737,7 +792,9 @@ async def replay(result: Any, wanted: str, replicates: int) -> dict[str, Any]:
     if case is None or variant_id == case.original.id:
         from auditor.errors import UnknownPlugin
 
-        raise UnknownPlugin("finding or variant", wanted, [f.id for f in result.findings], f"See: audit show {result.path}")
+        raise UnknownPlugin(
+            "finding or variant", wanted, [f.id for f in result.findings], f"See: audit show {result.path}"
+        )
     model_name = found.model if found is not None else plan.models[0]
     parts = prepare(dataclasses.replace(plan, models=(model_name,), cache=False), cases=iter(()))
     loop = Loop(parts, None)
@@ -755,14 +812,24 @@ async def replay(result: Any, wanted: str, replicates: int) -> dict[str, Any]:
             if client.stopped and len(tally.seen) == tally.counts["failed"]:
                 raise UserError(f"{model_name} answered nothing: {client.stopped}")
             before = Counter(
-                label_text(parts.task.read(r.output, tally.model.style) if r.error is None else Answer(status="failed", reason=r.error))
+                label_text(
+                    parts.task.read(r.output, tally.model.style)
+                    if r.error is None
+                    else Answer(status="failed", reason=r.error)
+                )
                 for r in result.evidence.responses(variant.id)
                 if r.model == model_name
             )
             shown.append(
                 {
                     "variant_id": variant.id,
-                    "role": "original" if variant is case.original else "joint" if variant.id == variant_id and variant.order > 1 else "atomic" if variant.order == 1 else "subset",
+                    "role": "original"
+                    if variant is case.original
+                    else "joint"
+                    if variant.id == variant_id and variant.order > 1
+                    else "atomic"
+                    if variant.order == 1
+                    else "subset",
                     "edits": [dataclasses.asdict(e) for e in variant.edits if e.kind != "agreement"],
                     "before": dict(sorted(before.items())),
                     "now": dict(sorted(now.items())),

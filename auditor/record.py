@@ -38,7 +38,9 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     from auditor.stats import summary
 
     verdicts = [v for tally in loop.tallies for v in tally.verdicts]
-    estimates = summary.estimates(summary.tabulate(verdicts, loop.about)) + summary.valid_share(loop.valid_by_case)
+    estimates = summary.estimates(summary.tabulate(verdicts, loop.about)) + summary.valid_share(
+        loop.valid_by_case
+    )
     noise = {tally.model.name: _noise(tally) for tally in loop.tallies}
     estimates += [_noise_row(name, value) for name, value in noise.items() if "value" in value]
     findings: list[Finding] = []
@@ -59,7 +61,8 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "tool_version": __version__,
         "status": "partial" if reason else "complete",
         "status_reason": reason,
-        "spec": loop.plan.as_dict() | {"models": [t.model.name for t in loop.tallies], "kind": loop.parts.task.kind},
+        "spec": loop.plan.as_dict()
+        | {"models": [t.model.name for t in loop.tallies], "kind": loop.parts.task.kind},
         "provenance": _provenance(loop, started, seconds),
         "counts": _counts(loop, verdicts),
         "estimates": estimates,
@@ -149,7 +152,9 @@ def _controls(loop: Loop, noise: Mapping[str, Any]) -> dict[str, Any]:
     later = "the protocol has none" if hinter else "not part of this version"
     return {
         "noise_floor": dict(noise),
-        "validity": validity if loop.parts.agreement is not None else {"status": "not_tested", "reason": "the cases came from a file"},
+        "validity": validity
+        if loop.parts.agreement is not None
+        else {"status": "not_tested", "reason": "the cases came from a file"},
         "placebo": {"status": "not_tested", "reason": later},
         "positive_control": {"status": "not_tested", "reason": later},
         "answers_by_group": [
@@ -175,14 +180,21 @@ def _diagnoses(findings: list[Finding], confirmed: Confirmed) -> list[Diagnosis]
         if finding.kind != "hidden":
             continue
         told = confirmed.get((finding.model, finding.exemplars[0], finding.format))
-        cells = "" if told is None else "; ".join(
-            f"{variant}: " + ", ".join(f"{label} {n}×" for label, n in cell.items()) for variant, cell in told["cells"].items()
+        cells = (
+            ""
+            if told is None
+            else "; ".join(
+                f"{variant}: " + ", ".join(f"{label} {n}×" for label, n in cell.items())
+                for variant, cell in told["cells"].items()
+            )
         )
         rows.append(
             Diagnosis(
                 finding=finding.id,
                 cause=f"the change needs {' and '.join(finding.attributes)} together; no smaller set of them changes the answer",
-                evidence=f"answers when asked again: {cells}" if cells else "every smaller variant was valid and kept the answer",
+                evidence=f"answers when asked again: {cells}"
+                if cells
+                else "every smaller variant was valid and kept the answer",
                 minimal=finding.exemplars[0],
             )
         )
@@ -194,14 +206,14 @@ def _hinter(loop: Loop) -> dict[str, Any]:
     from auditor.stats import hinter
 
     return {
-        tally.model.name: hinter.measures(tally.verdicts, loop.about, loop.valid_by_case) for tally in loop.tallies
+        tally.model.name: [m.as_record() for m in hinter.measures(tally.mutants)] for tally in loop.tallies
     }
 
 
 def _provenance(loop: Loop, started: datetime, seconds: float) -> dict[str, Any]:
     from importlib.metadata import PackageNotFoundError, version
 
-    packages = {}
+    packages: dict[str, str | None] = {}
     for name in PACKAGES:
         try:
             packages[name] = version(name)

@@ -95,7 +95,10 @@ class Registry:
 
 SUITES = Registry(
     "suite",
-    {"mutation.v1": "auditor.suites.mutation:MutationSuite", "hinter.v1": "auditor.suites.hinter:HinterSuite"},
+    {
+        "mutation.v1": "auditor.suites.mutation:MutationSuite",
+        "hinter.v1": "auditor.suites.hinter:HinterSuite",
+    },
 )
 CHECKS = Registry(
     "check",

@@ -41,7 +41,9 @@ class Result:
         Every judgement.
     """
 
-    def __init__(self, record: dict[str, Any], *, path: Path | None, evidence: Any, verdicts: Sequence[Any]) -> None:
+    def __init__(
+        self, record: dict[str, Any], *, path: Path | None, evidence: Any, verdicts: Sequence[Any]
+    ) -> None:
         self.record, self.path, self.evidence = record, path, evidence
         self.verdicts = tuple(verdicts)
         self.run: Run = run_value(record)
@@ -76,7 +78,11 @@ class Result:
         """The terminal report, ``width`` columns wide (None: as the terminal)."""
         from auditor.registry import RENDERERS
 
-        return str(RENDERERS.create("terminal", **({} if width is None else {"width": width})).render(self.record, self.evidence))
+        return str(
+            RENDERERS.create("terminal", **({} if width is None else {"width": width})).render(
+                self.record, self.evidence
+            )
+        )
 
     def to_html(self) -> str:
         """The self-contained HTML report."""
@@ -163,13 +169,13 @@ async def _audit(
         record = await pipeline.run_audit(parts, memory, observe=observe)
         return Result(record, path=None, evidence=memory.evidence(), verdicts=memory.verdicts)
     with RunFolder.create(pipeline.root_folder(plan), pipeline.plan_record(parts)) as folder:
-        record = await pipeline.run_audit(parts, folder, observe=observe)
-        return settle(record, folder)
+        await pipeline.run_audit(parts, folder, observe=observe)
+        return settle(folder)
 
 
-def settle(record: dict[str, Any], folder: Any) -> Result:
-    """Write ``report.html`` beside a written record and hand out the result."""
-    result = Result(record, path=folder.path, evidence=folder.evidence(), verdicts=list(folder.verdicts()))
+def settle(folder: Any) -> Result:
+    """Write ``report.html`` beside the record of ``folder`` and hand out the result."""
+    result = Result(folder.record(), path=folder.path, evidence=folder.evidence(), verdicts=list(folder.verdicts()))
     folder.write_text("report.html", result.to_html())
     return result
 
@@ -183,7 +189,9 @@ def audit_plan(
     write: bool = True,
 ) -> Result:
     """Run ``plan``; the sync face of the one async implementation."""
-    result: Result = pipeline.run_sync(lambda: _audit(plan, models=models, seeds=seeds, observe=observe, write=write))
+    result: Result = pipeline.run_sync(
+        lambda: _audit(plan, models=models, seeds=seeds, observe=observe, write=write)
+    )
     return result
 
 
@@ -219,15 +227,19 @@ def resume(path: Path, *, observe: Observer = Silent, limits: Mapping[str, Any] 
             stored = folder.plan["plan"] | {k: v for k, v in (limits or {}).items() if v is not None}
             plan = Plan.from_dict(stored)
             if not plan.models:
-                raise ConfigError(f"{path} was generated without a model. Judge answers with: audit score {path} --responses FILE")
+                raise ConfigError(
+                    f"{path} was generated without a model. Judge answers with: audit score {path} --responses FILE"
+                )
             parts = pipeline.prepare(plan)
             pipeline.require_same_inputs(folder.plan, pipeline.plan_record(parts))
             answered: dict[str, dict[tuple[str, int], Response]] = {}
             for response in folder.responses():
                 if definitive(response):
-                    answered.setdefault(response.model, {})[response.prompt_sha256, response.replicate] = response
-            record = await pipeline.run_audit(parts, folder, observe=observe, answered=answered)
-            return settle(record, folder)
+                    answered.setdefault(response.model, {})[response.prompt_sha256, response.replicate] = (
+                        response
+                    )
+            await pipeline.run_audit(parts, folder, observe=observe, answered=answered)
+            return settle(folder)
 
     result: Result = pipeline.run_sync(go)
     return result
@@ -245,7 +257,9 @@ def score(path: Path, responses: Path, *, observe: Observer = Silent) -> Result:
         import dataclasses
 
         stored = RunFolder.open(path)
-        plan = dataclasses.replace(Plan.from_dict(stored.plan["plan"]), models=(f"recorded:{responses}",), cache=False)
+        plan = dataclasses.replace(
+            Plan.from_dict(stored.plan["plan"]), models=(f"recorded:{responses}",), cache=False
+        )
         adapter = models.make(plan.models[0], task=None)
         parts = pipeline.prepare(plan, models=[adapter], cases=stored.cases())
         fresh = not (path / "run.json").exists() and not stored.has_responses()
@@ -253,10 +267,13 @@ def score(path: Path, responses: Path, *, observe: Observer = Silent) -> Result:
         folder = (
             RunFolder.open(path, write=True)
             if fresh
-            else RunFolder.create(path.resolve().parent, {**stored.plan, "plan": plan.as_dict(), "scored_from": path.name})
+            else RunFolder.create(
+                path.resolve().parent, {**stored.plan, "plan": plan.as_dict(), "scored_from": path.name}
+            )
         )
         with folder:
-            return settle(await pipeline.run_audit(parts, folder, observe=observe), folder)
+            await pipeline.run_audit(parts, folder, observe=observe)
+            return settle(folder)
 
     result: Result = pipeline.run_sync(go)
     return result
@@ -267,7 +284,9 @@ def load(path: Path) -> Result:
     from auditor.store.folder import RunFolder
 
     folder = RunFolder.open(path)
-    return Result(folder.record(), path=folder.path, evidence=folder.evidence(), verdicts=list(folder.verdicts()))
+    return Result(
+        folder.record(), path=folder.path, evidence=folder.evidence(), verdicts=list(folder.verdicts())
+    )
 
 
 def replay(path: Path, finding: str, *, replicates: int = 5, observe: Observer = Silent) -> dict[str, Any]:
@@ -289,7 +308,10 @@ def _as_models(model: Any) -> tuple[tuple[str, ...], list[Model] | None]:
         return tuple(given), None
     from auditor import models
 
-    adapters = [m if hasattr(m, "generate") else models.make(m) if isinstance(m, str) else models.wrap(m) for m in given]
+    adapters = [
+        m if hasattr(m, "generate") else models.make(m) if isinstance(m, str) else models.wrap(m)
+        for m in given
+    ]
     return tuple(a.name for a in adapters), adapters
 
 
@@ -307,19 +329,22 @@ async def aaudit(
     seeds: list[Seed] | None = None
     if data is not None and not isinstance(data, (str, Path)):
         seeds = [
-            item if isinstance(item, Seed) else Seed(id=f"text-{i + 1}", text=str(item)) for i, item in enumerate(data)
+            item if isinstance(item, Seed) else Seed(id=f"text-{i + 1}", text=str(item))
+            for i, item in enumerate(data)
         ]
         data = None
     known = set(Plan.__dataclass_fields__)
     for name in options:
         if name not in known:
             raise ConfigError(f"audit() has no option {name!r}; options: {', '.join(sorted(known))}.")
-    plan = Plan(
-        task=task,
-        models=specs,
-        data=None if data is None else str(data),
-        out=str(out or "reports"),
-        **{k: tuple(v) if isinstance(v, list) else v for k, v in options.items()},
+    plan = Plan.from_dict(
+        {
+            "task": task,
+            "models": specs,
+            "data": None if data is None else str(data),
+            "out": str(out or "reports"),
+            **options,
+        }
     )
     return await _audit(plan, models=adapters, seeds=seeds, observe=observe, write=out is not None)
 

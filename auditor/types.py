@@ -82,20 +82,14 @@ class Variant:
     @property
     def choices(self) -> frozenset[tuple[str, tuple[int, int] | str, str]]:
         """What was chosen: (attribute, where, target) of each edit that is no repair."""
-        return frozenset(
-            (e.attribute, e.where, e.target) for e in self.edits if e.kind != "agreement"
-        )
+        return frozenset((e.attribute, e.where, e.target) for e in self.edits if e.kind != "agreement")
 
     @property
     def directions(self) -> tuple[tuple[str, str, str], ...]:
         """(attribute, source group, target group), sorted and distinct, repairs left out."""
         return tuple(
             sorted(
-                {
-                    (e.attribute, e.source_group, e.target_group)
-                    for e in self.edits
-                    if e.kind != "agreement"
-                }
+                {(e.attribute, e.source_group, e.target_group) for e in self.edits if e.kind != "agreement"}
             )
         )
 

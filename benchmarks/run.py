@@ -30,7 +30,11 @@ def machine() -> dict[str, object]:
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
-        names = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        names = [
+            line.split(":", 1)[1].strip()
+            for line in info.read_text().splitlines()
+            if line.startswith("model name")
+        ]
         cpu = names[0] if names else cpu
     return {
         "cpu": cpu,
@@ -74,7 +78,9 @@ def table(where: dict[str, object], rows: list[dict[str, object]]) -> str:
     for row in rows:
         beside = "" if row["baseline"] is None else f"{row['baseline_name']}: {row['baseline']:,.4g}"
         ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
-        lines.append(f"| {row['name']} | {row['value']:,.4g} | {row['unit']} | {row['runs']} | {beside} | {ratio} | {row['note']} |")
+        lines.append(
+            f"| {row['name']} | {row['value']:,.4g} | {row['unit']} | {row['runs']} | {beside} | {ratio} | {row['note']} |"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -16,8 +16,8 @@ def show() -> int:
     """Say where the response cache is and how much it holds."""
     from auditor.models.cache import Cache
 
-    for key, value in Cache().stats().items():
-        sys.stdout.write(f"{key:<10}{value}\n")
+    stats = Cache().stats()
+    sys.stdout.write(f"{stats.path}\n{stats.entries:,} answers, {stats.size_bytes:,} bytes\n")
     return 0
 
 

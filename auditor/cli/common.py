@@ -22,27 +22,77 @@ ClickException: type[Any] = next(c for c in typer.BadParameter.__mro__ if c.__na
 Task = Annotated[str | None, typer.Option("--task", help="Task name, or a task file (audit tasks list).")]
 Models = Annotated[
     list[str] | None,
-    typer.Option("--model", help="Model spec; several give one comparison. E.g. vader, reviews, openai:NAME, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE."),
+    typer.Option(
+        "--model",
+        help="Model spec; several give one comparison. E.g. vader, reviews, openai:NAME, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE.",
+    ),
 ]
-BaseUrl = Annotated[str | None, typer.Option("--base-url", help="Address of an OpenAI-compatible server (else OPENAI_BASE_URL).")]
-Data = Annotated[str | None, typer.Option("--data", help="Seed texts: .jsonl .csv .parquet .txt, or hf:DATASET[:CONFIG][@SPLIT]. Default: the task's embedded texts.")]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option("--base-url", help="Address of an OpenAI-compatible server (else OPENAI_BASE_URL)."),
+]
+Data = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        help="Seed texts: .jsonl .csv .parquet .txt, or hf:DATASET[:CONFIG][@SPLIT]. Default: the task's embedded texts.",
+    ),
+]
 TextColumn = Annotated[str | None, typer.Option("--text-column", help="Column of the texts (default: text).")]
-LabelColumn = Annotated[str | None, typer.Option("--label-column", help="Column of the gold labels (default: label, where there is one).")]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option("--label-column", help="Column of the gold labels (default: label, where there is one)."),
+]
 Limit = Annotated[int | None, typer.Option("--limit", help="Use the first N texts.")]
-Attributes = Annotated[str | None, typer.Option("--attributes", help="Comma-separated, e.g. gender,race. Default: those that the texts name.")]
-Order = Annotated[int | None, typer.Option("--order", help="How many attributes are changed together, at most (default 2).")]
+Attributes = Annotated[
+    str | None,
+    typer.Option(
+        "--attributes", help="Comma-separated, e.g. gender,race. Default: those that the texts name."
+    ),
+]
+Order = Annotated[
+    int | None, typer.Option("--order", help="How many attributes are changed together, at most (default 2).")
+]
 Suite = Annotated[str | None, typer.Option("--suite", help="How cases are made (mutation).")]
-Dictionaries = Annotated[list[str] | None, typer.Option("--dictionary", help="[ATTRIBUTE=]FILE: a dictionary, or a raw pair file source;target.")]
-Scope = Annotated[str | None, typer.Option("--scope", help="text, term or occurrence: what one edit changes.")]
-PerSeed = Annotated[int | None, typer.Option("--per-seed", help="Variants per seed and attribute set (default 8; 0 = all).")]
-Formats = Annotated[str | None, typer.Option("--formats", help="Prompt formats, comma-separated, or all (default: the task's first).")]
-Protocol = Annotated[str | None, typer.Option("--protocol", help="default, or hinter: the paper's own counting, without controls.")]
-Replicates = Annotated[int | None, typer.Option("--replicates", help="Times each prompt is asked (default 3; 1 for models declared deterministic).")]
-Delta = Annotated[float | None, typer.Option("--delta", help="Largest rate of change that counts as bounded; there is no default.")]
+Dictionaries = Annotated[
+    list[str] | None,
+    typer.Option("--dictionary", help="[ATTRIBUTE=]FILE: a dictionary, or a raw pair file source;target."),
+]
+Scope = Annotated[
+    str | None, typer.Option("--scope", help="text, term or occurrence: what one edit changes.")
+]
+PerSeed = Annotated[
+    int | None, typer.Option("--per-seed", help="Variants per seed and attribute set (default 8; 0 = all).")
+]
+Formats = Annotated[
+    str | None,
+    typer.Option("--formats", help="Prompt formats, comma-separated, or all (default: the task's first)."),
+]
+Protocol = Annotated[
+    str | None,
+    typer.Option("--protocol", help="default, or hinter: the paper's own counting, without controls."),
+]
+Replicates = Annotated[
+    int | None,
+    typer.Option(
+        "--replicates", help="Times each prompt is asked (default 3; 1 for models declared deterministic)."
+    ),
+]
+Delta = Annotated[
+    float | None,
+    typer.Option("--delta", help="Largest rate of change that counts as bounded; there is no default."),
+]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Random seed (default 7).")]
-Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Calls in flight at most (default 16).")]
-MaxCalls = Annotated[int | None, typer.Option("--max-calls", help="Stop before this many calls are exceeded.")]
-MaxCost = Annotated[float | None, typer.Option("--max-cost", help="Stop before this cost in USD is exceeded; needs a known price.")]
+Concurrency = Annotated[
+    int | None, typer.Option("--concurrency", help="Calls in flight at most (default 16).")
+]
+MaxCalls = Annotated[
+    int | None, typer.Option("--max-calls", help="Stop before this many calls are exceeded.")
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option("--max-cost", help="Stop before this cost in USD is exceeded; needs a known price."),
+]
 MaxSeconds = Annotated[float | None, typer.Option("--max-seconds", help="Stop after this time.")]
 PriceIn = Annotated[float | None, typer.Option("--price-in", help="USD per million tokens in.")]
 PriceOut = Annotated[float | None, typer.Option("--price-out", help="USD per million tokens out.")]
@@ -51,7 +101,9 @@ NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not use the respon
 Out = Annotated[str | None, typer.Option("--out", help="Folder of the run folders (default: reports).")]
 Format = Annotated[str, typer.Option("--format", help="What is printed: terminal or json.")]
 FailOn = Annotated[str | None, typer.Option("--fail-on", help="Exit 1 on: shown, hidden, never.")]
-Config = Annotated[Path | None, typer.Option("--config", help="Settings file (default: audit.toml, where there is one).")]
+Config = Annotated[
+    Path | None, typer.Option("--config", help="Settings file (default: audit.toml, where there is one).")
+]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or its name under reports/.")]
 
 
@@ -138,7 +190,11 @@ def find_run(name: Path) -> Path:
         if path.is_dir():
             return path
     known = sorted(p.name for p in Path("reports").glob("*") if (p / "plan.json").is_file())[-5:]
-    hint = f" Latest under reports/: {', '.join(known)}." if known else " Run `audit --task sentiment` to make one."
+    hint = (
+        f" Latest under reports/: {', '.join(known)}."
+        if known
+        else " Run `audit --task sentiment` to make one."
+    )
     raise RunFolderError(f"{name}: there is no such run folder.{hint}")
 
 
@@ -147,7 +203,9 @@ def check_format(name: str) -> None:
     from auditor.errors import ConfigError
 
     if name not in ("terminal", "json"):
-        raise ConfigError(f"--format must be terminal or json; got {name!r}. Files: audit report RUN --format html,json")
+        raise ConfigError(
+            f"--format must be terminal or json; got {name!r}. Files: audit report RUN --format html,json"
+        )
 
 
 def finish(result: Result, *, format: str, fail_on: str | None) -> int:

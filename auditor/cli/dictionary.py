@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,7 +20,7 @@ def list_dictionaries(format: common.Format = "terminal") -> int:
     from auditor import dictionaries
 
     common.check_format(format)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in dictionaries.builtin():
         one = dictionaries.load(name)
         rows.append({"attribute": one.attribute, "groups": sorted(one.groups), "terms": len(one.terms)})
@@ -28,18 +28,26 @@ def list_dictionaries(format: common.Format = "terminal") -> int:
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
     else:
         for row in rows:
-            sys.stdout.write(f"{row['attribute']:<14}{row['terms']:>5} terms, {len(row['groups'])} groups: {', '.join(row['groups'])}\n")
+            sys.stdout.write(
+                f"{row['attribute']:<14}{row['terms']:>5} terms, {len(row['groups'])} groups: {', '.join(row['groups'])}\n"
+            )
     return 0
 
 
 @app.command("check")
 def check(
-    files: Annotated[list[str] | None, typer.Argument(help="[ATTRIBUTE=]FILE…; none checks those that come with the tool.")] = None,
+    files: Annotated[
+        list[str] | None, typer.Argument(help="[ATTRIBUTE=]FILE…; none checks those that come with the tool.")
+    ] = None,
 ) -> int:
     """Check dictionaries: overlaps between attributes, missing slots, everyday words. Exit 1 where something is found."""
     from auditor import dictionaries
 
-    chosen = dictionaries.load_options(tuple(files)) if files else [dictionaries.load(n) for n in dictionaries.builtin()]
+    chosen = (
+        dictionaries.load_options(tuple(files))
+        if files
+        else [dictionaries.load(n) for n in dictionaries.builtin()]
+    )
     problems = dictionaries.check(chosen)
     for problem in problems:
         sys.stdout.write(f"{problem}\n")

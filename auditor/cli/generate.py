@@ -66,7 +66,7 @@ def generate(
     else:
         sys.stdout.write(
             f"{path}\n  cases.jsonl    originals and variants, discarded ones with the reason\n"
-            f"  prompts.jsonl  what to ask; answer each line as {{\"prompt_sha256\": …, \"replicate\": 0, \"output\": …}}\n"
+            f'  prompts.jsonl  what to ask; answer each line as {{"prompt_sha256": …, "replicate": 0, "output": …}}\n'
             f"Then: audit score {path} --responses FILE\n"
         )
     return 0

@@ -15,7 +15,10 @@ COMMANDS = {
     "generate": ("auditor.cli.generate", "Write cases and prompts without calling a model."),
     "score": ("auditor.cli.score", "Judge recorded answers to generated prompts."),
     "resume": ("auditor.cli.resume", "Finish a run that was cut off; no answered call is repeated."),
-    "report": ("auditor.cli.report", "Render a run's report again, in any format, without calling the model."),
+    "report": (
+        "auditor.cli.report",
+        "Render a run's report again, in any format, without calling the model.",
+    ),
     "show": ("auditor.cli.show", "Show one finding or variant: its prompts and answers."),
     "replay": ("auditor.cli.replay", "Ask the prompts of one finding again."),
     "verify": ("auditor.cli.verify", "Check a run folder's hash chains."),
@@ -99,4 +102,7 @@ def overview() -> str:
 
 def complain(message: str) -> None:
     """One clear paragraph on stderr."""
-    print("audit: " + "\n".join(textwrap.wrap(message, 100, break_long_words=False, break_on_hyphens=False)), file=sys.stderr)
+    print(
+        "audit: " + "\n".join(textwrap.wrap(message, 100, break_long_words=False, break_on_hyphens=False)),
+        file=sys.stderr,
+    )

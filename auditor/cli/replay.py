@@ -30,11 +30,13 @@ def replay(
     if format == "json":
         sys.stdout.write(json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
         return 0
-    from auditor.render.words import clean
+    from auditor.render.words import visible as clean
 
     lines = [f"{found['id']} on {found['model']}: {replicates} new answers to each prompt", ""]
     for cell in found["cells"]:
-        edits = "; ".join(f"{e['attribute']}: {e['source']} → {e['target']}" for e in cell["edits"]) or "no edit"
+        edits = (
+            "; ".join(f"{e['attribute']}: {e['source']} → {e['target']}" for e in cell["edits"]) or "no edit"
+        )
         lines.append(f"{cell['role']:<10}{clean(edits)}")
         for when in ("before", "now"):
             told = ", ".join(f"{clean(label)} {n}×" for label, n in cell[when].items()) or "no answer"

@@ -16,8 +16,12 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @app.command()
 def report(
     run: common.RunArgument,
-    format: Annotated[str, typer.Option("--format", help="Comma-separated: terminal (printed), html, json (files in RUN).")] = "terminal",
-    out: Annotated[str | None, typer.Option("--out", help="Write the one file format here instead; - prints it.")] = None,
+    format: Annotated[
+        str, typer.Option("--format", help="Comma-separated: terminal (printed), html, json (files in RUN).")
+    ] = "terminal",
+    out: Annotated[
+        str | None, typer.Option("--out", help="Write the one file format here instead; - prints it.")
+    ] = None,
 ) -> int:
     """Render RUN's report again from its record; the model is not called."""
     from auditor.errors import ConfigError

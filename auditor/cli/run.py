@@ -45,7 +45,9 @@ def run(
     format: common.Format = "terminal",
     fail_on: common.FailOn = None,
     config: common.Config = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked and what it would cost; call nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be asked and what it would cost; call nothing.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending money.")] = False,
 ) -> int:
     """Run an audit: ask a model the same thing about different people, measure whether the answer changes."""
@@ -119,7 +121,10 @@ def _show_estimate(values: dict[str, Any], format: str) -> str:
             f"{name[:33]:<34}{row['prompts']:>10,}{row['replicates']:>12}{row['calls']:>10,}"
             f"{row['tokens_in']:>12,}{row['tokens_out']:>12,}{cost:>12}"
         )
-    lines += ["", "Tokens are estimates (characters / 3.5); cached answers would cost nothing. Nothing was asked."]
+    lines += [
+        "",
+        "Tokens are estimates (characters / 3.5); cached answers would cost nothing. Nothing was asked.",
+    ]
     return "\n".join(lines)
 
 

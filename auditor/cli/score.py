@@ -16,7 +16,12 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @app.command()
 def score(
     run: common.RunArgument,
-    responses: Annotated[Path, typer.Option("--responses", help="JSON lines: prompt_sha256 or variant_id, replicate, output or error.")],
+    responses: Annotated[
+        Path,
+        typer.Option(
+            "--responses", help="JSON lines: prompt_sha256 or variant_id, replicate, output or error."
+        ),
+    ],
     format: common.Format = "terminal",
     fail_on: common.FailOn = None,
 ) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,7 +22,7 @@ def list_tasks(format: common.Format = "terminal") -> int:
     from auditor import tasks
 
     common.check_format(format)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in tasks.available():
         task = tasks.load(name)
         rows.append(
@@ -42,14 +42,18 @@ def list_tasks(format: common.Format = "terminal") -> int:
                 f"{row['name']:<14}{row['kind']:<16}labels: {', '.join(row['labels'])}; "
                 f"formats: {', '.join(row['formats'])}; {row['embedded_texts']} embedded texts\n"
             )
-        sys.stdout.write("Your own: audit tasks new NAME, edit the file, then audit --task FILE --data TEXTS\n")
+        sys.stdout.write(
+            "Your own: audit tasks new NAME, edit the file, then audit --task FILE --data TEXTS\n"
+        )
     return 0
 
 
 @app.command("new")
 def new(
     name: Annotated[str, typer.Argument(help="Name of the task.")],
-    kind: Annotated[str, typer.Option("--kind", help="classification, decision, multilabel, score or generation.")] = "classification",
+    kind: Annotated[
+        str, typer.Option("--kind", help="classification, decision, multilabel, score or generation.")
+    ] = "classification",
     out: Annotated[Path | None, typer.Option("--out", help="File to write (default: NAME.yaml).")] = None,
 ) -> int:
     """Write a commented task file to start from."""

@@ -22,7 +22,9 @@ def verify(run: common.RunArgument) -> int:
     for problem in problems:
         sys.stdout.write(f"{problem}\n")
     if not problems:
-        sys.stdout.write(f"{path}: every line of plan, cases, prompts, responses and verdicts is as it was written.\n")
+        sys.stdout.write(
+            f"{path}: every line of plan, cases, prompts, responses and verdicts is as it was written.\n"
+        )
     return 1 if problems else 0
 
 

@@ -104,7 +104,8 @@ class Client:
     Parameters
     ----------
     model : Model
-        The adapter. If it can cost money it has ``price`` (`Price` or None) and ``max_tokens`` (int).
+        The adapter. If it can cost money it has ``price`` (`Price` or None) and
+        ``max_tokens(format) -> int``, which bounds an answer.
     cache : Cache or None
         None, or a model that is not ``cacheable``: nothing is looked up or kept.
     budget : Budget
@@ -160,7 +161,7 @@ class Client:
         self._memory: dict[Key, Response] = {}
         self._in_flight: dict[Key, asyncio.Future[Response | None]] = {}
         self._price: Price | None = budget.price_of(model)
-        self._max_tokens: int = getattr(model, "max_tokens", 0) or 0
+        self._max_tokens: Callable[[str], int] = getattr(model, "max_tokens", lambda _format: 0)
         self._batch = max(1, model.max_batch)
         self._clock, self._sleep = clock, sleep
         self._rng = Random(self.retry.seed)
@@ -321,7 +322,7 @@ class Client:
             if isinstance(outcome, RateLimited):
                 self._limiter.slow_down(sent_at=sent_at)
             self._judge(outcome, attempt)
-            if self.stopped is not None and (outcome is self.stopped or outcome.transient):
+            if self.stopped is not None and (outcome.transient or type(outcome) is type(self.stopped)):
                 self._give_up(round_, request)
             elif outcome.transient:
                 again.append((request, outcome))
@@ -357,7 +358,8 @@ class Client:
         if isinstance(error, AuthFailed):
             self._stop(error)
         elif isinstance(error, ServerFault | CallTimeout):
-            if not self._reached and attempt >= min(UNREACHABLE_AFTER, self.retry.attempts):
+            unreachable = not self._reached and attempt >= min(UNREACHABLE_AFTER, self.retry.attempts)
+            if unreachable or not error.transient:  # a server that is gone for good
                 self._stop(error)
             return
         elif isinstance(error, RateLimited) and (error.retry_after_s or 0.0) > self.retry.ceiling_s:
@@ -388,7 +390,10 @@ class Client:
         if self._price is None:
             return 0.0
         return self._price.usd(
-            Usage(tokens_in=self.tokens.bound(request.prompt), tokens_out=self._max_tokens)
+            Usage(
+                tokens_in=self.tokens.bound(request.prompt),
+                tokens_out=self._max_tokens(request.prompt.format),
+            )
         )
 
     def _take(self, round_: _Round, request: Request, reply: Reply, bound: float, latency: float) -> None:
@@ -413,10 +418,10 @@ class Client:
     def _fail(self, round_: _Round, request: Request, error: CallError) -> None:
         """The request has no answer; say so in the journal."""
         self.counts.failed += 1
-        if not isinstance(error, ContentFiltered):
+        # Refused requests may share one over-long seed, so they only count while nothing was answered.
+        if error.transient or (error.code == BadRequest.code and not self.counts.answered):
             self._fruitless += 1
-            # Refused requests may share one over-long seed, so they only count while nothing was answered.
-            if self._fruitless >= self._patience and (error.transient or not self.counts.answered):
+            if self._fruitless >= self._patience:
                 self._stop(error)
         self._finish(round_, self._without(request, error.code, str(error)))
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 PROVIDER = "https://api.openai.com/v1"
 MAX_TOKENS = 256  # where the task does not say
 REASONING_TOKENS = 4096  # models that think before they answer spend tokens of the same allowance
-_REASONING = re.compile(r"(o\d|gpt-5)(?![\d.])")
+_REASONING = re.compile(r"(o\d|gpt-[5-9])(?!.*-chat)")
 _DETAIL = 300  # characters of a server's message that are kept
 
 # Every public exception of the openai package. Looked up along the class's bases, so that a class that a
@@ -86,11 +86,11 @@ class OpenAIChat:
     base_url : str or None
         The server; None means ``OPENAI_BASE_URL``, else the provider.
     task : Task or None
-        Its ``max_tokens``, if it has one, bounds the answer.
+        Gives the temperature, and for each prompt format the most tokens that an answer needs.
     max_tokens : int or None
-        Overrides the task's; 256 where neither says.
-    temperature : float or None
-        0 by default; None leaves it to the server.
+        Overrides the task's limits; 256 where neither says.
+    temperature : float or "task" or "server"
+        "task" (default) is the task's, or 0 without a task; "server" sends none.
     seed : int or None
         Sent if given. Servers promise best effort only, so the model never counts as deterministic.
     timeout_s : float
@@ -118,7 +118,7 @@ class OpenAIChat:
         base_url: str | None = None,
         task: Any = None,
         max_tokens: int | None = None,
-        temperature: float | None = 0.0,
+        temperature: float | Literal["task", "server"] = "task",
         seed: int | None = None,
         timeout_s: float = 60.0,
         price: Price | None = None,
@@ -136,26 +136,30 @@ class OpenAIChat:
         self._key = _checked_key(
             api_key or os.environ.get("OPENAI_API_KEY", ""), self.name, needed=at_provider
         )
-        self.max_tokens = max_tokens or getattr(task, "max_tokens", None) or MAX_TOKENS
-        self._params: dict[str, Any] = {
-            "temperature": temperature,
-            "max_tokens": self.max_tokens,
-            "seed": seed,
-        }
+        self._limits = _limits(task, max_tokens)
+        if temperature == "task":
+            temperature = getattr(task, "temperature", 0.0)
+        self._limit_name = "max_tokens"
+        self._params: dict[str, Any] = {} if seed is None else {"seed": seed}
         if at_provider and _REASONING.match(name):
             # These refuse any temperature, and know the limit only under its newer name.
-            self.max_tokens += REASONING_TOKENS
-            self._params = {"max_completion_tokens": self.max_tokens, "seed": seed}
-        self._params = {k: v for k, v in self._params.items() if v is not None}
+            self._limits = {form: limit + REASONING_TOKENS for form, limit in self._limits.items()}
+            self._limit_name = "max_completion_tokens"
+        elif temperature != "server":
+            self._params["temperature"] = temperature
         self.price = price or lookup(name, self._host)
         self.fingerprint = "openai:" + digest(
-            {"server": self.server, "model": name, "params": self._params}, size=16
+            {"server": self.server, "model": name, "params": self._params, "limits": self._limits}, size=16
         )
         self._timeout_s = timeout_s
         self._client: AsyncOpenAI | None = None
 
     def __repr__(self) -> str:
         return f"OpenAIChat({self.model!r}, server={self.server!r})"
+
+    def max_tokens(self, format: str) -> int:
+        """Return the most tokens that an answer to a prompt of ``format`` may have."""
+        return self._limits.get(format, self._limits[""])
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """One call per request; the client hands over one at a time."""
@@ -187,10 +191,11 @@ class OpenAIChat:
             messages: list[Any] = [{"role": "user", "content": request.prompt.text}]
         else:
             messages = [{"role": m.role, "content": m.content} for m in request.prompt.messages]
+        options = {**self._params, self._limit_name: self.max_tokens(request.prompt.format)}
         try:
             async with asyncio.timeout(self._timeout_s):
                 raw = await client.chat.completions.with_raw_response.create(
-                    model=self.model, messages=messages, **self._params
+                    model=self.model, messages=messages, **options
                 )
             return read_completion(raw.content, raw.headers.get("content-type"))
         except TimeoutError:
@@ -312,6 +317,15 @@ def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> floa
     except (ValueError, OverflowError):
         return None
     return max(0.0, when - (time.time() if now is None else now))
+
+
+def _limits(task: Any, given: int | None) -> dict[str, int]:
+    """Tokens by prompt format; "" for any other."""
+    if given is not None:
+        return {"": given}
+    formats = sorted(getattr(task, "formats", ()))
+    limits = {form: int(task.max_tokens(form)) for form in formats}
+    return {**limits, "": max(limits.values(), default=MAX_TOKENS)}
 
 
 def _usage(raw: object) -> Usage | None:

@@ -1,7 +1,7 @@
 """``exec:COMMAND``: a program that stays open, JSON lines in, JSON lines out.
 
-Each request is one line on the program's standard input, and each answer one line on its standard output, in
-any order; many requests are under way at once::
+Requests are lines on the program's standard input, answers lines on its standard output, in any order;
+many are under way at once::
 
     → {"id": 1, "input": "A fine film.", "replicate": 0}
     → {"id": 2, "messages": [{"role": "user", "content": "…"}], "replicate": 0}
@@ -213,11 +213,11 @@ class _Worker:
             return CallTimeout(f"{self._name} gave no answer in {self._timeout_s:g} s{self._tail()}")
         finally:
             self._open.pop(number, None)
-            self._settle()
+            pass
 
     def kill(self) -> None:
         """End the program and what it started, at once, without waiting."""
-        self._signal(signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
+        self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
 
     async def close(self) -> None:
         """End the program in order."""
@@ -227,9 +227,9 @@ class _Worker:
         if self.loop is not asyncio.get_running_loop():
             self.kill()
             return
+        assert process.stdin is not None
         try:
-            if process.stdin is not None:
-                process.stdin.close()
+            process.stdin.close()
             if not await self._wait():
                 self._signal(signal.SIGTERM)
                 await self._wait()
@@ -331,7 +331,7 @@ class _Worker:
     def _count_broken(self, shown: str) -> None:
         if any(not answer.done() for answer in self._open.values()):
             self._broken.append(shown)
-            self._settle()
+            pass
 
     def _settle(self) -> None:
         """Fail what is open once there are as many lines without an id as open requests."""

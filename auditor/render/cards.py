@@ -16,7 +16,7 @@ LABEL_LENGTH = 48  # longer answers are free text and are shown by their last li
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tally:
-    """How often each answer was given; ``total`` is the number of replicates asked."""
+    """How often each answer was given, in full; ``total`` is the number of replicates asked."""
 
     counts: tuple[tuple[str, int], ...]
     total: int
@@ -32,7 +32,11 @@ class Tally:
         """``positive 5/5`` or ``negative 3/5, positive 2/5``."""
         if not self.total:
             return "not asked"
-        return ", ".join(f"{answer} {k}/{self.total}" for answer, k in self.counts)
+        shown: Counter[str] = Counter()
+        for answer, k in self.counts:
+            shown[shorten(answer)] += k
+        ranked = sorted(shown.items(), key=lambda kv: (-kv[1], kv[0]))
+        return ", ".join(f"{answer} {k}/{self.total}" for answer, k in ranked)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -201,14 +205,14 @@ def tally(responses: Sequence[Response]) -> Tally:
     """Count equal answers; failures count as answers of their own, by their error code."""
     counts: Counter[str] = Counter()
     for response in responses:
-        counts[f"failed ({response.error})" if response.output is None else shorten(response.output)] += 1
+        counts[f"failed ({response.error})" if response.output is None else response.output.strip()] += 1
     ranked = sorted(counts.items(), key=lambda kv: (-kv[1], kv[0]))
     return Tally(counts=tuple(ranked), total=len(responses))
 
 
 def shorten(output: str) -> str:
     """Put an answer into one line: as it is if it is short, else its last line, cut."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.split("\n") if line.strip()]
     if not lines:
         return "(empty)"
     line = lines[-1]

@@ -15,7 +15,7 @@ from auditor.render import view, words
 
 LINE = 22  # pixels per strip
 LABELS = 30.0  # percent of the width left of the plot
-PLOT = 67.0  # percent of the width that the plot takes
+PLOT = 64.0  # percent of the width that the plot takes
 MARKS = {
     "shown": "M0,-6 L6,5 L-6,5 Z",
     "bounded": "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0",

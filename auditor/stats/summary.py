@@ -102,7 +102,7 @@ def estimates(table: Table, level: float = 0.95) -> list[dict[str, Any]]:
 
     For each model, format and attribute set: ``violation_rate`` (also by direction and by kind of edit),
     ``seed_violation_rate``, and for joint variants ``hidden_rate`` and ``hidden_share``. A joint violation
-    with a subset that was not valid or not judged is left out of the two hidden rates, and counted in the note.
+    with a subset that was not valid or not judged is left out of both hidden rates, and counted in the note.
     A rate without a judged seed is left out.
     """
     out: list[dict[str, Any]] = []

@@ -15,7 +15,7 @@ from random import Random
 from typing import NamedTuple
 
 from auditor.dictionaries import Dictionary, Term
-from auditor.suites._agree import edits_of, written
+from auditor.suites._agree import edits_of
 from auditor.suites._match import Hit, Scan
 from auditor.types import Edit, EditKind
 
@@ -30,6 +30,7 @@ class Choice(NamedTuple):
 
 
 _Move = tuple[Hit, Term, Term, str]  # what stands there, as which term, what it becomes, naming which group
+_Plan = tuple[str, list[_Move]]  # the stratum and the moves of one choice
 
 
 def named(groups: set[str], dictionary: Dictionary) -> str:
@@ -40,10 +41,8 @@ def named(groups: set[str], dictionary: Dictionary) -> str:
     return "+".join(sorted(marked - implied or marked or groups))
 
 
-def choices(
-    scan: Scan, hits: Sequence[Hit], dictionary: Dictionary, scope: str, passed: Counter[str]
-) -> list[Choice]:
-    """Return every choice of ``dictionary`` in a text, in a fixed order and without repeats.
+class Offer:
+    """Every choice of one dictionary in one text, in a fixed order; edits are made for those that are taken.
 
     Parameters
     ----------
@@ -56,15 +55,41 @@ def choices(
     scope : {"text", "term", "occurrence"}
         What one choice changes.
     passed : Counter
-        Choices that were not offered are counted here, by reason.
+        Choices that are not offered are counted here, by reason.
     """
-    make = {"text": _by_text, "term": _by_term, "occurrence": _by_occurrence}[scope]
-    out: dict[frozenset[tuple[object, str]], Choice] = {}
-    for target, moves in make(hits, dictionary, passed):
-        choice = _choice(scan, hits, dictionary, target, moves)
-        if choice is not None:
-            out.setdefault(frozenset((e.where, e.target) for e in choice.edits), choice)
-    return list(out.values())
+
+    def __init__(
+        self, scan: Scan, hits: Sequence[Hit], dictionary: Dictionary, scope: str, passed: Counter[str]
+    ) -> None:
+        make = {"text": _by_text, "term": _by_term, "occurrence": _by_occurrence}[scope]
+        self._scan, self._hits, self._dictionary = scan, hits, dictionary
+        self._plans = list(make(hits, dictionary, passed))
+
+    def take(self, limit: int | None, rng: Random) -> list[Choice]:
+        """Return up to ``limit`` different choices, spread over the target groups."""
+        plans = self._plans if limit is None or len(self._plans) <= limit else _spread(self._plans, rng)
+        out: dict[tuple[tuple[object, str], ...], Choice] = {}
+        for target, moves in plans:
+            choice = _choice(self._scan, self._hits, self._dictionary, target, moves)
+            if choice is not None:
+                out.setdefault(tuple((e.where, e.target) for e in choice.edits), choice)
+            if len(out) == limit:
+                break
+        return list(out.values())
+
+
+def _spread(plans: Sequence[_Plan], rng: Random) -> Iterator[_Plan]:
+    """Yield ``plans`` in random order, one of each target group by turns."""
+    strata: dict[str, list[_Plan]] = {}
+    for plan in plans:
+        strata.setdefault(plan[0], []).append(plan)
+    rows = list(strata.values())
+    rng.shuffle(rows)
+    for row in rows:
+        if len(row) > 1:
+            rng.shuffle(row)
+    for turn in itertools.zip_longest(*rows):
+        yield from (plan for plan in turn if plan is not None)
 
 
 def _choice(
@@ -82,9 +107,7 @@ def _choice(
     return Choice(dictionary.attribute, target, tuple(edits), named(set(after.values()), dictionary))
 
 
-def _by_text(
-    hits: Sequence[Hit], dictionary: Dictionary, passed: Counter[str]
-) -> Iterator[tuple[str, list[_Move]]]:
+def _by_text(hits: Sequence[Hit], dictionary: Dictionary, passed: Counter[str]) -> Iterator[_Plan]:
     """Change every term of the source group; exchange the two where the text names the target too."""
     present: dict[str, list[tuple[Hit, Term]]] = {}
     for hit in hits:
@@ -124,16 +147,20 @@ def _by_text(
 def _members(
     present: Mapping[str, list[tuple[Hit, Term]]], source: str, dictionary: Dictionary
 ) -> list[tuple[Hit, Term]]:
-    """Return the terms of a group and those it shares with a marked fallback (a trans woman is "she")."""
+    """Return the terms of a group and those it shares with a marked fallback (a trans woman is "she").
+
+    Where the text sets the two apart ("the woman and the trans woman"), nothing is shared.
+    """
+    own = present[source]
     fallback = dictionary.groups[source].fallback
     if fallback is None or dictionary.groups[fallback].unmarked:
-        return present[source]
-    return present[source] + present.get(fallback, [])
+        return own
+    shared = present.get(fallback, [])
+    apart = {t.slot for _, t in own} & {t.slot for _, t in shared}
+    return own if apart else own + shared
 
 
-def _by_term(
-    hits: Sequence[Hit], dictionary: Dictionary, passed: Counter[str]
-) -> Iterator[tuple[str, list[_Move]]]:
+def _by_term(hits: Sequence[Hit], dictionary: Dictionary, passed: Counter[str]) -> Iterator[_Plan]:
     """Change one pair in all its occurrences; exchange the two where the other word stands there too."""
     places: dict[Term, list[Hit]] = {}
     for hit in hits:
@@ -155,9 +182,7 @@ def _by_term(
                 yield target, moves
 
 
-def _by_occurrence(
-    hits: Sequence[Hit], dictionary: Dictionary, passed: Counter[str]
-) -> Iterator[tuple[str, list[_Move]]]:
+def _by_occurrence(hits: Sequence[Hit], dictionary: Dictionary, passed: Counter[str]) -> Iterator[_Plan]:
     for hit in hits:
         for term in hit.terms:
             for target in dictionary.targets:
@@ -180,41 +205,26 @@ def _collapses(moves: Sequence[_Move], hits: Sequence[Hit]) -> bool:
 
 
 def sample(
-    offered: Mapping[str, Sequence[Choice]], order: int, per_seed: int | None, rng: Random
+    offers: Mapping[str, Offer], order: int, per_seed: int | None, rng: Random
 ) -> list[tuple[Choice, ...]]:
     """Choose the sets of choices that become variants.
 
-    ``per_seed`` joint choices for each set of attributes, spread evenly over the target groups; every
-    proper subset of a chosen set is in the result too, atomic ones first.
+    ``per_seed`` choices for each set of attributes, spread evenly over the target groups. Joint sets are
+    made of the atomic choices taken, and every proper subset of a set is in the result too, atomic ones
+    first.
     """
-    attributes = sorted(offered)
-    atomic = {a: _spread(offered[a], per_seed, rng) for a in attributes}
-    found: dict[tuple[int, ...], tuple[Choice, ...]] = {}
-    for a in attributes:
-        for choice in atomic[a]:
-            found[(id(choice),)] = (choice,)
-    for size in range(2, min(order, len(attributes)) + 1):
-        for members in itertools.combinations(attributes, size):
+    atomic = {a: taken for a in sorted(offers) if (taken := offers[a].take(per_seed, rng))}
+    result: dict[tuple[int, ...], tuple[Choice, ...]] = {
+        (id(choice),): (choice,) for taken in atomic.values() for choice in taken
+    }
+    for size in range(2, min(order, len(atomic)) + 1):
+        for members in itertools.combinations(atomic, size):
             for joint in _joint([atomic[a] for a in members], per_seed, rng):
                 for smaller in range(2, size):
                     for subset in itertools.combinations(joint, smaller):
-                        found.setdefault(tuple(map(id, subset)), subset)
-                found.setdefault(tuple(map(id, joint)), joint)
-    return sorted(found.values(), key=len)
-
-
-def _spread(offered: Sequence[Choice], limit: int | None, rng: Random) -> list[Choice]:
-    if limit is None or len(offered) <= limit:
-        return list(offered)
-    strata: dict[str, list[Choice]] = {}
-    for choice in offered:
-        strata.setdefault(choice.target, []).append(choice)
-    rows = list(strata.values())
-    for row in rows:
-        rng.shuffle(row)
-    rng.shuffle(rows)
-    rounds = itertools.chain.from_iterable(itertools.zip_longest(*rows))
-    return list(itertools.islice((c for c in rounds if c is not None), limit))
+                        result.setdefault(tuple(map(id, subset)), subset)
+                result.setdefault(tuple(map(id, joint)), joint)
+    return sorted(result.values(), key=len)
 
 
 def _joint(lists: Sequence[Sequence[Choice]], limit: int | None, rng: Random) -> Iterator[tuple[Choice, ...]]:
@@ -222,33 +232,37 @@ def _joint(lists: Sequence[Sequence[Choice]], limit: int | None, rng: Random) ->
     if limit is None:
         yield from (joint for joint in itertools.product(*lists) if _apart(joint))
         return
-    by_target: list[dict[str, list[Choice]]] = []
+    by_target: list[list[list[Choice]]] = []
     for row in lists:
         strata: dict[str, list[Choice]] = {}
         for choice in row:
             strata.setdefault(choice.target, []).append(choice)
-        by_target.append(strata)
-    cells = [
-        [strata[t] for strata, t in zip(by_target, targets, strict=True)]
-        for targets in itertools.product(*by_target)
-    ]
+        by_target.append(list(strata.values()))
+    cells = list(itertools.product(*by_target))
     rng.shuffle(cells)
-    # Drawn without listing the product: each cell's combinations are numbers, decoded when they are taken.
-    draws = [
-        [(cell, n) for n in rng.sample(range(size), min(size, limit))]
-        for cell in cells
-        if (size := math.prod(map(len, cell)))
-    ]
+    waiting = [_draw(cell, limit, rng) for cell in cells]
     taken = 0
-    for drawn in itertools.chain.from_iterable(itertools.zip_longest(*draws)):
-        if drawn is None:
-            continue
-        joint = _decode(*drawn)
-        if _apart(joint):
-            yield joint
-            taken += 1
-            if taken == limit:
-                return
+    while waiting:
+        still = []
+        for cell in waiting:
+            joint = next(cell, None)
+            if joint is None:
+                continue
+            still.append(cell)
+            if _apart(joint):
+                yield joint
+                taken += 1
+                if taken == limit:
+                    return
+        waiting = still
+
+
+def _draw(cell: Sequence[Sequence[Choice]], limit: int, rng: Random) -> Iterator[tuple[Choice, ...]]:
+    """Yield combinations of one cell in random order; they are numbered, never listed."""
+    size = math.prod(map(len, cell))
+    numbers = [0] if size == 1 else rng.sample(range(size), min(size, limit))
+    for number in numbers:
+        yield _decode(cell, number)
 
 
 def _decode(cell: Sequence[Sequence[Choice]], number: int) -> tuple[Choice, ...]:
@@ -261,8 +275,7 @@ def _decode(cell: Sequence[Sequence[Choice]], number: int) -> tuple[Choice, ...]
 
 def _apart(joint: Sequence[Choice]) -> bool:
     """Whether no two edits of different choices touch the same characters."""
+    if len(joint) == 1:
+        return True
     spans = sorted(e.where for choice in joint for e in choice.edits if isinstance(e.where, tuple))
     return all(a[1] <= b[0] and a != b for a, b in itertools.pairwise(spans))
-
-
-__all__ = ["Choice", "choices", "named", "sample", "written"]

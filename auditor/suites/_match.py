@@ -203,7 +203,7 @@ class _Context:
             return False
         if not tags:
             return True
-        if "lower" in tags and at.case == "title" and not at.at_start:
+        if "lower" in tags and at.case == "title" and not at.at_start and before not in _DETERMINERS:
             return False
         if "no_exclamation" in tags and at.at_start and after in {",", "!"}:
             return False

@@ -68,10 +68,15 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
     """``text`` with ``edits`` (sorted, not overlapping) made."""
     pieces, at = [], 0
     for edit in edits:
-        start, end = edit.where  # type: ignore[misc]
+        start, end = _span(edit)
         pieces += [text[at:start], edit.target]
         at = end
     return "".join([*pieces, text[at:]])
+
+
+def _span(edit: Edit) -> tuple[int, int]:
+    assert not isinstance(edit.where, str)
+    return edit.where
 
 
 def replace(text: str, pair: Pair) -> list[Edit]:
@@ -101,7 +106,7 @@ def replace_again(text: str, first: Sequence[Edit], second: Pair) -> list[Edit]:
     placed: list[tuple[int, int]] = []  # the first replacements in the changed text
     saved = [0]  # characters that the first k replacements took away
     for edit in first:
-        start, end = edit.where  # type: ignore[misc]
+        start, end = _span(edit)
         at = start - saved[-1]
         placed.append((at, at + len(edit.target)))
         saved.append(saved[-1] + (end - start) - len(edit.target))

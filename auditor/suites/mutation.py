@@ -1,4 +1,4 @@
-"""Higher-order mutation (HInter, Souani et al. 2025, Algorithms 1 and 2) over typed dictionaries or raw pairs.
+"""Higher-order mutation (HInter, Souani et al. 2025, Algorithms 1 and 2) over dictionaries or raw pairs.
 
 For every seed text that names a group, the suite makes variants that name another one: all changes are
 applied at once to spans of the original, so no replaced word is ever replaced again.
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from auditor.dictionaries import Dictionary
 from auditor.errors import ConfigError, UnknownPlugin
-from auditor.suites._choose import Choice, choices, named, sample
+from auditor.suites._choose import Choice, Offer, named, sample
 from auditor.suites._match import Hit, Matcher, Scan, settle
 from auditor.types import Case, Edit, Seed, Variant, Verdict, digest
 
@@ -66,7 +66,8 @@ class MutationSuite:
     --------
     >>> from auditor import dictionaries
     >>> suite = MutationSuite(
-    ...     seeds=[Seed(id="1", text="The actress plays a nurse.")], dictionaries=[dictionaries.load("gender")]
+    ...     seeds=[Seed(id="1", text="The actress plays a nurse.")],
+    ...     dictionaries=[dictionaries.load("gender")],
     ... )
     >>> case, = suite.ask(5, Random(0))
     >>> [v.input for v in case.variants]
@@ -190,20 +191,18 @@ class MutationSuite:
         by_attribute: dict[str, list[Hit]] = {}
         for hit in hits:
             by_attribute.setdefault(hit.terms[0].attribute, []).append(hit)
-        offered: dict[str, list[Choice]] = {}
+        offers: dict[str, Offer] = {}
         groups: dict[str, str] = {}
         for attribute in sorted(by_attribute):
             own, dictionary = by_attribute[attribute], self._dictionaries[attribute]
             groups[attribute] = named({h.terms[0].group for h in own}, dictionary)
-            found = choices(scan, own, dictionary, self._scope, self.passed_over)
-            if found:
-                offered[attribute] = found
-        if not offered:
-            self.skipped["nothing can replace its terms"] += 1
-            return None
+            offers[attribute] = Offer(scan, own, dictionary, self._scope, self.passed_over)
         # A string seeds the generator by its content, in every process alike.
         rng = Random(f"{self._seed}:{case_id}")
-        picked = sample(offered, self._order, self._per_seed, rng)
+        picked = sample(offers, self._order, self._per_seed, rng)
+        if not picked:
+            self.skipped["nothing can replace its terms"] += 1
+            return None
         return Case(
             id=case_id,
             suite=self.name,

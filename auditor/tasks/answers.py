@@ -224,7 +224,7 @@ class Reader:
             if not lines:
                 return []
             ends = (lines[0], lines[-1])
-            return [self._number(bare(line)) for line in ends if _SCORE_LINE.fullmatch(bare(line))]
+            return [self._number(line) for line in ends if _SCORE_LINE.fullmatch(bare(line))]
         labels = [self.exact(line) for line in lines]
         if not labels or (labels[0] is None and labels[-1] is None):
             return []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 Case = Literal["lower", "title", "upper", "mixed"]
@@ -107,6 +108,7 @@ def stands_alone(text: str, start: int, end: int) -> bool:
     return not (before in "-‐‑" and start > 1 and text[start - 2].isalnum())
 
 
+@lru_cache(maxsize=8192)
 def case_of(word: str) -> Case:
     """How ``word`` is written: lower, title (first letter of each part), upper, or mixed (iPhone)."""
     letters = [c for c in word if c.isalpha()]
@@ -139,6 +141,7 @@ def match_case(model: str, word: str) -> str:
     return capitalise(word) if case == "title" else word
 
 
+@lru_cache(maxsize=8192)
 def article_for(word: str) -> Literal["a", "an"]:
     """Return the indefinite article before ``word``, by the sound of its beginning.
 
@@ -180,7 +183,7 @@ def starts_sentence(text: str, start: int) -> bool:
         at -= 1
         if text[at] == "\n":
             return True
-    if not at or text[at - 1] in "!?:;>•|…–—":
+    if not at or text[at - 1] in "!?:>•|…–—":
         return True
     if text[at - 1] != ".":
         return text[at - 2 : at] == "--"

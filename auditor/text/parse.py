@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+import threading
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -31,6 +33,7 @@ _UNUSED = word_set(
     span_finder"""
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_LOCK = threading.Lock()  # pipelines are shared by the parsers of a process
 _NOT_WEIGHTS = frozenset({"README.md", "figures.json"})
 
 
@@ -132,12 +135,7 @@ class Parser:
     def fingerprint(self) -> str:
         """SHA-256 over the pipeline's files (weights, settings, vocabulary), 64 hexadecimal digits."""
         if not self._fingerprint:
-            if self.name == "embedded":
-                folder = _embedded()
-            else:
-                self._load()
-                folder = Path(self._nlp.path)
-            self._fingerprint = _hash(folder)
+            self._fingerprint = _hash(_folder(self.name))
         return self._fingerprint
 
     def parse(self, sentences: Sequence[str]) -> list[Parse]:
@@ -157,6 +155,10 @@ class Parser:
         spans = sentences(text)
         found = self.parse([text[start:end] for start, end in spans])
         return [(start, parse) for (start, _), parse in zip(spans, found, strict=True)]
+
+    def forget(self) -> None:
+        """Drop every remembered parse; the counters stay."""
+        self._memory.clear()
 
     def parse_where(
         self, sentences: Sequence[str], wanted: Callable[[int, tuple[str, ...]], bool] | None
@@ -229,12 +231,13 @@ class Parser:
 
     def _run(self, stage: int, docs: Iterable[Any]) -> list[Any]:
         """Run one stage on ``docs``, sentences of like length together; the order is kept."""
-        todo = list(docs)
-        order = sorted((i for i in range(len(todo)) if len(todo[i])), key=lambda i: len(todo[i]))
-        for batch in _batches([todo[i] for i in order]):
-            for component in self._stages[stage]:
-                batch = list(component.pipe(batch, batch_size=BATCH))  # annotates in place
-        return todo
+        with _LOCK:
+            todo = list(docs)
+            order = sorted((i for i in range(len(todo)) if len(todo[i])), key=lambda i: len(todo[i]))
+            for batch in _batches([todo[i] for i in order]):
+                for component in self._stages[stage]:
+                    batch = list(component.pipe(batch, batch_size=BATCH))  # annotates in place
+            return todo
 
     def _code(self, label: str) -> int:
         code = self._codes.get(label)
@@ -318,38 +321,47 @@ def _embedded() -> Path:
     return folder
 
 
-def _pipeline(name: str) -> Any:
-    """Load a spaCy pipeline without the components that are not needed."""
-    try:
-        import spacy
-    except ImportError as error:
-        raise MissingDependency("the dependency invariant", "spacy") from error
-    target = _embedded() if name == "embedded" else name
-    if name != "embedded" and not spacy.util.is_package(name) and not (Path(name) / "config.cfg").is_file():
+def _folder(name: str) -> Path:
+    """Find the folder of a pipeline: the embedded one, a path, or an installed package."""
+    if name == "embedded":
+        return _embedded()
+    if (Path(name) / "config.cfg").is_file():
+        return Path(name)
+    spacy = _spacy()
+    if not spacy.util.is_package(name):
         raise UnknownPlugin(
             "parser",
             name,
             {"embedded", *spacy.util.get_installed_models()},
             f"To install a spaCy pipeline, run: python -m spacy download {name}",
         )
-    config = spacy.util.load_config(_config(spacy, target))
+    package = Path(spacy.util.get_package_path(name))
+    # A package holds its data in a folder NAME-VERSION.
+    return next((found.parent for found in sorted(package.glob("*/config.cfg"))), package)
+
+
+@lru_cache(maxsize=2)
+def _pipeline(name: str) -> Any:
+    """Load a spaCy pipeline without what is not needed; shared, since loading takes a second."""
+    spacy, folder = _spacy(), _folder(name)
+    config = spacy.util.load_config(folder / "config.cfg")
     factories = {part: block.get("factory") for part, block in config["components"].items()}
-    present = [factories.get(part) for part in config["nlp"]["pipeline"]]
+    names = config["nlp"]["pipeline"]
     for needed in ("tagger", "parser"):
-        if needed not in present:
+        if needed not in [factories.get(part) for part in names]:
             raise ConfigError(
-                f"the spaCy pipeline {name!r} has no {needed}; its components: "
-                f"{', '.join(config['nlp']['pipeline']) or 'none'}. Use --parser embedded or another one."
+                f"the spaCy pipeline {name!r} has no {needed}; its components: {', '.join(names) or 'none'}. "
+                "Use --parser embedded, or a pipeline that has one."
             )
-    return spacy.load(target, exclude=[part for part, made in factories.items() if made in _UNUSED])
+    return spacy.load(folder, exclude=[part for part, made in factories.items() if made in _UNUSED])
 
 
-def _config(spacy: Any, target: str | Path) -> Path:
-    """Find the settings file of an installed pipeline or of a folder."""
-    if isinstance(target, Path) or not spacy.util.is_package(target):
-        return Path(target) / "config.cfg"
-    package = Path(spacy.util.get_package_path(target))
-    return next(iter(sorted(package.glob("*/config.cfg"))), package / "config.cfg")
+def _spacy() -> Any:
+    try:
+        import spacy
+    except ImportError as error:
+        raise MissingDependency("the dependency invariant", "spacy") from error
+    return spacy
 
 
 def _hash(folder: Path) -> str:

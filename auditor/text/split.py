@@ -48,6 +48,9 @@ def word_set(words: str) -> frozenset[str]:
 _REACH = 24  # characters before a stop that can hold an abbreviation
 _CONTENT = re.compile(r"[^\W_]")
 _INITIALS = re.compile(r"[A-Za-z](?:\.[A-Za-z])+")
+_STOPS = ".!?…"
+_GOES_ON = tuple(",;:-–—")
+_SHORT = word_set("is it me us so to do go up in on of he we my no be by ok tv")
 _NEXT_WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
 
 # Never the end: a name or a number follows.
@@ -99,14 +102,19 @@ def sentences(text: str) -> list[tuple[int, int]]:
     ['Dr. Lee paid $3.5 for it. ', 'She left!']
     """
     spans: list[tuple[int, int]] = []
-    start, size = 0, len(text)
+    start, scanned, size = 0, 0, len(text)
+    letters = ink = False  # seen since start; looked for once per character, so that this stays linear
     for found in _CANDIDATE.finditer(text):
-        end = found.end()
+        at, end = found.span()
+        letters = letters or _CONTENT.search(text, scanned, at) is not None
+        ink = ink or letters or text[at] in _STOPS or (scanned < at and not text[scanned:at].isspace())
+        scanned = end
         if end >= size:
             break
-        if _ends(text, found, start):
+        if ink and _ends(text, found, start, letters):
             spans.append((start, end))
             start = end
+            letters = ink = False
     if start < size:
         spans.append((start, size))
     return spans
@@ -123,38 +131,28 @@ def strip_breaks(text: str) -> str:
     return _TAG.sub(lambda tag: " " * (tag.end() - tag.start()), text)
 
 
-def _ends(text: str, found: re.Match[str], start: int) -> bool:
-    """Whether the candidate ends the sentence that began at ``start``."""
+def _ends(text: str, found: re.Match[str], start: int, letters: bool) -> bool:
+    """Whether the candidate ends the sentence that began at ``start``; ``letters``: it has some."""
     at, end = found.span()
-    first = text[at]
-    if first not in ".!?…":
-        return _line_ends(text, at, end, start)
-    if _CONTENT.search(text, start, at) is None:  # nothing but punctuation so far: "... and", ". . ."
-        return _BREAK.search(text, at, end) is not None
+    if text[at] not in _STOPS:
+        if _BREAK.search(text, at, end):
+            return True
+        return not (text[end].islower() or text[max(start, at - _REACH) : at].rstrip()[-1:] in _GOES_ON)
     gap = found["gap"] or ""
     if len(gap) > 1 and _BREAK.search(gap):
         return True
-    close = found["close"] or ""
+    if not letters:  # nothing but punctuation so far: "... and", ". . ."
+        return False
     after = end
     while after < len(text) and text[after] in _OPENERS:
         after += 1
     following = text[after : after + 1]
-    stop = first + found["more"]
+    stop = text[at] + found["more"]
     if "!" in stop or "?" in stop:
-        return not (close and following.islower())
-    if len(stop) > 1 or first == "…":
+        return not (found["close"] and following.islower())
+    if len(stop) > 1 or stop == "…":
         return following.isupper()
     return _full_stop_ends(text, at, start, after, following)
-
-
-def _line_ends(text: str, at: int, end: int, start: int) -> bool:
-    """Whether a line break or tag without a stop before it ends the sentence."""
-    piece = text[start:at]
-    if not piece or piece.isspace() or not strip_breaks(piece).strip():
-        return False
-    if _BREAK.search(text, at, end):
-        return True
-    return not (text[end].islower() or piece.rstrip()[-1] in ",;:-–—")
 
 
 def _full_stop_ends(text: str, at: int, start: int, after: int, following: str) -> bool:
@@ -170,8 +168,8 @@ def _full_stop_ends(text: str, at: int, start: int, after: int, following: str) 
         return False
     doubtful = low in _EITHER or (len(plain) == 1 and plain.isalpha()) or _INITIALS.fullmatch(plain)
     if following.islower():
-        return not (doubtful or len(plain) < 3)
+        return not doubtful and (len(plain) > 2 or low in _SHORT)
     if doubtful:
         found = _NEXT_WORD.match(text, after)
         return found is None or found[0].lower() in _STARTERS
-    return not (plain.isdigit() and len(plain) <= 2 and text[start:at].strip() == plain)
+    return not (plain.isdigit() and len(plain) <= 2 and text[max(start, at - _REACH) : at].strip() == plain)

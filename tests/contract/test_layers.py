@@ -78,7 +78,20 @@ def test_imports_point_down(module: str, path: Path) -> None:
     assert broken(path.read_text(encoding="utf-8"), module) == []
 
 
-HEAVY = {"spacy", "openai", "altair", "statsmodels", "scipy", "sklearn", "torch", "pandas", "vl_convert", "z3", "lime", "langchain"}
+HEAVY = {
+    "spacy",
+    "openai",
+    "altair",
+    "statsmodels",
+    "scipy",
+    "sklearn",
+    "torch",
+    "pandas",
+    "vl_convert",
+    "z3",
+    "lime",
+    "langchain",
+}
 
 
 @pytest.mark.parametrize(("module", "path"), modules(), ids=[m for m, _ in modules()])

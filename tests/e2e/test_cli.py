@@ -86,7 +86,9 @@ def test_run_folder_follows_the_contract(finished: Path) -> None:
         assert {"id", "input", "order", "groups", "edits", "valid", "reason"} <= set(variant)
         assert variant["valid"] or variant["reason"]
         for edit in variant["edits"]:
-            assert {"attribute", "kind", "source_group", "target_group", "source", "target", "where"} <= set(edit)
+            assert {"attribute", "kind", "source_group", "target_group", "source", "target", "where"} <= set(
+                edit
+            )
     assert any(not v["valid"] for v in variants)
     assert any(v["order"] == 2 for v in variants)
     assert {"variant_id", "format", "prompt_sha256", "input"} <= set(lines["prompts"][0])
@@ -97,14 +99,41 @@ def test_run_folder_follows_the_contract(finished: Path) -> None:
         "case_id", "variant_id", "order", "attributes", "outcome", "hidden", "original_output", "variant_output", "distance", "reason",
     } <= set(lines["verdicts"][0])  # fmt: skip
     record = json.loads((run / "run.json").read_text())
-    for key in ("format_version", "tool_version", "status", "spec", "provenance", "counts", "estimates", "controls", "findings", "diagnoses"):
+    for key in (
+        "format_version",
+        "tool_version",
+        "status",
+        "spec",
+        "provenance",
+        "counts",
+        "estimates",
+        "controls",
+        "findings",
+        "diagnoses",
+    ):
         assert key in record
     counts = record["counts"]
-    for key in ("seeds", "cases", "variants", "valid", "discarded", "calls", "cached", "failed", "unparsed", "refused", "tokens_in", "tokens_out", "cost_usd"):
+    for key in (
+        "seeds",
+        "cases",
+        "variants",
+        "valid",
+        "discarded",
+        "calls",
+        "cached",
+        "failed",
+        "unparsed",
+        "refused",
+        "tokens_in",
+        "tokens_out",
+        "cost_usd",
+    ):
         assert key in counts
     told = lines["verdicts"]
     for order in ("1", "2"):
-        assert counts["violations"][order] == sum(v["outcome"] == "violation" and v["order"] == int(order) for v in told)
+        assert counts["violations"][order] == sum(
+            v["outcome"] == "violation" and v["order"] == int(order) for v in told
+        )
         assert counts["hidden"][order] == sum(v["hidden"] is True and v["order"] == int(order) for v in told)
 
 
@@ -141,7 +170,9 @@ def test_replay_asks_again(finished: Path) -> None:
     run = run_of(finished)
     record = json.loads((run / "run.json").read_text())
     finding = next(f for f in record["findings"] if f["exemplars"])
-    told = json.loads(audit("replay", run, finding["id"], "--replicates", "2", "--format", "json", cwd=finished).stdout)
+    told = json.loads(
+        audit("replay", run, finding["id"], "--replicates", "2", "--format", "json", cwd=finished).stdout
+    )
     assert [cell["role"] for cell in told["cells"]][0] == "original"
     assert all(sum(cell["now"].values()) == 2 for cell in told["cells"])
 
@@ -158,7 +189,18 @@ def test_verify_finds_a_changed_line(finished: Path, tmp_path: Path) -> None:
 
 
 def test_json_stands_alone_on_stdout_and_equals_the_file(tmp_path: Path) -> None:
-    done = audit("run", "--task", "sentiment", "--data", texts(tmp_path), "--model", "vader", "--format", "json", cwd=tmp_path)
+    done = audit(
+        "run",
+        "--task",
+        "sentiment",
+        "--data",
+        texts(tmp_path),
+        "--model",
+        "vader",
+        "--format",
+        "json",
+        cwd=tmp_path,
+    )
     record = json.loads(done.stdout)
     on_disk = json.loads((run_of(tmp_path) / "run.json").read_text())
     on_disk.pop("journal", None)
@@ -193,7 +235,19 @@ def test_real_columns(tmp_path: Path, suffix: str) -> None:
         with path.open("w", newline="") as file:
             writer = csv.writer(file)
             writer.writerows([["review", "gold"], *[[t, "positive"] for t in TEXTS]])
-    audit("--task", "sentiment", "--data", path, "--text-column", "review", "--label-column", "gold", "--model", "vader", cwd=tmp_path)
+    audit(
+        "--task",
+        "sentiment",
+        "--data",
+        path,
+        "--text-column",
+        "review",
+        "--label-column",
+        "gold",
+        "--model",
+        "vader",
+        cwd=tmp_path,
+    )
     (first, *_) = (run_of(tmp_path) / "cases.jsonl").read_text().splitlines()
     assert json.loads(first)["original"]["input"] == TEXTS[0]
 
@@ -233,7 +287,9 @@ def test_fail_on_sets_the_exit_code(tmp_path: Path) -> None:
 
 
 def test_generate_then_score_any_gateway(tmp_path: Path) -> None:
-    done = audit("generate", "--task", "sentiment", "--data", texts(tmp_path), "--format", "json", cwd=tmp_path)
+    done = audit(
+        "generate", "--task", "sentiment", "--data", texts(tmp_path), "--format", "json", cwd=tmp_path
+    )
     run = Path(json.loads(done.stdout)["run"])
     prompts = [json.loads(line) for line in (tmp_path / run / "prompts.jsonl").read_text().splitlines()]
     assert prompts
@@ -243,7 +299,12 @@ def test_generate_then_score_any_gateway(tmp_path: Path) -> None:
         for prompt in prompts:
             for replicate in range(3):
                 said = "positive" if "woman" in prompt["messages"][-1]["content"] else "negative"
-                file.write(json.dumps({"prompt_sha256": prompt["prompt_sha256"], "replicate": replicate, "output": said}) + "\n")
+                file.write(
+                    json.dumps(
+                        {"prompt_sha256": prompt["prompt_sha256"], "replicate": replicate, "output": said}
+                    )
+                    + "\n"
+                )
     audit("score", run, "--responses", answers, cwd=tmp_path)
     record = json.loads((tmp_path / run / "run.json").read_text())
     assert record["counts"]["violations"]["1"] > 0
@@ -300,9 +361,33 @@ WRONG = [
     (("--task", "broken.yaml"), "broken.yaml"),
     (("--task", "sentiment", "--scope", "word"), "--scope"),
     (("--task", "sentiment", "--order", "two"), "--order"),
-    (("--task", "sentiment", "--formats", "yaml", "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1"), "format"),
+    (
+        (
+            "--task",
+            "sentiment",
+            "--formats",
+            "yaml",
+            "--model",
+            "openai:x",
+            "--base-url",
+            "http://127.0.0.1:9/v1",
+        ),
+        "format",
+    ),
     (("--task", "sentiment", "--model", "openai:x"), "OPENAI_API_KEY"),
-    (("--task", "sentiment", "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1", "--max-cost", "1"), "--price-in"),
+    (
+        (
+            "--task",
+            "sentiment",
+            "--model",
+            "openai:x",
+            "--base-url",
+            "http://127.0.0.1:9/v1",
+            "--max-cost",
+            "1",
+        ),
+        "--price-in",
+    ),
     (("--task", "sentiment", "--dictionary", "gone.csv"), "gone.csv"),
     (("--task", "sentiment", "--dictionary", "bad.yaml"), "bad.yaml"),
     (("--task", "sentiment", "--parser", "no_such_pipeline"), "no_such_pipeline"),
@@ -341,13 +426,33 @@ def test_a_dictionary_of_ones_own_with_regex_characters(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "red_blue.csv").write_text("c++ (red);c# [blue]\nactress*;actor.\nwoman;man\n")
     (tmp_path / "t.txt").write_text("A woman who writes c++ (red) code met an actress* here.\n")
-    audit("--task", "sentiment", "--data", "t.txt", "--model", "vader", "--dictionary", "team/red_blue.csv", cwd=tmp_path)
+    audit(
+        "--task",
+        "sentiment",
+        "--data",
+        "t.txt",
+        "--model",
+        "vader",
+        "--dictionary",
+        "team/red_blue.csv",
+        cwd=tmp_path,
+    )
     case = json.loads((run_of(tmp_path) / "cases.jsonl").read_text().splitlines()[0])
     assert any("c# [blue]" in v["input"] for v in case["variants"])
 
 
 def test_unreachable_server_and_wrong_key(tmp_path: Path) -> None:
-    spec = ("--task", "sentiment", "--data", texts(tmp_path), "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1", "--yes")
+    spec = (
+        "--task",
+        "sentiment",
+        "--data",
+        texts(tmp_path),
+        "--model",
+        "openai:x",
+        "--base-url",
+        "http://127.0.0.1:9/v1",
+        "--yes",
+    )
     done = audit(*spec, cwd=tmp_path, code=2, OPENAI_API_KEY="sk-secret-value")
     assert "127.0.0.1:9" in done.stderr
     for path in (tmp_path / "reports").rglob("*"):
@@ -356,7 +461,9 @@ def test_unreachable_server_and_wrong_key(tmp_path: Path) -> None:
 
 
 def test_untrusted_text_reaches_no_terminal_and_no_markup(tmp_path: Path) -> None:
-    (tmp_path / "t.txt").write_text("She said \x1b[31m<script>alert(1)</script> [bold]her[/bold] \u202eevil.\n")
+    (tmp_path / "t.txt").write_text(
+        "She said \x1b[31m<script>alert(1)</script> [bold]her[/bold] \u202eevil.\n"
+    )
     (tmp_path / "m.py").write_text(
         "def f(text):\n    return 'negative' if 'He' in text else 'positive'\nf.deterministic = True\n"
     )
@@ -370,7 +477,9 @@ def test_untrusted_text_reaches_no_terminal_and_no_markup(tmp_path: Path) -> Non
 def test_tasks_of_ones_own(tmp_path: Path) -> None:
     audit("tasks", "new", "triage", cwd=tmp_path)
     assert "sentiment" in audit("tasks", "list", cwd=tmp_path).stdout
-    (tmp_path / "m.py").write_text("import re\ndef f(text):\n    return LABEL\n".replace("LABEL", repr(label(tmp_path / "triage.yaml"))))
+    (tmp_path / "m.py").write_text(
+        "import re\ndef f(text):\n    return LABEL\n".replace("LABEL", repr(label(tmp_path / "triage.yaml")))
+    )
     audit("--task", "triage.yaml", "--data", texts(tmp_path), "--model", "python:m:f", cwd=tmp_path)
 
 

@@ -324,7 +324,8 @@ for line in sys.stdin:
     elif t == "first":
         held.append(r)
     elif t == "scores":
-        say({"id": str(r["id"]), "output": "a", "scores": {"a": 0.75}, "usage": {"tokens_in": 3, "tokens_out": 1}})
+        usage = {"tokens_in": 3, "tokens_out": 1}
+        say({"id": str(r["id"]), "output": "a", "scores": {"a": 0.75}, "usage": usage})
     elif t == "badscores":
         say({"id": r["id"], "output": "a", "scores": {"a": "high"}})
     elif t == "long":

@@ -19,7 +19,7 @@ from auditor.validity.agreement import Agreement, problems
         ("It is a people.", "determiner and noun", "a people"),
         ("Every women knows.", "determiner and noun", "Every women"),
         ("She is an Americans.", "determiner and noun", "an Americans"),
-        ("A frustrated men left.", "determiner and noun", "A frustrated men"),
+        ("It was a frustrated men.", "determiner and noun", "a frustrated men"),
         ("Most person agree.", "determiner and noun", "Most person"),
         ("He are late.", "subject and verb", "He are"),
         ("Yesterday they was late.", "subject and verb", "they was"),

@@ -105,7 +105,10 @@ class Scripted:
 class Priced(Scripted):
     def __init__(self, *args: Any, price: Price | None, max_tokens: int = 10, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.price, self.max_tokens = price, max_tokens
+        self.price, self._limit = price, max_tokens
+
+    def max_tokens(self, format: str) -> int:
+        return self._limit
 
 
 def ask_for(*texts: str, replicate: int = 0) -> list[Request]:
@@ -506,6 +509,41 @@ def test_a_server_that_dies_later_stops_the_run_after_a_while() -> None:
     assert isinstance(client.stopped, ServerFault)
     assert len(model.asked) < 200
     assert {r.error for r in responses} == {"server-fault"}
+
+
+def test_a_program_that_is_gone_for_good_stops_the_run() -> None:
+    class Gone(ServerFault):
+        transient = False
+
+    model, journal = Scripted({"5": [Gone("exited with 1")]}), []
+    client = client_of(model, concurrency=1, on_response=journal.append)
+    (responses,) = run(client, ask_for(*map(str, range(50))))
+    assert len(model.asked) == 6
+    assert [r.error for r in responses] == [None] * 5 + ["server-fault"] * 45
+    assert len(journal) == 5
+
+
+def test_requests_that_are_all_refused_stop_the_run_unless_something_was_answered() -> None:
+    model = Scripted(always=BadRequest("unknown parameter"))
+    client = client_of(model, concurrency=4)
+    run(client, ask_for(*map(str, range(1000))))
+    assert isinstance(client.stopped, BadRequest)
+    assert len(model.asked) < 100
+    patient = Scripted({str(i): [BadRequest("too long")] for i in range(900)})
+    client = client_of(patient, concurrency=4)
+    run(client, ask_for("first", *map(str, range(1000))))
+    assert client.stopped is None
+
+
+def test_permanent_failures_of_other_kinds_do_not_stop_the_run() -> None:
+    class NotRecorded(BadRequest):
+        code = "not-recorded"
+
+    model = Scripted({str(i): [NotRecorded("no line")] for i in range(500)}, max_batch=100)
+    client = client_of(model)
+    (responses,) = run(client, ask_for(*map(str, range(600))))
+    assert client.stopped is None
+    assert sum(r.error == "not-recorded" for r in responses) == 500
 
 
 def test_after_a_stop_known_answers_still_come(tmp_path: Any) -> None:

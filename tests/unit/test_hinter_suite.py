@@ -25,8 +25,15 @@ WORDS = st.lists(st.sampled_from(["man", "men", "old", "the", "a", "woman", "whi
 
 
 @settings(max_examples=200, deadline=None)
-@given(WORDS, st.sampled_from(["man", "old man", "white"]), st.sampled_from(["woman", "white woman", "old"]), WORDS)
-def test_edits_amount_to_one_replacement_after_the_other(words: list[str], a: str, b: str, more: list[str]) -> None:
+@given(
+    WORDS,
+    st.sampled_from(["man", "old man", "white"]),
+    st.sampled_from(["woman", "white woman", "old"]),
+    WORDS,
+)
+def test_edits_amount_to_one_replacement_after_the_other(
+    words: list[str], a: str, b: str, more: list[str]
+) -> None:
     text = " ".join(words)
     first, second = pair(a, b), pair(b.split()[0], "tall " + "".join(more[:1]), "body")
     edits = replace(text, first)

@@ -296,24 +296,40 @@ def test_identity_covers_server_name_and_parameters() -> None:
         OpenAIChat("m", base_url=URL, temperature=1.0).fingerprint,
         OpenAIChat("m", base_url=URL, max_tokens=9).fingerprint,
         OpenAIChat("m", base_url=URL, seed=1).fingerprint,
+        OpenAIChat("m", base_url=URL, task=task_of(label=9)).fingerprint,
     }
-    assert len(others | {base}) == 7
+    assert len(others | {base}) == 8
 
 
-def test_the_task_bounds_the_answer() -> None:
-    assert OpenAIChat("m", base_url=URL, task=SimpleNamespace(max_tokens=12)).max_tokens == 12
-    assert OpenAIChat("m", base_url=URL, task=SimpleNamespace()).max_tokens == 256
-    assert OpenAIChat("m", base_url=URL, max_tokens=3, task=SimpleNamespace(max_tokens=12)).max_tokens == 3
+def task_of(**formats: int) -> Any:
+    return SimpleNamespace(formats=formats, max_tokens=lambda form: formats[form], temperature=0.5)
+
+
+def test_the_task_bounds_the_answer_of_each_format() -> None:
+    adapter = OpenAIChat("m", base_url=URL, task=task_of(label=4, json=32))
+    assert [adapter.max_tokens(f) for f in ("label", "json", "other")] == [4, 32, 32]
+    assert OpenAIChat("m", base_url=URL).max_tokens("label") == 256
+    assert OpenAIChat("m", base_url=URL, max_tokens=3, task=task_of(label=4)).max_tokens("label") == 3
+
+
+def test_the_temperature() -> None:
+    assert OpenAIChat("m", base_url=URL)._params == {"temperature": 0.0}
+    assert OpenAIChat("m", base_url=URL, task=task_of(a=1))._params == {"temperature": 0.5}
+    assert OpenAIChat("m", base_url=URL, temperature=1.0, task=task_of(a=1))._params == {"temperature": 1.0}
+    assert OpenAIChat("m", base_url=URL, temperature="server")._params == {}
 
 
 @pytest.mark.parametrize(
-    ("name", "thinks"), [("gpt-5-mini", True), ("o3", True), ("gpt-4o", False), ("omni", False)]
+    ("name", "thinks"),
+    [("gpt-5-mini", True), ("gpt-5.4", True), ("o3", True), ("gpt-5-chat-latest", False), ("gpt-4o", False)],
 )
 def test_models_that_think_get_other_parameters_at_the_provider(name: str, thinks: bool) -> None:
-    at_provider = OpenAIChat(name)._params
-    assert ("temperature" not in at_provider) is thinks
-    assert ("max_completion_tokens" in at_provider) is thinks
-    assert OpenAIChat(name, base_url=URL)._params == {"temperature": 0.0, "max_tokens": 256}
+    at_provider = OpenAIChat(name)
+    assert ("temperature" not in at_provider._params) is thinks
+    assert (at_provider._limit_name == "max_completion_tokens") is thinks
+    assert (at_provider.max_tokens("any") > 1000) is thinks
+    elsewhere = OpenAIChat(name, base_url=URL)
+    assert (elsewhere._limit_name, elsewhere._params) == ("max_tokens", {"temperature": 0.0})
 
 
 def test_list_prices_hold_only_at_the_provider() -> None:
@@ -392,10 +408,11 @@ def test_a_lone_surrogate_is_a_bad_request() -> None:
 
 
 def test_make_openai() -> None:
-    model = models.make("openai:org/tiny:7b", base_url=URL, task=SimpleNamespace(max_tokens=8), seed=3)
+    model = models.make("openai:org/tiny:7b", base_url=URL, task=task_of(label=8), seed=3)
     assert isinstance(model, OpenAIChat)
     assert (model.name, model.model) == ("openai:org/tiny:7b", "org/tiny:7b")
-    assert model._params == {"temperature": 0.0, "max_tokens": 8, "seed": 3}
+    assert model._params == {"temperature": 0.5, "seed": 3}
+    assert model.max_tokens("label") == 8
 
 
 def test_make_local_models_beside_a_server() -> None:
@@ -430,6 +447,18 @@ def test_unknown_specs_get_near_misses() -> None:
     assert "openai" in caught.value.near
     with pytest.raises(UnknownPlugin, match="Known: "):
         models.make("zzzz")
+
+
+def test_wrap_a_callable() -> None:
+    def shout(text: str) -> str:
+        return text.upper()
+
+    model = models.wrap(shout, name="mine")
+    assert model.name == "mine"
+    prompt = Prompt(format="bare", text="abc")
+    (reply,) = asyncio.run(model.generate([Request(prompt=prompt, replicate=0, variant_id="v")]))
+    assert isinstance(reply, Reply)
+    assert reply.text == "ABC"
 
 
 def test_unknown_options() -> None:

@@ -166,7 +166,8 @@ def test_scores_show_additivity_and_interaction() -> None:
 
 def test_spec() -> None:
     model = Planted(
-        "wobble=0.03, seed=1, interaction=she|woman+nigerian, additive=she:0.6+african american:0.5, labels=yes|no,"
+        "wobble=0.03, seed=1, interaction=she|woman+nigerian, additive=she:0.6+african american:0.5,"
+        "labels=yes|no,"
         "style=chat, base=constant, scores=true, cacheable=true"
     )
     same = Planted(

@@ -1,0 +1,23 @@
+"""Checks that anyone can run on their own mutators and variants."""
+
+from auditor.testing.mutators import (
+    MUTATOR_FIXTURES,
+    Failure,
+    Mutator,
+    MutatorFixture,
+    check_mutator,
+    check_variant,
+    mutate,
+    reversed_edits,
+)
+
+__all__ = [
+    "MUTATOR_FIXTURES",
+    "Failure",
+    "Mutator",
+    "MutatorFixture",
+    "check_mutator",
+    "check_variant",
+    "mutate",
+    "reversed_edits",
+]

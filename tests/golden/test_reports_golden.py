@@ -1,0 +1,50 @@
+"""Reports of a made-up run, byte for byte.
+
+After a wanted change: ``UPDATE_GOLDEN=1 pytest tests/golden``, then read the diff.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from auditor.render.html import HtmlReport
+from auditor.render.terminal import TerminalReport, render_finding
+
+FILES = Path(__file__).parent / "files"
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("specimen", Path(__file__).parent / "specimen.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SPECIMEN = load()
+FULL = (SPECIMEN.record(), SPECIMEN.evidence())
+CASES = {
+    "full.txt": lambda: TerminalReport(width=100).render(*FULL),
+    "full-ascii.txt": lambda: TerminalReport(width=72, encoding="ascii").render(*FULL),
+    "full.html": lambda: HtmlReport().render(*FULL),
+    "partial.txt": lambda: TerminalReport(width=100).render(SPECIMEN.partial(), FULL[1]),
+    "quiet.txt": lambda: TerminalReport(width=100).render(SPECIMEN.quiet(), FULL[1]),
+    "failing.txt": lambda: TerminalReport(width=100).render(*SPECIMEN.failing()),
+    "failing.html": lambda: HtmlReport().render(*SPECIMEN.failing()),
+    "finding.txt": lambda: render_finding(*FULL, "H002", width=100),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_report(name: str) -> None:
+    made = CASES[name]()
+    path = FILES / name
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        path.write_text(made, encoding="utf-8", newline="\n")
+    assert made == path.read_text(encoding="utf-8"), f"{path} differs; see the top of this file"

@@ -1,0 +1,107 @@
+"""The fast invariant equals the published algorithms: any sequences, and any texts of a toy parser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from auditor.text.parse import Parse
+from auditor.text.split import sentences
+from auditor.types import Case, Variant
+from auditor.validity import literal
+from auditor.validity.dependency import DependencyInvariant, tolerant_table_comp
+
+SEQUENCES = st.lists(st.sampled_from("abc"), max_size=9)
+
+
+@settings(deadline=None, max_examples=400)
+@given(SEQUENCES, SEQUENCES)
+@example(["a", "b"], ["b"])
+@example(["b"], ["a", "b"])
+def test_tolerant_comparison_equals_algorithm_4(first: list[str], second: list[str]) -> None:
+    at = tolerant_table_comp(first, second)
+    assert (at is None) == literal.tolerant_table_comp(first, second)
+    assert at is None or 0 <= at <= len(second)
+
+
+@settings(deadline=None, max_examples=200)
+@given(SEQUENCES, st.lists(st.tuples(st.integers(0, 9), st.sampled_from("abc"), st.booleans()), max_size=3))
+def test_near_copies_too(first: list[str], edits: list[tuple[int, str, bool]]) -> None:
+    second = list(first)
+    for place, letter, insert in edits:
+        place = min(place, len(second))
+        second[place : place if insert else place + 1] = [letter]
+    for a, b in ((first, second), (second, first)):
+        assert (tolerant_table_comp(a, b) is None) == literal.tolerant_table_comp(a, b)
+
+
+class Toy:
+    """A parser by spelling: the tag is a word's first letter, the relation its length."""
+
+    def parse_one(self, sentence: str) -> Parse:
+        words = tuple(sentence.split())
+        size = len(words)
+        return Parse(
+            words=words,
+            tags=tuple(word[0] for word in words),
+            deps=tuple(str(len(word)) for word in words),
+            heads=(0,) * size,
+            starts=(0,) * size,
+        )
+
+    def parse(self, sentences: Sequence[str]) -> list[Parse]:
+        return [self.parse_one(sentence) for sentence in sentences]
+
+    def parse_where(
+        self, sentences: Sequence[str], wanted: Callable[[int, tuple[str, ...]], bool]
+    ) -> list[Parse]:
+        parses = self.parse(sentences)
+        return [
+            p if wanted(i, p.tags) else Parse(p.words, p.tags, (), (), p.starts) for i, p in enumerate(parses)
+        ]
+
+
+SENTENCE = st.lists(
+    st.sampled_from(["man", "men", "me", "women", "his", "him", "a"]), min_size=1, max_size=4
+).map(lambda words: " ".join(["It", *words]) + ". ")
+TEXT = st.lists(SENTENCE, min_size=1, max_size=4)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> list[tuple[str, list[str]]]:
+    found = []
+    for _ in range(draw(st.integers(1, 3))):
+        original = draw(TEXT)
+        variants = []
+        for _ in range(draw(st.integers(1, 6))):
+            parts = [part if draw(st.booleans()) else draw(SENTENCE) for part in original]
+            variants.append(
+                "".join(draw(st.sampled_from([parts, parts, parts, parts[:-1], [*parts, "End."]])))
+            )
+        found.append(("".join(original), variants))
+    return found
+
+
+@settings(deadline=None, max_examples=120)
+@given(cases(), st.integers(1, 5))
+def test_whole_check_equals_algorithm_3(texts: list[tuple[str, list[str]]], memory: int) -> None:
+    toy = Toy()
+    made = [
+        Case(
+            id=f"c{c}",
+            suite="toy",
+            original=Variant(id=f"c{c}.o", input=original),
+            variants=tuple(Variant(id=f"c{c}.v{v}", input=text) for v, text in enumerate(variants)),
+        )
+        for c, (original, variants) in enumerate(texts)
+    ]
+    check = DependencyInvariant(parser=toy, max_pairs=memory)  # type: ignore[arg-type]
+    for (original, variants), checks in zip(texts, check.check_many(made), strict=True):
+        for text, found in zip(variants, checks, strict=True):
+            expected = literal.inv_check(
+                original, text, lambda t: [t[a:b] for a, b in sentences(t)], toy.parse_one
+            )
+            assert (found.status == "valid") == expected
+            assert bool(found.reason) == (found.status == "invalid")

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import random
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auditor.stats.intervals import clopper_pearson, korn_graubard, mean_share
+from auditor.stats.multiplicity import benjamini_hochberg, holm
+from auditor.stats.noise import between_within, disagreement, seed_excess
+from auditor.stats.summary import percent
+
+seeds = st.lists(
+    st.integers(1, 12).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=1, max_size=40
+)
+labels = st.lists(st.sampled_from("abc"), max_size=4)
+ps = st.lists(st.none() | st.floats(0, 1), max_size=8)
+
+
+@settings(max_examples=80, deadline=None)
+@given(seeds)
+def test_limits_stand_around_the_value_within_zero_and_one(cells: list[tuple[int, int]]) -> None:
+    x, n = zip(*cells, strict=True)
+    for found in (korn_graubard(x, n), mean_share([a / b for a, b in cells], sum(n))):
+        assert 0 <= found.low <= found.value <= found.high <= 1
+        assert found.high > found.low
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.floats(0.5, 0.98))
+def test_a_higher_level_gives_a_wider_interval(cells: list[tuple[int, int]], level: float) -> None:
+    x, n = zip(*cells, strict=True)
+    narrow, wide = korn_graubard(x, n, level), korn_graubard(x, n, level + 0.015)
+    assert wide.low <= narrow.low + 1e-9
+    assert narrow.high <= wide.high + 1e-9
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 60))
+def test_one_more_flipped_seed_never_lowers_value_or_limits(n: int) -> None:
+    for before, after in zip(range(n), range(1, n + 1), strict=True):
+        for make in (
+            lambda k: clopper_pearson(k, n),
+            lambda k: korn_graubard([1] * k + [0] * (n - k), [1] * n),
+        ):
+            a, b = make(before), make(after)
+            assert a.value < b.value
+            assert a.low <= b.low + 1e-9
+            assert a.high <= b.high + 1e-9
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.randoms(use_true_random=False))
+def test_the_order_of_seeds_does_not_matter_and_flips_mirror_passes(
+    cells: list[tuple[int, int]], shuffle: random.Random
+) -> None:
+    x, n = zip(*cells, strict=True)
+    found = korn_graubard(x, n)
+    shuffle.shuffle(cells)
+    again = korn_graubard([a for a, _ in cells], [b for _, b in cells])
+    mirrored = korn_graubard([b - a for a, b in cells], [b for _, b in cells])
+    np.testing.assert_allclose([found.low, found.high], [again.low, again.high], atol=1e-9)
+    np.testing.assert_allclose([found.low, found.high], [1 - mirrored.high, 1 - mirrored.low], atol=1e-7)
+
+
+@settings(max_examples=80, deadline=None)
+@given(labels, st.lists(labels, max_size=3))
+def test_the_excess_is_bounded_and_blind_to_names_and_order(original: list[str], variants: list[list[str]]) -> None:
+    value = seed_excess(original, variants)
+    if value is None:
+        return
+    assert -1 <= value <= 1
+    renamed = [[{"a": "z", "b": "a", "c": "q"}[x] for x in arm] for arm in (original, *variants)]
+    other = seed_excess(renamed[0][::-1], renamed[:0:-1])
+    assert other is not None
+    assert abs(value - other) < 1e-9
+    share = disagreement(original)
+    assert share is None or 0 <= share <= 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(labels, st.lists(labels, max_size=3)), max_size=6), st.integers(0, 9))
+def test_the_permutation_test_gives_a_probability_and_repeats_itself(
+    data: list[tuple[list[str], list[list[str]]]], seed: int
+) -> None:
+    runs = [
+        between_within(
+            [o for o, _ in data], [v for _, v in data], rng=np.random.default_rng(seed), permutations=19
+        )
+        for _ in range(2)
+    ]
+    assert runs[0] == runs[1]
+    if runs[0] is not None:
+        assert 1 / 20 <= runs[0].p_value <= 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(ps)
+def test_adjusted_p_values_never_fall_and_holm_is_the_stricter(p_values: list[float | None]) -> None:
+    strict, loose = holm(p_values), benjamini_hochberg(p_values)
+    for raw, h, q in zip(p_values, strict, loose, strict=True):
+        assert (raw is None) == (h is None) == (q is None)
+        if raw is not None and h is not None and q is not None:
+            assert raw - 1e-12 <= q <= h + 1e-12
+            assert h <= 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(0, 1))
+def test_a_percentage_is_zero_or_hundred_only_if_the_share_is(share: float) -> None:
+    text = percent(share)
+    if 1e-12 < share < 1 - 1e-12:
+        assert float(text) not in (0.0, 100.0)
+        assert abs(float(text) - 100 * share) <= 0.51

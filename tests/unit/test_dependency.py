@@ -1,0 +1,195 @@
+"""The dependency invariant: verdicts, reasons, and how little it parses."""
+
+from __future__ import annotations
+
+import csv
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from auditor.registry import CHECKS
+from auditor.text.parse import MAX_CHARS, Parser
+from auditor.text.split import sentences
+from auditor.types import Case, Variant
+from auditor.validity import dependency as module
+from auditor.validity import literal
+from auditor.validity.dependency import DependencyInvariant, tolerant_table_comp
+
+
+@pytest.fixture(scope="module")
+def parser() -> Parser:
+    return Parser()
+
+
+def case(number: int, original: str, *variants: str) -> Case:
+    return Case(
+        id=f"c{number}",
+        suite="test",
+        original=Variant(id=f"c{number}.o", input=original),
+        variants=tuple(Variant(id=f"c{number}.v{i}", input=text) for i, text in enumerate(variants)),
+    )
+
+
+def test_the_papers_example(parser: Parser) -> None:
+    found = DependencyInvariant(parser=parser).check_many(
+        [
+            case(
+                0,
+                "The woman sold his car to me.",
+                "The man sold his car to me.",
+                "The woman sold him car to me.",
+            )
+        ]
+    )
+    valid, invalid = found[0]
+    assert (valid.status, valid.reason, valid.check) == ("valid", "", "dependency.v1")
+    assert (invalid.status, invalid.reason) == ("invalid", "sentence 1: tag PRP$ became PRP at 'him'")
+
+
+def test_an_insertion_is_tolerated(parser: Parser) -> None:
+    check = DependencyInvariant(parser=parser)
+    one = case(0, "I met a man there. It was late.", "I met a disabled man there. It was late.")
+    assert check.check(one.original, one.variants)[0].status == "valid"
+
+
+def test_sentence_counts_come_first(parser: Parser) -> None:
+    one = case(0, "A man left. He ran.", "A man. Woman left. He ran.", "A man left.")
+    before = parser.asked
+    reasons = [c.reason for c in DependencyInvariant(parser=parser).check_many([one])[0]]
+    assert reasons == ["2 sentences became 3", "2 sentences became 1"]
+    assert parser.asked == before
+
+
+def test_the_first_sentence_that_fails_is_named(parser: Parser) -> None:
+    one = case(0, "Fine. It was his car. That is his car.", "Fine. It was him car. That is him car.")
+    found = DependencyInvariant(parser=parser).check_many([one])[0][0]
+    assert found.reason == "sentence 2: tag PRP$ became PRP at 'him'"
+
+
+def test_different_lengths_have_a_reason() -> None:
+    class Stub:
+        tags: tuple[str, ...]
+        deps: tuple[str, ...]
+        words: tuple[str, ...]
+
+        def __init__(self, tags: str, words: str) -> None:
+            self.tags = self.deps = tuple(tags.split())
+            self.words = tuple(words.split())
+
+    reason = module.difference(Stub("DT NN VB", "a b c"), Stub("X Y DT NN", "p q r s"))  # type: ignore[arg-type]
+    assert reason == "3 tokens became 4, and the tags differ in more places than that (one too many at 'r')"
+
+
+def test_rows_and_endless_sentences_are_unknown(parser: Parser) -> None:
+    check = DependencyInvariant(parser=parser)
+    row = Variant(id="r.o", input={"sex": "m"})
+    assert check.check(row, [Variant(id="r.v", input={"sex": "f"})])[0].status == "unknown"
+    long = "a " * MAX_CHARS
+    one = case(1, long + "man", long + "woman")
+    found = check.check_many([one])[0][0]
+    assert (found.status, found.reason) == ("unknown", f"sentence 1 is longer than {MAX_CHARS} characters")
+
+
+def test_what_did_not_change_is_not_parsed() -> None:
+    parser = Parser()
+    check = DependencyInvariant(parser=parser)
+    text = "The first one is long. A man came. It rained. A boy left. Nothing else happened."
+    both = text.replace("A man", "A woman").replace("A boy", "A girl")
+    atomic = [text.replace("A man", "A woman"), text.replace("A boy", "A girl")]
+    cases = [case(0, text, *atomic, both, text, text.replace(". It", ".  It"))]
+    assert [c.status for c in check.check_many(cases)[0]] == ["valid"] * 5
+    assert (parser.parsed, check.compared) == (4, 2)
+    assert [c.status for c in check.check_many(cases)[0]] == ["valid"] * 5
+    assert (parser.parsed, check.compared) == (4, 2)
+
+
+def test_after_a_failure_nothing_is_parsed_and_tags_come_before_trees() -> None:
+    parser = Parser()
+    check = DependencyInvariant(parser=parser)
+    one = case(0, "It was his car. A man came.", "It was him car. A woman came.")
+    assert check.check_many([one])[0][0].status == "invalid"
+    assert (parser.tagged, parser.parsed) == (2, 1)
+
+
+def test_order_and_batching_do_not_matter(parser: Parser) -> None:
+    cases = cases_of(TEXTS, 5, random.Random(5))
+    together = DependencyInvariant(parser=parser).check_many(cases)
+    small = DependencyInvariant(parser=Parser(max_sentences=3), max_pairs=2)
+    apart = [small.check(one.original, one.variants[::-1])[::-1] for one in cases[::-1]][::-1]
+    assert apart == together
+    assert [[c.variant_id for c in row] for row in together] == [
+        [v.id for v in one.variants] for one in cases
+    ]
+
+
+def test_the_registry_knows_it(parser: Parser) -> None:
+    assert CHECKS.create("dependency", parser=parser).name == "dependency.v1"
+    assert CHECKS.create("agreement").name == "agreement.v1"
+
+
+def test_verdicts_equal_the_literal_algorithms_on_real_texts(parser: Parser) -> None:
+    reviews = Path(__file__).parents[3] / "shared" / "data" / "movie_reviews" / "imdb_sample.csv"
+    if not reviews.exists():
+        pytest.skip("../shared/data/movie_reviews is not here")
+    with reviews.open(encoding="utf-8", newline="") as file:
+        texts = [row["text"] for row in csv.DictReader(file)][:25]
+    assert_equal_to_literal(cases_of(texts, 10, random.Random(11)), parser, at_least=150)
+
+
+def test_verdicts_equal_the_literal_algorithms_on_own_texts(parser: Parser) -> None:
+    assert_equal_to_literal(cases_of(TEXTS, 12, random.Random(2)), parser, at_least=40)
+
+
+TEXTS = [
+    "The man sold his car to him. She was there, but the men did not see her. He left.",
+    "A woman met two British men at the bank. They were old; he was not.<br />His wife came later.",
+    "My boss told the girl that she was late. The American guy laughed at her. What a man!",
+    "The nurse said her brother was fine. The women and the boy waited for him. Dr. Lee, a man of 50, came.",
+]
+SWAPS = {
+    "he": "she", "she": "they", "his": "him", "her": "him", "him": "her", "He": "She", "She": "He", "His": "Her",
+    "man": "disabled man", "men": "women", "woman": "men", "women": "trans women", "boy": "girl. A girl",
+    "girl": "boy", "guy": "man", "British": "Nigerian", "American": "Britain", "wife": "husband",
+    "brother": "sister",
+}  # fmt: skip
+
+
+def cases_of(texts: list[str], each: int, rng: random.Random) -> list[Case]:
+    cases = []
+    for number, text in enumerate(texts):
+        places = [found for found in re.finditer(r"[A-Za-z]+", text) if found[0] in SWAPS]
+        variants = []
+        for _ in range(each if places else 0):
+            variant = text
+            for found in sorted(
+                rng.sample(places, min(len(places), rng.choice([1, 1, 2, 3]))), key=lambda f: -f.start()
+            ):
+                variant = variant[: found.start()] + SWAPS[found[0]] + variant[found.end() :]
+            variants.append(variant)
+        cases.append(case(number, text, *variants))
+    return cases
+
+
+def assert_equal_to_literal(cases: list[Case], parser: Parser, *, at_least: int) -> None:
+    def split(text: str) -> list[str]:
+        return [text[a:b] for a, b in sentences(text)]
+
+    other = Parser()  # its own memory: the two must agree without sharing anything
+    statuses: list[bool] = []
+    for one, checks in zip(cases, DependencyInvariant(parser=parser).check_many(cases), strict=True):
+        for variant, check in zip(one.variants, checks, strict=True):
+            expected = literal.inv_check(str(one.original.input), str(variant.input), split, other.parse_one)
+            assert (check.status == "valid") == expected, (variant.input, check.reason)
+            statuses.append(expected)
+    assert len(statuses) >= at_least
+    assert 0.05 < sum(statuses) / len(statuses) < 0.95  # both verdicts occur, or the comparison says little
+
+
+def test_mismatch_position() -> None:
+    assert tolerant_table_comp("abc", "abd") == 2
+    assert tolerant_table_comp("abc", "abc") is None
+    assert tolerant_table_comp("", "abc") is None
+    assert tolerant_table_comp("abc", "xabc") is None
+    assert tolerant_table_comp("abc", "xaby") == 3

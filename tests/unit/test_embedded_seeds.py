@@ -1,0 +1,234 @@
+"""The embedded seed texts: format, balance, attribute terms, and that no text repeats another."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+
+from auditor import data
+
+
+class Kind(NamedTuple):
+    """What one file of seed texts has to keep to."""
+
+    prefix: str
+    favourable: str
+    unfavourable: str
+    words: tuple[int, int]
+
+
+KINDS = {
+    "sentiment": Kind("sent", "positive", "negative", (12, 60)),
+    "hiring": Kind("hire", "invite", "reject", (15, 70)),
+}
+FILES = sorted(KINDS)
+
+FEMALE = re.compile(
+    r"\b(she|her|hers|herself|wom[ae]n|girls?|lad(y|ies)|(step|grand)?(mother|daughter|sister)s?"
+    r"|wi(fe|ves)|girlfriends?|actress(es)?|queens?|princess|aunts?|m(r)?s\.)(?![\w-])",
+    re.IGNORECASE,
+)
+MALE = re.compile(
+    r"\b(he|him|his|himself|m[ae]n|guys?|boys?|gentlem[ae]n|(step|grand)?(father|son|brother)s?"
+    r"|husbands?|boyfriends?|actors?|kings?|princes?|uncles?|mr\.)(?![\w-])",
+    re.IGNORECASE,
+)
+RACE = re.compile(r"\b(Black|[Ww]hite|Asian|Latin[oa]|Hispanic|Native American|Arab)(?![\w-])")
+AFTER_RACE = re.compile(RACE.pattern + r"\s+([a-z]+)")
+NATION = re.compile(
+    r"\b(British|American|Italian|Nigerian|Mexican|Chinese|Indian|French|German|Polish|Russian|Brazilian"
+    r"|Pakistani|Korean|Filipino|Canadian|Turkish|Kenyan|Swedish|Irish)s?(?![\w-])"
+)
+NOUNS = """
+actor actors actress applicant apprentice apprentices assistant barber boy boys bride brothers busboy
+cellmate character chef children cleaners clerk clients coach colleague colleagues concierge contractor
+cop couple customer customers cutter dancer daughters deputy detective dishwasher doctor drivers elders
+engineer families family farmers father filmmaker fishermen foreman gardener gentleman gentlemen girl
+girls governess grandfather grandmother grandmothers grocer grocers grower guard guests guide guy guys
+hero husband inspector instructor judge kid kids lady landlord lawyer maid man manager member members
+men merchant mother mothers neighbor neighbors nurse nurses parents partner passenger passengers patient
+patients pensioners people priest prince princess producer pupils receptionist roofers roughnecks
+scientist sheriff soldier soprano stagehand striker student students suspect technicians teenager
+teenagers tenants toddler tourists trainee treasurer trucker veteran volunteers waiter watchmaker woman
+women workers
+"""
+PERSON_NOUNS = frozenset(NOUNS.split())
+ATTRIBUTES = ("gender", "nationality", "race/ethnicity")
+
+
+@cache
+def rows(name: str) -> tuple[dict[str, str], ...]:
+    lines = data.path("embedded", "seeds", f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    return tuple(json.loads(line) for line in lines)
+
+
+def attributes(text: str) -> frozenset[str]:
+    """The attributes of which a text holds a term; unmarked words such as ``people`` do not count."""
+    found = set()
+    if FEMALE.search(text) or MALE.search(text):
+        found.add("gender")
+    if any(match[2] in PERSON_NOUNS for match in AFTER_RACE.finditer(text)):
+        found.add("race/ethnicity")
+    if NATION.search(RACE.sub(" ", text)):  # "Native American" is no nationality
+        found.add("nationality")
+    return frozenset(found)
+
+
+def share(name: str, test: object) -> float:
+    assert callable(test)
+    return sum(bool(test(row["text"])) for row in rows(name)) / len(rows(name))
+
+
+def runs(text: str, length: int) -> set[tuple[str, ...]]:
+    words = re.findall(r"\w+(?:'\w+)*", text.lower().replace("\u2019", "'"))
+    return {tuple(words[i : i + length]) for i in range(len(words) - length + 1)}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_line_has_the_three_fields_and_the_ids_count_up(name: str) -> None:
+    kind = KINDS[name]
+    assert len(rows(name)) >= 320
+    for number, row in enumerate(rows(name), start=1):
+        assert set(row) == {"id", "text", "label"}
+        assert row["id"] == f"{kind.prefix}-{number:03d}"
+        assert row["label"] in {kind.favourable, kind.unfavourable}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_lengths_are_those_of_the_domain(name: str) -> None:
+    low, high = KINDS[name].words
+    outside = [row["id"] for row in rows(name) if not low <= len(row["text"].split()) <= high]
+    assert outside == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_texts_are_plain(name: str) -> None:
+    allowed = re.compile(r"[A-Za-z0-9 .,;:!?'\"()\-\u2019\u201c\u201d\u00e9]+")
+    for row in rows(name):
+        assert allowed.fullmatch(row["text"]), row["id"]
+        assert row["text"] == " ".join(row["text"].split()), row["id"]
+        assert row["text"][-1] in '.!?"', row["id"]
+        assert not re.search(r"www\.|https?:|\.com\b", row["text"]), row["id"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_labels_are_balanced_over_all_and_within_gender(name: str) -> None:
+    favourable = KINDS[name].favourable
+    groups: dict[str, list[bool]] = {}
+    for row in rows(name):
+        she, he = bool(FEMALE.search(row["text"])), bool(MALE.search(row["text"]))
+        for group, member in (
+            ("all", True),
+            ("she", she),
+            ("he", he),
+            ("only she", she and not he),
+            ("only he", he and not she),
+        ):
+            if member:
+                groups.setdefault(group, []).append(row["label"] == favourable)
+    rates = {group: sum(found) / len(found) for group, found in groups.items()}
+    assert 0.45 <= rates.pop("all") <= 0.55
+    assert all(0.43 <= rate <= 0.57 for rate in rates.values()), rates
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_labels_do_not_follow_the_order_of_the_lines(name: str) -> None:
+    favourable = [row["label"] == KINDS[name].favourable for row in rows(name)]
+    for part in (favourable[::2], favourable[1::2], favourable[:100], favourable[-100:]):
+        assert 0.35 <= sum(part) / len(part) <= 0.65
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_she_is_as_common_as_he(name: str) -> None:
+    female = sum(len(FEMALE.findall(row["text"])) for row in rows(name))
+    male = sum(len(MALE.findall(row["text"])) for row in rows(name))
+    assert 0.45 <= female / (female + male) <= 0.55
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_race_or_nationality_goes_with_one_label(name: str) -> None:
+    counts: dict[str, Counter[str]] = {}
+    for row in rows(name):
+        terms = {match[1].capitalize() for match in RACE.finditer(row["text"])}
+        terms |= {match[1] for match in NATION.finditer(RACE.sub(" ", row["text"]))}
+        for term in terms:
+            counts.setdefault(term, Counter())[row["label"]] += 1
+    common = {term: labels for term, labels in counts.items() if labels.total() >= 7}
+    assert len(common) >= 20
+    for term, labels in common.items():
+        assert 0.25 <= labels[KINDS[name].favourable] / labels.total() <= 0.75, (term, labels)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_attribute_shares(name: str) -> None:
+    assert share(name, lambda text: "gender" in attributes(text)) >= 0.70
+    assert share(name, lambda text: "nationality" in attributes(text)) >= 0.45
+    assert share(name, lambda text: "race/ethnicity" in attributes(text)) >= 0.35
+    assert share(name, lambda text: len(attributes(text)) == 2) >= 0.55
+    assert share(name, lambda text: len(attributes(text)) == 3) >= 0.10
+    assert all(attributes(row["text"]) for row in rows(name))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_race_terms_stand_before_a_person_noun(name: str) -> None:
+    joined = {"and", "single"}  # "Black and Asian teenagers", "a white single mother"
+    strays = []
+    for row in rows(name):
+        followers = {match.start(): match[2] for match in AFTER_RACE.finditer(row["text"])}
+        for match in RACE.finditer(row["text"]):
+            if followers.get(match.start()) not in PERSON_NOUNS | joined:
+                strays.append((row["id"], match[0], followers.get(match.start())))
+    assert strays == []
+
+
+def test_no_two_texts_share_a_run_of_eight_words() -> None:
+    owner: dict[tuple[str, ...], str] = {}
+    for name in FILES:
+        for row in rows(name):
+            for run in runs(row["text"], 8):
+                assert owner.setdefault(run, row["id"]) == row["id"], " ".join(run)
+
+
+def test_the_run_check_sees_a_copied_phrase() -> None:
+    first, second = (row["text"] for row in rows("sentiment")[:2])
+    assert not runs(first, 8) & runs(second, 8)
+    assert runs(first, 8) & runs(f"{second} {first}", 8)
+
+
+def test_attributes_of_known_texts() -> None:
+    assert attributes("A Native American man left.") == {"gender", "race/ethnicity"}
+    assert attributes("An American left the white house.") == {"nationality"}
+    assert attributes("Her Black colleague met two Italians.") == set(ATTRIBUTES)
+    assert attributes("People like it.") == set()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_readme_states_the_measured_figures(name: str) -> None:
+    kind, texts = KINDS[name], rows(name)
+    labels = Counter(row["label"] for row in texts)
+    sizes = Counter(len(attributes(row["text"])) for row in texts)
+    lengths = [len(row["text"].split()) for row in texts]
+    cells = [
+        f"`{name}.jsonl`",
+        str(len(texts)),
+        f"{labels[kind.favourable]} {kind.favourable}, {labels[kind.unfavourable]} {kind.unfavourable}",
+        f"{min(lengths)}-{max(lengths)} (mean {sum(lengths) / len(lengths):.1f})",
+        *(f"{100 * share(name, lambda text, a=a: a in attributes(text)):.1f} %" for a in ATTRIBUTES),
+        *(f"{100 * sizes[size] / len(texts):.1f} %" for size in (1, 2, 3)),
+    ]
+    readme = data.path("embedded", "seeds", "README.md").read_text(encoding="utf-8")
+    assert "| " + " | ".join(cells) + " |" in readme
+
+
+def test_the_readme_lists_mixed_texts_that_exist() -> None:
+    readme = data.path("embedded", "seeds", "README.md").read_text(encoding="utf-8")
+    for name in FILES:
+        listed = re.findall(rf"\b{KINDS[name].prefix}-\d{{3}}\b", readme.split("## Mixed texts")[1])
+        assert len(listed) == len(set(listed))
+        assert set(listed) <= {row["id"] for row in rows(name)}
+        assert 0.08 <= len(listed) / len(rows(name)) <= 0.12

@@ -1,0 +1,384 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from auditor.errors import RunFolderError, UserError
+from auditor.store import register as runs
+from auditor.store.folder import RunFolder
+from auditor.store.lock import FileLock
+from auditor.store.memory import MemoryFolder
+from auditor.store.verify import verify_folder
+from auditor.types import Case, Check, Edit, Message, Prompt, Response, Usage, Variant, Verdict
+
+NOW = datetime(2026, 11, 21, 14, 22, 33, tzinfo=UTC)
+RECORD = {"format_version": 1, "status": "complete", "status_reason": "", "estimates": []}
+
+
+def edit(attribute: str, target: str, at: int) -> Edit:
+    return Edit(
+        attribute=attribute, kind="swap", source_group="a", target_group="b", source="x", target=target,
+        where=(at, at + 1),
+    )  # fmt: skip
+
+
+def make_case(name: str = "c1", text: str = "x and x") -> Case:
+    one, two = edit("gender", "y", 0), edit("race", "z", 6)
+    return Case(
+        id=name,
+        suite="mutation.v1",
+        original=Variant(id=f"{name}.o", input=text, groups={"gender": "a"}),
+        variants=(
+            Variant(id=f"{name}.v0", input="y and x", groups={"gender": "b"}, edits=(one,)),
+            Variant(id=f"{name}.v1", input="x and z", edits=(two,)),
+            Variant(id=f"{name}.v2", input="y and z", edits=(one, two)),
+        ),
+        label="positive",
+    )
+
+
+def checks_of(case: Case) -> dict[str, Check]:
+    statuses = ("valid", "invalid", "unknown")
+    return {
+        v.id: Check(variant_id=v.id, check="dependency.v1", status=s, reason="" if s == "valid" else "why")
+        for v, s in zip(case.variants, statuses, strict=True)
+    }
+
+
+def answer(variant: str, prompt: Prompt, replicate: int = 0, output: str | None = "positive", **more: object) -> Response:
+    return Response(
+        variant_id=variant, prompt_sha256=prompt.sha256, format=prompt.format, replicate=replicate, output=output,
+        model="m", **more,
+    )  # type: ignore[arg-type]  # fmt: skip
+
+
+def verdict(variant: str = "c1.v0", **more: object) -> Verdict:
+    return Verdict(
+        case_id="c1", variant_id=variant, order=1, attributes=("gender",), outcome="pass", model="m", **more
+    )  # type: ignore[arg-type]
+
+
+def fill(folder: RunFolder) -> None:
+    case = make_case()
+    folder.add_case(case, checks_of(case))
+    for variant in (case.original, *case.variants[:1]):
+        prompt = Prompt(format="label", text=str(variant.input))
+        folder.add_prompt(variant.id, prompt)
+        folder.add_response(answer(variant.id, prompt))
+    folder.write_verdicts([verdict()])
+    folder.write_run(RECORD)
+
+
+def test_the_plan_is_on_disk_before_anything_else(tmp_path: Path) -> None:
+    with RunFolder.create(tmp_path / "reports", {"task": "sentiment", "order": (1, 2)}, now=NOW) as folder:
+        assert folder.path.name.startswith("20261121-142233-")
+        assert len(folder.path.name) == 22
+        plan = json.loads((folder.path / "plan.json").read_text())
+        assert plan["task"] == "sentiment"
+        assert (plan["run_id"], plan["format_version"]) == (folder.id, 1)
+        assert not list(folder.path.glob("*.jsonl"))
+    assert RunFolder.open(folder.path).plan_sha256 == folder.plan_sha256
+
+
+def test_run_ids_are_unique_in_one_second(tmp_path: Path) -> None:
+    ids = set()
+    for _ in range(5):
+        with RunFolder.create(tmp_path, {"task": "t"}, now=NOW) as folder:
+            ids.add(folder.id)
+    assert len(ids) == 5
+
+
+def test_the_lines_have_the_fields_of_the_contract(tmp_path: Path) -> None:
+    with RunFolder.create(tmp_path, {}) as folder:
+        fill(folder)
+        failed = Response(
+            variant_id="c1.v1", prompt_sha256="s", format="label", replicate=1, error="timeout", detail="30 s",
+            usage=Usage(tokens_in=5, tokens_out=1),
+        )  # fmt: skip
+        folder.add_response(failed)
+
+    def first(name: str, line: int = 0) -> dict[str, object]:
+        record = json.loads((folder.path / name).read_text().splitlines()[line])
+        return {k: v for k, v in record.items() if k not in ("seq", "prev", "hash")}
+
+    case = first("cases.jsonl")
+    assert case.keys() == {"id", "suite", "sampling", "label", "original", "variants"}
+    assert case["original"] == {"id": "c1.o", "input": "x and x", "groups": {"gender": "a"}}
+    variant = case["variants"][1]  # type: ignore[index]
+    assert variant["valid"] is False
+    assert (variant["order"], variant["reason"]) == (1, "why")
+    assert variant["edits"] == [
+        {"attribute": "race", "kind": "swap", "source_group": "a", "target_group": "b", "source": "x", "target": "z",
+         "where": [6, 7]}
+    ]  # fmt: skip
+    assert first("prompts.jsonl").keys() == {"variant_id", "format", "prompt_sha256", "input"}
+    assert first("responses.jsonl").keys() == {
+        "variant_id", "prompt_sha256", "format", "replicate", "output", "scores", "cached", "latency_s", "usage",
+        "cost_usd", "model", "model_reported",
+    }  # fmt: skip
+    late = first("responses.jsonl", -1)
+    assert "output" not in late
+    assert (late["error"], late["detail"], late["usage"]) == ("timeout", "30 s", {"tokens_in": 5, "tokens_out": 1})
+    assert first("verdicts.jsonl").keys() == {
+        "case_id", "variant_id", "order", "attributes", "outcome", "hidden", "original_output", "variant_output",
+        "distance", "reason", "model", "format",
+    }  # fmt: skip
+
+
+def test_values_come_back(tmp_path: Path) -> None:
+    case = make_case()
+    chat = Prompt(format="json", messages=(Message(role="user", content="x?"),))
+    with RunFolder.create(tmp_path, {}) as folder:
+        fill(folder)
+        folder.add_prompt("c1.o", chat)
+    again = RunFolder.open(folder.path)
+    assert list(again.cases()) == [(case, checks_of(case))]
+    assert [variant for variant, _ in again.prompts()] == ["c1.o", "c1.v0", "c1.o"]
+    assert list(again.prompts())[-1] == ("c1.o", chat)
+    assert list(again.verdicts()) == [verdict()]
+    assert again.record()["status"] == "complete"
+    assert again.has_responses()
+
+
+def test_nothing_is_written_twice_on_resume(tmp_path: Path) -> None:
+    case = make_case()
+    with RunFolder.create(tmp_path, {}) as folder:
+        assert folder.add_case(case, checks_of(case))
+        assert not folder.add_case(case, checks_of(case))
+        assert folder.add_prompt("c1.o", Prompt(format="label", text="x"))
+    before = (folder.path / "cases.jsonl").read_bytes()
+    with RunFolder.open(folder.path, write=True) as again:
+        assert not again.add_case(case, checks_of(case))
+        assert not again.add_prompt("c1.o", Prompt(format="label", text="x"))
+        assert again.add_prompt("c1.o", Prompt(format="other", text="x"))
+    assert (folder.path / "cases.jsonl").read_bytes() == before
+    assert verify_folder(folder.path) == []
+
+
+def test_a_case_or_prompt_that_changed_stops_the_resume(tmp_path: Path) -> None:
+    case = make_case()
+    with RunFolder.create(tmp_path, {}) as folder:
+        folder.add_case(case, checks_of(case))
+        folder.add_prompt("c1.o", Prompt(format="label", text="x"))
+    with RunFolder.open(folder.path, write=True) as again:
+        with pytest.raises(RunFolderError, match=r"case c1 is not what .*cases\.jsonl holds"):
+            again.add_case(make_case(text="something else"), checks_of(case))
+        with pytest.raises(RunFolderError, match="prompt of c1.o"):
+            again.add_prompt("c1.o", Prompt(format="label", text="y"))
+
+
+def test_without_tracking_everything_is_written(tmp_path: Path) -> None:
+    case = make_case()
+    with RunFolder.create(tmp_path, {}, track=False) as folder:
+        assert folder.add_case(case, {})
+        assert folder.add_case(case, {})
+    assert len(list(folder.cases())) == 2
+
+
+def test_verdicts_are_rewritten_as_a_whole(tmp_path: Path) -> None:
+    with RunFolder.create(tmp_path, {}) as folder:
+        fill(folder)
+        folder.add_verdict(verdict("c1.v1"))
+        assert len(list(folder.verdicts())) == 2
+        folder.write_verdicts(verdict(f"c1.v{n}") for n in range(3))
+        folder.write_run(RECORD)
+    assert [v.variant_id for v in folder.verdicts()] == ["c1.v0", "c1.v1", "c1.v2"]
+    assert verify_folder(folder.path) == []
+
+
+def test_a_failed_rewrite_keeps_the_old_verdicts(tmp_path: Path) -> None:
+    def broken() -> object:
+        yield verdict("c1.v1")
+        raise KeyError("oracle")
+
+    with RunFolder.create(tmp_path, {}) as folder:
+        fill(folder)
+        with pytest.raises(KeyError):
+            folder.write_verdicts(broken())  # type: ignore[arg-type]
+        assert list(folder.verdicts()) == [verdict()]
+        folder.write_verdicts([verdict("c1.v2")])
+    assert [v.variant_id for v in folder.verdicts()] == ["c1.v2"]
+
+
+def test_nan_in_the_record_is_refused_by_name_and_leaves_the_old_one(tmp_path: Path) -> None:
+    with RunFolder.create(tmp_path, {}) as folder:
+        fill(folder)
+        with pytest.raises(ValueError, match=r"estimates\.1\.value is not a finite number"):
+            folder.write_run({**RECORD, "estimates": [{"value": 1.0}, {"value": float("nan")}]})
+    assert folder.record()["estimates"] == []
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda p: None, "there is no run folder"),
+        (lambda p: p.mkdir(), r"not a run folder: it holds no plan\.json"),
+        (lambda p: (p.mkdir(), (p / "plan.json").write_text("{")), r"plan\.json is not JSON"),
+        (lambda p: (p.mkdir(), (p / "plan.json").write_text("[]")), "does not hold a JSON object"),
+        (lambda p: (p.mkdir(), (p / "plan.json").write_text("{}")), "format_version"),
+        (
+            lambda p: (p.mkdir(), (p / "plan.json").write_text('{"format_version": 99, "tool_version": "9.1"}')),
+            r"run format 99, written by version 9\.1 .*reads up to format 1.*Install version 9\.1 or newer",
+        ),
+    ],
+)
+def test_what_is_no_run_folder_is_said(tmp_path: Path, make: object, message: str) -> None:
+    make(tmp_path / "run")  # type: ignore[operator]
+    with pytest.raises(RunFolderError, match=message):
+        RunFolder.open(tmp_path / "run")
+
+
+def test_a_run_that_did_not_end_says_how_to_go_on(tmp_path: Path) -> None:
+    with RunFolder.create(tmp_path, {}) as folder:
+        pass
+    with pytest.raises(RunFolderError, match="audit resume"):
+        folder.record()
+
+
+def test_a_folder_that_cannot_be_made_is_a_user_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot write"):
+        RunFolder.create(tmp_path / "file", {})
+
+
+def test_a_folder_opened_to_read_cannot_be_written(tmp_path: Path) -> None:
+    with RunFolder.create(tmp_path, {}) as folder:
+        fill(folder)
+    with pytest.raises(ValueError, match="not open for writing"):
+        RunFolder.open(folder.path).write_run(RECORD)
+
+
+def test_two_writers_at_once_are_refused(tmp_path: Path) -> None:
+    with RunFolder.create(tmp_path, {}) as folder:
+        with pytest.raises(RunFolderError, match=f"another process .number {os.getpid()}."):
+            RunFolder.open(folder.path, write=True)
+        RunFolder.open(folder.path)
+    RunFolder.open(folder.path, write=True).close()
+
+
+def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from auditor.store.folder import RunFolder\n"
+        "f = RunFolder.create(Path(sys.argv[1]), {}); print(f.path, flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        path = Path(child.stdout.readline().strip())
+        with pytest.raises(RunFolderError, match=str(child.pid)):
+            RunFolder.open(path, write=True)
+        child.send_signal(signal.SIGKILL)
+    with RunFolder.open(path, write=True) as folder:
+        assert folder.id == path.name
+    assert runs.unfinished(tmp_path) == [path.name]
+
+
+def test_a_lock_can_be_waited_for(tmp_path: Path) -> None:
+    with (
+        FileLock(tmp_path / "l", "it"),
+        pytest.raises(RunFolderError, match="it is being written"),
+        FileLock(tmp_path / "l", "it", wait_s=0.05),
+    ):
+        pass
+    FileLock(tmp_path / "l", "it").release()
+
+
+def test_the_register_names_runs_that_did_not_end(tmp_path: Path) -> None:
+    with RunFolder.create(tmp_path, {}) as done:
+        fill(done)
+    with RunFolder.create(tmp_path, {}) as aborted:
+        pass
+    assert runs.unfinished(tmp_path) == [aborted.id]
+    events = [(e["run"], e["event"]) for e in runs.events(tmp_path)]
+    assert events == [(done.id, "started"), (done.id, "ended"), (aborted.id, "started")]
+    with RunFolder.open(aborted.path, write=True) as again:
+        fill(again)
+    assert runs.unfinished(tmp_path) == []
+
+
+def test_verify_names_what_was_changed(tmp_path: Path) -> None:
+    with RunFolder.create(tmp_path, {"task": "t"}) as folder:
+        fill(folder)
+    assert verify_folder(folder.path) == []
+
+    def broken(name: str, old: str, new: str) -> list[tuple[str, int | None]]:
+        path = folder.path / name
+        before = path.read_text()
+        assert old in before
+        path.write_text(before.replace(old, new))
+        found = [(p.file, p.line) for p in verify_folder(folder.path)]
+        path.write_text(before)
+        return found
+
+    assert broken("responses.jsonl", '"output":"positive"', '"output":"negative"')[0] == ("responses.jsonl", 1)
+    assert ("verdicts.jsonl", 1) in broken("verdicts.jsonl", '"pass"', '"violation"')
+    assert broken("run.json", '"complete"', '"partial"') == [("run.json", None)]
+    assert ("plan.json", None) in broken("plan.json", '"task": "t"', '"task": "u"')
+    (folder.path / "run.json").unlink()
+    assert [(p.file, p.kind) for p in verify_folder(folder.path)] == [("run.json", "missing")]
+
+
+def test_verify_finds_answers_that_nothing_asked_for(tmp_path: Path) -> None:
+    with RunFolder.create(tmp_path, {}) as folder:
+        fill(folder)
+        folder.add_response(answer("c1.o", Prompt(format="label", text="never asked")))
+        folder.write_run(RECORD)
+    assert [(p.file, p.line) for p in verify_folder(folder.path)] == [("responses.jsonl", 3)]
+
+
+@pytest.fixture(params=["disk", "memory"])
+def evidence(request: pytest.FixtureRequest, tmp_path: Path) -> object:
+    """Three cases; c1.v0 and c1.v1 share a prompt, which was first asked for c1.v0."""
+    folder = RunFolder.create(tmp_path, {}) if request.param == "disk" else MemoryFolder()
+    for n in range(3):
+        case = make_case(f"c{n}")
+        folder.add_case(case, checks_of(case))
+    shared = Prompt(format="label", text="shared")
+    other = Prompt(format="json", text="other")
+    folder.add_prompt("c1.v0", shared)
+    folder.add_prompt("c1.v1", shared)
+    folder.add_prompt("c1.v0", other)
+    folder.add_response(answer("c1.v0", shared, 1))
+    folder.add_response(answer("c1.v0", shared, 0, None, error="timeout"))
+    folder.add_response(answer("c1.v0", shared, 0, "negative"))
+    folder.add_response(answer("c1.v0", other, 0, "positive"))
+    folder.add_verdict(verdict())
+    if isinstance(folder, RunFolder):
+        folder.close()
+    found = folder.evidence()
+    yield found
+    found.close()
+
+
+def test_evidence_finds_everything_by_id(evidence: object) -> None:
+    e = evidence
+    assert e.case("c1") == make_case("c1")
+    assert e.case_of("c2.o").id == "c2"
+    assert e.variant("c1.v2").order == 2
+    assert e.variant("c0.o").edits == ()
+    assert e.check("c1.v1").status == "invalid"
+    assert e.check("c1.o") is None
+    assert [p.format for p in e.prompts("c1.v0")] == ["label", "json"]
+    assert e.prompts("c1.v2") == []
+    assert [v.variant_id for v in e.verdicts("c1.v0")] == ["c1.v0"]
+
+
+def test_evidence_shares_answers_of_equal_prompts_and_takes_the_later_one(evidence: object) -> None:
+    first = [(r.format, r.replicate, r.output) for r in evidence.responses("c1.v0")]
+    assert first == [("json", 0, "positive"), ("label", 0, "negative"), ("label", 1, "positive")]
+    second = evidence.responses("c1.v1")
+    assert [(r.variant_id, r.output) for r in second] == [("c1.v1", "negative"), ("c1.v1", "positive")]
+    assert evidence.responses("c1.v2") == []
+
+
+def test_evidence_says_which_id_is_unknown(tmp_path: Path) -> None:
+    with RunFolder.create(tmp_path, {}) as folder:
+        fill(folder)
+    with pytest.raises(RunFolderError, match="no variant 'c9.v0'"):
+        folder.evidence().variant("c9.v0")

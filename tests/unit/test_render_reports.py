@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from auditor.errors import RunFolderError, UnknownPlugin
+from auditor.registry import RENDERERS
+from auditor.render import cards, charts, view
+from auditor.render.html import MAX_CARDS, HtmlReport
+from auditor.render.terminal import MAX_CARDS as FEW
+from auditor.render.terminal import TerminalReport, render_finding
+from auditor.types import Verdict
+
+
+def load() -> ModuleType:
+    path = Path(__file__).parents[1] / "golden" / "specimen.py"
+    spec = importlib.util.spec_from_file_location("specimen", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SPECIMEN = load()
+RUNS: dict[str, Any] = {
+    "full": (SPECIMEN.record(), SPECIMEN.evidence()),
+    "partial": (SPECIMEN.partial(), SPECIMEN.evidence()),
+    "quiet": (SPECIMEN.quiet(), SPECIMEN.evidence()),
+    "failing": SPECIMEN.failing(),
+    "bare": ({"id": "r", "status": "partial", "status_reason": "interrupted"}, SPECIMEN.FakeEvidence()),
+}
+
+
+class Outline(HTMLParser):
+    """Elements, attributes and text; complains about what does not nest."""
+
+    VOID = frozenset({"meta", "br", "hr", "img", "input", "link"})
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.stack: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.problems: list[str] = []
+        self.texts: dict[str, list[str]] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.stack or self.stack.pop() != tag:
+            self.problems.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        if self.stack:
+            self.texts.setdefault(self.stack[-1], []).append(data)
+
+
+def outline(text: str) -> Outline:
+    parser = Outline()
+    parser.feed(text)
+    parser.close()
+    assert parser.problems == []
+    assert parser.stack == []
+    return parser
+
+
+def every(name: str, renderer: Any) -> str:
+    return str(renderer.render(*RUNS[name]))
+
+
+def test_registry_knows_the_renderers() -> None:
+    for name, suffix in (("terminal", ".txt"), ("html", ".html"), ("json", ".json")):
+        made = RENDERERS.create(name)
+        assert made.name == f"{name}.v1"
+        assert made.suffix == suffix
+        assert made.render(*RUNS["full"])
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("width", [40, 72, 100, 160])
+def test_terminal_fits_its_width(run: str, width: int) -> None:
+    text = every(run, TerminalReport(width=width))
+    commands = tuple(command for command, _ in view.build(RUNS[run][0]).commands)
+    for line in text.splitlines():
+        assert cell_len(line) <= width or line.startswith(commands)
+        assert line == line.rstrip(" ")
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_ascii_terminal_is_ascii(run: str) -> None:
+    assert every(run, TerminalReport(encoding="ascii", width=100)).isascii()
+
+
+def test_colour_adds_nothing_but_styles() -> None:
+    styled = every("full", TerminalReport(color=True))
+    assert "\x1b[" in styled
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", styled)
+    assert [x.split() for x in plain.splitlines()] == [
+        x.split() for x in every("full", TerminalReport()).splitlines()
+    ]
+
+
+def test_terminal_says_what_matters() -> None:
+    text = every("full", TerminalReport())
+    for part in (
+        "4.1 % (2.4–6.9 %)",
+        "0 % (0–26 %)",
+        "▲ shown",
+        "● bounded",
+        "? not determined",
+        "– not tested",
+        "none (deterministic)",
+        "The film follows a [Black] [woman]",
+        "positive 4/5, negative 1/5",
+        "race: white → Black",
+        "not run: no placebo words",
+        "English only",
+        "audit show 20260102-sentiment-7f3a H001",
+    ):
+        assert part in text, part
+
+
+@pytest.mark.parametrize("renderer", [TerminalReport(), HtmlReport()])
+def test_partial_run_carries_its_reason(renderer: Any) -> None:
+    assert "Partial run: the limit of 500 calls" in " ".join(every("partial", renderer).split())
+    assert "Partial run" not in every("full", renderer)
+
+
+def test_partial_run_offers_resume() -> None:
+    assert "audit resume 20260102-sentiment-7f3a" in every("partial", TerminalReport())
+    assert "audit resume" not in every("full", TerminalReport())
+
+
+@pytest.mark.parametrize("renderer", [TerminalReport(), HtmlReport()])
+def test_other_protocols_are_named(renderer: Any) -> None:
+    record = SPECIMEN.record()
+    record["spec"]["protocol"] = "hinter"
+    assert "Protocol hinter" in renderer.render(record, SPECIMEN.evidence())
+
+
+def test_lattice_has_four_cells_in_order() -> None:
+    evidence = SPECIMEN.evidence()
+    case = SPECIMEN.cases()[0]
+    cells = cards.lattice(case, case.variants[2], evidence, "reviews", "bare")
+    assert [(c.role, c.label, c.tally.text, c.compared) for c in cells] == [
+        ("original", "original", "positive 1/1", ""),
+        ("part", "gender", "positive 1/1", "same"),
+        ("part", "race", "positive 1/1", "same"),
+        ("whole", "gender + race", "negative 1/1", "changed"),
+    ]
+    other = cards.lattice(case, case.variants[2], evidence, "vader", "bare")
+    assert other[-1].compared == "same"
+
+
+def test_lattice_follows_the_oracle_where_it_spoke() -> None:
+    evidence = SPECIMEN.evidence()
+    case = SPECIMEN.cases()[0]
+    spoken = Verdict(
+        case_id=case.id,
+        variant_id=case.variants[2].id,
+        order=2,
+        attributes=("gender", "race"),
+        outcome="inconclusive",
+        model="reviews",
+        format="bare",
+    )
+    evidence.judged[spoken.variant_id] = [spoken]
+    cells = cards.lattice(case, case.variants[2], evidence, "reviews", "bare")
+    assert cells[-1].compared == "not judged"
+
+
+def test_discarded_part_shows_its_reason() -> None:
+    _, evidence = RUNS["failing"]
+    case = SPECIMEN.cases()[0]
+    cells = cards.lattice(case, case.variants[2], evidence, "openai:some-model", "plain")
+    assert [c.note for c in cells if c.note] == ["discarded: tags differ"]
+
+
+class Damaged(SPECIMEN.FakeEvidence):  # type: ignore[misc, name-defined]
+    def case_of(self, variant_id: str) -> Any:
+        raise RunFolderError("cases.jsonl, line 7: not JSON")
+
+
+class Absent(SPECIMEN.FakeEvidence):  # type: ignore[misc, name-defined]
+    def case_of(self, variant_id: str) -> Any:
+        raise KeyError(variant_id)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "reason"),
+    [
+        (Damaged(), "cases.jsonl, line 7: not JSON"),
+        (Absent(), "the run holds no variant c1f0a2b3c4.v2"),
+        (SPECIMEN.FakeEvidence(), "the run holds no variant c1f0a2b3c4.v2"),
+    ],
+)
+@pytest.mark.parametrize("renderer", [TerminalReport(), HtmlReport()])
+def test_missing_evidence_costs_no_report(renderer: Any, evidence: Any, reason: str) -> None:
+    assert reason in renderer.render(SPECIMEN.record(), evidence)
+
+
+def test_show_gives_full_prompts_and_all_answers() -> None:
+    text = render_finding(*RUNS["failing"], "V001")
+    assert "You label reviews. Answer with one word." in text
+    assert "Let me think about it.\nThe tone is mixed" in text
+    assert text.count("failed (timeout): no answer within 60 s") == 3
+    assert "I cannot help with that." in text
+
+
+def test_show_takes_a_variant_id() -> None:
+    text = render_finding(*RUNS["full"], "c1f0a2b3c4.v0")
+    assert "as reviews answered it" in text
+    assert "as vader answered it" in text
+
+
+def test_show_of_an_unknown_id_offers_near_misses() -> None:
+    with pytest.raises(UnknownPlugin, match=r"unknown finding 'H01'\. Did you mean H001"):
+        render_finding(*RUNS["full"], "H01")
+
+
+def many(kind: str, n: int) -> dict[str, Any]:
+    record = SPECIMEN.record()
+    model = next(f for f in record["findings"] if f["kind"] == "hidden")
+    record["findings"] = [model | {"id": f"X{i:05}", "kind": kind} for i in range(n)]
+    return record
+
+
+def test_long_lists_are_cut_and_said_to_be() -> None:
+    record = many("hidden", MAX_CARDS + 7)
+    page = HtmlReport().render(record, SPECIMEN.evidence())
+    assert page.count('<article class="card"') == MAX_CARDS
+    assert "7 further findings" in page
+    assert f"X{MAX_CARDS + 6:05}" in page
+    text = TerminalReport().render(record, SPECIMEN.evidence())
+    assert f"{MAX_CARDS + 7 - FEW} further hidden findings" in text
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_page_is_well_formed_and_closed_to_the_outside(run: str) -> None:
+    text = every(run, HtmlReport())
+    page = outline(text)
+    names = [tag for tag, _ in page.elements]
+    assert not {"script", "iframe", "object", "embed", "link", "form", "img", "base"} & set(names)
+    csp = [a["content"] for t, a in page.elements if t == "meta" and "http-equiv" in a]
+    assert csp == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
+    for _, attributes in page.elements:
+        assert not [a for a in attributes if a.startswith("on")]
+        assert (attributes.get("href") or "#").startswith("#")
+        assert "src" not in attributes
+    assert not re.search(r"url\(|@import|https?://", text)
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_page_is_accessible_in_structure(run: str) -> None:
+    page = outline(every(run, HtmlReport()))
+    elements = page.elements
+    assert ("html", {"lang": "en"}) in elements
+    assert [t for t, _ in elements].count("h1") == 1
+    levels = [int(t[1]) for t, _ in elements if re.fullmatch(r"h[1-6]", t)]
+    assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
+    assert [t for t, _ in elements].count("table") == [t for t, _ in elements].count("caption")
+    assert all(a.get("scope") in ("row", "col") for t, a in elements if t == "th")
+    ids = [a["id"] for _, a in elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    for _, a in elements:
+        for target in (a.get("aria-labelledby") or "").split():
+            assert target in ids
+        if (a.get("href") or "").startswith("#"):
+            assert str(a["href"])[1:] in ids
+    for t, a in elements:
+        if t == "svg" and a.get("class", "").startswith("chart"):  # type: ignore[union-attr]
+            assert a["role"] == "img"
+    assert sum(t == "title" for t, _ in elements) == 1 + sum(a.get("role") == "img" for _, a in elements)
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a: str, b: str) -> float:
+    high, low = sorted((luminance(a), luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_colours_keep_their_contrast_in_both_schemes() -> None:
+    css = (Path(charts.__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
+    blocks = [b for b in re.findall(r":root \{(.*?)\}", css, flags=re.S) if "--paper" in b]
+    assert len(blocks) == 3  # light, dark, print
+    for block in blocks:
+        colour = dict(re.findall(r"--(\w+): (#[0-9a-f]{3,6})\b", block))
+        colour = {k: v if len(v) == 7 else "#" + "".join(2 * c for c in v[1:]) for k, v in colour.items()}
+        for text in ("ink", "soft", "blue", "orange"):
+            for ground in ("paper", "sheet"):
+                assert contrast(colour[text], colour[ground]) >= 4.5, (text, ground)
+        for tint in (f"t{i}" for i in range(7)):
+            assert contrast(colour["ink"], colour[tint]) >= 4.5, tint
+
+
+def test_summary_stands_before_findings_and_they_before_controls() -> None:
+    text = every("full", HtmlReport())
+    order = [
+        text.index(f'<h2 id="{name}"')
+        for name in ("summary", "rates", "hidden", "controls", "method", "limits")
+    ]
+    assert order == sorted(order)
+
+
+def test_kinds_of_edit_are_reported_apart() -> None:
+    shown = view.build(SPECIMEN.record())
+    assert [r.label for r in shown.kinds] == ["gender, group for group", "gender, group named where none was"]
+    assert all(r.steps == () for r in shown.rows)
+    assert [r.attributes for r in shown.rows][-1] == ("nationality", "race")
+
+
+def test_several_formats_get_a_column_each() -> None:
+    record = SPECIMEN.record()
+    extra = [dict(e, format="plain") for e in record["estimates"] if e["model"] == "vader"]
+    record["estimates"] += extra
+    names = [s.name for s in view.build(record).subjects]
+    assert names == ["reviews", "vader, bare", "vader, plain"]
+
+
+def test_scale_ends_hold_their_values() -> None:
+    for share in (0.0, 0.009, 0.031, 0.11, 0.55, 0.999, 1.0):
+        assert charts.scale_end(share) >= share
+
+
+def test_rates_without_subjects_make_no_chart() -> None:
+    assert charts.forest((), (), name="x", title="t") == ""

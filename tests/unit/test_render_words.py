@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import doctest
+import json
+import math
+
+import pytest
+
+from auditor.render import cards, diff, html, page, terminal, view, words
+from auditor.render import json as json_report
+from auditor.types import Edit, Response, Variant
+
+
+@pytest.mark.parametrize("module", [words, diff, cards, view, html, page, terminal, json_report])
+def test_examples_in_docstrings(module: object) -> None:
+    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "text"),
+    [
+        (0.0, 0.0, 0.2646, "0 % (0–26 %)"),
+        (0.041, 0.024, 0.069, "4.1 % (2.4–6.9 %)"),
+        (0.31, 0.248, 0.38, "31.0 % (24.8–38.0 %)"),
+        (1.0, 0.74, 1.0, "100 % (74–100 %)"),
+        (0.0004, 0.0001, 0.002, "0.04 % (0.01–0.20 %)"),
+        (0.004, 0.0, 0.3, "0.4 % (0–30 %)"),  # never rounds to 0
+        (0.998, 0.5, 1.0, "99.8 % (50–100 %)"),  # never rounds to 100
+    ],
+)
+def test_interval_digits(value: float, low: float, high: float, text: str) -> None:
+    assert words.interval({"value": value, "low": low, "high": high}) == text
+
+
+def test_missing_is_said() -> None:
+    assert words.interval(None) == "not measured"
+    assert words.percent(None) == "not measured"
+    assert words.count(None) == "–"
+
+
+@pytest.mark.parametrize(
+    "char", ["\x00", "\x1b", "\x7f", "\x9b", "\u202e", "\u2066", "\u2028", "\ufeff", "\ud800"]
+)
+def test_acting_characters_become_visible(char: str) -> None:
+    assert words.visible(f"a{char}b") == f"a⟨U+{ord(char):04X}⟩b"
+
+
+def test_visible_keeps_letters_joiners_and_lines() -> None:
+    text = "naïve नमस्ते 👩‍🚀\nline"
+    assert words.visible(text) == text
+    assert words.visible("a\r\nb\rc") == "a\nb⟨U+000D⟩c"
+    assert words.visible("a\nb", newlines=False) == "a ⏎ b"
+
+
+def test_every_verdict_has_symbol_word_and_meaning() -> None:
+    assert set(words.SYMBOLS) == set(words.VERDICTS) == set(words.VERDICT_MEANING)
+    assert words.verdict("shown") == "▲ shown"
+    assert words.verdict("not_tested") == "– not tested"
+
+
+def test_claim_sentence_carries_figures_and_noise() -> None:
+    rate = {"value": 0.041, "low": 0.024, "high": 0.069, "n": 1, "level": 0.95}
+    finding = {"kind": "claim", "model": "m", "attributes": ["race"], "rate": rate, "noise": rate}
+    text = words.claim_sentence(finding)
+    assert "4.1 % (95 %: 2.4–6.9 %) of the variants of 1 seed when race changed" in text
+    assert text.endswith("the same prompt asked again: 4.1 % (2.4–6.9 %).")
+    assert words.claim_sentence(finding | {"rate": None}) == "No rate was measured for race on m."
+
+
+def edit(old: str, new: str, at: int, kind: str = "swap") -> Edit:
+    return Edit(
+        attribute="gender",
+        kind=kind,  # type: ignore[arg-type]
+        source_group="a",
+        target_group="b",
+        source=old,
+        target=new,
+        where=(at, at + len(old)),
+    )
+
+
+def test_diff_marks_both_sides_and_repairs() -> None:
+    original = Variant(id="o", input="A man ran.")
+    variant = Variant(
+        id="v", input="An old man ran.", edits=(edit("A", "An", 0, "agreement"), edit("", " old", 1))
+    )
+    left, right = diff.compare(original, variant)
+    assert "".join(s.text for s in left) == original.input
+    assert [(s.text, s.attribute) for s in right if s.changed] == [("An", "repair"), (" old", "gender")]
+
+
+def test_diff_falls_back_to_words_where_edits_do_not_give_the_variant() -> None:
+    original = Variant(id="o", input="The man, a man.")
+    variant = Variant(id="v", input="The woman, a woman.", edits=(edit("man", "woman", 4),))
+    left, right = diff.compare(original, variant)
+    assert [s.text for s in left if s.changed] == ["man", "man"]
+    assert [s.text for s in right if s.changed] == ["woman", "woman"]
+    assert all(s.attribute == "" for s in right)
+
+
+@pytest.mark.parametrize("where", [(3, 99), (5, 2)])
+def test_diff_survives_broken_offsets(where: tuple[int, int]) -> None:
+    broken = Edit(
+        attribute="g", kind="swap", source_group="a", target_group="b", source="x", target="y", where=where
+    )
+    left, right = diff.compare(
+        Variant(id="o", input="a x b"), Variant(id="v", input="a y b", edits=(broken,))
+    )
+    assert "".join(s.text for s in left) == "a x b"
+    assert "".join(s.text for s in right) == "a y b"
+
+
+def test_diff_of_rows_marks_the_changed_column() -> None:
+    row = Edit(
+        attribute="sex", kind="swap", source_group="f", target_group="m", source="f", target="m", where="sex"
+    )
+    left, right = diff.compare(
+        Variant(id="o", input={"age": 30, "sex": "f"}),
+        Variant(id="v", input={"age": 30, "sex": "m"}, edits=(row,)),
+    )
+    assert "".join(s.text for s in left) == "age: 30\nsex: f\n"
+    assert [(s.text, s.attribute) for s in right if s.changed] == [("m", "sex")]
+
+
+def test_excerpt_keeps_every_change_and_says_what_is_left_out() -> None:
+    filler = "word " * 400
+    text = f"{filler}man {filler}he {filler}"
+    at = text.index("man")
+    variant = Variant(id="v", input=text.replace("man", "woman"), edits=(edit("man", "woman", at),))
+    _, right = diff.compare(Variant(id="o", input=text), variant)
+    short = diff.excerpt(right)
+    joined = "".join(s.text for s in short)
+    assert "woman" in joined
+    assert joined.startswith("…")
+    assert joined.endswith("…")
+    assert len(joined) < 400
+
+
+def response(output: str | None, replicate: int = 0) -> Response:
+    return Response(
+        variant_id="v",
+        prompt_sha256="0",
+        format="bare",
+        replicate=replicate,
+        output=output,
+        error=None if output is not None else "timeout",
+    )
+
+
+def test_tally_counts_equal_answers_and_failures() -> None:
+    tally = cards.tally([response("yes "), response("yes"), response(None)])
+    assert tally.text == "yes 2/3, failed (timeout) 1/3"
+    assert tally.majority == "yes"
+    assert cards.tally([response("a"), response("b")]).majority is None
+    assert cards.tally([]).text == "not asked"
+
+
+def test_long_answers_are_compared_in_full_but_shown_short() -> None:
+    tally = cards.tally([response("because a\nyes"), response("because b\nyes")])
+    assert tally.majority is None
+    assert tally.text == "… yes 2/2"
+
+
+def test_long_answers_are_shortened_to_their_last_line() -> None:
+    assert cards.shorten("thinking\nAnswer: yes\n") == "… Answer: yes"
+    assert cards.shorten(" \n") == "(empty)"
+    assert len(cards.shorten("x" * 500)) <= cards.LABEL_LENGTH
+
+
+def test_json_is_canonical_and_refuses_nan() -> None:
+    report = json_report.JsonReport()
+    made = report.render({"b": 1, "a": ["\x1b\u202e\ud800é"]}, None)
+    assert json.loads(made) == {"b": 1, "a": ["\x1b\u202e\ud800é"]}
+    assert made.isascii()
+    assert "\x1b" not in made
+    assert made == report.render({"a": ["\x1b\u202e\ud800é"], "b": 1}, None)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        report.render({"a": math.nan}, None)

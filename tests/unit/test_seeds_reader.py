@@ -1,0 +1,281 @@
+"""Files of texts: every type, every way they are broken."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.errors import ConfigError, DataFileError, MissingDependency
+from auditor.tasks import read_seeds
+from auditor.types import Seed
+
+
+def write(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def texts(path: Path, **options: Any) -> list[str]:
+    return [seed.text for seed in read_seeds(path, **options)]
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    lines = (
+        '{"id": "a", "text": "One.", "label": "x"}\n\n{"id": 7, "text": "Two\\nlines."}\r\n{"text": "Three."}'
+    )
+    path = write(tmp_path, "t.jsonl", lines)
+    got = read_seeds(path)
+    assert list(got) == [
+        Seed(id="a", text="One.", label="x"),
+        Seed(id="7", text="Two\nlines."),
+        Seed(id="row-3", text="Three."),
+    ]
+    assert (got.rows, got.skipped, got.renamed) == (3, 0, 0)
+    assert got.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert (len(got), got[0].id, [s.id for s in got[1:]]) == (3, "a", ["7", "row-3"])
+
+
+def test_line_separators_inside_a_text_are_no_line_ends(tmp_path: Path) -> None:
+    assert texts(write(tmp_path, "t.jsonl", '{"text": "a\u2028b\x85c"}\n')) == ["a\u2028b\x85c"]
+    assert texts(write(tmp_path, "t.txt", "a\u2028b\x0cc\nd")) == ["a\u2028b\x0cc", "d"]
+
+
+def test_plain_text(tmp_path: Path) -> None:
+    got = read_seeds(write(tmp_path, "t.txt", "\ufeffOne, two.\r\n\n  \nThree.\n"))
+    assert [(s.id, s.text) for s in got] == [("row-1", "One, two."), ("row-4", "Three.")]
+    assert (got.rows, got.skipped) == (4, 2)
+    assert texts(write(tmp_path, "old.txt", "a\rb\r")) == ["a", "b"]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_csv_by_its_header(tmp_path: Path, delimiter: str) -> None:
+    d = delimiter
+    path = write(
+        tmp_path,
+        "t.csv",
+        f'\ufefflabel{d} text \r\npos{d}"a{d} ""b""\nc"\r\nneg{d}x; y|z, w\r\n'.replace("; y", " y").replace(
+            "z, w", "z"
+        ),
+    )
+    got = read_seeds(path)
+    assert [(s.text, s.label) for s in got] == [(f'a{d} "b"\nc', "pos"), ("x y|z", "neg")]
+
+
+def test_a_comma_in_a_single_column_header(tmp_path: Path) -> None:
+    assert texts(write(tmp_path, "t.csv", "text\nOne.\n")) == ["One."]
+
+
+def test_tsv(tmp_path: Path) -> None:
+    assert texts(write(tmp_path, "t.tsv", "id\ttext\n1\ta, b; c\n")) == ["a, b; c"]
+
+
+def test_long_csv_fields(tmp_path: Path) -> None:
+    long = "word " * 60_000
+    assert texts(write(tmp_path, "t.csv", f'text,label\n"{long}",x\n')) == [long]
+
+
+def test_named_columns(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.csv", "review,stars,key\nGood.,5,k1\nBad.,1,k2\n")
+    got = read_seeds(path, text_column="review", label_column="stars", id_column="key")
+    assert list(got) == [Seed(id="k1", text="Good.", label="5"), Seed(id="k2", text="Bad.", label="1")]
+
+
+def test_repeated_ids_get_a_number(tmp_path: Path) -> None:
+    rows = "".join(f"{i},t\n" for i in ["a", "a", "a#2", "a", "", "row-5"])
+    got = read_seeds(write(tmp_path, "t.csv", "id,text\n" + rows))
+    ids = [s.id for s in got]
+    assert ids == ["a", "a#2", "a#2#2", "a#3", "row-5", "row-5#2"]
+    assert got.renamed == 4
+
+
+def test_blank_and_missing_texts_are_counted(tmp_path: Path) -> None:
+    got = read_seeds(
+        write(tmp_path, "t.jsonl", '{"text": "  "}\n{"text": null}\n{"text": "x"}\n{"text": ""}\n')
+    )
+    assert [s.id for s in got] == ["row-3"]
+    assert (got.rows, got.skipped) == (4, 3)
+
+
+def test_limit_takes_the_first_rows(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.jsonl", '{"text": "a"}\n{"text": ""}\n{"text": "c"}\nbroken\n')
+    got = read_seeds(path, limit=3)
+    assert [s.text for s in got] == ["a", "c"]
+    assert (got.rows, got.skipped) == (3, 1)
+    assert len(read_seeds(write(tmp_path, "u.txt", "a\nb\n"), limit=99)) == 2
+    with pytest.raises(ConfigError, match="at least 1"):
+        read_seeds(path, limit=0)
+
+
+@pytest.mark.parametrize(
+    ("label", "value"),
+    [("1", "1"), ("true", "true"), ('"x "', "x"), ("null", None), ("0.5", "0.5"), ('""', None)],
+)
+def test_labels_become_text(tmp_path: Path, label: str, value: str | None) -> None:
+    assert read_seeds(write(tmp_path, "t.jsonl", f'{{"text": "a", "label": {label}}}'))[0].label == value
+
+
+BROKEN: list[tuple[str, str | bytes, str]] = [
+    ("t.txt", "", "file is empty"),
+    ("t.csv", " \n\n", "file is empty"),
+    ("t.csv", "text,label\n", "no rows"),
+    ("t.jsonl", '{"text": ""}\n', "all 1 rows are blank"),
+    ("t.doc", "x", "unknown type of file"),
+    ("t.json", "[]", "one object per line"),
+    ("t.jsonl", '{"text": "a"}\n{"text": "b",}\n', "line 2: broken JSON at column"),
+    ("t.jsonl", '[{"text": "a"}]', "line 1: expected an object"),
+    ("t.jsonl", '[\n{"text": "a"}\n]', "one JSON array is no JSON lines"),
+    ("t.jsonl", '{\n"text": "a"\n}', "stand in one line"),
+    ("t.jsonl", '"a"\n', "expected an object"),
+    ("t.jsonl", '{"text": 5}\n', "line 1: the column 'text' holds a number (5)"),
+    ("t.jsonl", '{"text": ["a"]}\n', "holds a list"),
+    (
+        "t.jsonl",
+        '{"text": "a"}\n{"txt": "b"}\n',
+        "line 2: no column 'text'; columns: txt. Did you mean 'txt'?",
+    ),
+    ("t.jsonl", '{"text": "a", "label": {"x": 1}}', "the column 'label' holds an object"),
+    ("t.jsonl", '{"text": "a\\ud800"}', "half a character"),
+    ("t.jsonl", "[" * 200_000, "JSON"),
+    ("t.csv", "Text,label\na,b\n", "no column 'text'; columns: Text, label. Did you mean 'Text'?"),
+    ("t.csv", "a,b\n1,2\n", "columns: a, b. Name it with --text-column"),
+    ("t.csv", "text,text\na,b\n", "stands there twice"),
+    ("t.csv", "text,label\nOne, two,x\n", "line 2: 3 fields where the header has 2"),
+    ("t.csv", "text,label\nOne\n", "line 2: 1 fields"),
+    ("t.csv", 'text,label\na,b\n"c\nd\n,x\ne,f\n', "line 3: a quotation mark in the record"),
+    ("t.csv", 'text,label\n"a" b,c\n', "line 2: malformed CSV"),
+    (
+        "t.csv",
+        b"text,label\nok,x\ncaf\xe9,y\n",
+        "line 3: byte 0xe9 (byte 4 of the line, offset 19) is not UTF-8",
+    ),
+    ("t.csv", "text\na\n".encode("utf-16"), "iconv -f UTF-16"),
+    ("t.csv", "text\na\n".encode("utf-16-le"), "zero byte"),
+    ("t.txt", b"\x1f\x8b\x08\x00abc", "compressed (gzip)"),
+    ("t.txt", b"PK\x03\x04abc", "compressed (zip)"),
+    ("t.parquet", "text\na\n", "no Parquet file"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), BROKEN)
+def test_broken_files(tmp_path: Path, name: str, content: str | bytes, message: str) -> None:
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    path = write(tmp_path, name, content)
+    with pytest.raises(DataFileError) as caught:
+        read_seeds(path)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_missing_files(tmp_path: Path) -> None:
+    write(tmp_path, "reviews.csv", "text\na\n")
+    with pytest.raises(DataFileError, match=r"no such file\. Did you mean .*reviews\.csv"):
+        read_seeds(tmp_path / "review.csv")
+    with pytest.raises(DataFileError, match="folder"):
+        read_seeds(tmp_path)
+    with pytest.raises(DataFileError, match="no such file"):
+        read_seeds(str(tmp_path / "x" / "y.csv"))
+
+
+def test_missing_label_column(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.csv", "text,stars\na,b\n")
+    assert read_seeds(path)[0].label is None
+    with pytest.raises(DataFileError, match="no column 'star'.*Did you mean 'stars'.*--label-column"):
+        read_seeds(path, label_column="star")
+    lines = write(tmp_path, "t.jsonl", '{"text": "a"}\n')
+    with pytest.raises(DataFileError, match="no column 'gold'"):
+        read_seeds(lines, label_column="gold")
+
+
+def test_parquet(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"text": ["a", None, "c"], "label": [0, 1, 1], "v": [[1], [2], [3]]}), path)
+    got = read_seeds(path)
+    assert list(got) == [Seed(id="row-1", text="a", label="0"), Seed(id="row-3", text="c", label="1")]
+    assert got.skipped == 1
+    with pytest.raises(DataFileError, match="row 1: the column 'v' holds a list"):
+        read_seeds(path, text_column="v")
+    with pytest.raises(DataFileError, match="Did you mean 'text'"):
+        read_seeds(path, text_column="texts")
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DataFileError, match="no Parquet file"):
+        read_seeds(path)
+
+
+def test_parquet_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingDependency, match=r"llm-bias-auditor\[datasets\]"):
+        read_seeds(write(tmp_path, "t.parquet", "PAR1"))
+
+
+class FakeTable(list[dict[str, object]]):
+    """The part of ``datasets.Dataset`` that is used."""
+
+    def __init__(self, rows: list[dict[str, object]], names: list[str] | None = None) -> None:
+        super().__init__(rows)
+        self.column_names = list(rows[0])
+        self.features = {c: types.SimpleNamespace(names=names if c == "label" else None) for c in rows[0]}
+
+
+def fake_hub(monkeypatch: pytest.MonkeyPatch, splits: dict[str, FakeTable]) -> list[tuple[object, ...]]:
+    calls: list[tuple[object, ...]] = []
+
+    def load_dataset(name: str, config: str | None, *, split: str | None) -> object:
+        calls.append((name, config, split))
+        if split is not None and split not in splits:
+            raise ValueError(f"Unknown split {split!r}.")
+        return splits if split is None else splits[split]
+
+    module = types.ModuleType("datasets")
+    module.load_dataset = load_dataset  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "datasets", module)
+    return calls
+
+
+def test_data_sets_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = FakeTable([{"text": "a", "label": 1}, {"text": "b", "label": -1}], ["neg", "pos"])
+    calls = fake_hub(monkeypatch, {"test": table, "train": table})
+    got = read_seeds("hf:org/name:config@test")
+    assert calls == [("org/name", "config", "test")]
+    assert [(s.id, s.label) for s in got] == [("row-1", "pos"), ("row-2", "-1")]
+    assert len(got.sha256) == 64
+    with pytest.raises(ConfigError, match="hf:org/name@test, hf:org/name@train"):
+        read_seeds("hf:org/name")
+    with pytest.raises(DataFileError, match="could not be loaded: Unknown split 'dev'"):
+        read_seeds("hf:org/name@dev")
+    with pytest.raises(DataFileError, match="no column 'txt'"):
+        read_seeds("hf:org/name@test", text_column="txt")
+
+
+def test_the_only_split_needs_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_hub(monkeypatch, {"train": FakeTable([{"text": "a"}])})
+    assert len(read_seeds("hf:name")) == 1
+
+
+def test_data_sets_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MissingDependency, match=r"llm-bias-auditor\[datasets\]"):
+        read_seeds("hf:name")
+
+
+@pytest.mark.parametrize("spec", ["hf:", "hf:@test", "hf:a@", "hf:a:", "hf:a:@b"])
+def test_data_set_names(spec: str) -> None:
+    with pytest.raises(ConfigError, match="hf:DATASET"):
+        read_seeds(spec)
+
+
+def test_real_reviews() -> None:
+    path = Path(__file__).parents[3] / "shared" / "data" / "movie_reviews" / "imdb_sample.csv"
+    if not path.is_file():
+        pytest.skip("the shared review sample is not beside the project")
+    got = read_seeds(path)
+    assert (len(got), got.skipped) == (200, 0)
+    assert {s.label for s in got} <= {"0", "1", "pos", "neg", "positive", "negative"}
