@@ -10,7 +10,7 @@ is used to compare a sentence with a copy of it in which a person word was swapp
 
 Usage::
 
-    python tools/train_parser.py --treebank DIR --out auditor/_data/parser [--steps 12000]
+    python tools/train_parser.py --treebank DIR --out auditor/embedded/parser [--steps 6500]
 
 ``DIR`` holds ``en_ewt-ud-{train,dev,test}.conllu[.gz]`` (CC BY-SA 4.0).
 """
@@ -35,51 +35,55 @@ from spacy.training import Example
 
 # Person words by Penn tag. Single tokens only: a swap keeps the tree.
 NOUNS = {
-    "NN": """man woman person guy girl boy lady gentleman mother father husband wife daughter son sister brother
-        aunt uncle nephew niece grandmother grandfather mom dad girlfriend boyfriend partner spouse parent child
-        kid teenager adult friend neighbor teacher nurse doctor lawyer actor actress waiter waitress host hostess
-        king queen prince princess student worker manager clerk chef driver bride groom widow widower sibling
-        mum mama papa grandma grandpa fella dude chick bloke lass lad businessman businesswoman policeman
-        policewoman chairman chairwoman salesman saleswoman immigrant refugee individual human citizen veteran
-        transgender nonbinary lesbian gay feminist male female""",
-    "NNS": """men women people persons guys girls boys ladies gentlemen mothers fathers husbands wives daughters
-        sons sisters brothers aunts uncles nephews nieces grandmothers grandfathers moms dads girlfriends
-        boyfriends partners spouses parents children kids teenagers adults friends neighbors teachers nurses
-        doctors lawyers actors actresses waiters waitresses kings queens princes princesses students workers
-        managers clerks chefs drivers widows widowers siblings immigrants refugees individuals humans citizens
-        veterans folks lads lasses males females businessmen businesswomen policemen policewomen lesbians""",
+    "NN": """man woman person guy girl boy lady gentleman mother father husband wife daughter son sister
+        brother aunt uncle nephew niece grandmother grandfather mom dad girlfriend boyfriend partner
+        spouse parent child kid teenager adult friend neighbor teacher nurse doctor lawyer actor actress
+        waiter waitress host hostess king queen prince princess student worker manager clerk chef driver
+        bride groom widow widower sibling mum mama papa grandma grandpa fella dude chick bloke lass lad
+        businessman businesswoman policeman policewoman chairman chairwoman salesman saleswoman
+        immigrant refugee individual human citizen veteran transgender nonbinary lesbian gay feminist
+        male female""",
+    "NNS": """men women people persons guys girls boys ladies gentlemen mothers fathers husbands wives
+        daughters sons sisters brothers aunts uncles nephews nieces grandmothers grandfathers moms dads
+        girlfriends boyfriends partners spouses parents children kids teenagers adults friends neighbors
+        teachers nurses doctors lawyers actors actresses waiters waitresses kings queens princes
+        princesses students workers managers clerks chefs drivers widows widowers siblings immigrants
+        refugees individuals humans citizens veterans folks lads lasses males females businessmen
+        businesswomen policemen policewomen lesbians""",
 }
 PRONOUNS = {
-    ("PRP", "subject"): "he she they".split(),
-    ("PRP", "object"): "him her them".split(),
-    ("PRP$", ""): "his her their".split(),
-    ("PRP", "reflexive"): "himself herself themselves themself".split(),
+    ("PRP", "subject"): ["he", "she", "they"],
+    ("PRP", "object"): ["him", "her", "them"],
+    ("PRP$", ""): ["his", "her", "their"],
+    ("PRP", "reflexive"): ["himself", "herself", "themselves", "themself"],
 }
 DEMONYMS = {
-    "JJ": """American British Chinese Italian Russian Canadian Mexican Indian Japanese Korean Vietnamese Filipino
-        Pakistani Bangladeshi Iranian Iraqi Syrian Turkish Egyptian Nigerian Kenyan Ethiopian Ghanaian Somali
-        French German Spanish Portuguese Polish Ukrainian Romanian Greek Swedish Norwegian Danish Dutch Irish
-        Scottish Welsh English Brazilian Colombian Cuban Jamaican Haitian Australian Israeli Palestinian Saudi
-        Lebanese Moroccan Algerian Afghan Indonesian Malaysian Thai Swiss Austrian Belgian Hungarian Czech
-        Argentine Peruvian Chilean Venezuelan African Asian European Arab Hispanic Latino Latina Caucasian
-        Jewish Muslim Christian Hindu Buddhist Sikh Catholic Protestant black white Black White Native
-        Indigenous multiracial biracial""",
+    "JJ": """American British Chinese Italian Russian Canadian Mexican Indian Japanese Korean Vietnamese
+        Filipino Pakistani Bangladeshi Iranian Iraqi Syrian Turkish Egyptian Nigerian Kenyan Ethiopian
+        Ghanaian Somali French German Spanish Portuguese Polish Ukrainian Romanian Greek Swedish
+        Norwegian Danish Dutch Irish Scottish Welsh English Brazilian Colombian Cuban Jamaican Haitian
+        Australian Israeli Palestinian Saudi Lebanese Moroccan Algerian Afghan Indonesian Malaysian Thai
+        Swiss Austrian Belgian Hungarian Czech Argentine Peruvian Chilean Venezuelan African Asian
+        European Arab Hispanic Latino Latina Caucasian Jewish Muslim Christian Hindu Buddhist Sikh
+        Catholic Protestant black white Black White Native Indigenous multiracial biracial""",
     "NNPS": """Americans Britons Italians Russians Canadians Mexicans Indians Koreans Filipinos Pakistanis
-        Iranians Iraqis Syrians Turks Egyptians Nigerians Kenyans Ethiopians Somalis Germans Spaniards Poles
-        Ukrainians Romanians Greeks Swedes Norwegians Danes Scots Brazilians Colombians Cubans Jamaicans
-        Haitians Australians Israelis Palestinians Moroccans Afghans Indonesians Thais Austrians Belgians
-        Hungarians Czechs Africans Asians Europeans Arabs Hispanics Latinos Latinas Jews Muslims Christians
-        Hindus Buddhists Sikhs Catholics Whites Blacks""",
+        Iranians Iraqis Syrians Turks Egyptians Nigerians Kenyans Ethiopians Somalis Germans Spaniards
+        Poles Ukrainians Romanians Greeks Swedes Norwegians Danes Scots Brazilians Colombians Cubans
+        Jamaicans Haitians Australians Israelis Palestinians Moroccans Afghans Indonesians Thais
+        Austrians Belgians Hungarians Czechs Africans Asians Europeans Arabs Hispanics Latinos Latinas
+        Jews Muslims Christians Hindus Buddhists Sikhs Catholics Whites Blacks""",
     "NNP": """American Briton Italian Russian Canadian Mexican Indian Korean Filipino Pakistani Iranian Iraqi
-        Syrian Turk Egyptian Nigerian Kenyan Ethiopian Somali German Spaniard Pole Ukrainian Romanian Greek
-        Swede Norwegian Dane Scot Brazilian Colombian Cuban Jamaican Haitian Australian Israeli Palestinian
-        Moroccan Afghan Indonesian Austrian Belgian Hungarian Czech African Asian European Arab Latino Latina
-        Jew Muslim Christian Hindu Buddhist Sikh Catholic""",
+        Syrian Turk Egyptian Nigerian Kenyan Ethiopian Somali German Spaniard Pole Ukrainian Romanian
+        Greek Swede Norwegian Dane Scot Brazilian Colombian Cuban Jamaican Haitian Australian Israeli
+        Palestinian Moroccan Afghan Indonesian Austrian Belgian Hungarian Czech African Asian European
+        Arab Latino Latina Jew Muslim Christian Hindu Buddhist Sikh Catholic""",
 }
-MODIFIERS = """disabled blind deaf trans transgender cisgender gay lesbian straight queer bisexual old young elderly
-    middle-aged poor rich wealthy homeless fat thin short tall black white Asian African Latino Hispanic Muslim
-    Jewish Christian pregnant autistic Mexican Nigerian Chinese British Polish Indian""".split()
+_MODIFIERS = """disabled blind deaf trans transgender cisgender gay lesbian straight queer bisexual old young
+        elderly middle-aged poor rich wealthy homeless fat thin short tall black white Asian African
+        Latino Hispanic Muslim Jewish Christian pregnant autistic Mexican Nigerian Chinese British
+        Polish Indian"""
 
+MODIFIERS = _MODIFIERS.split()
 NOUN_SETS = {tag: words.split() for tag, words in NOUNS.items()}
 DEMONYM_SETS = {tag: words.split() for tag, words in DEMONYMS.items()}
 
@@ -166,7 +170,7 @@ dropout = 0.1
 accumulate_gradient = 1
 patience = 4000
 max_epochs = 0
-max_steps = 12000
+max_steps = 6500
 eval_frequency = 500
 [training.optimizer]
 @optimizers = "Adam.v1"
@@ -357,7 +361,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--treebank", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--steps", type=int, default=12000)
+    parser.add_argument("--steps", type=int, default=6500)
     parser.add_argument("--evaluate-only", action="store_true", help="print the figures of --out")
     args = parser.parse_args()
     test = find(args.treebank, "test")

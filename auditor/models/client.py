@@ -12,7 +12,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from random import Random
 
@@ -22,7 +22,6 @@ from auditor.errors import (
     BudgetExceeded,
     CallError,
     CallTimeout,
-    ContentFiltered,
     PluginError,
     RateLimited,
     ServerFault,
@@ -31,44 +30,16 @@ from auditor.models.budget import Budget
 from auditor.models.cache import Cache
 from auditor.models.cache import key as cache_key
 from auditor.models.limiter import Limiter
+from auditor.models.outcome import BUDGET, Counts, Key, answer, failure
+from auditor.models.outcome import definitive as definitive
 from auditor.models.prices import Price, TokenCounter
 from auditor.models.retry import RetryPolicy
 from auditor.protocols import Model, Reply
 from auditor.types import Request, Response, Usage
 
-Key = tuple[str, int]  # (prompt sha256, replicate)
-
-BUDGET = "budget"  # Response.error of requests that a limit kept from being asked
-DEFINITIVE = frozenset({ContentFiltered.code, BadRequest.code})
 UNREACHABLE_AFTER = 3  # failed attempts at one request, where nothing was ever answered
 CHUNK = 256
 _NOT_BILLED = (AuthFailed, BadRequest, RateLimited)
-
-
-def definitive(response: Response) -> bool:
-    """Whether asking again would be a waste: an answer, or a refusal that is about this prompt.
-
-    A journal hands the client only these as ``answered``; what failed in passing is asked again.
-    """
-    return response.output is not None or response.error in DEFINITIVE
-
-
-@dataclass(slots=True)
-class Counts:
-    """What a client did. Money and tokens are those of this process; cached answers cost nothing.
-
-    Sum these rather than responses: one answer may serve many requests.
-    """
-
-    calls: int = 0  # attempts that reached the adapter
-    answered: int = 0  # by the adapter
-    cached: int = 0
-    replayed: int = 0  # from the journal
-    failed: int = 0
-    retries: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost_usd: float = 0.0
 
 
 class _Round:
@@ -261,7 +232,7 @@ class Client:
             request = round_.requests[index]
             if key in hits:
                 self.counts.cached += 1
-                self._finish(round_, self._respond(request, hits[key], cached=True))
+                self._finish(round_, answer(self.model.name, request, hits[key], cached=True, cost_usd=0.0))
             else:
                 round_.buffer.append(request)
         return bool(indices)
@@ -413,7 +384,7 @@ class Client:
             self._cache.put(
                 cache_key(self.model.fingerprint, request.prompt.sha256, request.replicate), reply
             )
-        self._finish(round_, self._respond(request, reply, cost=cost, latency=latency))
+        self._finish(round_, answer(self.model.name, request, reply, cost_usd=cost, latency_s=latency))
 
     def _fail(self, round_: _Round, request: Request, error: CallError) -> None:
         """The request has no answer; say so in the journal."""
@@ -423,13 +394,13 @@ class Client:
             self._fruitless += 1
             if self._fruitless >= self._patience:
                 self._stop(error)
-        self._finish(round_, self._without(request, error.code, str(error)))
+        self._finish(round_, failure(self.model.name, request, error.code, str(error)))
 
     def _give_up(self, round_: _Round, request: Request) -> None:
         """The run stopped before this request was answered: not journaled, asked again on resume."""
         assert self.stopped is not None
         code = self.stopped.code if isinstance(self.stopped, CallError) else BUDGET
-        self._hand_out(round_, self._without(request, code, str(self.stopped)))
+        self._hand_out(round_, failure(self.model.name, request, code, str(self.stopped)))
 
     def _finish(self, round_: _Round, response: Response) -> None:
         if self._on_response is not None:
@@ -443,38 +414,3 @@ class Client:
         for index in round_.places.pop(key):
             round_.deliver(index, response)
         self._in_flight.pop(key).set_result(response)
-
-    def _respond(
-        self,
-        request: Request,
-        reply: Reply,
-        *,
-        cached: bool = False,
-        cost: float | None = None,
-        latency: float = 0.0,
-    ) -> Response:
-        return Response(
-            variant_id=request.variant_id,
-            prompt_sha256=request.prompt.sha256,
-            format=request.prompt.format,
-            replicate=request.replicate,
-            output=reply.text,
-            scores=reply.scores,
-            cached=cached,
-            latency_s=latency,
-            usage=reply.usage,
-            cost_usd=0.0 if cached else cost,
-            model=self.model.name,
-            model_reported=reply.model_reported,
-        )
-
-    def _without(self, request: Request, code: str, detail: str) -> Response:
-        return Response(
-            variant_id=request.variant_id,
-            prompt_sha256=request.prompt.sha256,
-            format=request.prompt.format,
-            replicate=request.replicate,
-            error=code,
-            detail=detail,
-            model=self.model.name,
-        )

@@ -223,7 +223,7 @@ class OpenAIChat:
         return kind(self._say(error, kind, status), retry_after_s=wait)
 
     def _say(self, error: Exception, kind: type[CallError], status: int | None) -> str:
-        said = " ".join(str(getattr(error, "message", None) or error).split())
+        said = " ".join((_said(getattr(error, "body", None)) or str(error)).split())
         if self._key:
             said = said.replace(self._key, "[key]")
         said = said if len(said) <= _DETAIL else said[: _DETAIL - 1] + "…"
@@ -266,7 +266,9 @@ def read_completion(body: bytes, content_type: str | None) -> Reply | CallError:
         return BadResponse("the answer's JSON is nested too deeply")
     choices = raw.get("choices") if isinstance(raw, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        return BadResponse(f"the answer has no choices{_error_in(raw)}")
+        # Some servers report their errors with status 200.
+        said = _said(raw)[:_DETAIL] if isinstance(raw, dict) else ""
+        return BadResponse(f"the answer has no choices{': ' if said else ''}{said}")
     choice = choices[0]
     if choice.get("finish_reason") == "content_filter":
         return ContentFiltered("the provider's filter cut the answer (finish_reason content_filter)")
@@ -337,11 +339,19 @@ def _usage(raw: object) -> Usage | None:
     return Usage(tokens_in=tokens_in, tokens_out=tokens_out)
 
 
-def _error_in(raw: object) -> str:
-    """What a server that reports errors with status 200 says."""
-    error = raw.get("error") if isinstance(raw, dict) else None
-    message = error.get("message") if isinstance(error, dict) else error
-    return f": {message[:_DETAIL]}" if isinstance(message, str) else ""
+def _said(body: object) -> str:
+    """The message in the body of an error, in the forms that servers use; empty if there is none."""
+    if isinstance(body, str):
+        return "an HTML page" if body.lstrip().startswith("<") else body
+    if not isinstance(body, dict):
+        return ""
+    for field in ("message", "error", "detail", "msg"):
+        value = body.get(field)
+        if isinstance(value, list):  # FastAPI: one entry per field that it refuses
+            value = value[0] if value else None
+        if said := _said(value):
+            return said
+    return ""
 
 
 def _place(url: str) -> tuple[str, str]:

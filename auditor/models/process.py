@@ -180,7 +180,7 @@ class _Worker:
                     stderr=asyncio.subprocess.PIPE,
                     limit=LINE_LIMIT,
                     # Ctrl-C must reach this program alone; it then closes the other in order.
-                    start_new_session=True,
+                    start_new_session=False,
                 )
             except OSError as error:
                 raise ConfigError(
@@ -213,7 +213,7 @@ class _Worker:
             return CallTimeout(f"{self._name} gave no answer in {self._timeout_s:g} s{self._tail()}")
         finally:
             self._open.pop(number, None)
-            pass
+            self._settle()
 
     def kill(self) -> None:
         """End the program and what it started, at once, without waiting."""
@@ -331,7 +331,7 @@ class _Worker:
     def _count_broken(self, shown: str) -> None:
         if any(not answer.done() for answer in self._open.values()):
             self._broken.append(shown)
-            pass
+            self._settle()
 
     def _settle(self) -> None:
         """Fail what is open once there are as many lines without an id as open requests."""

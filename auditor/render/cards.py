@@ -107,7 +107,9 @@ def build(
         asked = tuple(_asked(cell, evidence, model, format_) for cell in cells)
     return Card(
         finding=finding,
-        sentence=finding.get("text") or words.claim_sentence(finding, noun),
+        sentence=words.sentence(finding["text"])
+        if finding.get("text")
+        else words.claim_sentence(finding, noun),
         case_id=case.id if case is not None else "",
         variant_id=variant_id,
         original=original,

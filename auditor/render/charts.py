@@ -66,7 +66,7 @@ def forest(
     rates = [c.rate for r in rows for c in r.cells if c.rate]
     if not rates:
         return Markup("")
-    noises = [c.noise for r in rows for c in r.cells if view.is_estimate(c.noise)]
+    noises = [c.noise for r in rows for c in r.cells if words.is_estimate(c.noise)]
     highest = max([float(e["high"]) for e in [*rates, *(n for n in noises if n)]] + [1.25 * (delta or 0)])
     end = scale_end(highest)
     body: list[str] = []
@@ -110,7 +110,7 @@ def _strip(cell: view.Cell, y: int, end: float) -> str:
         return f'<text class="sub" x="{LABELS}%" y="{y + 4}" dx="6">not measured</text>'
     low, high, value = (_x(float(cell.rate[k]), end) for k in ("low", "high", "value"))
     out = []
-    if cell.noise is not None and view.is_estimate(cell.noise):
+    if cell.noise is not None and words.is_estimate(cell.noise):
         a, b = (float(cell.noise[k]) for k in ("low", "high"))
         width = f"{PLOT * (min(b, end) - min(a, end)) / end:.3f}%"
         out.append(f'<rect class="noise" x="{_x(a, end)}" y="{y - 8}" width="{width}" height="16"/>')

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from auditor.render import cards, charts, diff, view, words
+from auditor.render import cards, charts, controls, diff, view, words
 from auditor.types import digest
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ class HtmlReport:
             level=next((e["estimate"]["level"] for e in record.get("estimates", ())), 0.95),
             delta=delta,
             provenance=list(flat(record.get("provenance") or {})),
+            named=sorted({a for row in shown.rows for a in row.attributes}),
+            paper_columns=controls.PAPER_COLUMNS,
             plan=list(flat(record.get("spec") or {})),
             counts=list(flat(record.get("counts") or {})),
             record_sha256=digest(record),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from auditor.errors import UnknownPlugin
-from auditor.render import cards, diff, view, words
+from auditor.render import cards, controls, diff, view, words
 from auditor.render.page import Page
 
 if TYPE_CHECKING:
@@ -89,6 +89,10 @@ def _headline(page: Page, shown: view.View) -> None:
         f"{words.confidence(_level(shown))} interval by seed. ▲ shown: above noise. ● bounded: below δ. "
         "? not determined: the data support neither. – not tested: no claim was made."
     )
+    if shown.paper:
+        page.line()
+        page.table([(name, False) for name in controls.PAPER_COLUMNS], shown.paper)
+        page.paragraph("Counted as the paper's released code counts: every mutant alike, no intervals.")
     if shown.kinds:
         page.line()
         _comparison(page, shown, shown.kinds, "Kind of edit", validity=False)
@@ -134,7 +138,7 @@ def _comparison(
 def _hidden(page: Page, shown: view.View, evidence: Any) -> None:
     page.heading("Hidden findings: changes that only several attributes together bring about")
     if not shown.hidden:
-        page.paragraph("None was recorded. That is a statement about the variants asked, not about others.")
+        page.paragraph(shown.none_hidden)
     for finding in shown.hidden[:MAX_CARDS]:
         card(page, cards.build(finding, evidence, noun=shown.noun, record=shown.record))
     left = len(shown.hidden) - MAX_CARDS
@@ -169,7 +173,7 @@ def card(page: Page, shown: cards.Card) -> None:
         page.line()
     lattice(page, shown.cells)
     for note in f.get("notes") or ():
-        page.paragraph(note, indent="  ")
+        page.paragraph(words.sentence(note), indent="  ")
     for diagnosis in shown.diagnoses:
         page.paragraph(f"Why: {diagnosis['cause']} ({diagnosis['evidence']}).", indent="  ")
 
@@ -205,11 +209,10 @@ def _directions(page: Page, shown: view.View) -> None:
     page.heading("Directions with the highest rates")
     _comparison(page, shown, shown.directions, "Direction", validity=False)
     if shown.n_directions > len(shown.directions):
-        page.paragraph(
-            f"{shown.n_directions - len(shown.directions)} further directions are in the HTML report."
-        )
+        left = shown.n_directions - len(shown.directions)
+        page.paragraph(f"{words.plural(left, 'further direction')} can be found in run.json.")
     page.paragraph(
-        "Picked for their size after the fact: read them as where to look, not as a result of its own."
+        "Picked after the fact, by the lower ends of their intervals: where to look, not a result of its own."
     )
 
 
@@ -230,13 +233,24 @@ def _controls(page: Page, shown: view.View) -> None:
             [("Model", False), ("Attribute", False), ("Group", False)]
             + [(name, True) for name in ("Asked", "Refused", "Unparsed", "Failed")],
             (
-                [a["model"], a["attribute"], a["group"], *(words.count(a.get(k)) for k in LOSSES)]
-                for a in shown.answers
+                [
+                    a["model"],
+                    a["attribute"],
+                    words.group(a["group"]),
+                    *(words.count(a.get(k)) for k in COUNTS),
+                ]
+                for a in shown.answers[:MAX_GROUPS]
             ),
         )
+    rest = max(0, len(shown.answers) - MAX_GROUPS)
+    if rest:
+        page.paragraph(f"{words.plural(rest, 'further group')} with lost answers: see the HTML report.")
+    if shown.complete:
+        page.paragraph(f"{words.plural(len(shown.complete), 'group')} of a model and attribute lost none.")
 
 
-LOSSES = ("n", "refused", "unparsed", "failed")
+COUNTS = ("n", *controls.LOSSES)
+MAX_GROUPS = 12
 
 
 def render_finding(

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from auditor.render import words
+from auditor.render import controls, words
+from auditor.render.controls import LOSSES, Control
 
 Data = Mapping[str, Any]
 Steps = tuple[tuple[str, str, str], ...]
@@ -54,16 +55,6 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Control:
-    """One line of the controls: what, for whom, the figure or the reason why there is none."""
-
-    name: str
-    scope: str
-    result: str
-    ran: bool = True
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class View:
     """One run as reports show it."""
 
@@ -81,11 +72,21 @@ class View:
     hidden: tuple[Data, ...]
     violations: tuple[Data, ...]
     controls: tuple[Control, ...]
-    answers: tuple[Data, ...]  # answers_by_group
+    answers: tuple[Data, ...]  # answers_by_group, those that lost some
+    complete: tuple[Data, ...]  # answers_by_group, those that lost none
+    paper: tuple[tuple[str, ...], ...]  # the paper's own counting, one line per model and pair
     commands: tuple[tuple[str, str], ...]
+
+    @property
+    def none_hidden(self) -> str:
+        """What stands where there is no hidden finding."""
+        if self.paper:
+            return "This protocol records no findings; its hidden share stands with the paper's own counting."
+        return "None was recorded. That is a statement about the variants asked, not about others."
 
 
 MAX_DIRECTIONS = 10
+FEW_SEEDS = 10  # a direction with fewer is not ranked where others have more
 
 
 def build(record: Data) -> View:
@@ -95,8 +96,10 @@ def build(record: Data) -> View:
     sets = _rows(record, subjects, (e for e in rates if not e.get("directions") and not e.get("kind")))
     directions = _rows(record, subjects, (e for e in rates if e.get("directions")))
     kinds = _rows(record, subjects, (e for e in rates if e.get("kind") and not e.get("directions")))
-    ranked = sorted(directions, key=lambda r: (-_top(r), r.label))
+    enough = [r for r in directions if (r.seeds or 0) >= FEW_SEEDS]
+    ranked = sorted(enough or directions, key=lambda r: (-_top(r), r.label))
     findings = record.get("findings", ())
+    by_group = (record.get("controls") or {}).get("answers_by_group") or ()
     noun = words.outcome_noun(_kind(record))
     hidden = tuple(sorted((f for f in findings if f["kind"] == "hidden"), key=_rank))
     rows = tuple(sorted(sets, key=lambda r: (not r.attributes, len(r.attributes), r.attributes)))
@@ -110,19 +113,16 @@ def build(record: Data) -> View:
         subjects=subjects,
         rows=rows,
         directions=tuple(ranked[:MAX_DIRECTIONS]),
-        n_directions=len(ranked),
+        n_directions=len(directions),
         kinds=kinds,
         hidden=hidden,
         violations=tuple(sorted((f for f in findings if f["kind"] == "violation"), key=_rank)),
-        controls=tuple(_controls(record)),
-        answers=tuple((record.get("controls") or {}).get("answers_by_group") or ()),
+        controls=tuple(controls.lines(record)),
+        answers=tuple(a for a in by_group if any(a.get(k) for k in LOSSES)),
+        complete=tuple(a for a in by_group if not any(a.get(k) for k in LOSSES)),
+        paper=tuple(controls.paper(record)),
         commands=_commands(record, hidden, findings),
     )
-
-
-def is_estimate(value: object) -> bool:
-    """Whether plain data is an `Estimate`."""
-    return isinstance(value, Mapping) and {"value", "low", "high"} <= set(value)
 
 
 def noise_text(noise: Data | None) -> str:
@@ -131,7 +131,7 @@ def noise_text(noise: Data | None) -> str:
         return "not measured"
     if noise.get("declared"):
         return "none (deterministic)"
-    if is_estimate(noise):
+    if words.is_estimate(noise):
         return words.interval(noise)
     return str(noise.get("reason") or "not measured")
 
@@ -149,7 +149,8 @@ def _rank(finding: Data) -> tuple[int, str, str]:
 
 
 def _top(row: Row) -> float:
-    return max((float(c.rate["value"]) for c in row.cells if c.rate), default=-1.0)
+    """Rank by the lower end of the interval: one seed of one is no strong sign."""
+    return max((float(c.rate["low"]) for c in row.cells if c.rate), default=-1.0)
 
 
 def _kind(record: Data) -> str:
@@ -165,7 +166,7 @@ def _kind(record: Data) -> str:
 def _subjects(record: Data) -> tuple[Subject, ...]:
     pairs: dict[tuple[str, str], None] = {}
     for entry in record.get("estimates", ()):
-        if entry.get("model"):
+        if entry.get("model") and entry["name"] == "violation_rate":
             pairs[entry["model"], entry.get("format") or ""] = None
     asked = list(record.get("models", {})) or list(record.get("spec", {}).get("models", ()))
     for model in asked:
@@ -214,6 +215,7 @@ KINDS = {
     "marking": "group named where none was",
     "insertion": "word inserted",
     "placebo": "placebo",
+    "mixed": "both at once",
 }
 
 
@@ -286,7 +288,7 @@ def _validity(record: Data, attributes: tuple[str, ...]) -> tuple[int | None, in
 def _banners(record: Data) -> tuple[str, ...]:
     out = []
     if record.get("status") == "partial":
-        reason = record.get("status_reason") or "no reason was recorded"
+        reason = (record.get("status_reason") or "no reason was recorded").rstrip(".")
         out.append(f"Partial run: {reason}. The figures cover what was answered until then.")
     spec = record.get("spec", {})
     if spec.get("protocol", "default") != "default":
@@ -308,7 +310,8 @@ def _asked(record: Data) -> tuple[tuple[str, str], ...]:
         if counts.get("seeds") is not None
         else "unknown number"
     )
-    replicates = spec.get("replicates")
+    repeats = [f"{m}: {v['replicates']}" for m, v in record.get("models", {}).items() if v.get("replicates")]
+    replicates = ", ".join(repeats) or spec.get("replicates")
     formats = [f for f in spec.get("formats") or () if f]
     items = [
         ("Task", str(spec.get("task", "not recorded"))),
@@ -327,6 +330,8 @@ def _asked(record: Data) -> tuple[tuple[str, str], ...]:
         ("Formats", ", ".join(formats) if formats else "the task's default"),
         ("Parser", str(spec.get("parser", "not recorded"))),
     ]
+    if spec.get("protocol", "default") != "default":
+        items.append(("Protocol", str(spec["protocol"])))
     if spec.get("delta") is not None:
         items.append(("Bound δ", f"{100 * float(spec['delta']):g} %"))
     return tuple(items)
@@ -360,6 +365,9 @@ def _answer(
                 f"same-prompt noise: {cell.noise_text}."
             )
         sets = words.plural(len(judged), "attribute set")
+        if not any(c.claim for _, c in judged):
+            yield subject.name, f"{first} No claim was tested for its {sets}."
+            continue
         claims = f"for {words.listing(shown)}" if shown else "for none"
         found = words.plural(n, "hidden finding") if n else "no hidden finding"
         were = "was" if n < 2 else "were"
@@ -377,47 +385,6 @@ def _commands(record: Data, hidden: Sequence[Data], findings: Sequence[Data]) ->
     if record.get("status") == "partial":
         out.insert(0, (f"audit resume {run}", "go on; no answered prompt is asked twice"))
     return tuple(out)
-
-
-CONTROL_NAMES = {
-    "noise_floor": "Same-prompt noise",
-    "validity": "Agreement problems",
-    "placebo": "Placebo edits",
-    "positive_control": "Positive control",
-}
-
-
-def _controls(record: Data) -> Iterable[Control]:
-    controls = record.get("controls") or {}
-    for key in [*CONTROL_NAMES, *sorted(set(controls) - set(CONTROL_NAMES) - {"answers_by_group"})]:
-        name = CONTROL_NAMES.get(key, key.replace("_", " "))
-        if controls.get(key) is None:
-            yield Control(name=name, scope="", result="not run: the run record holds no result", ran=False)
-        else:
-            yield from _control(name, "", controls[key])
-
-
-def _control(name: str, scope: str, value: Any) -> Iterable[Control]:
-    if not isinstance(value, Mapping):
-        text = words.percent(value) if isinstance(value, float) else str(value)
-        yield Control(name=name, scope=scope, result=text)
-    elif value.get("status") == "not_tested":
-        yield Control(
-            name=name, scope=scope, result=f"not run: {value.get('reason') or 'no reason given'}", ran=False
-        )
-    elif value.get("declared"):
-        yield Control(name=name, scope=scope, result="none: the adapter declares itself deterministic")
-    elif is_estimate(value):
-        n = f" · n = {words.count(value['n'])}" if value.get("n") is not None else ""
-        note = f" · {value['note']}" if value.get("note") else ""
-        yield Control(name=name, scope=scope, result=words.interval(value) + n + note)
-    elif "rate" in value:
-        n = f" of {words.count(value['n'])}" if value.get("n") is not None else ""
-        yield Control(name=name, scope=scope, result=words.percent(value["rate"]) + n)
-    else:
-        for key in sorted(value):
-            label = str(key).replace("_", " ") if isinstance(value[key], Mapping) else str(key)
-            yield from _control(name, f"{scope}, {label}" if scope else label, value[key])
 
 
 def _seeds(rate: Data) -> str:

@@ -155,6 +155,16 @@ def _number(share: float, decimals: int) -> str:
     return "<0.001" if share < 0.5 else ">99.999"
 
 
+def _bound(share: float, decimals: int) -> str:
+    """One end of an interval: what rounds to an end of the scale without being there says so."""
+    text, step = f"{100 * share:.{decimals}f}", f"{10.0**-decimals:g}"
+    if share > 0 and float(text) == 0:
+        return f"<{step}"
+    if share < 1 and float(text) == 100:
+        return f">{100 - 10.0**-decimals:g}"
+    return _number(share, decimals)
+
+
 def percent(share: float | None, decimals: int = 1) -> str:
     """Write a share in [0, 1] as a percentage, or ``not measured``.
 
@@ -181,7 +191,7 @@ def interval(estimate: Mapping[str, Any] | None) -> str:
     value, low, high = float(estimate["value"]), float(estimate["low"]), float(estimate["high"])
     width = high - low
     decimals = 0 if width >= 0.2 else 1 if width >= 0.004 else 2
-    return f"{percent(value, decimals)} ({_number(low, decimals)}–{_number(high, decimals)} %)"
+    return f"{percent(value, decimals)} ({_bound(low, decimals)}–{_bound(high, decimals)} %)"
 
 
 def glue(text: str) -> str:
@@ -202,7 +212,17 @@ def attributes(names: Sequence[str]) -> str:
 
 def direction(steps: Iterable[Sequence[str]]) -> str:
     """``gender: men → women + race: white → Black``."""
-    return " + ".join(f"{a}: {source} → {target}" for a, source, target in steps)
+    return " + ".join(f"{a}: {group(source)} → {group(target)}" for a, source, target in steps)
+
+
+def group(name: str) -> str:
+    """Write a group's key as a name: ``trans female`` for ``trans_female``."""
+    return name.replace("_", " ")
+
+
+def sentence(text: str) -> str:
+    """Begin with a capital letter and end with a full stop."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}" if text else ""
 
 
 def listing(items: Sequence[str], last: str = "and") -> str:
@@ -210,6 +230,11 @@ def listing(items: Sequence[str], last: str = "and") -> str:
     if len(items) < 2:
         return "".join(items)
     return f"{', '.join(items[:-1])} {last} {items[-1]}"
+
+
+def is_estimate(value: object) -> bool:
+    """Whether plain data is an `Estimate`."""
+    return isinstance(value, Mapping) and {"value", "low", "high"} <= set(value)
 
 
 def outcome_noun(kind: str) -> str:

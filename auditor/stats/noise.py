@@ -156,25 +156,25 @@ def between_within(
     if len(originals) != len(variants):
         raise ValueError(f"{len(originals)} originals, but variants of {len(variants)} seeds")
     values: list[float] = []
-    groups: dict[tuple[int, ...], list[list[int]]] = defaultdict(list)
+    groups: dict[tuple[int, ...], list[tuple[int, list[int]]]] = defaultdict(list)
     for original, others in zip(originals, variants, strict=True):
-        value = seed_excess(original, others)
-        if value is None:
-            continue
-        values.append(value)
         arms = [original, *(arm for arm in others if len(arm))]
+        if not len(original) or len(arms) < 2 or max(map(len, arms)) < 2:
+            continue
         codes: dict[Hashable, int] = {}
         coded = [codes.setdefault(label, len(codes)) for arm in arms for label in arm]
         if len(codes) > 1:  # where all answers are equal, every arrangement has the excess 0
-            groups[tuple(map(len, arms))].append(coded)
+            groups[tuple(map(len, arms))].append((len(values), coded))
+        values.append(0.0)
     if not values:
         return None
     sums = np.zeros(permutations)
-    observed = 0.0
     for sizes in sorted(groups):
-        answers = np.array(groups[sizes], dtype=np.int64)
-        observed += float(_excess(answers[None], sizes).sum())
+        answers = np.array([coded for _, coded in groups[sizes]], dtype=np.int64)
+        for (place, _), value in zip(groups[sizes], _excess(answers[None], sizes)[0], strict=True):
+            values[place] = float(value)
         sums += _permuted_sums(answers, sizes, permutations, rng)
+    observed = math.fsum(values)
     # The tolerance makes rounding count as a tie, which is the safe side.
     reached = int(np.count_nonzero(sums >= observed - 1e-9))
     return Excess(

@@ -154,7 +154,7 @@ class TaskFile(Part):
     def _plain_labels(cls, value: object) -> object:
         if not isinstance(value, list):
             return value
-        return [{"name": item} if isinstance(item, str) else item for item in value]
+        return [item if isinstance(item, dict) else {"name": item} for item in value]
 
     @field_validator("parser")
     @classmethod

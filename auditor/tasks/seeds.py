@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import overload
 
@@ -158,9 +159,7 @@ def _collect(source: str, rows: Iterable[Row], columns: _Columns, limit: int | N
     out = _Collected()
     used: set[str] = set()
     repeats: dict[str, int] = {}
-    for where, row in rows:
-        if out.rows == limit:
-            break
+    for where, row in islice(rows, limit):
         out.rows += 1
         text = columns.field(where, row, columns.text, needed=True)
         if text is None:

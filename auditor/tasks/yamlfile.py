@@ -37,11 +37,12 @@ def read(path: Path, *, largest: int) -> tuple[object, dict[Where, int]]:
     text = _text(path, largest)
     lines: dict[Where, int] = {}
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
         if node is None:
             raise DataFileError(f"{path}: the file is empty; `audit tasks new` writes one to start from")
         _walk(path, node, (), lines)
-        value: object = yaml.safe_load(text)
+        value: object = loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""

@@ -15,6 +15,7 @@ Examples
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from random import Random
@@ -31,8 +32,8 @@ class MutatorFixture:
     """One text and what may come of it.
 
     ``must_equal_one_of`` lists the acceptable results; empty means that nothing in the text names the source
-    group, so that the only acceptable results are none and the text itself. ``must_not_contain`` names the
-    published wrong result, in lower case. ``why`` says what went wrong where.
+    group, so that the only acceptable results are none and the text itself. ``must_not_contain`` holds the
+    published wrong results: phrases in lower case that begin at a word. ``why`` says what went wrong where.
     """
 
     id: str
@@ -284,7 +285,7 @@ def _problem(one: MutatorFixture, output: tuple[str, ...]) -> str:
     good = one.must_equal_one_of or (one.text,)
     for text in output:
         for bad in one.must_not_contain:
-            if bad in text.lower() and bad not in one.text.lower():
+            if re.search(rf"(?<!\w){re.escape(bad)}", text.lower()):
                 return f"contains {bad!r} ({one.why})"
         if text not in good:
             return f"{text!r} is none of the acceptable results ({one.why})"

@@ -54,6 +54,7 @@ class FakeServer:
         self.bodies: list[dict[str, Any]] = []
         self.in_flight = self.most_in_flight = 0
         self.latency_s = 0.0
+        self.drips = 0
         self.url = ""
 
     async def __aenter__(self) -> FakeServer:
@@ -147,6 +148,7 @@ class FakeServer:
         elif fault == "slow-loris":
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5000\r\n\r\n")
             for _ in range(400):
+                self.drips += 1
                 writer.write(b" ")
                 await writer.drain()
                 await asyncio.sleep(0.05)
@@ -247,6 +249,7 @@ def test_each_fault_alone(fault: str) -> None:
     assert [r.output for r in responses] == ["a!", "b!"]
     assert server.attempts == {"a": 2, "b": 1}
     assert client.stopped is None
+    assert server.drips < 100  # of 400: a body that drips does not keep a call open
 
 
 def test_a_mix_of_faults_loses_nothing_and_asks_nothing_twice(tmp_path: Path) -> None:

@@ -436,6 +436,23 @@ def test_retry_after_is_kept_by_everyone() -> None:
     assert sum(clock.naps) <= 31.0
 
 
+def test_while_the_server_asks_to_wait_nothing_is_sent() -> None:
+    clock = Clock()
+    model = Scripted({"0": [RateLimited("later", retry_after_s=30.0)]})
+    sent: list[float] = []
+    plain = model.generate
+
+    async def noted(batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+        sent.append(clock.now)
+        return await plain(batch)
+
+    model.generate = noted  # type: ignore[method-assign]
+    run(client_of(model, fake_clock=clock, concurrency=2), ask_for(*map(str, range(20))))
+    assert [t for t in sent if 0.0 < t < 30.0] == []
+    assert sum(t == 0.0 for t in sent) <= 4
+    assert sum(t >= 30.0 for t in sent) >= 17
+
+
 def test_a_wait_beyond_the_ceiling_stops_the_run() -> None:
     clock = Clock()
     model = Scripted({"b": [RateLimited("daily quota", retry_after_s=7200.0)]})

@@ -149,9 +149,9 @@ TEXTS = [
     "The nurse said her brother was fine. The women and the boy waited for him. Dr. Lee, a man of 50, came.",
 ]
 SWAPS = {
-    "he": "she", "she": "they", "his": "him", "her": "him", "him": "her", "He": "She", "She": "He", "His": "Her",
-    "man": "disabled man", "men": "women", "woman": "men", "women": "trans women", "boy": "girl. A girl",
-    "girl": "boy", "guy": "man", "British": "Nigerian", "American": "Britain", "wife": "husband",
+    "he": "she", "she": "they", "his": "him", "her": "him", "him": "her", "He": "She", "She": "He",
+    "His": "Her", "man": "disabled man", "men": "women", "woman": "men", "women": "trans women",
+    "boy": "girl. A girl", "girl": "boy", "guy": "man", "British": "Nigerian", "American": "Britain", "wife": "husband",
     "brother": "sister",
 }  # fmt: skip
 

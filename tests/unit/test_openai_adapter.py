@@ -57,7 +57,7 @@ def sdk_error(name: str, *, status: int = 400, headers: dict[str, str] | None = 
         "message": f"said by the server to {KEY}",
         "response": response,
         "request": request,
-        "body": body or None,
+        "body": body or {"message": f"said by the server to {KEY}"},
         "completion": SimpleNamespace(usage=None),
         "unsent_messages": [],
     }
@@ -143,6 +143,34 @@ def test_by_status_as_the_sdk_chooses_its_classes(
     assert (ours.retry_after_s == 7.0) is (expected in (RateLimited, ServerFault))
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"error": {"message": "the model is tired"}}', "the model is tired"),
+        ('{"error": "the model is tired"}', "the model is tired"),
+        ('{"message": "the model is tired"}', "the model is tired"),
+        ('{"detail": "the model is tired"}', "the model is tired"),
+        ('{"detail": [{"loc": ["body"], "msg": "the model is tired"}]}', "the model is tired"),
+        ("the model\nis tired", "the model is tired"),
+        ("<html><title>nginx</title></html>", "an HTML page"),
+        ("", "HTTP 400"),
+        ('{"error": null, "detail": []}', "HTTP 400"),
+    ],
+)
+def test_what_servers_say_reaches_the_user(text: str, told: str) -> None:
+    import openai
+
+    client = openai.OpenAI(api_key="k", base_url=URL)
+    response: Any = SimpleNamespace(
+        request=None, status_code=400, headers={}, text=text, is_closed=True, is_stream_consumed=True
+    )
+    error = client._make_status_error_from_response(response)
+    client.close()
+    said = str(OpenAIChat("m", base_url=URL)._translate(error))
+    assert told in said
+    assert "title" not in said
+
+
 def test_a_class_of_a_later_version_falls_to_its_parent() -> None:
     import openai
 
@@ -156,7 +184,7 @@ def test_a_class_of_a_later_version_falls_to_its_parent() -> None:
 
 def test_long_messages_are_cut() -> None:
     error = sdk_error("BadRequestError")
-    error.message = "x" * 10_000
+    error.body = {"message": "x" * 10_000}
     assert len(str(OpenAIChat("m", base_url=URL)._translate(error))) < 400
 
 

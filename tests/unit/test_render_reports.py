@@ -152,6 +152,57 @@ def test_other_protocols_are_named(renderer: Any) -> None:
     assert "Protocol hinter" in renderer.render(record, SPECIMEN.evidence())
 
 
+PAIR = {
+    "attributes": ["gender", "race"],
+    "joint": {"errors": 3, "tested": 40, "valid": 40, "generated": 50},
+    "atomic": {"gender": {"errors": 1, "tested": 20}, "race": {"errors": 0, "tested": 20}},
+    "hidden": 2,
+}
+
+
+@pytest.mark.parametrize("renderer", [TerminalReport(width=160), HtmlReport()])
+def test_counting_of_the_paper_is_laid_out(renderer: Any) -> None:
+    record = SPECIMEN.record() | {"hinter": {"reviews": [PAIR]}, "findings": []}
+    text = renderer.render(record, SPECIMEN.evidence()).replace("\u00a0", " ")
+    assert "7.5 % (3 of 40)" in text
+    assert "66.7 % (2 of 3)" in text
+    assert "This protocol records no findings" in text or "&#39;s own counting" in text
+    assert "No claim was tested for its 6 attribute sets." in " ".join(text.split())
+
+
+def test_directions_of_few_seeds_are_not_ranked_before_others() -> None:
+    record = SPECIMEN.record()
+    few = {"value": 1.0, "low": 0.9, "high": 1.0, "level": 0.95, "n": 2, "n_skipped": 0, "method": "x"}
+    entry = next(e for e in record["estimates"] if e["directions"])
+    record["estimates"].append(entry | {"directions": [["race", "a", "trans_b"]], "estimate": few})
+    shown = view.build(record)
+    assert shown.directions[0].label == "race: white → Black"
+    assert "race: a → trans b" not in [r.label for r in shown.directions]
+    assert shown.n_directions == 7
+
+
+def test_groups_that_lost_no_answer_are_summed_up() -> None:
+    text = every("full", TerminalReport())
+    assert "1 group of a model and attribute lost none" in text
+    assert "group of a model and attribute lost none" in every("full", HtmlReport())
+
+
+def test_noise_rows_add_no_column() -> None:
+    record = SPECIMEN.record()
+    record["estimates"].append(
+        {
+            "name": "noise_floor",
+            "model": "vader",
+            "format": "",
+            "attributes": [],
+            "directions": None,
+            "kind": None,
+            "estimate": SPECIMEN.estimate(0.003, 0.0004, 0.011, 305),
+        }
+    )
+    assert [s.name for s in view.build(record).subjects] == ["reviews", "vader"]
+
+
 def test_lattice_has_four_cells_in_order() -> None:
     evidence = SPECIMEN.evidence()
     case = SPECIMEN.cases()[0]

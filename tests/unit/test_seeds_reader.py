@@ -56,13 +56,7 @@ def test_plain_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_csv_by_its_header(tmp_path: Path, delimiter: str) -> None:
     d = delimiter
-    path = write(
-        tmp_path,
-        "t.csv",
-        f'\ufefflabel{d} text \r\npos{d}"a{d} ""b""\nc"\r\nneg{d}x; y|z, w\r\n'.replace("; y", " y").replace(
-            "z, w", "z"
-        ),
-    )
+    path = write(tmp_path, "t.csv", f'\ufefflabel{d} text \r\npos{d}"a{d} ""b""\nc"\r\nneg{d}x y|z\r\n')
     got = read_seeds(path)
     assert [(s.text, s.label) for s in got] == [(f'a{d} "b"\nc', "pos"), ("x y|z", "neg")]
 
@@ -186,7 +180,7 @@ def test_missing_files(tmp_path: Path) -> None:
 def test_missing_label_column(tmp_path: Path) -> None:
     path = write(tmp_path, "t.csv", "text,stars\na,b\n")
     assert read_seeds(path)[0].label is None
-    with pytest.raises(DataFileError, match="no column 'star'.*Did you mean 'stars'.*--label-column"):
+    with pytest.raises(DataFileError, match=r"no column 'star'.*Did you mean 'stars'.*--label-column"):
         read_seeds(path, label_column="star")
     lines = write(tmp_path, "t.jsonl", '{"text": "a"}\n')
     with pytest.raises(DataFileError, match="no column 'gold'"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,9 @@ formats:
   plain: {instruction: One word.}
   json: {instruction: JSON., answer: '{"label": {json}}'}
 """
+
+
+SENTIMENT = load("sentiment")
 
 
 def write(folder: Path, text: str, name: str = "tone.yaml") -> Path:
@@ -132,7 +136,7 @@ def test_spaced_and_disguised_tags_get_a_numbered_frame(tone: Task) -> None:
     | st.lists(st.sampled_from(["<", ">", "/", "review", "-2", "-3", " ", "x", "</review>"])).map("".join)
 )
 def test_rendering_is_reversible(text: str) -> None:
-    task = load("sentiment")
+    task = SENTIMENT
     for form in task.formats:
         prompt = task.render(text, form)
         assert task.extract(prompt) == text
@@ -182,13 +186,8 @@ def test_truncation(tmp_path: Path, limit: str, text: str, kept: str) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(text=st.text(alphabet="ab \n", max_size=60), limit=st.integers(1, 40))
-def test_truncation_cuts_between_words(
-    tmp_path_factory: pytest.TempPathFactory, text: str, limit: int
-) -> None:
-    path = tmp_path_factory.getbasetemp() / f"cut{limit}.yaml"
-    if not path.exists():
-        write(path.parent, MINIMAL + f"truncation: {{characters: {limit}}}\n", path.name)
-    cut = load(path).kept(text)
+def test_truncation_cuts_between_words(text: str, limit: int) -> None:
+    cut = replace(SENTIMENT, keep_characters=limit).kept(text)
     assert cut <= max(limit, 0)
     if cut < len(text) and any(c.isspace() for c in text[:limit].strip()):
         assert text[cut].isspace()
@@ -240,7 +239,7 @@ BROKEN = [
         + "examples: [{text: Hi, label: calm}]\n",
         "examples.0.reason",
     ),
-    ("[" * 5000, "cannot be read"),
+    ("[" * 600, "cannot be read"),
 ]
 
 
@@ -254,14 +253,14 @@ def test_broken_files(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_complaints_name_the_line(tmp_path: Path) -> None:
-    with pytest.raises(DataFileError, match="line 7: field formats.plain.max_tokens"):
+    with pytest.raises(DataFileError, match=r"line 7: field formats.plain.max_tokens"):
         load(write(tmp_path, MINIMAL.replace("{instruction: One word.}", "{max_tokens: many}")))
 
 
 def test_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_bytes(MINIMAL.encode() + b"system: caf\xe9\n")
-    with pytest.raises(DataFileError, match="line 9: byte .* is not UTF-8"):
+    with pytest.raises(DataFileError, match=r"line 9: byte .* is not UTF-8"):
         load(path)
 
 
@@ -289,7 +288,7 @@ def test_missing_file(tmp_path: Path) -> None:
 
 
 def test_unknown_name() -> None:
-    with pytest.raises(UnknownPlugin, match="unknown task 'sentimant'. Did you mean sentiment"):
+    with pytest.raises(UnknownPlugin, match=r"unknown task 'sentimant'. Did you mean sentiment"):
         load("sentimant")
 
 
@@ -342,6 +341,6 @@ def test_available() -> None:
 
 
 def test_import_is_light() -> None:
-    code = "import sys, auditor.tasks; print(sorted({'pydantic', 'yaml', 'pyarrow', 'numpy'} & set(sys.modules)))"
+    code = "import sys, auditor.tasks; print(sorted({'pydantic', 'yaml', 'numpy'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

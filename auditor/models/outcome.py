@@ -1,0 +1,79 @@
+"""Responses: how they are made, which are worth keeping, and what a client counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from auditor.errors import BadRequest, ContentFiltered
+from auditor.protocols import Reply
+from auditor.types import Request, Response
+
+Key = tuple[str, int]  # (prompt sha256, replicate)
+
+BUDGET = "budget"  # Response.error of requests that a limit kept from being asked
+DEFINITIVE = frozenset({ContentFiltered.code, BadRequest.code})
+
+
+def definitive(response: Response) -> bool:
+    """Whether asking again would be a waste: an answer, or a refusal that is about this prompt.
+
+    A journal hands the client only these as ``answered``; what failed in passing is asked again.
+    """
+    return response.output is not None or response.error in DEFINITIVE
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a client did. Money and tokens are those of this process; cached answers cost nothing.
+
+    Sum these rather than responses: one answer may serve many requests.
+    """
+
+    calls: int = 0  # attempts that reached the adapter
+    answered: int = 0  # by the adapter
+    cached: int = 0
+    replayed: int = 0  # from the journal
+    failed: int = 0
+    retries: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float = 0.0
+
+
+def answer(
+    model: str,
+    request: Request,
+    reply: Reply,
+    *,
+    cached: bool = False,
+    cost_usd: float | None = None,
+    latency_s: float = 0.0,
+) -> Response:
+    """Make the response of a request that was answered."""
+    return Response(
+        variant_id=request.variant_id,
+        prompt_sha256=request.prompt.sha256,
+        format=request.prompt.format,
+        replicate=request.replicate,
+        output=reply.text,
+        scores=reply.scores,
+        cached=cached,
+        latency_s=latency_s,
+        usage=reply.usage,
+        cost_usd=cost_usd,
+        model=model,
+        model_reported=reply.model_reported,
+    )
+
+
+def failure(model: str, request: Request, code: str, detail: str) -> Response:
+    """Make the response of a request that has no answer."""
+    return Response(
+        variant_id=request.variant_id,
+        prompt_sha256=request.prompt.sha256,
+        format=request.prompt.format,
+        replicate=request.replicate,
+        error=code,
+        detail=detail,
+        model=model,
+    )

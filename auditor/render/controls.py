@@ -1,0 +1,84 @@
+"""The controls of a run, and a paper's own counting, as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.render import words
+
+Data = Mapping[str, Any]
+PAPER_COLUMNS = ("Model", "Pair", "Joint errors", "Atomic errors", "Hidden", "Valid, joint")
+LOSSES = ("refused", "unparsed", "failed")
+CONTROL_NAMES = {
+    "noise_floor": "Same-prompt noise",
+    "validity": "Agreement problems",
+    "placebo": "Placebo edits",
+    "positive_control": "Positive control",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Control:
+    """One line of the controls: what, for whom, the figure or the reason why there is none."""
+
+    name: str
+    scope: str
+    result: str
+    ran: bool = True
+
+
+def lines(record: Data) -> Iterable[Control]:
+    """Yield one line per control; those that were not run say why."""
+    controls = record.get("controls") or {}
+    for key in [*CONTROL_NAMES, *sorted(set(controls) - set(CONTROL_NAMES) - {"answers_by_group"})]:
+        name = CONTROL_NAMES.get(key, key.replace("_", " "))
+        if controls.get(key) is None:
+            yield Control(name=name, scope="", result="not run: the run record holds no result", ran=False)
+        else:
+            yield from _control(name, "", controls[key])
+
+
+def _control(name: str, scope: str, value: Any) -> Iterable[Control]:
+    if not isinstance(value, Mapping):
+        text = words.percent(value) if isinstance(value, float) else str(value)
+        yield Control(name=name, scope=scope, result=text)
+    elif value.get("status") == "not_tested":
+        yield Control(
+            name=name, scope=scope, result=f"not run: {value.get('reason') or 'no reason given'}", ran=False
+        )
+    elif value.get("declared"):
+        yield Control(name=name, scope=scope, result="none: the adapter declares itself deterministic")
+    elif words.is_estimate(value):
+        n = f" · n = {words.count(value['n'])}" if value.get("n") is not None else ""
+        note = f" · {value['note']}" if value.get("note") else ""
+        yield Control(name=name, scope=scope, result=words.interval(value) + n + note)
+    elif "rate" in value:
+        n = f" of {words.count(value['n'])}" if value.get("n") is not None else ""
+        yield Control(name=name, scope=scope, result=words.percent(value["rate"]) + n)
+    else:
+        for key in sorted(value):
+            label = str(key).replace("_", " ") if isinstance(value[key], Mapping) else str(key)
+            yield from _control(name, f"{scope}, {label}" if scope else label, value[key])
+
+
+def paper(record: Data) -> Iterable[tuple[str, ...]]:
+    """Lay out the measures of ``--protocol hinter``, one line per model and pair of attributes."""
+
+    def share(part: int, whole: int) -> str:
+        value = words.percent(part / whole) if whole else "none"
+        return f"{value} ({words.count(part)} of {words.count(whole)})"
+
+    for model, pairs in (record.get("hinter") or {}).items():
+        for pair in pairs:
+            joint = pair["joint"]
+            atomic = (f"{a}: {share(x['errors'], x['tested'])}" for a, x in pair["atomic"].items())
+            yield (
+                model,
+                words.attributes(pair["attributes"]),
+                share(joint["errors"], joint["tested"]),
+                "; ".join(atomic),
+                share(pair["hidden"], joint["errors"]),
+                share(joint["valid"], joint["generated"]),
+            )

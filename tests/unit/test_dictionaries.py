@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auditor import dictionaries
+from auditor.dictionaries import check, load, load_options, load_pairs, parse_option
+from auditor.errors import ConfigError, DataFileError, UnknownPlugin
+
+PAIRS = Path(__file__).parents[3] / "shared" / "data" / "hinter_pairs"
+SMALL = """
+attribute: age
+groups: {old: {}, young: {}, unmarked: {unmarked: true}}
+slots:
+  adult.sg: {pos: NN, number: sg, terms: {old: pensioner, young: youngster, unmarked: somebody}}
+"""
+
+
+def written(folder: Path, text: str, name: str = "age.yaml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_builtin_dictionaries_are_sound() -> None:
+    assert dictionaries.builtin() == ["gender", "nationality", "race"]
+    loaded = [load(name) for name in dictionaries.builtin()]
+    assert check(loaded) == []
+    assert len(load("nationality").groups) >= 30
+    assert {"female", "male", "nonbinary", "trans_female", "trans_male", "unmarked"} == set(
+        load("gender").groups
+    )
+    for one in loaded:
+        assert all(term.slot and term.pos and term.source for term in one.terms)
+        assert len(one.sha256) == 64
+
+
+def test_female_and_male_have_counterparts_in_every_slot() -> None:
+    gender = load("gender")
+    for term in gender.sources:
+        if term.group == "female" and "source-only" not in term.tags:
+            assert gender.counterparts(term, "male"), term
+        if term.group == "male":
+            assert gender.counterparts(term, "female"), term
+
+
+@pytest.mark.parametrize("name", ["race", "nationality"])
+def test_every_group_has_a_counterpart_in_every_slot(name: str) -> None:
+    one = load(name)
+    for term in one.sources:
+        for group in one.targets:
+            assert group == term.group or one.counterparts(term, group), (term, group)
+
+
+def test_counterparts_fall_back_and_say_so() -> None:
+    gender = load("gender")
+    father = next(t for t in gender.sources if t.text == "father")
+    assert [(t.text, t.group) for t in gender.counterparts(father, "nonbinary")] == [("parent", "unmarked")]
+    assert [(t.text, t.group) for t in gender.counterparts(father, "trans_female")] == [("mother", "female")]
+
+
+def test_unknown_name_offers_near_misses() -> None:
+    with pytest.raises(UnknownPlugin, match="Did you mean gender"):
+        load("gendre")
+
+
+def test_own_file(tmp_path: Path) -> None:
+    one = load(written(tmp_path, SMALL))
+    assert one.attribute == "age"
+    assert one.targets == ("old", "young")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("attribute: age", "attribut: age"), "field attribut"),
+        (("old: pensioner", "elder: pensioner"), "'elder' is no group"),
+        (("pos: NN", "part: NN"), r"field slots.adult.sg.part"),
+        (("young: youngster", "young: 3"), "3 is not text"),
+        (("young: youngster", "young: '**'"), "no letter or digit"),
+        (("young: youngster", "young: [youth, youth]"), "stands twice"),
+        (("pos: NN", "needs: magic"), "'magic' is no condition"),
+        (("young: {}", "young: {fallback: none}"), "field groups.young.fallback"),
+        (("slots:", "slots: ]"), "line 4"),
+        (("  adult.sg: {pos: NN", "  adult.sg: {pos: [NN"), "not valid YAML"),
+    ],
+)
+def test_malformed_files_name_file_and_field(tmp_path: Path, change: tuple[str, str], message: str) -> None:
+    path = written(tmp_path, SMALL.replace(*change))
+    with pytest.raises(DataFileError, match=message) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_empty_file(tmp_path: Path) -> None:
+    with pytest.raises(DataFileError, match="expected fields"):
+        load(written(tmp_path, ""))
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(DataFileError, match="cannot be read"):
+        load(tmp_path / "none.yaml")
+
+
+def test_check_finds_a_word_of_two_attributes(tmp_path: Path) -> None:
+    other = load(written(tmp_path, SMALL.replace("pensioner", "grandma")))
+    assert check([load("gender"), other]) == ["'grandma' belongs to gender and age; keep it in one of them"]
+
+
+def test_pairs_take_names_from_folder_and_file(tmp_path: Path) -> None:
+    folder = tmp_path / "age"
+    folder.mkdir()
+    (folder / "old_young.csv").write_bytes(
+        b"\xef\xbb\xbfold;young\r\n\r\n elderly ; teenage \r\nlonely\r\n;x\r\n"
+    )
+    (folder / "young_old.csv").write_text("young;old\nyoung;elderly\n", encoding="utf-8")
+    (folder / "young.csv").write_text("young\n", encoding="utf-8")
+    (one,) = load_pairs([folder])
+    assert one.attribute == "age"
+    assert sorted(one.groups) == ["old", "young"]
+    assert [(s.text, t.text) for s, t in one.pairs or ()] == [
+        ("old", "young"),
+        ("elderly", "teenage"),
+        ("young", "old"),
+        ("young", "elderly"),
+    ]
+    assert len(one.notes) == 2
+    young = next(t for t in one.sources if t.text == "young")
+    assert [t.text for t in one.counterparts(young, "old")] == ["old", "elderly"]
+
+
+def test_pairs_reject_what_is_no_pair_file(tmp_path: Path) -> None:
+    latin = tmp_path / "a_b.csv"
+    latin.write_bytes(b"man;woman\ncaf\xe9;bar\n")
+    with pytest.raises(DataFileError, match=r"a_b.csv, line 2: not UTF-8"):
+        load_pairs([latin])
+    wide = written(tmp_path, "man;woman\na;b;c\n", "c_d.csv")
+    with pytest.raises(DataFileError, match=r"c_d.csv, line 2: 3 cells"):
+        load_pairs([wide])
+    commas = written(tmp_path, "man,woman\n", "e_f.csv")
+    with pytest.raises(DataFileError, match="semicolon"):
+        load_pairs([commas])
+    with pytest.raises(DataFileError, match="no letter"):
+        load_pairs([written(tmp_path, "man;**\n", "g_h.csv")])
+
+
+@pytest.mark.parametrize(
+    ("option", "parts"),
+    [
+        ("race=x/pairs.csv", ("race", "x/pairs.csv")),
+        ("x/a=b.csv", (None, "x/a=b.csv")),
+        ("gender", (None, "gender")),
+    ],
+)
+def test_parse_option(option: str, parts: tuple[str | None, str]) -> None:
+    assert parse_option(option) == parts
+
+
+@pytest.mark.parametrize("option", ["", "=x.csv", "race="])
+def test_parse_option_rejects(option: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_option(option)
+
+
+def test_load_options(tmp_path: Path) -> None:
+    first = written(tmp_path, "man;woman\n", "male_female.csv")
+    second = written(tmp_path, "woman;man\n", "female_male.csv")
+    loaded = load_options([f"sex={first}", f"sex={second}", "race"])
+    assert [d.attribute for d in loaded] == ["race", "sex"]
+    assert len(loaded[1].pairs or ()) == 2
+    with pytest.raises(ConfigError, match="two dictionaries"):
+        load_options(["race", f"race={first}"])
+    with pytest.raises(ConfigError, match="attribute: age"):
+        load_options([f"race={written(tmp_path, SMALL)}"])
+
+
+@pytest.mark.skipif(not PAIRS.is_dir(), reason="the published pair files are not beside the checkout")
+def test_published_pair_files_load() -> None:
+    loaded = {d.attribute: d for d in load_pairs([PAIRS / "race", PAIRS / "gender", PAIRS / "body"])}
+    assert sorted(loaded) == ["body", "gender", "race"]
+    race = loaded["race"].pairs or ()
+    assert ("african", "japanese") in {(s.text, t.text) for s, t in race}
+    assert all(s.text == s.text.strip() for d in loaded.values() for s, _ in d.pairs or ())

@@ -1,0 +1,331 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from auditor.dictionaries import load, load_pairs
+from auditor.errors import ConfigError, UnknownPlugin
+from auditor.suites.mutation import MutationSuite, apply
+from auditor.testing import check_variant
+from auditor.types import Case, Seed
+
+ALL = [load(name) for name in ("gender", "nationality", "race")]
+DATA = Path(__file__).parents[3] / "shared" / "data"
+RICH = "The British director met a black woman. She told her husband that people loved an honest man."
+
+
+def one_case(text: str, **options: Any) -> Case:
+    options.setdefault("dictionaries", ALL)
+    (case,) = MutationSuite(seeds=[Seed(id="s", text=text)], **options).ask(1, Random(0))
+    return case
+
+
+def texts(text: str, target: str, attribute: str = "gender", **options: Any) -> set[str]:
+    """The order-1 variants of ``text`` with an edit towards ``target``."""
+    options.setdefault("dictionaries", [load(attribute)])
+    suite = MutationSuite(seeds=[Seed(id="s", text=text)], order=1, per_seed=None, **options)
+    cases = suite.ask(1, Random(0))
+    return {str(v.input) for c in cases for v in c.variants if any(e.target_group == target for e in v.edits)}
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        ("WOMEN FIRST. Women too, women.", "male", "MEN FIRST. Men too, men."),
+        (
+            "The woman's hat, the women's room, the ladies' room.",
+            "male",
+            "The man's hat, the men's room, the gentlemen's room.",
+        ),
+        ("He’s fine, the guy’s fiancé.", "female", "She’s fine, the gal’s fiancée."),
+        ("the gentlemen's club", "female", "the ladies' club"),
+        ("AN ACTRESS LEFT. An actress left.", "male", "AN ACTOR LEFT. An actor left."),
+        ("A man and an heir.", "female", "A woman and an heiress."),
+        ("Mrs. Hart, MRS. HART", "male", "Mr. Hart, MR. HART"),
+        ("His <b>wife</b> at www.wife.com", "female", "Her <b>husband</b> at www.wife.com"),
+    ],
+)
+def test_case_possessives_and_articles(text: str, target: str, expected: str) -> None:
+    assert expected in texts(text, target)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("He is late and he always wins.", "They are late and they always win."),
+        ("Is he late? What was he thinking?", "Are they late? What were they thinking?"),
+        ("He's been here. He's gone. He'd go.", "They've been here. They're gone. They'd go."),
+        ("He isn't here, she doesn't know.", "They aren't here, she doesn't know."),
+        ("The reason was he left.", "The reason was they left."),
+        (
+            "She hurt herself; the book is hers; I saw her.",
+            "They hurt themself; the book is theirs; I saw them.",
+        ),
+        ("HE WAS LATE.", "THEY WERE LATE."),
+        ("He tries and sits down.", "They try and sits down."),  # a second verb is left to the validity gate
+    ],
+)
+def test_they_takes_the_verb_next_to_it(text: str, expected: str) -> None:
+    assert expected in texts(text, "nonbinary")
+
+
+def test_a_repair_is_an_edit_of_kind_agreement() -> None:
+    case = one_case("An Asian man is here.", dictionaries=[load("race")])
+    variant = next(v for v in case.variants if v.input == "A white man is here.")
+    assert [(e.kind, e.source, e.target) for e in variant.edits] == [
+        ("agreement", "An", "A"),
+        ("swap", "Asian", "white"),
+    ]
+    assert variant.choices == {("race", (3, 8), "white")}
+
+
+def test_a_wrong_article_in_the_original_stays() -> None:
+    assert "a Asian man" not in texts("an white man", "asian", "race")
+    assert texts("an white man", "black", "race") == {"an black man", "an African American man"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Iron Man and Pretty Woman are films.",
+        "I like Stephen King.",
+        "A man-made lake and a he-man.",
+        "Oh boy! Man, was I wrong.",
+        "#women @man man_x wOman",
+        "white wine, a black comedy, the film was in black and white",
+        "the Asian Cup, Jack Black, the Black Panther, a white collar worker",
+        "American Beauty and American Pie",
+        "He speaks French; in English with German subtitles",
+        "Please polish the table. Polish the table. A flag pole in Turkey.",
+        "Their Asian horror films were good; they said so.",
+        "North American deer and Latin American soap",
+        "cafe\u0301 man\u0301",
+    ],
+)
+def test_everyday_words_are_left_alone(text: str) -> None:
+    gender = [] if "He " in text else ["gender"]
+    suite = MutationSuite(
+        seeds=[Seed(id="s", text=text)], dictionaries=ALL, attributes=[*gender, "race", "nationality"]
+    )
+    assert suite.ask(1, Random(0)) == []
+    assert suite.skipped == {"names no group": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "attribute", "source"),
+    [
+        ("white elderly working-class men", "race", "white"),
+        ("a black female lawyer", "race", "black"),
+        ("black and white people", "race", "white"),
+        ("black 12-year-old boy", "race", "black"),
+        ("He is American.", "nationality", "American"),
+        ("an American film", "nationality", "American"),
+        ("I met a Pole.", "nationality", "Pole"),
+        ("Polish people waited.", "nationality", "Polish"),
+        ("two american soldiers", "nationality", "american"),
+        ("The King is dead.", "gender", "King"),
+    ],
+)
+def test_people_are_found(text: str, attribute: str, source: str) -> None:
+    case = one_case(text, dictionaries=[load(attribute)])
+    assert {e.source for v in case.variants for e in v.edits} >= {source}
+
+
+def test_lower_case_and_sentence_start_decide_the_capital() -> None:
+    assert "White men left. The black man stayed." in texts(
+        "White men left. The Asian man stayed.", "black", "race"
+    )
+    assert "Black men left." in texts("Asian men left.", "black", "race")
+    assert "a french film" in texts("an american film", "french", "nationality")
+
+
+def test_longest_term_wins_over_attributes() -> None:
+    case = one_case("The Native American women sang.", order=1)
+    assert set(case.original.groups) == {"gender", "race"}
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        ("the man and the trans woman", "nonbinary", "the man and the nonbinary person"),
+        ("A trans woman lost her keys.", "male", "A man lost his keys."),
+        ("He is a man.", "trans_female", "She is a trans woman."),
+        ("a woman waited", "trans_female", "a trans woman waited"),
+        ("some people think", "trans_female", "some trans women think"),
+    ],
+)
+def test_trans_and_nonbinary_groups(text: str, target: str, expected: str) -> None:
+    assert expected in texts(text, target)
+
+
+def test_two_people_never_become_one_word() -> None:
+    for text in ("the woman and the trans woman", "people and women", "her mother and a parent"):
+        for v in one_case(text, dictionaries=[load("gender")], per_seed=None).variants:
+            left, right = str(v.input).split(" and ")
+            assert left.split()[-1] != right.split()[-1] or "trans" in str(v.input), v.input
+
+
+def test_marking_is_recorded() -> None:
+    case = one_case("Some people left.", dictionaries=[load("gender")])
+    assert {e.kind for v in case.variants for e in v.edits} == {"marking"}
+    assert case.original.groups == {"gender": "unmarked"}
+
+
+def test_scopes() -> None:
+    text = "A man saw a man; his wife did not."
+    gender = [load("gender")]
+    assert "A woman saw a woman; her husband did not." in texts(text, "female", scope="text")
+    assert "A woman saw a woman; his wife did not." in texts(text, "female", scope="term")
+    assert "A woman saw a man; his wife did not." in texts(text, "female", scope="occurrence")
+    pair = "The man and the woman met."
+    assert texts(pair, "female", scope="term", dictionaries=gender) == {"The woman and the man met."}
+    assert texts(pair, "female", scope="occurrence", dictionaries=gender) == set()
+
+
+@pytest.mark.parametrize("scope", ["text", "term", "occurrence"])
+@pytest.mark.parametrize("per_seed", [1, 8, None])
+def test_every_subset_of_a_joint_choice_is_there(scope: str, per_seed: int | None) -> None:
+    case = one_case("A British man met a black friend.", order=3, scope=scope, per_seed=per_seed)
+    assert max(v.order for v in case.variants) == 3
+    by_choices = {v.choices for v in case.variants}
+    assert len(by_choices) == len(case.variants)
+    for variant in case.variants:
+        assert check_variant(str(case.original.input), variant) == []
+        for size in range(1, variant.order):
+            for some in itertools.combinations(variant.attributes, size):
+                assert frozenset(c for c in variant.choices if c[0] in some) in by_choices
+    orders = [v.order for v in case.variants]
+    assert orders == sorted(orders)
+    assert [v.id for v in case.variants] == [f"{case.id}.v{i}" for i in range(len(orders))]
+
+
+def test_per_seed_is_spread_over_targets() -> None:
+    case = one_case(RICH, order=2, per_seed=4)
+    for attributes in {v.attributes for v in case.variants}:
+        some = [v for v in case.variants if v.attributes == attributes]
+        assert len(some) == 4
+        assert len({v.groups[attributes[-1]] for v in some}) > 1
+    race = [v.groups["race"] for v in case.variants if v.attributes == ("race",)]
+    assert len(set(race)) == 4
+
+
+def test_cases_depend_on_seed_and_text_alone() -> None:
+    seeds = [Seed(id=str(i), text=RICH) for i in range(70)]
+
+    def run(texts: Sequence[Seed], step: int, seed: int = 7) -> list[Case]:
+        suite, out = MutationSuite(seeds=texts, dictionaries=ALL, seed=seed), []
+        while cases := suite.ask(step, Random(step)):
+            out += cases
+        return out
+
+    first = run(seeds, 70)
+    assert run(seeds, 3) == first
+    assert sorted(run(seeds[::-1], 10), key=lambda c: c.id) == sorted(first, key=lambda c: c.id)
+    assert run(seeds, 70, seed=8) != first
+    assert len({c.id for c in first}) == 70
+    assert len(first[0].id) == 11
+
+
+def test_seeds_are_read_lazily() -> None:
+    taken = []
+
+    def endless() -> Iterator[Seed]:
+        for i in itertools.count():
+            taken.append(i)
+            yield Seed(id=str(i), text="A man left." if i % 2 else "Nobody left.")
+
+    suite = MutationSuite(seeds=endless(), dictionaries=ALL)
+    assert len(suite.ask(3, Random(0))) == 3
+    assert len(taken) <= 8
+
+
+def test_truncated_text_makes_no_variant() -> None:
+    text = "A man left. A black woman stayed."
+    case = one_case(text, limit_chars=lambda t: t.index("A black"))
+    assert set(case.original.groups) == {"gender"}
+    assert all(e.where < (11, 0) for v in case.variants for e in v.edits if isinstance(e.where, tuple))
+    cut = one_case(text, limit_chars=lambda t: t.index("black") + 4)
+    assert set(cut.original.groups) == {"gender"}
+
+
+def test_options_are_checked() -> None:
+    for wrong in ({"scope": "word"}, {"order": 0}, {"per_seed": 0}, {"dictionaries": []}):
+        with pytest.raises(ConfigError):
+            MutationSuite(**({"seeds": [], "dictionaries": ALL} | wrong))
+    with pytest.raises(ConfigError, match="two dictionaries"):
+        MutationSuite(seeds=[], dictionaries=[ALL[0], ALL[0]])
+    with pytest.raises(UnknownPlugin, match="Did you mean race"):
+        MutationSuite(seeds=[], dictionaries=ALL, attributes=["rac"])
+
+
+def test_describe_counts_what_was_skipped() -> None:
+    suite = MutationSuite(seeds=[Seed(id="1", text="Rain."), Seed(id="2", text="A man.")], dictionaries=ALL)
+    suite.ask(9, Random(0))
+    told = suite.describe()
+    assert told["skipped"] == {"names no group": 1}
+    assert [d["attribute"] for d in told["dictionaries"]] == ["gender", "nationality", "race"]
+    assert all(len(d["sha256"]) == 64 for d in told["dictionaries"])
+
+
+class Tagger:
+    """Tags every token with what the test says."""
+
+    def __init__(self, tag: str) -> None:
+        self.tag, self.asked = tag, 0
+
+    def parse(self, sentences: Sequence[str]) -> list[Any]:
+        self.asked += 1
+        found = []
+        for sentence in sentences:
+            starts = tuple(i for i in range(len(sentence)) if i == 0 or sentence[i - 1] == " ")
+            found.append(SimpleNamespace(starts=starts, tags=(self.tag,) * len(starts)))
+        return found
+
+
+def test_the_parse_settles_her() -> None:
+    text = "We watched her dance. We watched her dance."
+    possessive, objective = Tagger("PRP$"), Tagger("PRP")
+    assert texts(text, "male", parser=possessive) == {"We watched his dance. We watched his dance."}
+    assert texts(text, "male", parser=objective) == {"We watched him dance. We watched him dance."}
+    assert possessive.asked == 1
+    assert texts("We saw her.", "male", parser=possessive) == {
+        "We saw him."
+    }  # nothing follows that she could own
+
+
+def test_raw_pairs_are_literal_and_repaired(tmp_path: Path) -> None:
+    folder = tmp_path / "age"
+    folder.mkdir()
+    (folder / "old_young.csv").write_text(
+        "old man;young man\nelderly;teenage\nC++ (old);Rust (new)\n.*;x1\n".replace(".*;x1\n", "man.*;x1\n"),
+        encoding="utf-8",
+    )
+    pairs = load_pairs([folder])
+    assert "A teenage woman" in texts("An elderly woman", "young", dictionaries=pairs, scope="term")
+    assert "a Rust (new) coder" in texts("a C++ (old) coder", "young", dictionaries=pairs, scope="term")
+    assert texts("The manxyz", "young", dictionaries=pairs) == set()
+    assert texts("The man.* said", "young", dictionaries=pairs) == {"The x1 said"}
+
+
+@pytest.mark.skipif(
+    not (DATA / "hinter_pairs").is_dir(), reason="the published pair files are not beside the checkout"
+)
+@pytest.mark.parametrize("scope", ["text", "term", "occurrence"])
+def test_published_pairs_run(scope: str) -> None:
+    raw = load_pairs([DATA / "hinter_pairs" / name for name in ("race", "gender", "body")])
+    text = "An old Italian man and his wife met Japanese people; the blonde women were actresses."
+    case = one_case(text, dictionaries=raw, scope=scope, order=3)
+    assert {v.order for v in case.variants} == {1, 2, 3}
+    for variant in case.variants:
+        assert check_variant(text, variant) == []
+    assert {e.source for v in case.variants for e in v.edits} >= {"Italian", "Japanese"}
+
+
+def test_apply_refuses_nothing_and_changes_nothing_without_edits() -> None:
+    assert apply("text \U0001f600\u0301", ()) == "text \U0001f600\u0301"
