@@ -6,7 +6,7 @@ clock.
 
 Usage::
 
-    python benchmarks/validity.py [--texts 10] [--pairs ../shared/data/hinter_pairs] [--race african arab] [--against literal]
+    python benchmarks/validity.py [--texts 10] [--race african arab] [--against changed literal]
 
 ``literal`` parses every sentence of both texts of a pair until one fails (Algorithm 3 as printed);
 ``changed`` is the same loop, spared the sentences that are equal; ``ours`` starts with an empty memory.

@@ -277,7 +277,7 @@ def swap_word(word: str, tag: str, dep: str, rng: random.Random) -> str | None:
     return None
 
 
-@spacy.registry.augmenters("auditor.person_swap.v1")
+@spacy.registry.augmenters("auditor.person_swap.v1")  # type: ignore[untyped-decorator]
 def person_swap(
     swap: float, insert: float, lower: float, seed: int
 ) -> Callable[[Language, Example], Iterator[Example]]:
@@ -383,11 +383,11 @@ def main() -> None:
             (Path(folder) / "out").mkdir()
             train(nlp, Path(folder) / "out", stdout=sys.stdout, stderr=sys.stderr)
             nlp = spacy.load(Path(folder) / "out" / "model-best")
-            nlp.config["paths"] = {"train": None, "dev": None}
+            nlp.config["paths"] = {"train": None, "dev": None, "vectors": None, "init_tok2vec": None}
             shutil.rmtree(args.out, ignore_errors=True)
             nlp.to_disk(args.out)
-    figures = {"test": scores(nlp, test), "test_lower": scores(nlp, test, lower=True)}
-    figures["bytes"] = sum(p.stat().st_size for p in args.out.rglob("*") if p.is_file())  # type: ignore[assignment]
+    figures: dict[str, Any] = {"test": scores(nlp, test), "test_lower": scores(nlp, test, lower=True)}
+    figures["bytes"] = sum(p.stat().st_size for p in args.out.rglob("*") if p.is_file())
     print(json.dumps(figures, indent=2))
     if not args.evaluate_only:
         (args.out / "figures.json").write_text(json.dumps(figures, indent=2) + "\n")

@@ -10,7 +10,7 @@ import typer
 from auditor.cli import common
 from auditor.cli.common import Draw, invoke, split
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @app.command()

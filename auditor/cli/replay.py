@@ -12,7 +12,7 @@ from auditor.cli import common
 from auditor.cli.common import Draw, find_run, invoke
 from auditor.cli.show import Id
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @app.command()

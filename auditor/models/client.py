@@ -184,8 +184,8 @@ class Client:
                 self._cache.flush()
         # The workers that were cancelled only followed the one that failed.
         failures = [end for end in ends if isinstance(end, BaseException)]
-        for failure in sorted(failures, key=lambda f: isinstance(f, asyncio.CancelledError)):
-            raise failure
+        for end in sorted(failures, key=lambda f: isinstance(f, asyncio.CancelledError)):
+            raise end
         left: list[int] = []
         for index, promise in round_.waiting:
             response = await asyncio.shield(promise)  # its owner is not cancelled with us

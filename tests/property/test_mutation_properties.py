@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -57,6 +58,12 @@ ONE_TO_ONE = [
     ("heroine", "hero"), ("niece", "nephew"), ("waitresses", "waiters"), ("heiress", "heir"), ("ladies", "gentlemen"),
 ]  # fmt: skip
 
+PARTS = st.tuples(
+    st.sampled_from(ONE_TO_ONE),
+    st.sampled_from(["a", "an", "the", "this"]),
+    st.sampled_from([str.lower, str.upper, str.capitalize]),
+)
+
 
 @settings(max_examples=120, deadline=None)
 @given(TEXTS, st.sampled_from(["text", "term", "occurrence"]), st.sampled_from([1, 3]))
@@ -84,18 +91,8 @@ def test_identity_edit_is_a_no_op(text: str, attribute: str) -> None:
 
 
 @settings(max_examples=80, deadline=None)
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(ONE_TO_ONE),
-            st.sampled_from(["a", "an", "the", "this"]),
-            st.sampled_from([str.lower, str.upper, str.capitalize]),
-        ),
-        min_size=1,
-        max_size=6,
-    )
-)
-def test_there_and_back_again(parts: list) -> None:  # type: ignore[type-arg]
+@given(st.lists(PARTS, min_size=1, max_size=6))
+def test_there_and_back_again(parts: list[Any]) -> None:
     from auditor.text.english import article_for
 
     def write(side: int) -> str:

@@ -151,8 +151,8 @@ TEXTS = [
 SWAPS = {
     "he": "she", "she": "they", "his": "him", "her": "him", "him": "her", "He": "She", "She": "He",
     "His": "Her", "man": "disabled man", "men": "women", "woman": "men", "women": "trans women",
-    "boy": "girl. A girl", "girl": "boy", "guy": "man", "British": "Nigerian", "American": "Britain", "wife": "husband",
-    "brother": "sister",
+    "boy": "girl. A girl", "girl": "boy", "guy": "man", "British": "Nigerian", "American": "Britain",
+    "wife": "husband", "brother": "sister",
 }  # fmt: skip
 
 
