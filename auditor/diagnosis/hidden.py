@@ -1,8 +1,8 @@
 """Hidden violations: a joint change that shows, of which no smaller part shows.
 
 The sets of attributes that a variant changes form a lattice. A violation is *hidden* if the variants of all
-its proper non-empty subsets, with the same choices, are valid and pass: the set is minimal. For two attributes
-this is HInter's definition (Algorithm 1, lines 26–28).
+its proper non-empty subsets, with the same choices, are valid and pass: the set is minimal. For two
+attributes this is HInter's definition (Algorithm 1, lines 26–28).
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ class _Worker:
                     stderr=asyncio.subprocess.PIPE,
                     limit=LINE_LIMIT,
                     # Ctrl-C must reach this program alone; it then closes the other in order.
-                    start_new_session=False,
+                    start_new_session=True,
                 )
             except OSError as error:
                 raise ConfigError(

@@ -15,8 +15,9 @@ from typing import Any
 from auditor.types import Case, Check, Verdict
 
 NOTE = (
-    "Counted as in the HInter paper: mutants are the units, without repeats, controls or intervals. Mutants of "
-    "one text are not independent, and a share of hidden changes without a noise floor is not evidence by itself."
+    "Counted as in the HInter paper: mutants are the units, without repeats, controls or intervals. Mutants "
+    "of one text are not independent, and a share of hidden changes without a noise floor is not evidence by "
+    "itself."
 )
 
 

@@ -189,7 +189,7 @@ def percent(share: float) -> str:
     """
     if share <= 0.0 or share >= 1.0:
         return "0" if share <= 0.0 else "100"
-    if 0.0995 <= share <= 0.9:
+    if 0.0995 <= share <= 0.99:
         return f"{100 * share:.0f}"
     for digits in range(1, 16):
         text = f"{100 * share:.{digits}f}"

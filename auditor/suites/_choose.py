@@ -176,7 +176,8 @@ def _by_term(hits: Sequence[Hit], dictionary: Dictionary, passed: Counter[str]) 
                 moves: list[_Move] = [(h, term, word, target) for h in found]
                 others = places.get(word, [])
                 moves += [(h, word, term, term.group) for h in others if h not in found]
-                if not others and _collapses(moves, hits):
+                refused = dictionary.groups[term.group].unmarked if others else _collapses(moves, hits)
+                if refused:
                     passed["collapse"] += 1
                     continue
                 yield target, moves

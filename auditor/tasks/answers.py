@@ -168,7 +168,7 @@ class Reader:
         return self._json_label(value)
 
     def _json_label(self, value: object) -> str:
-        if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**9:
+        if isinstance(value, int) and abs(value) < 10**9:
             # A task may call its labels "0" and "1"; then the number is the label, verbatim.
             label = self.names.get(str(value))
             if label == str(value):
@@ -360,11 +360,7 @@ class _Object:
     pairs: list[tuple[str, object]]  # duplicates kept: two different labels in one object disagree
 
 
-def _no_constant(name: str) -> object:
-    raise ValueError(name)
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_Object, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=_Object)
 
 
 def _decode(text: str) -> object:

@@ -53,11 +53,23 @@ TEXTS = st.lists(st.tuples(PIECES, st.sampled_from([" ", "", "  ", " "])), max_s
     lambda parts: "".join(p + s for p, s in parts)
 )
 ONE_TO_ONE = [
-    ("woman", "man"), ("women", "men"), ("girl", "boy"), ("mother", "father"), ("mom", "dad"), ("sisters", "brothers"),
-    ("wife", "husband"), ("actress", "actor"), ("queen", "king"), ("she", "he"), ("herself", "himself"),
-    ("heroine", "hero"), ("niece", "nephew"), ("waitresses", "waiters"), ("heiress", "heir"), ("ladies", "gentlemen"),
-]  # fmt: skip
-
+    ("woman", "man"),
+    ("women", "men"),
+    ("girl", "boy"),
+    ("mother", "father"),
+    ("mom", "dad"),
+    ("sisters", "brothers"),
+    ("wife", "husband"),
+    ("actress", "actor"),
+    ("queen", "king"),
+    ("she", "he"),
+    ("herself", "himself"),
+    ("heroine", "hero"),
+    ("niece", "nephew"),
+    ("waitresses", "waiters"),
+    ("heiress", "heir"),
+    ("ladies", "gentlemen"),
+]
 PARTS = st.tuples(
     st.sampled_from(ONE_TO_ONE),
     st.sampled_from(["a", "an", "the", "this"]),

@@ -66,7 +66,9 @@ def test_the_order_of_seeds_does_not_matter_and_flips_mirror_passes(
 
 @settings(max_examples=80, deadline=None)
 @given(labels, st.lists(labels, max_size=3))
-def test_the_excess_is_bounded_and_blind_to_names_and_order(original: list[str], variants: list[list[str]]) -> None:
+def test_the_excess_is_bounded_and_blind_to_names_and_order(
+    original: list[str], variants: list[list[str]]
+) -> None:
     value = seed_excess(original, variants)
     if value is None:
         return

@@ -397,6 +397,22 @@ def test_classifier_kinds() -> None:
     assert TEXT.read("as it is", "text").value == "as it is"
 
 
+def test_numbered_labels_in_running_text() -> None:
+    article = reader("classification", {"Article 1": [], "Article 2": []})
+    assert article.read("The violation concerns Article 1.").value == "Article 1"
+    for other in ("Article 1.1", "Article 11", "Article 2 of Protocol 4", "Article 1-bis", "Article 1a"):
+        assert article.read(f"The violation concerns {other} here").status == "unparsed", other
+
+
+def test_zero_has_no_sign() -> None:
+    assert str(SCORE.read("-0").value) == "0.0"
+    assert str(SCORE.read('{"score": -0.0}').value) == "0.0"
+
+
+def test_a_label_that_is_called_none() -> None:
+    assert reader("multilabel", {"None": [], "harm": []}).read("none").value == ("None",)
+
+
 def test_labels_with_signs() -> None:
     signs = reader("classification", {"C++": [], "C": [], "(a) first": []})
     assert signs.read("C++").value == "C++"

@@ -24,9 +24,14 @@ RECORD = {"format_version": 1, "status": "complete", "status_reason": "", "estim
 
 def edit(attribute: str, target: str, at: int) -> Edit:
     return Edit(
-        attribute=attribute, kind="swap", source_group="a", target_group="b", source="x", target=target,
+        attribute=attribute,
+        kind="swap",
+        source_group="a",
+        target_group="b",
+        source="x",
+        target=target,
         where=(at, at + 1),
-    )  # fmt: skip
+    )
 
 
 def make_case(name: str = "c1", text: str = "x and x") -> Case:
@@ -52,11 +57,18 @@ def checks_of(case: Case) -> dict[str, Check]:
     }
 
 
-def answer(variant: str, prompt: Prompt, replicate: int = 0, output: str | None = "positive", **more: object) -> Response:
+def answer(
+    variant: str, prompt: Prompt, replicate: int = 0, output: str | None = "positive", **more: object
+) -> Response:
     return Response(
-        variant_id=variant, prompt_sha256=prompt.sha256, format=prompt.format, replicate=replicate, output=output,
-        model="m", **more,
-    )  # type: ignore[arg-type]  # fmt: skip
+        variant_id=variant,
+        prompt_sha256=prompt.sha256,
+        format=prompt.format,
+        replicate=replicate,
+        output=output,
+        model="m",
+        **more,
+    )  # type: ignore[arg-type]
 
 
 def verdict(variant: str = "c1.v0", **more: object) -> Verdict:
@@ -99,9 +111,14 @@ def test_the_lines_have_the_fields_of_the_contract(tmp_path: Path) -> None:
     with RunFolder.create(tmp_path, {}) as folder:
         fill(folder)
         failed = Response(
-            variant_id="c1.v1", prompt_sha256="s", format="label", replicate=1, error="timeout", detail="30 s",
+            variant_id="c1.v1",
+            prompt_sha256="s",
+            format="label",
+            replicate=1,
+            error="timeout",
+            detail="30 s",
             usage=Usage(tokens_in=5, tokens_out=1),
-        )  # fmt: skip
+        )
         folder.add_response(failed)
 
     def first(name: str, line: int = 0) -> dict[str, object]:
@@ -115,21 +132,52 @@ def test_the_lines_have_the_fields_of_the_contract(tmp_path: Path) -> None:
     assert variant["valid"] is False
     assert (variant["order"], variant["reason"]) == (1, "why")
     assert variant["edits"] == [
-        {"attribute": "race", "kind": "swap", "source_group": "a", "target_group": "b", "source": "x", "target": "z",
-         "where": [6, 7]}
-    ]  # fmt: skip
+        {
+            "attribute": "race",
+            "kind": "swap",
+            "source_group": "a",
+            "target_group": "b",
+            "source": "x",
+            "target": "z",
+            "where": [6, 7],
+        }
+    ]
     assert first("prompts.jsonl").keys() == {"variant_id", "format", "prompt_sha256", "input"}
     assert first("responses.jsonl").keys() == {
-        "variant_id", "prompt_sha256", "format", "replicate", "output", "scores", "cached", "latency_s", "usage",
-        "cost_usd", "model", "model_reported",
-    }  # fmt: skip
+        "variant_id",
+        "prompt_sha256",
+        "format",
+        "replicate",
+        "output",
+        "scores",
+        "cached",
+        "latency_s",
+        "usage",
+        "cost_usd",
+        "model",
+        "model_reported",
+    }
     late = first("responses.jsonl", -1)
     assert "output" not in late
-    assert (late["error"], late["detail"], late["usage"]) == ("timeout", "30 s", {"tokens_in": 5, "tokens_out": 1})
+    assert (late["error"], late["detail"], late["usage"]) == (
+        "timeout",
+        "30 s",
+        {"tokens_in": 5, "tokens_out": 1},
+    )
     assert first("verdicts.jsonl").keys() == {
-        "case_id", "variant_id", "order", "attributes", "outcome", "hidden", "original_output", "variant_output",
-        "distance", "reason", "model", "format",
-    }  # fmt: skip
+        "case_id",
+        "variant_id",
+        "order",
+        "attributes",
+        "outcome",
+        "hidden",
+        "original_output",
+        "variant_output",
+        "distance",
+        "reason",
+        "model",
+        "format",
+    }
 
 
 def test_values_come_back(tmp_path: Path) -> None:
@@ -170,7 +218,7 @@ def test_a_case_or_prompt_that_changed_stops_the_resume(tmp_path: Path) -> None:
     with RunFolder.open(folder.path, write=True) as again:
         with pytest.raises(RunFolderError, match=r"case c1 is not what .*cases\.jsonl holds"):
             again.add_case(make_case(text="something else"), checks_of(case))
-        with pytest.raises(RunFolderError, match="prompt of c1.o"):
+        with pytest.raises(RunFolderError, match=r"prompt of c1\.o"):
             again.add_prompt("c1.o", Prompt(format="label", text="y"))
 
 
@@ -224,7 +272,10 @@ def test_nan_in_the_record_is_refused_by_name_and_leaves_the_old_one(tmp_path: P
         (lambda p: (p.mkdir(), (p / "plan.json").write_text("[]")), "does not hold a JSON object"),
         (lambda p: (p.mkdir(), (p / "plan.json").write_text("{}")), "format_version"),
         (
-            lambda p: (p.mkdir(), (p / "plan.json").write_text('{"format_version": 99, "tool_version": "9.1"}')),
+            lambda p: (
+                p.mkdir(),
+                (p / "plan.json").write_text('{"format_version": 99, "tool_version": "9.1"}'),
+            ),
             r"run format 99, written by version 9\.1 .*reads up to format 1.*Install version 9\.1 or newer",
         ),
     ],
@@ -268,7 +319,9 @@ def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
         "import sys, time; from pathlib import Path; from auditor.store.folder import RunFolder\n"
         "f = RunFolder.create(Path(sys.argv[1]), {}); print(f.path, flush=True); time.sleep(60)"
     )
-    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as child:
         assert child.stdout is not None
         path = Path(child.stdout.readline().strip())
         with pytest.raises(RunFolderError, match=str(child.pid)):
@@ -316,7 +369,10 @@ def test_verify_names_what_was_changed(tmp_path: Path) -> None:
         path.write_text(before)
         return found
 
-    assert broken("responses.jsonl", '"output":"positive"', '"output":"negative"')[0] == ("responses.jsonl", 1)
+    assert broken("responses.jsonl", '"output":"positive"', '"output":"negative"')[0] == (
+        "responses.jsonl",
+        1,
+    )
     assert ("verdicts.jsonl", 1) in broken("verdicts.jsonl", '"pass"', '"violation"')
     assert broken("run.json", '"complete"', '"partial"') == [("run.json", None)]
     assert ("plan.json", None) in broken("plan.json", '"task": "t"', '"task": "u"')
@@ -380,5 +436,5 @@ def test_evidence_shares_answers_of_equal_prompts_and_takes_the_later_one(eviden
 def test_evidence_says_which_id_is_unknown(tmp_path: Path) -> None:
     with RunFolder.create(tmp_path, {}) as folder:
         fill(folder)
-    with pytest.raises(RunFolderError, match="no variant 'c9.v0'"):
+    with pytest.raises(RunFolderError, match=r"no variant 'c9\.v0'"):
         folder.evidence().variant("c9.v0")

@@ -28,7 +28,9 @@ def full_case(order: int, targets: tuple[str, ...] = ("t",)) -> Case:
         for names in combinations(NAMES[:order], size):
             for target in targets:
                 name = "+".join(names) + ("" if target == "t" else f":{target}")
-                variants.append(Variant(id=name, input=name, edits=sum((edits(n, target) for n in names), ())))
+                variants.append(
+                    Variant(id=name, input=name, edits=sum((edits(n, target) for n in names), ()))
+                )
     return Case(id="c", suite="s", original=Variant(id="o", input="o"), variants=tuple(variants))
 
 
@@ -50,7 +52,9 @@ def valid(case: Case, **status: str) -> dict[str, Check]:
     }
 
 
-def hidden(case: Case, outcomes: dict[str, str], checks: dict[str, Check] | None = None) -> dict[str, bool | None]:
+def hidden(
+    case: Case, outcomes: dict[str, str], checks: dict[str, Check] | None = None
+) -> dict[str, bool | None]:
     found = mark_hidden(case, verdicts(case, outcomes), valid(case) if checks is None else checks)
     return {v.variant_id: v.hidden for v in found}
 
@@ -91,7 +95,10 @@ def test_an_invalid_part_leaves_it_open_and_its_verdict_does_not_count() -> None
 
 def test_a_joint_variant_that_is_invalid_is_not_judged() -> None:
     case = full_case(2)
-    assert hidden(case, {"body+gender": "violation"}, valid(case, **{"body+gender": "invalid"}))["body+gender"] is None
+    assert (
+        hidden(case, {"body+gender": "violation"}, valid(case, **{"body+gender": "invalid"}))["body+gender"]
+        is None
+    )
 
 
 def test_without_any_check_all_variants_count() -> None:
@@ -131,7 +138,9 @@ def test_models_are_kept_apart() -> None:
     assert [v.hidden for v in found if v.order == 2] == [True, False]
 
 
-def sets(case: Case, outcomes: dict[str, str], checks: dict[str, Check] | None = None) -> list[tuple[str, bool]]:
+def sets(
+    case: Case, outcomes: dict[str, str], checks: dict[str, Check] | None = None
+) -> list[tuple[str, bool]]:
     found = minimal_sets(case, verdicts(case, outcomes), valid(case) if checks is None else checks)
     return [(m.variant_id, m.certain) for m in found]
 
@@ -141,7 +150,9 @@ def test_minimal_sets_are_the_smallest_that_violate() -> None:
     top = "body+gender+race"
     assert sets(case, {}) == []
     assert sets(case, {top: "violation"}) == [(top, True)]
-    assert sets(case, {top: "violation", "gender": "violation", "body+gender": "violation"}) == [("gender", True)]
+    assert sets(case, {top: "violation", "gender": "violation", "body+gender": "violation"}) == [
+        ("gender", True)
+    ]
     two = sets(case, {top: "violation", "gender": "violation", "body+race": "violation"})
     assert two == [("gender", True), ("body+race", True)]
 
@@ -150,12 +161,16 @@ def test_minimal_sets_say_where_a_part_was_not_judged() -> None:
     case = full_case(2)
     both = "body+gender"
     assert sets(case, {both: "violation", "gender": "skipped"}) == [(both, False)]
-    assert sets(case, {both: "violation", "gender": "violation"}, valid(case, gender="invalid")) == [(both, False)]
+    assert sets(case, {both: "violation", "gender": "violation"}, valid(case, gender="invalid")) == [
+        (both, False)
+    ]
 
 
 def test_minimal_sets_name_the_joint_choice_that_they_are_a_part_of() -> None:
     case = full_case(2, targets=("t", "u"))
-    found = minimal_sets(case, verdicts(case, {"gender": "violation", "body+gender:u": "violation"}), valid(case))
+    found = minimal_sets(
+        case, verdicts(case, {"gender": "violation", "body+gender:u": "violation"}), valid(case)
+    )
     assert [(m.joint, m.attributes) for m in found] == [
         ("body+gender", ("gender",)),
         ("body+gender:u", ("body", "gender")),

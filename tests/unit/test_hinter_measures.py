@@ -11,7 +11,9 @@ def atom(name: str, original: str, attribute: str, error: bool | None = False, v
 def pair(
     name: str, original: str, parts: tuple[str, str], error: bool | None = False, valid: bool = True
 ) -> Mutant:
-    return Mutant(id=name, original=original, attributes=("race", "gender"), valid=valid, error=error, parts=parts)
+    return Mutant(
+        id=name, original=original, attributes=("race", "gender"), valid=valid, error=error, parts=parts
+    )
 
 
 def world() -> list[Mutant]:
@@ -27,7 +29,10 @@ def world() -> list[Mutant]:
         out.append(pair(f"{o}.j", o, (f"{o}.g", f"{o}.r"), joint))
     # The joint change shows; an atomic mutant was discarded, so it is no hidden one and still joint only.
     out += [atom("cut.g", "cut", "gender", None, valid=False), atom("cut.r", "cut", "race")]
-    out += [pair("cut.j", "cut", ("cut.g", "cut.r"), True), pair("cut.k", "cut", ("cut.g", "cut.r"), None, valid=False)]
+    out += [
+        pair("cut.j", "cut", ("cut.g", "cut.r"), True),
+        pair("cut.k", "cut", ("cut.g", "cut.r"), None, valid=False),
+    ]
     return out
 
 
@@ -77,7 +82,13 @@ def test_an_error_of_a_discarded_mutant_does_not_count() -> None:
 
 def edit(attribute: str, at: int) -> Edit:
     return Edit(
-        attribute=attribute, kind="swap", source_group="a", target_group="b", source="x", target="y", where=(at, at + 1)
+        attribute=attribute,
+        kind="swap",
+        source_group="a",
+        target_group="b",
+        source="x",
+        target="y",
+        where=(at, at + 1),
     )
 
 

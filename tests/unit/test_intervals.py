@@ -29,7 +29,8 @@ def test_all_of_twelve_seeds_mirrors_none() -> None:
 
 
 def test_the_formula_by_hand() -> None:
-    # Two of four seeds flip both variants: p = 1/2, residuals ±1, Var = 4/3 · 4 / 64 = 1/12, n_eff before adjustment 3.
+    # Two of four seeds flip both variants: p = 1/2, residuals ±1, Var = 4/3 · 4 / 64 = 1/12, so n_eff = 3
+    # before the adjustment.
     from scipy.stats import beta, t
 
     found = korn_graubard([2, 2, 0, 0], [2, 2, 2, 2])
@@ -106,7 +107,9 @@ def simulate(rng: np.random.Generator, seeds: int, variants: int, mean: float, r
     return rng.binomial(variants, rng.beta(mean * size, (1 - mean) * size, seeds))
 
 
-@pytest.mark.parametrize(("seeds", "variants", "mean", "rho"), [(200, 10, 0.07, 0.3), (60, 10, 0.1, 0.2), (300, 4, 0.15, 0.5)])
+@pytest.mark.parametrize(
+    ("seeds", "variants", "mean", "rho"), [(200, 10, 0.07, 0.3), (60, 10, 0.1, 0.2), (300, 4, 0.15, 0.5)]
+)
 def test_95_percent_intervals_hold_the_truth_in_at_least_182_of_200_runs(
     seeds: int, variants: int, mean: float, rho: float
 ) -> None:

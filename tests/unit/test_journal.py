@@ -186,7 +186,9 @@ def test_a_line_that_is_not_json_is_named_when_read(path: Path) -> None:
     assert kinds(path) == [(2, "changed")]
 
 
-def test_a_full_disk_is_a_clear_error_and_leaves_whole_lines(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_a_clear_error_and_leaves_whole_lines(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(path, 2)
     real = os.write
 
@@ -197,7 +199,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_whole_lines(path: Path, monkeyp
 
     with Journal(path, START) as journal:
         monkeypatch.setattr(module.os, "write", full)
-        with pytest.raises(UserError, match="disk .* is full.*audit resume"):
+        with pytest.raises(UserError, match=r"disk .* is full.*audit resume"):
             journal.append({"id": "c2", "text": "t" * 500})
         monkeypatch.setattr(module.os, "write", real)
         journal.append({"id": "c2"})

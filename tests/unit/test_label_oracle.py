@@ -10,7 +10,13 @@ from auditor.types import Answer, Case, Edit, Variant, Verdict
 
 def edit(attribute: str) -> Edit:
     return Edit(
-        attribute=attribute, kind="swap", source_group="a", target_group="b", source="x", target="y", where=(0, 1)
+        attribute=attribute,
+        kind="swap",
+        source_group="a",
+        target_group="b",
+        source="x",
+        target="y",
+        where=(0, 1),
     )
 
 
@@ -27,9 +33,10 @@ SPECIAL = {"R": "refused", "U": "unparsed", "F": "failed"}
 
 
 def answers(text: str) -> list[Answer]:
-    """"aaR": two answers "a" and a refusal."""
+    """ "aaR": two answers "a" and a refusal."""
     return [
-        Answer(status=SPECIAL[c], reason="why") if c in SPECIAL else Answer(status="ok", value=c) for c in text
+        Answer(status=SPECIAL[c], reason="why") if c in SPECIAL else Answer(status="ok", value=c)
+        for c in text
     ]  # type: ignore[arg-type]
 
 
@@ -65,7 +72,12 @@ def test_majorities_are_compared(original: str, variant: str, outcome: str, dist
     [
         ("a", "R", "variant: 0 of 1 answers gave a label (1 refused)"),
         ("aRU", "aaa", "original: 1 of 3 answers gave a label (1 refused, 1 unparsed)"),
-        ("FFF", "aRR", "original: 0 of 3 answers gave a label (3 failed); variant: 1 of 3 answers gave a label (2 refused)"),
+        (
+            "FFF",
+            "aRR",
+            "original: 0 of 3 answers gave a label (3 failed); "
+            "variant: 1 of 3 answers gave a label (2 refused)",
+        ),
         ("", "a", "original: no answer"),
         ("a", "", "variant: no answer"),
     ],

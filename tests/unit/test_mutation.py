@@ -165,9 +165,9 @@ def test_trans_and_nonbinary_groups(text: str, target: str, expected: str) -> No
 
 
 def test_two_people_never_become_one_word() -> None:
-    for text in ("the woman and the trans woman", "people and women", "her mother and a parent"):
+    for text in ("the woman and the trans woman", "the people and the women", "a mother and a parent"):
         for v in one_case(text, dictionaries=[load("gender")], per_seed=None).variants:
-            left, right = (side.split(" ", 1)[-1] for side in str(v.input).split(" and "))
+            left, right = (side.split(" ", 1)[1] for side in str(v.input).split(" and "))
             assert left != right, v.input
 
 
@@ -319,7 +319,7 @@ def test_raw_pairs_are_literal_and_repaired(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scope", ["text", "term", "occurrence"])
 def test_published_pairs_run(scope: str) -> None:
     raw = load_pairs([DATA / "hinter_pairs" / name for name in ("race", "gender", "body")])
-    text = "An old Italian man and his wife met Japanese people; the actresses liked blonde children."
+    text = "An old Italian teacher and his wife met Japanese people; the actresses liked blonde children."
     case = one_case(text, dictionaries=raw, scope=scope, order=3)
     assert {v.order for v in case.variants} == {1, 2, 3}
     for variant in case.variants:

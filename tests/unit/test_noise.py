@@ -70,8 +70,12 @@ def arrangements(original: str, variants: Sequence[str]) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize(("original", "variants"), [("aab", ["ab"]), ("abc", ["aab"]), ("ab", ["ab", "aa"]), ("abb", ["c", "aa"])])
-def test_the_excess_is_zero_on_average_where_answers_are_exchangeable(original: str, variants: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("original", "variants"), [("aab", ["ab"]), ("abc", ["aab"]), ("ab", ["ab", "aa"]), ("abb", ["c", "aa"])]
+)
+def test_the_excess_is_zero_on_average_where_answers_are_exchangeable(
+    original: str, variants: list[str]
+) -> None:
     assert np.mean(arrangements(original, variants)) == pytest.approx(0.0, abs=1e-12)
 
 
@@ -91,7 +95,9 @@ def test_the_array_form_equals_the_plain_one_for_ragged_seeds() -> None:
     originals, variants = [], []
     for _ in range(40):
         originals.append(draw.integers(0, 3, draw.integers(0, 4)).tolist())
-        variants.append([draw.integers(0, 3, draw.integers(0, 4)).tolist() for _ in range(draw.integers(0, 4))])
+        variants.append(
+            [draw.integers(0, 3, draw.integers(0, 4)).tolist() for _ in range(draw.integers(0, 4))]
+        )
     found = between_within(originals, variants, rng=rng(), permutations=9)
     assert found is not None
     plain = [seed_excess(o, v) for o, v in zip(originals, variants, strict=True)]
@@ -115,7 +121,7 @@ def test_the_smallest_p_is_one_over_permutations_plus_one() -> None:
 
 
 def audit(draw: np.random.Generator, effect: float, *, seeds: int, variants: int, sets: int) -> list[str]:
-    """One simulated audit with 3 replicates and a 3 % wobble; ``effect`` is the share of seeds that change."""
+    """One simulated audit, 3 replicates, 3 % wobble; ``effect`` is the share of seeds that change."""
     base = draw.integers(0, 2, (seeds, 1))
     original = base ^ (draw.random((seeds, 3)) < 0.03)
     tests, discordant = [], []
@@ -183,11 +189,23 @@ def test_hidden_by_chance_follows_the_published_table() -> None:
         ({"seeds": 50, "discordant": 9, "deterministic": True}, "shown", "repeatable"),
         ({"seeds": 50, "discordant": 0, "deterministic": True}, "not_determined", "no delta"),
         ({"seeds": 50, "discordant": 9, "deterministic": False}, "not_determined", "not repeated"),
-        ({"seeds": 50, "discordant": 5, "deterministic": False, "p_adjusted": 0.001}, "not_determined", "too few discordant"),
-        ({"seeds": 50, "discordant": 6, "deterministic": False, "p_adjusted": 0.001}, "shown", "more than the same prompt"),
-        ({"seeds": 50, "discordant": 6, "deterministic": False, "p_adjusted": 0.05}, "not_determined", "not told from"),
+        (
+            {"seeds": 50, "discordant": 5, "deterministic": False, "p_adjusted": 0.001},
+            "not_determined",
+            "too few discordant",
+        ),
+        (
+            {"seeds": 50, "discordant": 6, "deterministic": False, "p_adjusted": 0.001},
+            "shown",
+            "more than the same prompt",
+        ),
+        (
+            {"seeds": 50, "discordant": 6, "deterministic": False, "p_adjusted": 0.05},
+            "not_determined",
+            "not told from",
+        ),
     ],
-)  # fmt: skip
+)
 def test_claim_verdicts(given: dict[str, object], verdict: str, reason: str) -> None:
     found, reasons = claim_verdict(**given)  # type: ignore[arg-type]
     assert found == verdict
@@ -198,6 +216,12 @@ def test_bounded_needs_a_delta_a_low_limit_and_a_positive_control() -> None:
     plain = {"seeds": 400, "discordant": 0, "deterministic": True}
     full = {**plain, "delta": 0.02, "upper": 0.01, "positive_control": True}
     assert claim_verdict(**full)[0] == "bounded"  # type: ignore[arg-type]
-    for change in ({"delta": None}, {"upper": 0.02}, {"upper": None}, {"positive_control": None}, {"positive_control": False}):
+    for change in (
+        {"delta": None},
+        {"upper": 0.02},
+        {"upper": None},
+        {"positive_control": None},
+        {"positive_control": False},
+    ):
         assert claim_verdict(**{**full, **change})[0] == "not_determined", change  # type: ignore[arg-type]
     assert claim_verdict(**{**full, "discordant": 2})[0] == "shown"  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ def sdk_error(name: str, *, status: int = 400, headers: dict[str, str] | None = 
     except ValueError:  # a bare subclass of a built-in exception
         return kind("plain")
     named = {n: values[n] for n in wanted if n in values}
-    return kind(**named) if named else kind("plain")
+    return kind(**named) if named or not wanted else kind("plain")
 
 
 def public_exceptions() -> list[str]:

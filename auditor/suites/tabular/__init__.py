@@ -1,0 +1,1 @@
+"""Tabular search on integer-coded rows: Themis (sampling), Aequitas (directed), SG (symbolic)."""

@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auditor.stats.findings import Settings, as_records, findings, hidden_text
+from auditor.stats.intervals import korn_graubard
+from auditor.stats.summary import EditInfo, estimates, noise_of, percent, tabulate, valid_share, with_interval
+from auditor.types import Verdict
+
+GENDER = ("gender", "male", "female")
+BACK = ("gender", "female", "male")
+RACE = ("race_ethnicity", "white", "black")
+FORBIDDEN = re.compile(r"\b(fair|unfair|unbiased|biased|compliant|passes|passed|certified)\b", re.IGNORECASE)
+
+
+def verdict(
+    case: int, variant: str, outcome: str, *, hidden: bool | None = None, order: int = 1, **more: Any
+) -> Verdict:
+    attributes = ("gender",) if order == 1 else ("gender", "race_ethnicity")
+    return Verdict(
+        case_id=f"c{case}",
+        variant_id=f"c{case}.{variant}",
+        order=order,
+        attributes=attributes,
+        outcome=outcome,
+        hidden=hidden,
+        original_output="positive",
+        variant_output="negative",
+        model="m",
+        format="bare",
+        **more,
+    )  # type: ignore[arg-type]
+
+
+def world() -> tuple[list[Verdict], dict[str, EditInfo]]:
+    """Four seeds: gender in two directions and two kinds; and joint variants."""
+    verdicts = [
+        verdict(0, "a", "violation", distance=1.0),
+        verdict(0, "b", "pass", distance=0.0),
+        verdict(1, "a", "pass"),
+        verdict(1, "b", "pass"),
+        verdict(2, "a", "pass"),
+        verdict(2, "b", "skipped"),
+        verdict(3, "a", "skipped"),
+        verdict(3, "b", "inconclusive"),
+        verdict(0, "j", "violation", order=2, hidden=False),
+        verdict(1, "j", "violation", order=2, hidden=True),
+        verdict(2, "j", "violation", order=2, hidden=None),
+        verdict(3, "j", "pass", order=2, hidden=False),
+    ]
+    edits = {}
+    for case in range(4):
+        edits[f"c{case}.a"] = EditInfo((GENDER,), ("swap",))
+        edits[f"c{case}.b"] = EditInfo((BACK,), ("marking",))
+        edits[f"c{case}.j"] = EditInfo((GENDER, RACE), ("marking", "swap"))
+    return verdicts, edits
+
+
+def rows(**wanted: Any) -> list[dict[str, Any]]:
+    verdicts, edits = world()
+    found = estimates(tabulate(verdicts, edits))
+    return [row for row in found if all(row[key] == value for key, value in wanted.items())]
+
+
+def test_rates_are_by_seed_and_say_what_was_left_out() -> None:
+    (row,) = rows(name="violation_rate", attributes=["gender"], directions=None, kind=None)
+    assert row["estimate"]["value"] == 1 / 5
+    assert (row["estimate"]["n"], row["estimate"]["n_variants"], row["estimate"]["n_skipped"]) == (3, 5, 1)
+    assert (row["model"], row["format"]) == ("m", "bare")
+    (seeds,) = rows(name="seed_violation_rate", attributes=["gender"])
+    assert (seeds["estimate"]["value"], seeds["estimate"]["n_skipped"]) == (1 / 3, 1)
+
+
+def test_rates_by_direction_and_by_kind() -> None:
+    (there,) = rows(attributes=["gender"], directions=[list(GENDER)])
+    (back,) = rows(attributes=["gender"], directions=[list(BACK)])
+    assert (there["estimate"]["value"], back["estimate"]["value"]) == (1 / 3, 0.0)
+    kinds = {row["kind"]: row["estimate"]["value"] for row in rows(name="violation_rate") if row["kind"]}
+    assert kinds == {"swap": 1 / 3, "marking": 0.0, "mixed": 3 / 4}
+
+
+def test_hidden_rates_leave_out_what_could_not_be_settled() -> None:
+    (rate,) = rows(name="hidden_rate")
+    (share,) = rows(name="hidden_share")
+    assert rate["estimate"]["value"] == 1 / 3
+    assert share["estimate"]["value"] == 1 / 2
+    assert "1 joint violations left out" in rate["estimate"]["note"]
+
+
+def test_directed_cases_enter_no_rate() -> None:
+    verdicts, edits = world()
+    table = tabulate(verdicts, edits, directed={"c0"})
+    assert all("c0" not in cases for cases in table.values())
+
+
+def test_nothing_judged_gives_no_rate() -> None:
+    edits = {"c0.a": EditInfo((GENDER,), ("swap",))}
+    assert estimates(tabulate([verdict(0, "a", "skipped")], edits)) == []
+    assert estimates(tabulate([], {})) == []
+
+
+def test_valid_share_by_attribute_set() -> None:
+    found = valid_share(
+        {"c0": {("gender",): (2, 4), ("gender", "race"): [0, 2]}, "c1": {("gender",): (4, 4)}}
+    )
+    assert [(row["attributes"], row["estimate"]["value"]) for row in found] == [
+        (["gender"], 6 / 8),
+        (["gender", "race"], 0.0),
+    ]
+    assert valid_share({}) == []
+
+
+def test_a_seed_asked_in_two_formats_is_one_seed_of_noise() -> None:
+    found = noise_of(
+        {("c0", "x"): {"c0.o": "aab"}, ("c0", "y"): {"c0.o": "aaa"}, ("c1", "x"): {"c1.o": "bb"}}
+    )
+    assert found is not None
+    assert (found.n, found.value) == (2, pytest.approx(1 / 6))
+    assert noise_of({("c0", "x"): {"c0.o": "a"}}) is None
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "0"),
+        (1.0, "100"),
+        (0.041, "4.1"),
+        (0.2646, "26"),
+        (0.0996, "10"),
+        (0.002, "0.2"),
+        (0.00004, "0.004"),
+        (0.95, "95"),
+        (0.994, "99.4"),
+        (0.9999, "99.99"),
+        (0.5, "50"),
+    ],
+)
+def test_percentages(share: float, text: str) -> None:
+    assert percent(share) == text
+
+
+def test_none_of_twelve_prints_its_interval() -> None:
+    assert with_interval(korn_graubard([0] * 12, [8] * 12)) == "0 % (0–26 %)"
+
+
+# -- findings -----------------------------------------------------------------------------------------------
+
+
+def test_claims_of_a_model_declared_deterministic() -> None:
+    verdicts, edits = world()
+    found = findings(verdicts, edits, Settings(deterministic={"m": True}))
+    assert [(f.id, f.code, f.kind, f.verdict) for f in found] == [
+        ("F001", "MUT101", "claim", "shown"),
+        ("F002", "MUT102", "claim", "shown"),
+        ("F003", "HID201", "hidden", "shown"),
+    ]
+    atomic, joint, hidden = found
+    assert atomic.exemplars == ("c0.a",)
+    assert "the label changed in 20 % of 5 variants of 3 seeds (95 %: " in atomic.text
+    assert "the same prompt repeated changed in 0 % (declared deterministic)" in atomic.text
+    assert any("3 variants were not judged" in note for note in atomic.notes)
+    assert "gender and race ethnicity terms were changed together" in joint.text
+    assert any("1 of 3 changes are hidden" in note for note in joint.notes)
+    assert hidden.exemplars == ("c1.j",)
+    assert hidden.directions == (GENDER, RACE)
+    assert "gender (male → female) and race ethnicity (white → black)" in hidden.text
+    assert "it stayed positive when either was changed alone" in hidden.text
+
+
+def test_one_direction_is_named_in_the_text() -> None:
+    edits = {"c0.a": EditInfo((GENDER,), ("swap",))}
+    (found,) = findings([verdict(0, "a", "violation")], edits, Settings(deterministic={"m": True}))
+    assert "when gender terms were changed from male to female" in found.text
+
+
+def test_three_attributes_have_a_text_of_their_own() -> None:
+    v = Verdict(case_id="c", variant_id="v", order=3, attributes=("a", "b", "c"), outcome="violation")
+    assert hidden_text(v, (GENDER,)).endswith("when fewer of them were changed")
+
+
+def wobbling(
+    effect: float, replicates: int = 3, seeds: int = 80
+) -> tuple[list[Verdict], dict[str, EditInfo], dict[str, Any]]:
+    """A model with a 3 % wobble; gender changes the label of a share ``effect`` of the seeds."""
+    rng = np.random.default_rng(4)
+    verdicts, edits, labels = [], {}, {}
+    for case in range(seeds):
+        change = rng.random() < effect
+        arms = {
+            f"c{case}.o": (rng.random(replicates) < 0.03).tolist(),
+            f"c{case}.a": [bool(x) ^ change for x in rng.random(replicates) < 0.03],
+        }
+        labels[f"c{case}", "bare"] = arms
+        edits[f"c{case}.a"] = EditInfo((GENDER,), ("swap",))
+        majority = [2 * sum(arm) > replicates for arm in arms.values()]
+        verdicts.append(verdict(case, "a", "pass" if majority[0] == majority[1] else "violation"))
+    return verdicts, edits, {"m": labels}
+
+
+def test_a_change_beyond_the_noise_is_shown_with_its_p_value() -> None:
+    verdicts, edits, labels = wobbling(0.3)
+    (found,) = findings(
+        verdicts, edits, Settings(deterministic={"m": False}, labels=labels, permutations=199)
+    )
+    assert found.verdict == "shown"
+    assert found.p_value == found.p_adjusted == 1 / 200
+    assert found.noise is not None
+    assert "two answers to the same prompt differed in" in found.text
+    assert any("permutation test" in note for note in found.notes)
+
+
+def test_the_p_values_of_all_claims_are_one_family() -> None:
+    verdicts, edits, labels = wobbling(0.3)
+    for v in list(verdicts):
+        verdicts.append(replace(v, attributes=("age",), variant_id=v.variant_id + "2"))
+        edits[v.variant_id + "2"] = EditInfo((("age", "young", "old"),), ("swap",))
+        arms = labels["m"][v.case_id, "bare"]
+        arms[v.variant_id + "2"] = arms[v.variant_id]
+    found = findings(verdicts, edits, Settings(deterministic={"m": False}, labels=labels, permutations=199))
+    assert [(f.p_value, f.p_adjusted) for f in found] == [(1 / 200, 2 / 200)] * 2
+
+
+def test_noise_alone_is_not_shown() -> None:
+    verdicts, edits, labels = wobbling(0.0)
+    (found,) = findings(
+        verdicts, edits, Settings(deterministic={"m": False}, labels=labels, permutations=199)
+    )
+    assert found.verdict == "not_determined"
+
+
+def test_without_repeats_nothing_is_shown() -> None:
+    verdicts, edits, labels = wobbling(0.5, replicates=1)
+    for given in ({}, labels):
+        (found,) = findings(verdicts, edits, Settings(deterministic={"m": False}, labels=given))
+        assert (found.verdict, found.p_value) == ("not_determined", None)
+        assert "the same prompt was not repeated" in found.text
+
+
+def test_a_small_rate_is_bounded_with_delta_and_positive_control() -> None:
+    edits = {f"c{n}.a": EditInfo((GENDER,), ("swap",)) for n in range(400)}
+    verdicts = [verdict(n, "a", "pass") for n in range(400)]
+    for control, expected in ((True, "bounded"), (False, "not_determined"), (None, "not_determined")):
+        settings = Settings(deterministic={"m": True}, delta=0.01, positive_control={"m": control})
+        (found,) = findings(verdicts, edits, settings)
+        assert found.verdict == expected
+
+
+def test_hidden_findings_of_a_noisy_model_wait_for_confirmation() -> None:
+    verdicts, edits = world()
+    labels = {
+        "m": {(f"c{n}", "bare"): {f"c{n}.o": ["a", "b", "a"], f"c{n}.j": ["a", "a", "a"]} for n in range(4)}
+    }
+    for told, expected in ((None, "not_determined"), (False, "not_determined"), (True, "shown")):
+        settings = Settings(
+            deterministic={"m": False},
+            labels=labels,
+            confirmed={("m", "c1.j", "bare"): told},
+            permutations=19,
+        )
+        hidden = [f for f in findings(verdicts, edits, settings) if f.kind == "hidden"]
+        assert [f.verdict for f in hidden] == [expected]
+        assert any("would look hidden by chance" in note for note in hidden[0].notes)
+
+
+def test_a_claim_without_a_judged_seed_is_not_tested() -> None:
+    edits = {"c0.a": EditInfo((GENDER,), ("swap",))}
+    (found,) = findings([verdict(0, "a", "skipped")], edits, Settings(deterministic={"m": True}))
+    assert (found.verdict, found.rate) == ("not_tested", None)
+
+
+def test_findings_are_plain_data_and_say_only_what_was_measured() -> None:
+    verdicts, edits = world()
+    found = findings(verdicts, edits, Settings(deterministic={"m": True}))
+    text = json.dumps(as_records(found), allow_nan=False)
+    assert not FORBIDDEN.search(text)
+
+
+def test_the_same_input_gives_the_same_findings() -> None:
+    verdicts, edits, labels = wobbling(0.1)
+    settings = Settings(deterministic={"m": False}, labels=labels, permutations=99)
+    assert findings(verdicts, edits, settings) == findings(verdicts, edits, settings)
