@@ -18,7 +18,7 @@ from random import Random
 from typing import Any
 
 from auditor.config import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan
-from auditor.errors import AuditError, ConfigError, UserError
+from auditor.errors import BudgetExceeded, ConfigError, UserError
 from auditor.protocols import Model, Observer
 from auditor.types import Answer, Case, Check, Progress, Prompt, Request, Response, Seed, Verdict
 
@@ -156,21 +156,19 @@ def _seeds(plan: Plan, task: Any, seeds: Iterable[Seed] | None, facts: dict[str,
     if seeds is not None:
         texts = list(seeds)
         facts["seeds"] = {"source": "given by the caller", "n": len(texts)}
-    elif plan.data is None:
-        texts = task.seeds()[: plan.limit]
-        facts["seeds"] = {"source": f"embedded texts of task {task.name}", "n": len(texts)}
-        if not texts:
-            raise ConfigError(f"task {task.name!r} has no embedded texts. Give texts with --data FILE.")
     else:
+        source = plan.data or task.seeds_path
+        if source is None:
+            raise ConfigError(f"task {task.name!r} has no embedded texts. Give texts with --data FILE.")
         file = tasks.read_seeds(
-            plan.data,
+            source,
             text_column=plan.text_column or "text",
             label_column=plan.label_column,
             limit=plan.limit,
         )
         texts = list(file.seeds)
         facts["seeds"] = {
-            "source": plan.data,
+            "source": plan.data or f"embedded texts of task {task.name}",
             "n": len(texts),
             "skipped": file.skipped,
             "sha256": file.sha256,
@@ -248,7 +246,9 @@ class Tally:
     cost_usd: float = 0.0
     reported: set[str] = field(default_factory=set)
     seen: set[tuple[str, int]] = field(default_factory=set)
-    done: int = 0
+    known: set[tuple[str, int]] = field(
+        default_factory=set
+    )  # journaled; what was not asked is not among them
     planned: int = 0
     mutants: list[Any] = field(default_factory=list)  # under --protocol hinter
     hidden: list[tuple[Case, str, str]] = field(default_factory=list)  # case, variant id, format
@@ -279,10 +279,16 @@ class Loop:
 
     def _tally(self, model: Model) -> Tally:
         plan = self.plan
+        known = set(self._answered.get(model.name, ()))
         replicates = plan.replicates
         if replicates is None or model.deterministic:
             replicates = 1 if model.deterministic or plan.protocol == "hinter" else DEFAULT_REPLICATES
-        return Tally(model=model, replicates=replicates, formats=formats_for(plan, self.parts.task, model))
+        return Tally(
+            model=model,
+            replicates=replicates,
+            formats=formats_for(plan, self.parts.task, model),
+            known=known,
+        )
 
     def _client(self, tally: Tally) -> Any:
         from auditor.models.client import Client
@@ -300,7 +306,7 @@ class Loop:
     def _journal(self, tally: Tally, response: Response) -> None:
         if self.folder is not None:
             self.folder.add_response(response)
-        tally.done += 1
+        tally.known.add((response.prompt_sha256, response.replicate))
         self._progress(tally)
 
     def _progress(self, tally: Tally, phase: str = "ask") -> None:
@@ -445,7 +451,7 @@ class Loop:
             if response.scores:
                 answer = dataclasses.replace(answer, scores=response.scores)
         key = (response.prompt_sha256, response.replicate)
-        if response.error != "budget" and key not in tally.seen:
+        if key in tally.known and key not in tally.seen:
             tally.seen.add(key)
             counts = tally.counts
             counts["cached" if response.cached else "calls"] += 1
@@ -657,7 +663,10 @@ def _refuse_if_nothing_was_answered(loop: Loop) -> None:
             "about people (--data), other attributes (--attributes) or your own terms (--dictionary)."
         )
     for tally, client in zip(loop.tallies, loop.clients, strict=True):
-        if isinstance(client.stopped, AuditError) and len(tally.seen) == tally.counts["failed"]:
+        stopped = client.stopped
+        if stopped is None or isinstance(stopped, BudgetExceeded):
+            continue
+        if len(tally.seen) == tally.counts["failed"]:
             raise UserError(f"{tally.model.name} answered nothing: {client.stopped}")
 
 

@@ -74,15 +74,14 @@ class Result:
         """``run.json`` as text."""
         return json.dumps(self.record, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
-    def to_text(self, *, width: int | None = None) -> str:
-        """The terminal report, ``width`` columns wide (None: as the terminal)."""
+    def to_text(self, *, width: int | None = None, encoding: str | None = None) -> str:
+        """The terminal report, ``width`` columns wide (None: as the terminal), in what ``encoding`` can show."""
         from auditor.registry import RENDERERS
 
-        return str(
-            RENDERERS.create("terminal", **({} if width is None else {"width": width})).render(
-                self.record, self.evidence
-            )
-        )
+        options: dict[str, Any] = {} if width is None else {"width": width}
+        if encoding is not None:
+            options["encoding"] = encoding
+        return str(RENDERERS.create("terminal", **options).render(self.record, self.evidence))
 
     def to_html(self) -> str:
         """The self-contained HTML report."""
@@ -175,7 +174,9 @@ async def _audit(
 
 def settle(folder: Any) -> Result:
     """Write ``report.html`` beside the record of ``folder`` and hand out the result."""
-    result = Result(folder.record(), path=folder.path, evidence=folder.evidence(), verdicts=list(folder.verdicts()))
+    result = Result(
+        folder.record(), path=folder.path, evidence=folder.evidence(), verdicts=list(folder.verdicts())
+    )
     folder.write_text("report.html", result.to_html())
     return result
 
@@ -234,6 +235,8 @@ def resume(path: Path, *, observe: Observer = Silent, limits: Mapping[str, Any] 
             pipeline.require_same_inputs(folder.plan, pipeline.plan_record(parts))
             answered: dict[str, dict[tuple[str, int], Response]] = {}
             for response in folder.responses():
+                if not response.cached:
+                    parts.budget.charge(calls=1, usd=response.cost_usd or 0.0)
                 if definitive(response):
                     answered.setdefault(response.model, {})[response.prompt_sha256, response.replicate] = (
                         response

@@ -8,7 +8,9 @@ import typer
 
 from auditor.cli.common import invoke
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
+)
 
 
 @app.command("show")

@@ -216,7 +216,7 @@ def finish(result: Result, *, format: str, fail_on: str | None) -> int:
         sys.stdout.write(result.to_json() + "\n")
     else:
         width = None if sys.stdout.isatty() else 100
-        sys.stdout.write(result.to_text(width=width) + "\n")
+        sys.stdout.write(result.to_text(width=width, encoding=sys.stdout.encoding) + "\n")
     sys.stdout.flush()
     if result.path is not None:
         print(f"Report: {result.path / 'report.html'}", file=sys.stderr)

@@ -11,7 +11,9 @@ import typer
 from auditor.cli import common
 from auditor.cli.common import invoke
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
+)
 
 
 @app.command("list")

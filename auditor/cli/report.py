@@ -34,7 +34,9 @@ def report(
     if out is not None and (len(files) != 1 or len(names) != 1):
         raise ConfigError("--out takes one file format: --format html --out report.html")
     if "terminal" in names:
-        sys.stdout.write(result.to_text(width=None if sys.stdout.isatty() else 100) + "\n")
+        sys.stdout.write(
+            result.to_text(width=None if sys.stdout.isatty() else 100, encoding=sys.stdout.encoding) + "\n"
+        )
     for name in files:
         renderer = RENDERERS.create(name)
         text = renderer.render(result.record, result.evidence)

@@ -19,7 +19,7 @@ def resume(
     max_cost: common.MaxCost = None,
     max_seconds: common.MaxSeconds = None,
 ) -> int:
-    """Finish RUN; what was answered is not asked again. New limits may be given; they count from now."""
+    """Finish RUN; what was answered is not asked again. New limits may be given; they are for the whole run."""
     from auditor.result import resume as go
 
     common.check_format(format)

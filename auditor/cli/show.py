@@ -21,7 +21,7 @@ def show(run: common.RunArgument, id: Id) -> int:
     from auditor.result import load
 
     result = load(find_run(run))
-    sys.stdout.write(render_finding(result.record, result.evidence, id) + "\n")
+    sys.stdout.write(render_finding(result.record, result.evidence, id))
     return 0
 
 

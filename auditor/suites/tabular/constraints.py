@@ -161,9 +161,7 @@ def _check(node: Node, columns: dict[str, Column], text: str) -> None:
         raise ConfigError(f"constraint {text!r}: {error}") from error
 
 
-def _eval(
-    node: Node, codes: NDArray[np.int32], columns: dict[str, tuple[int, Column]]
-) -> NDArray[np.bool_]:
+def _eval(node: Node, codes: NDArray[np.int32], columns: dict[str, tuple[int, Column]]) -> NDArray[np.bool_]:
     if isinstance(node, Compare):
         i, left = columns[node.left]
         if not node.other:
@@ -202,7 +200,9 @@ class _Reader:
             if match is None:
                 raise ConfigError(f"constraint {text!r}: cannot read {text[at:].strip()!r}")
             quoted = match.group(2) if match.group(2) is not None else match.group(3)
-            self._tokens.append((match.group(1) or match.group(4), False) if quoted is None else (quoted, True))
+            self._tokens.append(
+                (match.group(1) or match.group(4), False) if quoted is None else (quoted, True)
+            )
             at = match.end()
         self._at = 0
 

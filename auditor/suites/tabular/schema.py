@@ -88,9 +88,12 @@ class Column:
         if self.kind != "binned" and len(set(map(_name, self.values))) != self.codes:
             raise ConfigError(f"{where} lists a value twice: {', '.join(map(str, self.values))}")
         if self.kind == "binned" and (
-            len(self.edges) != self.codes - 1 or any(a >= b for a, b in zip(self.edges, self.edges[1:], strict=False))
+            len(self.edges) != self.codes - 1
+            or any(a >= b for a, b in zip(self.edges, self.edges[1:], strict=False))
         ):
-            raise ConfigError(f"{where}: {self.codes} bins need {self.codes - 1} rising cuts, got {list(self.edges)}")
+            raise ConfigError(
+                f"{where}: {self.codes} bins need {self.codes - 1} rising cuts, got {list(self.edges)}"
+            )
 
     @property
     def numeric(self) -> bool:
@@ -415,7 +418,9 @@ def _plain(column: Column) -> NDArray[Any]:
 
 
 def _what_is_wrong(column: Column, value: Any, row: int, count: int, where: str) -> str:
-    missing = value is None or (isinstance(value, float | np.floating) and math.isnan(value)) or str(value) == ""
+    missing = (
+        value is None or (isinstance(value, float | np.floating) and math.isnan(value)) or str(value) == ""
+    )
     what = "is missing (NaN)" if missing else f"is {value!s}"
     if column.kind == "integer":
         allowed = f"whole numbers {column.low} to {column.raw(column.codes - 1)}"

@@ -1,0 +1,337 @@
+"""The one place where tabular search asks the model: rows times combinations of protected values, in batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.errors import BudgetExceeded, ConfigError, PluginError
+from auditor.suites.tabular.distance import EXACT, Distance
+from auditor.suites.tabular.keys import row_keys
+from auditor.suites.tabular.schema import Codes, Raw, Schema
+
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limit:
+    """When a search stops, whatever it has found.
+
+    Parameters
+    ----------
+    evaluations : int, optional
+        Rows passed to the model at most.
+    seconds : float, optional
+        Wall time at most, from the making of the `Evaluator`.
+    """
+
+    evaluations: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judged:
+    """What the model says about a batch of cases.
+
+    Attributes
+    ----------
+    labels : array of int64, shape (n, m)
+        The label of each case with each combination of protected values.
+    possible : array of bool, shape (n, m)
+        Which of these rows a person could have (all, if the schema has no constraints).
+    discriminatory : array of bool, shape (n,)
+        Two possible rows of the case get different labels.
+    off_manifold : array of bool, shape (n,)
+        The label differs only if rows that no person could have are counted: reported apart.
+    """
+
+    labels: Labels
+    possible: NDArray[np.bool_]
+    discriminatory: NDArray[np.bool_]
+    off_manifold: NDArray[np.bool_]
+
+
+class Evaluator:
+    """Asks a model about rows of a schema.
+
+    Parameters
+    ----------
+    predict : callable
+        ``predict(X) -> labels``: X as `Schema.decode` gives it, shape (n, d); labels of shape (n,), of any
+        type. Labels become whole numbers: integers and booleans are their own code, text gets a code
+        in order of appearance (`label_name` says which).
+    schema : Schema
+        What the columns hold and which are protected.
+    cache : bool or None
+        Whether rows already asked are remembered, by exact row key: for slow models.
+    budget : Limit or None
+        When to stop: a call that would exceed it raises `BudgetExceeded` before asking.
+    batch : int
+        Rows handed to the model at once; memory is proportional to it, not to the number of cases.
+    frame : bool
+        Whether the model wants a data frame with column names.
+    distance : Distance
+        When two labels count as different (Themis, Definition 3.3); default: unequal.
+
+    Attributes
+    ----------
+    evaluations : int
+        Rows passed to ``predict`` so far.
+    cache_hits : int
+        Rows answered from the cache so far.
+    """
+
+    def __init__(
+        self,
+        predict: Callable[[Any], Any],
+        schema: Schema,
+        *,
+        cache: bool | None = None,
+        budget: Limit | None = None,
+        batch: int = 65536,
+        frame: bool = False,
+        distance: Distance = EXACT,
+    ) -> None:
+        if batch < 1:
+            raise ConfigError(f"batch must be at least 1, got {batch}")
+        self._predict, self.schema, self.batch = predict, schema, batch
+        self._frame, self.distance = frame, distance
+        self._limit = budget or Limit()
+        self._cache: dict[Any, int] | None = {} if cache else None
+        self._began = time.monotonic()
+        self._names: dict[str, int] = {}
+        self._limits: dict[bytes, Labels] = {}
+        self.evaluations = 0
+        self.cache_hits = 0
+
+    @property
+    def seconds(self) -> float:
+        """Wall time since the evaluator was made."""
+        return time.monotonic() - self._began
+
+    @property
+    def remaining(self) -> int | None:
+        """Rows that may still be asked; None without a limit, 0 when the time is up."""
+        if self.exhausted:
+            return 0
+        return None if self._limit.evaluations is None else self._limit.evaluations - self.evaluations
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether a limit is reached."""
+        spent = self._limit.evaluations is not None and self.evaluations >= self._limit.evaluations
+        return spent or (self._limit.seconds is not None and self.seconds >= self._limit.seconds)
+
+    def affordable(self, cases: int, rows_per_case: int | None = None) -> int:
+        """How many of ``cases`` may still be judged (``rows_per_case`` defaults to all combinations)."""
+        left = self.remaining
+        return cases if left is None else min(cases, left // (rows_per_case or len(self.schema.combos)))
+
+    def label_name(self, label: int) -> str:
+        """How a label code is written in reports."""
+        if self.distance.kind == "absolute":
+            return f"{self.distance.value(label):g}"
+        return next((name for name, code in self._names.items() if code == label), str(int(label)))
+
+    def label_code(self, value: Raw) -> int:
+        """The code of a label, e.g. the favourable one."""
+        if self._names or not _whole(value):
+            return self._names.setdefault(str(value), -1 - len(self._names))
+        return int(float(value))
+
+    def labels(self, codes: Codes) -> Labels:
+        """Labels of rows, shape (n,).
+
+        Raises
+        ------
+        BudgetExceeded
+            The limit of rows or seconds would be exceeded; nothing of this batch was asked.
+        PluginError
+            The model returned something that is not one label per row.
+        """
+        result = np.empty(len(codes), dtype=np.int64)
+        for start in range(0, len(codes), self.batch):
+            part = codes[start : start + self.batch]
+            result[start : start + self.batch] = (
+                self._cached(part) if self._cache is not None else self._ask(part)
+            )
+        return result
+
+    def grid(
+        self,
+        codes: Codes,
+        columns: Sequence[int] | NDArray[np.intp] | None = None,
+        combos: Codes | None = None,
+    ) -> Labels:
+        """Labels of each row with every combination of values of some columns, shape (n, m).
+
+        Parameters
+        ----------
+        codes : array of int32, shape (n, d)
+            Rows; what they hold in ``columns`` does not matter.
+        columns : sequence of int, optional
+            Positions of the columns that vary; default: the protected ones.
+        combos : array of int32, shape (m, len(columns)), optional
+            The combinations; default: all of them, in the order of `Schema.combos_of`.
+        """
+        index = self.schema.protected_index if columns is None else np.asarray(columns, dtype=np.intp)
+        if combos is None:
+            combos = self.schema.combos if columns is None else self.schema.combos_of(index)
+        m, n = len(combos), len(codes)
+        result = np.empty((n, m), dtype=np.int64)
+        step = max(1, self.batch // m)
+        for start in range(0, n, step):
+            part = codes[start : start + step]
+            if m > self.batch or self._cache is not None or self._frame:
+                rows = cross(part, index, combos)
+                result[start : start + len(part)] = self.labels(rows).reshape(m, len(part)).T
+                continue
+            base = self.schema.decode(part)
+            rows = np.empty((m, *base.shape), dtype=base.dtype)
+            rows[:] = base
+            sample = np.repeat(part[:1], m, axis=0)
+            sample[:, index] = combos
+            rows[:, :, index] = self.schema.decode(sample)[:, None, index]
+            answers = self._call(rows.reshape(m * len(part), -1), m * len(part))
+            result[start : start + len(part)] = answers.reshape(m, len(part)).T
+        return result
+
+    def possible(self, codes: Codes) -> NDArray[np.bool_]:
+        """Which combinations of protected values a person with the rest of the row could have, shape (n, m)."""
+        combos, index = self.schema.combos, self.schema.protected_index
+        if not self.schema.constraints:
+            return np.ones((len(codes), len(combos)), dtype=bool)
+        return self.schema.on_manifold(cross(codes, index, combos)).reshape(len(combos), len(codes)).T
+
+    def judge(self, codes: Codes) -> Judged:
+        """Labels and verdicts of cases; see `Judged`."""
+        labels, possible = self.grid(codes), self.possible(codes)
+        everywhere = self.differ(labels)
+        if not self.schema.constraints:
+            return Judged(
+                labels=labels,
+                possible=possible,
+                discriminatory=everywhere,
+                off_manifold=np.zeros(len(codes), bool),
+            )
+        real = self.differ(labels, possible)
+        return Judged(labels=labels, possible=possible, discriminatory=real, off_manifold=everywhere & ~real)
+
+    def discriminatory(self, codes: Codes) -> NDArray[np.bool_]:
+        """Which cases get different labels for different protected values, shape (n,).
+
+        Only rows that satisfy the schema's constraints count.
+        """
+        return self.judge(codes).discriminatory
+
+    def differ(self, labels: Labels, possible: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+        """Which rows of a grid of labels hold two that differ, shape (n,); cells that are not possible are left out."""
+        return self.distance.differ(labels, possible, self.label_name)
+
+    def _cached(self, codes: Codes) -> Labels:
+        assert self._cache is not None
+        keys = row_keys(codes, self.schema.cards)
+        plain = keys.tolist()
+        distinct, first = np.unique(keys, return_index=True)
+        unknown = np.sort(first[[k not in self._cache for k in distinct.tolist()]])
+        if len(unknown):
+            for at, label in zip(unknown, self._ask(codes[unknown]), strict=True):
+                self._cache[plain[at]] = int(label)
+        self.cache_hits += len(codes) - len(unknown)
+        return np.array([self._cache[k] for k in plain], dtype=np.int64)
+
+    def _ask(self, codes: Codes) -> Labels:
+        return self._call(self.schema.decode(codes, frame=self._frame), len(codes))
+
+    def _call(self, rows: Any, n: int) -> Labels:
+        if not n:
+            return np.empty(0, dtype=np.int64)
+        limit = self._limit
+        if limit.evaluations is not None and self.evaluations + n > limit.evaluations:
+            raise BudgetExceeded(f"the limit of {limit.evaluations:,} model evaluations was reached")
+        if limit.seconds is not None and self.seconds >= limit.seconds:
+            raise BudgetExceeded(f"the limit of {limit.seconds:g} s was reached")
+        answers = np.asarray(self._predict(rows))
+        self.evaluations += n
+        if answers.shape == (n, 1):
+            answers = answers[:, 0]
+        if answers.shape != (n,):
+            raise PluginError(
+                f"the model returned shape {answers.shape} for {n} rows; expected ({n},): one label a row"
+            )
+        return self._to_codes(answers)
+
+    def _to_codes(self, answers: NDArray[Any]) -> Labels:
+        if self.distance.kind == "absolute":
+            return self.distance.codes(answers)
+        if answers.dtype.kind in "iub" and not self._names:
+            return answers.astype(np.int64)
+        if answers.dtype.kind == "f" and not self._names:
+            if not np.isfinite(answers).all():
+                raise PluginError("the model returned NaN or an infinite number for a row")
+            whole = answers.astype(np.int64)
+            if (whole == answers).all():
+                return whole
+            raise ConfigError(
+                "the model returns numbers that are not whole, so equality says little: "
+                "give --distance absolute and --distance-threshold"
+            )
+        distinct, inverse = np.unique(answers.astype(str), return_inverse=True)
+        codes = np.array(
+            [self.label_code(str(name)) if self._names else self._first(str(name)) for name in distinct]
+        )
+        return codes[inverse.reshape(-1)].astype(np.int64)
+
+    def _first(self, name: str) -> int:
+        return self._names.setdefault(name, -1 - len(self._names))
+
+
+def cross(codes: Codes, index: NDArray[np.intp], combos: Codes) -> Codes:
+    """Rows with every combination: shape (m * n, d), all rows with the first combination first."""
+    rows = np.tile(codes, (len(combos), 1))
+    rows[:, index] = np.repeat(combos, len(codes), axis=0)
+    return rows
+
+
+def uniform(schema: Schema, n: int, rng: np.random.Generator) -> Codes:
+    """Rows drawn uniformly from the whole domain, shape (n, d), constraints ignored.
+
+    Examples
+    --------
+    >>> from auditor.suites.tabular.schema import Column, Schema
+    >>> schema = Schema(columns=(Column(name="a", kind="integer", codes=3),))
+    >>> uniform(schema, 4, np.random.default_rng(7)).shape
+    (4, 1)
+    """
+    out = np.empty((n, schema.d), dtype=np.int32)
+    for j, card in enumerate(schema.cards.tolist()):
+        kind: Any = np.uint8 if card <= 2**8 else np.uint16 if card <= 2**16 else np.int32
+        out[:, j] = rng.integers(0, card, n, dtype=kind) if card > 1 else 0
+    return out
+
+
+def enumerate_rows(
+    schema: Schema, columns: NDArray[np.intp] | None = None, *, chunk: int = 65536
+) -> Iterator[Codes]:
+    """Every row of the domain in key order, in chunks; columns not in ``columns`` stay at code 0."""
+    index = np.arange(schema.d) if columns is None else columns
+    cards = schema.cards[index]
+    total = int(np.prod(cards, dtype=object)) if len(cards) else 1
+    for start in range(0, total, chunk):
+        rest = np.arange(start, min(start + chunk, total), dtype=np.int64)
+        rows = np.zeros((len(rest), schema.d), dtype=np.int32)
+        for j in range(len(index) - 1, -1, -1):
+            rest, rows[:, index[j]] = np.divmod(rest, cards[j])
+        yield rows
+
+
+def _whole(value: Raw) -> bool:
+    try:
+        return float(value).is_integer()
+    except ValueError:
+        return False
