@@ -134,7 +134,7 @@ def export(model: Pipeline, documents: Sequence[str], path: Path) -> None:
     header = {
         "format": WEIGHTS_FORMAT,
         "documents": len(documents),
-        "intercept": float(regression.intercept_[0]),
+        "intercept": round(float(regression.intercept_[0]), 10),
         "sublinear_tf": bool(vectorizer.sublinear_tf),
         "labels": ["negative", "positive"],
     }

@@ -24,6 +24,7 @@ from auditor.errors import (
     ServerFault,
 )
 from auditor.models.lexicon import Vader
+from auditor.models.local import classify
 from auditor.models.process import Exec, ProcessGone
 from auditor.models.python import PythonFunction
 from auditor.models.recorded import NotRecorded, Recorded
@@ -83,6 +84,28 @@ class TestVader:
 
     def test_refuses_messages_one_by_one(self) -> None:
         assert texts(ask(Vader(), chat_request("x"), text_request("good"))) == ["!bad-request", "positive"]
+
+
+def test_cancelling_stops_a_quick_classifier() -> None:
+    seen: list[str] = []
+    started, release = threading.Event(), threading.Event()
+
+    def answer(text: str) -> Reply:
+        seen.append(text)
+        started.set()
+        release.wait(10)
+        return Reply(text="positive")
+
+    async def run() -> None:
+        task = asyncio.ensure_future(classify([text_request(str(i)) for i in range(5)], answer))
+        await asyncio.to_thread(started.wait, 10)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        release.set()
+
+    asyncio.run(run())  # joins the worker thread
+    assert seen == ["0"]
 
 
 def by_length(text: str) -> str:
@@ -299,7 +322,7 @@ class TestPythonImport:
 
 
 PROGRAM = """
-import json, os, sys
+import json, os, sys, time
 def say(value):
     print(value if isinstance(value, str) else json.dumps(value), flush=True)
 held = []
@@ -321,6 +344,17 @@ for line in sys.stdin:
         say({"id": r["id"], "error": "overloaded"})
     elif t == "hang":
         pass
+    elif t == "unknown":
+        say({"id": 999, "output": "a"})
+    elif t == "banner":
+        say("Loading the model")
+        held.append(r)
+    elif t == "both":  # one write, so that both answers arrive together
+        say("\\n".join(json.dumps({"id": h["id"], "output": "ok"}) for h in [*held, r]))
+        held.clear()
+    elif t == "slow":
+        time.sleep(0.2)
+        say({"id": r["id"], "output": "slow"})
     elif t == "first":
         held.append(r)
     elif t == "scores":
@@ -384,6 +418,24 @@ class TestExec:
     def test_a_bad_answer_with_an_id_fails_one_request(self, program: str, text: str) -> None:
         replies = ask(Exec(program), text_request("a"), text_request(text), text_request("b"))
         assert texts(replies) == ["A0", "!bad-response", "B0"]
+
+    def test_the_id_of_a_broken_line_is_used(self, program: str) -> None:
+        (reply,) = ask(Exec(program), text_request("broken"))
+        assert "not a JSON object" in str(reply)
+
+    def test_a_banner_does_no_harm_to_later_requests(self, program: str) -> None:
+        async def run() -> None:
+            model = Exec(program)
+            assert texts(await model.generate([text_request("banner"), text_request("both")])) == ["ok", "ok"]
+            assert texts(await model.generate([text_request("a"), text_request("slow")])) == ["A0", "slow"]
+            await model.generate([text_request("noise")])
+            assert texts(await model.generate([text_request("a"), text_request("slow")])) == ["A0", "slow"]
+            await model.aclose()
+
+        asyncio.run(run())
+
+    def test_an_id_that_was_never_sent_is_no_answer(self, program: str) -> None:
+        assert texts(ask(Exec(program, timeout_s=5), text_request("unknown"))) == ["!bad-response"]
 
     @pytest.mark.parametrize("text", ["noise", "array"])
     def test_a_line_without_an_id_fails_what_stays_open(self, program: str, text: str) -> None:
@@ -544,6 +596,12 @@ class TestRecorded:
             {"prompt_sha256": sha, "variant_id": "w", "output": "b"},
         )
         assert texts(ask(model, text_request("x", variant="w"))) == ["a"]
+
+    def test_two_answers_of_one_variant_need_replicates(self, tmp_path: Path) -> None:
+        line = {"prompt_sha256": digest({"input": "x"}), "variant_id": "v"}
+        with pytest.raises(DataFileError, match="line 2: a second, different answer"):
+            recorded(tmp_path, {**line, "output": "a"}, {**line, "output": "b"})
+        assert recorded(tmp_path, {**line, "output": "a"}, {**line, "output": "b", "replicate": 1}).size == 2
 
     def test_an_empty_answer_is_an_answer(self, tmp_path: Path) -> None:
         assert texts(ask(recorded(tmp_path, {"input": "x", "output": ""}), text_request("x"))) == [""]

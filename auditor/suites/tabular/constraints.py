@@ -102,7 +102,10 @@ class Constraint:
 
     def holds(self, codes: NDArray[np.int32], columns: Sequence[Column]) -> NDArray[np.bool_]:
         """Whether each row satisfies the rule, shape (n,)."""
-        return _eval(self.bind(columns), codes, {c.name: (i, c) for i, c in enumerate(columns)})
+        result: NDArray[np.bool_] = _eval(
+            self.bind(columns), codes, {c.name: (i, c) for i, c in enumerate(columns)}
+        )
+        return result
 
 
 @lru_cache(maxsize=512)
@@ -127,7 +130,7 @@ def compare_table(column: Column, op: str, value: str) -> NDArray[np.bool_]:
                 f"column {column.name!r} has no value {value!r}; values: "
                 + ", ".join(map(str, column.raw_values()[:12]))
             )
-        same = np.arange(column.codes) == code
+        same: NDArray[np.bool_] = np.arange(column.codes) == code
         return same if op == "==" else ~same
     if not column.numeric:
         raise ConfigError(f"column {column.name!r} holds names; {op} needs numbers")
@@ -135,7 +138,7 @@ def compare_table(column: Column, op: str, value: str) -> NDArray[np.bool_]:
         bound = float(value)
     except ValueError as error:
         raise ConfigError(f"column {column.name!r} {op} {value!r}: the value is not a number") from error
-    return np.asarray(COMPARE[op](np.array(column.raw_values(), dtype=float), bound))
+    return np.asarray(COMPARE[op](np.array(column.raw_values(), dtype=float), bound), dtype=bool)
 
 
 def _check(node: Node, columns: dict[str, Column], text: str) -> None:
@@ -165,7 +168,7 @@ def _eval(node: Node, codes: NDArray[np.int32], columns: dict[str, tuple[int, Co
     if isinstance(node, Compare):
         i, left = columns[node.left]
         if not node.other:
-            return compare_table(left, node.op, node.right)[codes[:, i]]
+            return np.asarray(compare_table(left, node.op, node.right)[codes[:, i]])
         j, right = columns[node.right]
         a, b = _values(left, right)[codes[:, i]], _values(right, left)[codes[:, j]]
         return np.asarray(COMPARE[node.op](a, b), dtype=bool)
@@ -174,7 +177,7 @@ def _eval(node: Node, codes: NDArray[np.int32], columns: dict[str, tuple[int, Co
         table = np.zeros(left.codes, dtype=bool)
         for value in node.values:
             table |= compare_table(left, "==", value)
-        return table[codes[:, i]]
+        return np.asarray(table[codes[:, i]])
     if isinstance(node, Not):
         return ~_eval(node.inner, codes, columns)
     a, b = _eval(node.left, codes, columns), _eval(node.right, codes, columns)
@@ -258,7 +261,8 @@ class _Reader:
         left, _ = self._word("a column")
         if left not in self._columns:
             raise ConfigError(
-                f"constraint {self._text!r}: there is no column {left!r}; columns: {', '.join(sorted(self._columns))}"
+                f"constraint {self._text!r}: there is no column {left!r}; "
+                f"columns: {', '.join(sorted(self._columns))}"
             )
         if self._take("in"):
             return Member(left, self._list())
@@ -283,7 +287,7 @@ class _Reader:
     def _word(self, wanted: str) -> tuple[str, bool]:
         if self._at < len(self._tokens):
             token, quoted = self._tokens[self._at]
-            if quoted or (token not in COMPARE and token not in "()[]," and token not in _WORDS):
+            if quoted or (token not in COMPARE and token not in tuple("()[],") and token not in _WORDS):
                 self._at += 1
                 return token, quoted
         raise self._wrong(wanted)

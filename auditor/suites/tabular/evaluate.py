@@ -1,4 +1,4 @@
-"""The one place where tabular search asks the model: rows times combinations of protected values, in batches."""
+"""The one place where tabular search asks the model: rows × protected combinations, in batches."""
 
 from __future__ import annotations
 
@@ -201,9 +201,16 @@ class Evaluator:
             result[start : start + len(part)] = answers.reshape(m, len(part)).T
         return result
 
-    def possible(self, codes: Codes) -> NDArray[np.bool_]:
-        """Which combinations of protected values a person with the rest of the row could have, shape (n, m)."""
-        combos, index = self.schema.combos, self.schema.protected_index
+    def possible(
+        self,
+        codes: Codes,
+        columns: Sequence[int] | NDArray[np.intp] | None = None,
+        combos: Codes | None = None,
+    ) -> NDArray[np.bool_]:
+        """Which combinations of some columns' values go with the rest of a row, shape (n, m); as `grid`."""
+        index = self.schema.protected_index if columns is None else np.asarray(columns, dtype=np.intp)
+        if combos is None:
+            combos = self.schema.combos if columns is None else self.schema.combos_of(index)
         if not self.schema.constraints:
             return np.ones((len(codes), len(combos)), dtype=bool)
         return self.schema.on_manifold(cross(codes, index, combos)).reshape(len(combos), len(codes)).T
@@ -230,7 +237,7 @@ class Evaluator:
         return self.judge(codes).discriminatory
 
     def differ(self, labels: Labels, possible: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
-        """Which rows of a grid of labels hold two that differ, shape (n,); cells that are not possible are left out."""
+        """Which rows of a grid hold two labels that differ, shape (n,); impossible cells are left out."""
         return self.distance.differ(labels, possible, self.label_name)
 
     def _cached(self, codes: Codes) -> Labels:

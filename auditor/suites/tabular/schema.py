@@ -216,7 +216,7 @@ class Schema:
 
     @cached_property
     def movable_index(self) -> NDArray[np.intp]:
-        """Positions of the columns that a search may change: not protected, not immutable, more than one value."""
+        """Positions of the columns that a search may change: free, not immutable, more than one value."""
         return np.array(
             [i for i, c in enumerate(self.columns) if not (c.protected or c.immutable) and c.codes > 1],
             dtype=np.intp,
@@ -288,7 +288,7 @@ class Schema:
         Raises
         ------
         DataFileError
-            A column is not there, or a value is missing or not in the schema; row (from 1) and column are named.
+            A column is not there, or a value is missing or unknown; row (from 1) and column are named.
         """
         parts = []
         for column in self.columns:
@@ -339,7 +339,7 @@ class Schema:
 
         Returns
         -------
-        array of float64, shape (n, d), if all columns are numeric; an object array, or a data frame, otherwise
+        array of float64, shape (n, d), if all columns are numeric; otherwise an object array or a data frame
         """
         if frame:
             import pandas as pd
@@ -432,6 +432,7 @@ def _what_is_wrong(column: Column, value: Any, row: int, count: int, where: str)
         allowed = ", ".join(map(str, source[:12])) + (", …" if len(source) > 12 else "")
     more = f" ({count:,} rows in all)" if count > 1 else ""
     return (
-        f"{where}, row {row + 1}: column {column.source or column.name!r} {what}, which the schema does not have "
-        f"(allowed: {allowed}){more}. Remove or fill the rows, or edit the schema (audit tabular schema DATA --out FILE)"
+        f"{where}, row {row + 1}: column {column.source or column.name!r} {what}, which the schema "
+        f"does not have (allowed: {allowed}){more}. Remove or fill the rows, or edit the schema "
+        f"(audit tabular schema DATA --out FILE)"
     )

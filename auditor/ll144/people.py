@@ -1,0 +1,278 @@
+"""Reads applicants (one line each) and counts (one line per cell)."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import hashlib
+import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from pathlib import Path
+
+from auditor.errors import ConfigError, DataFileError
+from auditor.ll144.categories import CategoryMap
+
+YES = ("yes", "y", "true", "t", "1", "1.0", "selected", "advanced")
+NO = ("no", "n", "false", "f", "0", "0.0", "not selected", "rejected")
+ALL = "*"  # in counts: the line is a total over the other column
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Person:
+    """One applicant: categories (None: unknown), outcome (None: none recorded), group (None: no such column)."""
+
+    sex: str | None
+    race: str | None
+    outcome: Fraction | None
+    group: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """What was read: file name, SHA-256 of its bytes, lines, and values that the category map does not know."""
+
+    file: str
+    sha256: str
+    rows: int
+    unmapped: tuple[tuple[str, str, int], ...]  # column, value, lines
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """One line of counts; ``sex`` or ``race`` may be None (unknown) or `ALL`; ``x`` None where not given."""
+
+    sex: str | None
+    race: str | None
+    n: int
+    x: int | None
+
+
+def read_people(
+    path: Path,
+    categories: CategoryMap,
+    *,
+    sex: str,
+    race: str,
+    ethnicity: str | None = None,
+    selected: str | None = None,
+    score: str | None = None,
+    group: str | None = None,
+) -> tuple[list[Person], Source]:
+    """Read one applicant from each line.
+
+    Parameters
+    ----------
+    path : Path
+        CSV (comma, semicolon or tab), UTF-8, with a header.
+    sex, race, ethnicity, selected, score, group : str
+        Names of columns. ``selected`` holds yes or no (see `YES`, `NO`), ``score`` decimal numbers; an empty
+        field is an applicant without an outcome.
+
+    Raises
+    ------
+    DataFileError
+        The file cannot be read, a column is missing, or a value is not what it has to be; the message names
+        the line.
+    """
+    given = {"--sex": sex, "--race": race, "--ethnicity": ethnicity, "--selected": selected}
+    given |= {"--score": score, "--group": group}
+    wanted = {option: name for option, name in given.items() if name is not None}
+    raw = read_bytes(path)
+    people: list[Person] = []
+    unmapped: Counter[tuple[str, str]] = Counter()
+    for line, row in _rows(path, raw, wanted):
+        found_sex = categories.find_sex(row[sex])
+        found_race = categories.find_race(row[race], row[ethnicity] if ethnicity else None)
+        if found_sex.unmapped:
+            unmapped[sex, row[sex]] += 1
+        if found_race.unmapped:
+            both = f"{row[race]} / {row[ethnicity]}" if ethnicity else row[race]
+            unmapped[race, both] += 1
+        outcome = None
+        if selected:
+            outcome = _yes_or_no(path, line, selected, row[selected])
+        elif score:
+            outcome = _number(path, line, score, row[score])
+        people.append(
+            Person(
+                sex=found_sex.category,
+                race=found_race.category,
+                outcome=outcome,
+                group=row[group] if group else None,
+            )
+        )
+    return people, _source(path, raw, len(people), unmapped)
+
+
+def read_counts(path: Path, categories: CategoryMap) -> tuple[list[Cell], str, Source]:
+    """Read people and selected people by cell.
+
+    Columns ``sex``, ``race``, ``n`` and either ``selected`` or ``above_median``. An empty sex or race is unknown;
+    ``*`` means all, so that the line is a total of one table. Lines for the same cell are added.
+
+    Returns
+    -------
+    cells : list of Cell
+    mode : str
+        ``selection`` or ``scoring``.
+    source : Source
+    """
+    raw = read_bytes(path)
+    first = _decode(path, raw).split("\n", 1)[0]
+    mode, column = ("scoring", "above_median") if "above_median" in first else ("selection", "selected")
+    wanted = {"column": "sex", "column 2": "race", "column 3": "n", "column 4": column}
+    cells: list[Cell] = []
+    unmapped: Counter[tuple[str, str]] = Counter()
+    for line, row in _rows(path, raw, wanted):
+        n = _whole(path, line, "n", row["n"])
+        x = _whole(path, line, column, row[column]) if row[column] else None
+        if x is not None and x > n:
+            raise DataFileError(f"{path}, line {line}: {column} is {x}, more than n = {n}")
+        parts: list[str | None] = []
+        for name, find in (("sex", categories.find_sex), ("race", categories.find_race)):
+            if row[name] == ALL:
+                parts.append(ALL)
+                continue
+            found = find(row[name])
+            if found.unmapped:
+                unmapped[name, row[name]] += n
+            parts.append(found.category)
+        if parts.count(ALL) == 2:
+            raise DataFileError(f"{path}, line {line}: a line for all sexes and all races is no category")
+        if x is None and None not in parts:
+            raise DataFileError(f"{path}, line {line}: {column} is empty; only unknown cells may lack it")
+        cells.append(Cell(sex=parts[0], race=parts[1], n=n, x=x))
+    return cells, mode, _source(path, raw, len(cells), unmapped)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read the bytes of a file that is not empty; raises `DataFileError`."""
+    try:
+        if path.is_dir():
+            raise DataFileError(f"{path}: this is a folder; name one CSV file")
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise DataFileError(f"{path}: no such file.{_near_files(path)}") from None
+    except OSError as error:
+        raise DataFileError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if not raw.strip():
+        raise DataFileError(f"{path}: the file is empty")
+    return raw
+
+
+def _near_files(path: Path) -> str:
+    try:
+        names = sorted(p.name for p in path.parent.iterdir() if p.is_file())
+    except OSError:
+        return ""
+    near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.6)
+    return f" Did you mean {' or '.join(str(path.parent / name) for name in near)}?" if near else ""
+
+
+def _decode(path: Path, raw: bytes) -> str:
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise DataFileError(
+            f"{path}, line {line}: byte 0x{raw[error.start]:02x} is not UTF-8. If the file is in a Western "
+            f"Windows encoding, convert it: iconv -f WINDOWS-1252 -t UTF-8 {path.name} > utf8{path.suffix}"
+        ) from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.find("\0")) + 1
+        raise DataFileError(f"{path}, line {line}: a zero byte; this is no CSV file in UTF-8")
+    return text
+
+
+def _rows(path: Path, raw: bytes, wanted: dict[str, str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Lines by column name; ``wanted`` maps the option that names a column to the name."""
+    text = _decode(path, raw)
+    first = text.replace("\r", "\n").split("\n", 1)[0]
+    split = {d: [c.strip() for c in next(csv.reader([first], delimiter=d), [])] for d in (",", ";", "\t")}
+    delimiter = max(split, key=lambda d: (sum(n in split[d] for n in wanted.values()), len(split[d])))
+    columns = split[delimiter]
+    for option, name in wanted.items():
+        if name not in columns:
+            raise DataFileError(_no_column(path, option, name, columns))
+        if columns.count(name) > 1:
+            raise DataFileError(f"{path}: the header has the column {name!r} more than once")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    empty = True
+    try:
+        next(reader)
+        for record in reader:
+            if not any(field.strip() for field in record):
+                continue
+            if len(record) != len(columns):
+                raise DataFileError(
+                    f"{path}, line {reader.line_num}: {len(record)} fields where the header has {len(columns)}"
+                )
+            empty = False
+            yield reader.line_num, {c: f.strip() for c, f in zip(columns, record, strict=True)}
+    except csv.Error as error:
+        raise DataFileError(f"{path}, line {reader.line_num}: malformed CSV: {error}") from None
+    if empty:
+        raise DataFileError(f"{path}: there is a header and no line below it")
+
+
+def _no_column(path: Path, option: str, name: str, columns: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name.casefold(), [c.casefold() for c in columns], n=3, cutoff=0.5)
+    offered = [c for c in columns if c.casefold() in near]
+    offer = f"Did you mean {' or '.join(offered)}?" if offered else f"Columns: {', '.join(columns)}."
+    return (
+        f"{path}: there is no column {name!r}{'' if option.startswith('column') else f' ({option})'}. {offer}"
+    )
+
+
+def _yes_or_no(path: Path, line: int, column: str, value: str) -> Fraction | None:
+    text = value.casefold()
+    if not text:
+        return None
+    if text in YES:
+        return Fraction(1)
+    if text in NO:
+        return Fraction(0)
+    raise DataFileError(
+        f"{path}, line {line}, column {column}: {value!r} is neither yes nor no. "
+        f"Yes: {', '.join(YES)}. No: {', '.join(NO)}. For numbers of a scale, use --score {column}"
+    )
+
+
+def _number(path: Path, line: int, column: str, value: str) -> Fraction | None:
+    if not value:
+        return None
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        number = Decimal("nan")
+    if not number.is_finite() or "_" in value or abs(number.adjusted()) > 300:
+        raise DataFileError(
+            f"{path}, line {line}, column {column}: {value!r} is no score; a decimal number such as 72.5 is "
+            "needed, and nothing where no score was given"
+        )
+    return Fraction(number)
+
+
+def _whole(path: Path, line: int, column: str, value: str) -> int:
+    if not (value.isascii() and value.isdigit()):
+        raise DataFileError(f"{path}, line {line}, column {column}: {value!r} is no whole number")
+    return int(value)
+
+
+def _source(path: Path, raw: bytes, rows: int, unmapped: Counter[tuple[str, str]]) -> Source:
+    found = sorted(((c, v, n) for (c, v), n in unmapped.items()), key=lambda e: (e[0], -e[2], e[1]))
+    return Source(file=path.name, sha256=hashlib.sha256(raw).hexdigest(), rows=rows, unmapped=tuple(found))
+
+
+def no_known(path: Path, source: Source) -> ConfigError:
+    """Report data in which nobody has a known sex and race."""
+    named = ", ".join(f"{v!r} ({n})" for _, v, n in source.unmapped[:6])
+    hint = f" Values that the map does not know: {named}." if named else ""
+    return ConfigError(
+        f"{path}: nobody here has a known sex and a known race/ethnicity, so there is nothing to compute.{hint} "
+        "Check --sex and --race, or map the values: audit ll144 --write-map map.yaml, then --map map.yaml"
+    )

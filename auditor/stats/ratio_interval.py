@@ -1,0 +1,160 @@
+"""Interval of a ratio of two rates, and the tests beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RatioInterval:
+    """Limits of a ratio; ``high`` None with a reason where the data set no upper limit, both where none."""
+
+    low: float | None
+    high: float | None
+    method: str
+    reason: str = ""
+
+
+def interval(
+    x: int, n: int, x0: int, n0: int, *, level: float = 0.95, one_per_run: bool = False
+) -> RatioInterval:
+    """Confidence interval of ``(x / n) / (x0 / n0)``.
+
+    Koopman's score interval by statsmodels. Where a rate is 0 or 1 its closed form breaks down (it then gives
+    complex numbers, or an interval that does not hold the ratio), and the same statistic is inverted by
+    bisection instead. With ``one_per_run`` the interval conditions on ``x + x0`` (Clopper–Pearson).
+
+    Parameters
+    ----------
+    x, n, x0, n0 : int
+        Selected and all people of the category and of the reference; n and n0 at least 1.
+
+    References
+    ----------
+    P. A. R. Koopman, Confidence intervals for the ratio of two binomial proportions, Biometrics 40 (1984).
+
+    Examples
+    --------
+    >>> found = interval(555, 1181, 667, 1390)
+    >>> round(found.low, 3), round(found.high, 3)
+    (0.902, 1.062)
+    """
+    if not x0:
+        return RatioInterval(low=None, high=None, method="", reason="the rate of the reference is 0")
+    if one_per_run:
+        return _conditional(x, n, x0, n0, level)
+    if 0 < x < n and x0 < n0:
+        from statsmodels.stats.proportion import confint_proportions_2indep
+
+        low, high = (
+            complex(v)
+            for v in confint_proportions_2indep(
+                x, n, x0, n0, compare="ratio", method="score", correction=False, alpha=1 - level
+            )
+        )
+        sound = not low.imag and not high.imag and math.isfinite(high.real)
+        if sound and 0 <= low.real <= x * n0 / (n * x0) <= high.real:
+            return RatioInterval(low=low.real, high=high.real, method="Koopman score")
+    low_limit, high_limit = invert_score(x, n, x0, n0, level)
+    return RatioInterval(low=low_limit, high=high_limit, method="Koopman score, inverted")
+
+
+def invert_score(x: int, n: int, x0: int, n0: int, level: float) -> tuple[float, float]:
+    """Limits where Koopman's statistic reaches the chi-square quantile; x0 at least 1."""
+    from scipy.optimize import brentq
+    from scipy.stats import chi2
+
+    limit = float(chi2.ppf(level, 1))
+    estimate = x * n0 / (n * x0)
+
+    def excess(log_ratio: float) -> float:
+        return score_statistic(math.exp(log_ratio), x, n, x0, n0) - limit
+
+    start = math.log(estimate) if x else math.log(0.5 / n)
+    low = 0.0
+    if x:
+        low = math.exp(brentq(excess, _beyond(excess, start, -1.0), start, xtol=1e-12))
+    elif excess(start) > 0:
+        start = _beyond(lambda v: -excess(v), start, -1.0)
+    return low, math.exp(brentq(excess, start, _beyond(excess, start, 1.0), xtol=1e-12))
+
+
+def _beyond(excess: object, start: float, step: float) -> float:
+    at = start + step
+    while excess(at) <= 0:  # type: ignore[operator]
+        step *= 2
+        at += step
+    return at
+
+
+def score_statistic(ratio: float, x: int, n: int, x0: int, n0: int) -> float:
+    """Pearson's chi-square of the two counts, at the rates that are likeliest under a given ratio > 0."""
+    a = (n + n0) * ratio
+    b = -((n + x0) * ratio + x + n0)
+    c = x + x0
+    root = math.sqrt(max(b * b - 4 * a * c, 0.0))
+    p0 = min(2 * c / (-b + root), 1.0, 1.0 / ratio)
+    return _term(x, n, p0 * ratio) + _term(x0, n0, p0)
+
+
+def _term(x: int, n: int, p: float) -> float:
+    difference, variance = x - n * p, n * p * (1 - p)
+    if variance <= 0.0:
+        return 0.0 if abs(difference) < 1e-9 * n else math.inf
+    return difference * difference / variance
+
+
+def _conditional(x: int, n: int, x0: int, n0: int, level: float) -> RatioInterval:
+    from scipy.stats import binomtest
+
+    found = binomtest(x, x + x0).proportion_ci(level, "exact")
+    low, high = (
+        math.inf if share >= 1 else share / (1 - share) * n0 / n for share in (found.low, found.high)
+    )
+    return RatioInterval(low=float(low), high=float(high), method="Clopper–Pearson on the sum of both")
+
+
+def exact_test(x: int, n: int, x0: int, n0: int, *, one_per_run: bool = False) -> float:
+    """Two-sided exact p value of equal rates: Fisher's test, or with ``one_per_run`` the binomial test.
+
+    Examples
+    --------
+    >>> round(exact_test(7, 17, 215, 412), 2)
+    0.46
+    """
+    if one_per_run:
+        from scipy.stats import binomtest
+
+        return float(binomtest(x, x + x0, n / (n + n0)).pvalue) if x + x0 else 1.0
+    from scipy.stats import fisher_exact
+
+    return min(1.0, float(fisher_exact([[x, n - x], [x0, n0 - x0]]).pvalue))
+
+
+def z_score(x: int, n: int, x0: int, n0: int) -> float | None:
+    """Difference of the rates in pooled standard deviations; None where everybody or nobody is selected.
+
+    Examples
+    --------
+    >>> round(z_score(95, 226, 215, 412), 2)
+    -2.45
+    """
+    pooled = (x + x0) / (n + n0)
+    variance = pooled * (1 - pooled) * (1 / n + 1 / n0)
+    return (x / n - x0 / n0) / math.sqrt(variance) if variance > 0 else None
+
+
+def omnibus(counts: Sequence[tuple[int, int]], *, one_per_run: bool = False) -> float | None:
+    """Chi-square p value of equal rates in all categories (x of n each); None with fewer than two, or no spread."""
+    selected, total = sum(x for x, _ in counts), sum(n for _, n in counts)
+    if len(counts) < 2 or selected in (0, total):
+        return None
+    if one_per_run:
+        from scipy.stats import chisquare
+
+        return float(chisquare([x for x, _ in counts], [selected * n / total for _, n in counts]).pvalue)
+    from scipy.stats import chi2_contingency
+
+    return float(chi2_contingency([[x for x, _ in counts], [n - x for x, n in counts]])[1])

@@ -1,0 +1,90 @@
+"""Intervals for a rate that stay valid however often one looks and whenever one stops."""
+
+from __future__ import annotations
+
+from auditor.types import Estimate
+
+METHOD = "beta-binomial mixture confidence sequence"
+
+
+def confidence_sequence(
+    successes: int, n: int, level: float = 0.95, *, a: float = 0.5, b: float = 0.5
+) -> tuple[float, float]:
+    """Always-valid interval for the rate of independent yes/no draws.
+
+    The likelihood ratio of a Beta(a, b) mixture against one rate p is a martingale if p is the truth, so by
+    Ville's inequality it ever exceeds ``1 / (1 - level)`` with probability at most ``1 - level``. The interval
+    holds the rates for which it has not. It may be looked at after every draw and used to stop.
+
+    Parameters
+    ----------
+    successes, n : int
+        ``0 <= successes <= n``; with ``n = 0`` the interval is [0, 1].
+    level : float
+        Probability, in (0, 1), that the truth is inside at all times together.
+    a, b : float
+        The mixture; ½, ½ (Krichevsky–Trofimov) adapts to rates near 0 and 1.
+
+    Returns
+    -------
+    (low, high) : tuple of float
+        ``0 <= low <= successes / n <= high <= 1``.
+
+    References
+    ----------
+    H. Robbins, Statistical methods related to the law of the iterated logarithm, Ann. Math. Stat. 41 (1970).
+    S. R. Howard, A. Ramdas, J. McAuliffe, J. Sekhon, Time-uniform, nonparametric, nonasymptotic confidence
+    sequences, Ann. Stat. 49 (2021).
+
+    Examples
+    --------
+    >>> low, high = confidence_sequence(0, 300)
+    >>> low, round(high, 3)
+    (0.0, 0.021)
+    """
+    if not 0 <= successes <= n or not 0 < level < 1:
+        raise ValueError(f"needs 0 <= successes <= n and 0 < level < 1, got {successes}, {n}, {level}")
+    if n == 0:
+        return 0.0, 1.0
+    from math import log
+
+    from scipy.optimize import brentq
+    from scipy.special import betaln, xlog1py, xlogy
+
+    fails = n - successes
+    mixture = float(betaln(a + successes, b + fails) - betaln(a, b))
+    bound = -log(1 - level)
+
+    def excess(p: float) -> float:
+        return mixture - float(xlogy(successes, p) + xlog1py(fails, -p)) - bound
+
+    rate = successes / n
+    tiny = 1e-300
+    low = 0.0 if successes == 0 else float(brentq(excess, tiny, rate, xtol=1e-15))
+    high = 1.0 if fails == 0 else float(brentq(excess, rate, 1 - 1e-16, xtol=1e-15))
+    return min(low, rate), max(high, rate)
+
+
+def sequential_estimate(
+    successes: int, n: int, level: float = 0.95, *, n_skipped: int = 0, note: str = ""
+) -> Estimate:
+    """The rate with its always-valid interval.
+
+    Raises
+    ------
+    ValueError
+        There is no draw.
+    """
+    if n < 1:
+        raise ValueError("a rate needs at least one draw")
+    low, high = confidence_sequence(successes, n, level)
+    return Estimate(
+        value=successes / n,
+        low=low,
+        high=high,
+        level=level,
+        n=n,
+        n_skipped=n_skipped,
+        method=METHOD,
+        note=note,
+    )

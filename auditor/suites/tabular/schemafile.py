@@ -1,0 +1,350 @@
+"""Schemas from data and from YAML files, and tables from CSV files.
+
+::
+
+    name: census
+    target: income
+    favourable: ">50K"
+    columns:
+      age:          {kind: integer, low: 17, high: 90}
+      hours:        {kind: binned, edges: [20, 40, 60], values: [10, 35, 45, 70]}
+      sex:          {kind: category, values: [Female, Male], protected: true}
+      gender:       {kind: derived, source: personal_status, mapping: {A91: male, A92: female}}
+      relationship: {kind: category, values: [Husband, Wife, Other], immutable: true}
+    constraints:
+      - relationship == Husband implies sex == Male
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.errors import ConfigError, DataFileError
+from auditor.suites.tabular.constraints import Constraint
+from auditor.suites.tabular.schema import Column, Kind, Raw, Schema
+
+Table = dict[str, NDArray[Any]]
+FEW = 20  # distinct whole numbers up to which gaps between them mean categories
+WIDE = 1024  # span of whole numbers from which on they are binned
+BINS = 10
+KEYS = (
+    "kind",
+    "low",
+    "high",
+    "step",
+    "values",
+    "edges",
+    "protected",
+    "immutable",
+    "ordered",
+    "source",
+    "mapping",
+)
+MISSING = ("", "NA", "NaN", "nan", "null", "None")
+
+
+def read_table(path: str | Path) -> Table:
+    """A CSV file (also ``.csv.gz``) with a header line, by column.
+
+    Returns
+    -------
+    dict
+        Column name → int64, float64 (NaN where missing) or object (text, None where missing), shape (n,).
+
+    Raises
+    ------
+    DataFileError
+        It cannot be read, has no rows, or a row of another length; the line is named.
+    """
+    path = Path(path)
+    try:
+        with (
+            gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8-sig", newline="") as file
+        ):
+            reader = csv.reader(file)
+            header = next(reader, [])
+            rows = []
+            for row in reader:
+                if row and len(row) != len(header):
+                    raise DataFileError(
+                        f"{path}, line {reader.line_num}: {len(row)} values, but the header "
+                        f"has {len(header)} columns"
+                    )
+                if row:
+                    rows.append(row)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataFileError(f"cannot read {path} as CSV: {error}") from error
+    names = [name.strip() for name in header]
+    if not rows or len(set(names)) != len(names) or "" in names:
+        raise DataFileError(f"{path}: expected a header line of distinct column names, and rows below it")
+    return {name: _parse([row[j].strip() for row in rows]) for j, name in enumerate(names)}
+
+
+def _parse(values: list[str]) -> NDArray[Any]:
+    for kind in (int, float):
+        try:
+            if kind is int:
+                return np.array([int(v) for v in values], dtype=np.int64)
+            return np.array([math.nan if v in MISSING else float(v) for v in values], dtype=np.float64)
+        except (ValueError, OverflowError):
+            continue
+    return np.array([None if v in MISSING else v for v in values], dtype=object)
+
+
+def infer(
+    data: Mapping[str, Any],
+    target: str,
+    protected: Sequence[str] = (),
+    *,
+    name: str = "table",
+    where: str = "the data",
+) -> Schema:
+    """A schema that holds every row of a table; a starting point to be edited.
+
+    Text becomes a category of the values seen. Whole numbers become a range from the smallest to the
+    largest, or a category where there are at most 20 of them with wide gaps (codes such as 100 for
+    missing). Other numbers, and whole numbers over a span of more than 1,024, become ten bins of about
+    equal count, each represented by the median of its rows.
+
+    Raises
+    ------
+    DataFileError
+        The target or a protected column is not there, a value is missing, or the target has one value.
+    ConfigError
+        A protected column has one value.
+    """
+    table = {str(key): np.asarray(data[key]) for key in data.keys()}  # noqa: SIM118 - a data frame
+    for wanted, what in [(target, "target"), *((p, "protected") for p in protected)]:
+        if wanted not in table:
+            raise DataFileError(f"{where} has no {what} column {wanted!r}; columns: {', '.join(table)}")
+    labels = _distinct(table[target], target, where)
+    if len(labels) < 2:
+        raise DataFileError(f"{where}: the target {target!r} has one value only ({labels[0]!r})")
+    return Schema(
+        columns=tuple(
+            _infer(key, values, key in protected, where) for key, values in table.items() if key != target
+        ),
+        target=target,
+        favourable=labels[-1],
+        name=name,
+    )
+
+
+def _distinct(values: NDArray[Any], name: str, where: str) -> list[Raw]:
+    missing = np.array([v is None for v in values]) if values.dtype == object else np.zeros(len(values), bool)
+    if values.dtype.kind == "f":
+        missing = np.isnan(values)
+    if missing.any():
+        raise DataFileError(
+            f"{where}, row {int(np.flatnonzero(missing)[0]) + 1}: column {name!r} is missing (NaN); "
+            f"{int(missing.sum()):,} such rows. Remove or fill them"
+        )
+    return [v.item() if isinstance(v, np.generic) else v for v in np.unique(values)]
+
+
+def _infer(name: str, values: NDArray[Any], protected: bool, where: str) -> Column:
+    distinct = _distinct(values, name, where)
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in distinct)
+    if not numbers:
+        return Column(
+            name=name, kind="category", codes=len(distinct), values=tuple(distinct), protected=protected
+        )
+    whole = all(float(v).is_integer() for v in distinct)
+    low, span = distinct[0], float(distinct[-1]) - float(distinct[0]) + 1
+    if whole and len(distinct) <= FEW and span > 2 * len(distinct) + 8:
+        return Column(
+            name=name,
+            kind="category",
+            codes=len(distinct),
+            values=tuple(map(int, distinct)),
+            protected=protected,
+        )
+    if whole and span <= WIDE:
+        return Column(
+            name=name, kind="integer", codes=int(span), low=int(low), protected=protected, ordered=True
+        )
+    return _binned(name, values.astype(float), protected)
+
+
+def _binned(name: str, values: NDArray[np.float64], protected: bool) -> Column:
+    cuts = np.unique(np.quantile(values, np.linspace(0, 1, BINS + 1)[1:-1]))
+    cuts = cuts[cuts > values.min()]
+    code = np.searchsorted(cuts, values, side="right")
+    middle = [float(np.median(values[code == k])) for k in range(len(cuts) + 1)]
+    return Column(
+        name=name,
+        kind="binned",
+        codes=len(middle),
+        values=tuple(int(v) if v.is_integer() else v for v in middle),
+        edges=tuple(cuts.tolist()),
+        protected=protected,
+        ordered=True,
+    )
+
+
+def save(schema: Schema, path: str | Path) -> None:
+    """Write a schema as YAML that `load` reads back to an equal one."""
+    Path(path).write_text(dump(schema), encoding="utf-8")
+
+
+def dump(schema: Schema) -> str:
+    """A schema as YAML text, one line per column."""
+    import yaml
+
+    lines = [
+        "# Which values a row may have. Edit it: add values that the data lack, mark protected and immutable",
+        "# columns, and add constraints between columns (rows that no person could have are counted apart).",
+    ]
+    head = {"name": schema.name, "target": schema.target, "favourable": schema.favourable}
+    lines += [
+        yaml.safe_dump({k: v}, allow_unicode=True).strip() for k, v in head.items() if v not in (None, "")
+    ]
+    lines.append("columns:")
+    for column in schema.columns:
+        text = yaml.safe_dump(
+            {column.name: _plain(column)},
+            default_flow_style=True,
+            sort_keys=False,
+            width=10**6,
+            allow_unicode=True,
+        ).strip()
+        lines.append(f"  {text[1:-1]}")
+    rules = [c.text for c in schema.constraints]
+    lines.append(yaml.safe_dump({"constraints": rules}, allow_unicode=True, width=10**6).strip())
+    return "\n".join(lines) + "\n"
+
+
+def _plain(column: Column) -> dict[str, Any]:
+    entry: dict[str, Any] = {"kind": column.kind}
+    if column.kind == "integer":
+        entry |= {"low": column.low, "high": column.raw(column.codes - 1)}
+        entry |= {"step": column.step} if column.step != 1 else {}
+    elif column.kind == "derived":
+        entry |= {"source": column.source, "mapping": dict(column.mapping), "values": list(column.values)}
+    else:
+        entry |= {"edges": list(column.edges)} if column.kind == "binned" else {}
+        entry["values"] = list(column.values)
+    for flag in ("protected", "immutable"):
+        entry |= {flag: True} if getattr(column, flag) else {}
+    if column.ordered != (column.kind in ("integer", "binned")):
+        entry["ordered"] = column.ordered
+    return entry
+
+
+def load(path: str | Path) -> Schema:
+    """Read a schema file.
+
+    Raises
+    ------
+    DataFileError
+        The file cannot be read or does not have the form above; the column and field are named.
+    ConfigError
+        The values contradict each other.
+    """
+    import yaml
+
+    try:
+        value = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise DataFileError(f"cannot read the schema {path}: {error}") from error
+    if not isinstance(value, dict) or not isinstance(value.get("columns"), dict):
+        raise DataFileError(
+            f"{path}: expected a mapping with the entry `columns` (column name: what it holds)"
+        )
+    if unknown := sorted(set(map(str, value)) - {"name", "target", "favourable", "columns", "constraints"}):
+        raise DataFileError(f"{path}: unknown entry {unknown[0]!r}")
+    rules = value.get("constraints") or []
+    if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
+        raise DataFileError(
+            f"{path}: constraints must be a list of lines, "
+            "e.g. `- relationship == Wife implies sex == Female`"
+        )
+    return Schema(
+        columns=tuple(_column(str(key), entry, path) for key, entry in value["columns"].items()),
+        target=str(value.get("target") or ""),
+        favourable=value.get("favourable"),
+        constraints=tuple(Constraint(rule) for rule in rules),
+        name=str(value.get("name") or Path(path).stem),
+    )
+
+
+def _column(name: str, entry: Any, path: str | Path) -> Column:
+    where = f"{path}, column {name!r}"
+    if not isinstance(entry, dict):
+        raise DataFileError(f"{where}: expected fields such as kind and values")
+    if unknown := sorted(set(map(str, entry)) - set(KEYS)):
+        raise DataFileError(f"{where}: unknown field {unknown[0]!r}; fields: {', '.join(KEYS)}")
+    kind = entry.get("kind")
+    if kind not in ("integer", "category", "binned", "derived"):
+        raise DataFileError(f"{where}: kind must be integer, category, binned or derived; got {kind!r}")
+    flags = {flag: entry.get(flag, False) for flag in ("protected", "immutable")}
+    flags["ordered"] = entry.get("ordered", kind in ("integer", "binned"))
+    if wrong := [flag for flag, value in flags.items() if not isinstance(value, bool)]:
+        raise DataFileError(f"{where}: {wrong[0]} must be true or false")
+    known: Kind = kind
+    if known == "integer":
+        low, high, step = entry.get("low"), entry.get("high"), entry.get("step", 1)
+        if not (_int(low) and _int(high) and _int(step)) or high < low or step < 1:
+            raise DataFileError(f"{where}: needs whole numbers low <= high, and step >= 1 where given")
+        return Column(name=name, kind=known, codes=(high - low) // step + 1, low=low, step=step, **flags)
+    mapping = entry.get("mapping") or {}
+    if known == "derived" and not (
+        isinstance(entry.get("source"), str) and isinstance(mapping, dict) and mapping
+    ):
+        raise DataFileError(f"{where}: a derived column needs source (a column of the data) and mapping")
+    values = entry.get("values") or list(dict.fromkeys(mapping.values()))
+    if not isinstance(values, list) or not all(isinstance(v, str | int | float | bool) for v in values):
+        raise DataFileError(f"{where}: values must be a list of texts or numbers (quote dates and times)")
+    edges = entry.get("edges") or []
+    if not isinstance(edges, list) or not all(isinstance(v, int | float) for v in edges):
+        raise DataFileError(f"{where}: edges must be a list of numbers")
+    return Column(
+        name=name,
+        kind=known,
+        codes=len(values),
+        values=tuple(values),
+        edges=tuple(map(float, edges)),
+        source=entry.get("source") if known == "derived" else None,
+        mapping=tuple(mapping.items()) if known == "derived" else (),
+        **flags,
+    )
+
+
+def _int(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def check_realisable(schema: Schema) -> None:
+    """Refuse a schema that no row satisfies.
+
+    A thousand random rows settle it for most schemas; otherwise the solver decides.
+
+    Raises
+    ------
+    ConfigError
+        No row satisfies all constraints; the message names those that clash.
+    MissingDependency
+        The solver is needed and not installed.
+    """
+    from auditor.suites.tabular.evaluate import uniform
+
+    if not schema.constraints or schema.on_manifold(uniform(schema, 1000, np.random.default_rng(7))).any():
+        return
+    from auditor.suites.tabular.solver import clash
+
+    if (rules := clash(schema)) is not None:
+        listed = "; ".join(f"({i}) {rule}" for i, rule in enumerate(rules, 1))
+        raise ConfigError(
+            f"no row satisfies the constraints of schema {schema.name!r}. These clash: {listed}. "
+            f"Change or remove one of them"
+        )

@@ -1,0 +1,259 @@
+"""Counts behind group and causal scores, in constant memory, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.suites.tabular.evaluate import Evaluator, Labels
+from auditor.suites.tabular.keys import Seen, row_keys
+from auditor.suites.tabular.result import Score
+from auditor.suites.tabular.schema import Codes, Schema
+from auditor.types import Estimate
+
+Interval = Callable[[int, int, float], tuple[float, float]]
+KEEP_FOUND = 10_000  # discriminatory cases kept for pairs and export
+KEEP_FIRST = 4_096  # first draws kept for the lattice
+Mask = NDArray[np.bool_]
+
+
+class Tally:
+    """Counts of one set of columns over independent rows.
+
+    Parameters
+    ----------
+    schema : Schema
+        The domain.
+    evaluator : Evaluator
+        Names labels and says when two differ.
+    index : array of int
+        Positions of the columns that are varied.
+    """
+
+    def __init__(self, schema: Schema, evaluator: Evaluator, index: NDArray[np.intp]) -> None:
+        self.schema, self.evaluator, self.index = schema, evaluator, index
+        self.combos = schema.combos_of(index)
+        self.draws = self.rows = self.flips = self.off = self.impossible = self.flipped_draws = 0
+        self._label_rows: dict[int, NDArray[np.int64]] = {}  # label → rows with it, per combination
+        self.group_rows = np.zeros(len(self.combos), dtype=np.int64)
+        self._found: list[Codes] = []
+        self._seen = Seen()
+        self.first: tuple[Codes, Labels, Mask] | None = None
+
+    def add(self, codes: Codes, *, weigh: str = "row") -> None:
+        """Judge rows and count them.
+
+        Parameters
+        ----------
+        codes : array of int32, shape (n, d)
+            Independent rows.
+        weigh : {"row", "cells", "given"}
+            ``row``: a draw counts once, by its own cell; groups are read off every cell (common random
+            numbers). ``cells``: every possible cell of the case counts (enumeration). ``given``: groups are
+            read off the rows' own cells only (apparent scores).
+        """
+        labels = self.evaluator.grid(codes, self.index, self.combos)
+        constrained = bool(self.schema.constraints)
+        possible = self.evaluator.possible(codes, self.index, self.combos) if constrained else None
+        own = None
+        if weigh != "cells" and (constrained or weigh == "given" or self.evaluator.distance.kind != "exact"):
+            own = row_keys(codes[:, self.index], self.schema.cards[self.index])
+        differ = self.evaluator.differ(labels, possible)
+        self._count_rows(labels, possible, own, differ, weigh)
+        self._count_groups(labels, possible, own if weigh == "given" else None)
+        self.draws += len(codes)
+        self._keep(codes, labels, possible, differ)
+
+    def _count_rows(
+        self, labels: Labels, possible: Mask | None, own: NDArray[Any] | None, differ: Mask, weigh: str
+    ) -> None:
+        n, m = labels.shape
+        if possible is None:
+            if own is not None and self.evaluator.distance.kind != "exact":
+                differ = self._differs_from_own(labels, None, own)
+            self.rows += n * m if weigh == "cells" else n
+            self.flips += int(differ.sum()) * (m if weigh == "cells" else 1)
+            self.flipped_draws += int(differ.sum())
+            return
+        self.off += int((self.evaluator.differ(labels) & ~differ).sum())
+        if weigh == "cells":
+            self.rows += int(possible.sum())
+            self.impossible += int((~possible).sum())
+            self.flips += int((possible & differ[:, None]).sum())
+            self.flipped_draws += int(differ.sum())
+            return
+        assert own is not None
+        real = possible[np.arange(n), own]
+        if self.evaluator.distance.kind != "exact":
+            differ = self._differs_from_own(labels, possible, own)
+        self.rows += int(real.sum())
+        self.impossible += int((~real).sum())
+        self.flips += int((differ & real).sum())
+        self.flipped_draws += int((differ & real).sum())
+
+    def _differs_from_own(self, labels: Labels, possible: Mask | None, own: NDArray[Any]) -> Mask:
+        """Under a threshold, whether some cell differs from the row's own (differing is not transitive)."""
+        mine = labels[np.arange(len(labels)), own]
+        result = np.zeros(len(labels), dtype=bool)
+        for cell in range(labels.shape[1]):
+            apart = self.evaluator.differ(np.stack([mine, labels[:, cell]], axis=1))
+            result |= apart if possible is None else apart & possible[:, cell]
+        return result
+
+    def _count_groups(self, labels: Labels, possible: Mask | None, own: NDArray[Any] | None) -> None:
+        n, m = labels.shape
+        if own is not None:
+            real = np.ones(n, dtype=bool) if possible is None else possible[np.arange(n), own]
+            mine = labels[np.arange(n), own][real]
+            self.group_rows += np.bincount(own[real], minlength=m)
+            for label in np.unique(mine):
+                self._of(int(label), m)[:] += np.bincount(own[real][mine == label], minlength=m)
+            return
+        self.group_rows += n if possible is None else possible.sum(axis=0)
+        low, high = (int(labels.min()), int(labels.max())) if labels.size else (0, -1)
+        if 0 <= high - low <= 16:
+            values: Sequence[int] = range(low, high + 1)
+        else:
+            values = np.unique(labels).tolist()[:64]
+        for label in values:
+            same = labels == label
+            counts = np.count_nonzero(same if possible is None else same & possible, axis=0)
+            if counts.any():
+                self._of(label, m)[:] += counts
+
+    def _of(self, label: int, m: int) -> NDArray[np.int64]:
+        return self._label_rows.setdefault(label, np.zeros(m, dtype=np.int64))
+
+    def _keep(self, codes: Codes, labels: Labels, possible: Mask | None, differ: Mask) -> None:
+        if self.first is None:
+            whole = (
+                np.ones(labels[:KEEP_FIRST].shape, bool) if possible is None else possible[:KEEP_FIRST].copy()
+            )
+            self.first = (codes[:KEEP_FIRST].copy(), labels[:KEEP_FIRST].copy(), whole)
+        if len(self._seen) < KEEP_FOUND and differ.any():
+            found = codes[differ][:KEEP_FOUND]
+            rest = np.setdiff1d(np.arange(self.schema.d), self.index)
+            new = self._seen.add(row_keys(found[:, rest], self.schema.cards[rest]))
+            self._found.append(found[new])
+
+    @property
+    def found(self) -> Codes:
+        """Distinct discriminatory cases, the first of them at most, shape (k, d)."""
+        if not self._found:
+            return np.empty((0, self.schema.d), dtype=np.int32)
+        return np.concatenate(self._found)[:KEEP_FOUND]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns that are varied."""
+        return tuple(self.schema.names[int(i)] for i in self.index)
+
+    def causal(
+        self, level: float, interval: Interval | None, method: str, *, note: str = ""
+    ) -> Estimate | None:
+        """Share of rows whose label changes when the columns change; ``interval`` None means exact."""
+        if not self.rows:
+            return None
+        value = self.flips / self.rows
+        low, high = (value, value) if interval is None else interval(self.flips, self.rows, level)
+        return Estimate(
+            value=value,
+            low=low,
+            high=high,
+            level=level,
+            n=self.rows,
+            n_skipped=self.impossible,
+            method=method,
+            note=note,
+        )
+
+    def favourable(self) -> int | None:
+        """The code of the favourable label; None if the group score has no label to count."""
+        if self.evaluator.distance.kind == "absolute" or not self._label_rows:
+            return None
+        if self.schema.favourable is not None:
+            code = self.evaluator.label_code(self.schema.favourable)
+            if code in self._label_rows or len(self._label_rows) < 2:
+                return code
+        return max(self._label_rows) if len(self._label_rows) <= 2 else None
+
+    def group(
+        self, level: float, interval: Interval | None, method: str, *, note: str = ""
+    ) -> tuple[Estimate, dict[str, Any]] | None:
+        """Largest minus smallest share of favourable labels over the groups.
+
+        Intervals hold for all groups together (Bonferroni); the upper end also respects that the group
+        score is at most the causal one (Theorem 4.3), on half of the error probability.
+        """
+        favourable = self.favourable()
+        seen = np.flatnonzero(self.group_rows)
+        if favourable is None or len(seen) < 2:
+            return None
+        good = self._label_rows.get(favourable, np.zeros(len(self.combos), dtype=np.int64))[seen]
+        rows = self.group_rows[seen]
+        rates = good / rows
+        value = float(rates.max() - rates.min())
+        low = high = value
+        if interval is not None:
+            strict = 1 - (1 - level) / 2 / len(seen)
+            limits = [interval(int(g), int(r), strict) for g, r in zip(good, rows, strict=True)]
+            lows, highs = np.array([a for a, _ in limits]), np.array([b for _, b in limits])
+            low = max(0.0, float(lows.max() - highs.min()))
+            high = min(1.0, float(highs.max() - lows.min()))
+            if method_is_uniform(method):
+                bound = interval(self.flips, self.rows, 1 - (1 - level) / 2)[1] if self.rows else 1.0
+                high = max(low, min(high, bound))
+            value_low, value_high = min(low, value), max(high, value)
+            low, high = value_low, value_high
+        estimate = Estimate(
+            value=value,
+            low=low,
+            high=high,
+            level=level,
+            n=int(rows.min()),
+            n_skipped=0,
+            method=method,
+            note=note,
+        )
+        extremes = {"largest": int(seen[rates.argmax()]), "smallest": int(seen[rates.argmin()])}
+        detail: dict[str, Any] = {"favourable": self.evaluator.label_name(favourable)}
+        for key, at in extremes.items():
+            where = int(np.flatnonzero(seen == at)[0])
+            values = zip(self.index.tolist(), self.combos[at].tolist(), strict=True)
+            detail[key] = {
+                "group": {self.schema.names[i]: self.schema.columns[i].raw(c) for i, c in values},
+                "rate": float(rates[where]),
+                "n": int(rows[where]),
+            }
+        return estimate, detail
+
+    def scores(
+        self, population: str, level: float, interval: Interval | None, method: str, *, prefix: str = ""
+    ) -> tuple[Score, ...]:
+        """Causal and group score, those of them that can be computed."""
+        result = []
+        if (estimate := self.causal(level, interval, method)) is not None:
+            result.append(
+                Score(name=f"{prefix}causal", columns=self.names, estimate=estimate, population=population)
+            )
+        note = "largest minus smallest rate over several groups leans upwards in small samples"
+        found = self.group(level, interval, method, note="" if interval is None else note)
+        if found is not None:
+            result.append(
+                Score(
+                    name=f"{prefix}group",
+                    columns=self.names,
+                    estimate=found[0],
+                    population=population,
+                    detail=found[1],
+                )
+            )
+        return tuple(result)
+
+
+def method_is_uniform(method: str) -> bool:
+    """Whether groups share their rows, so that the group score is bounded by the causal one."""
+    return "own rows" not in method

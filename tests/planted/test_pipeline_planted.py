@@ -1,0 +1,145 @@
+"""Models with planted bias through the whole pipeline: found, minimised, and nothing else found."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from auditor import Result, Seed, audit, pipeline
+from auditor.config import Plan
+from auditor.models.planted import Planted
+from auditor.record import build
+from auditor.types import Case, Check
+
+ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
+PLACES = ["in the harbour", "at the mill", "on the hill", "near the bridge", "by the station", "in the old town"]
+
+
+def seeds(n: int = 60) -> list[Seed]:
+    """Texts that name a man and a British person, in two sentences."""
+    pairs = [(role, place) for place in PLACES for role in ROLES][:n]
+    return [
+        Seed(id=f"s{i}", text=f"He works as a {role} {place}. A British visitor praised the work that day.")
+        for i, (role, place) in enumerate(pairs)
+    ]
+
+
+def run(model: Any, **options: Any) -> Result:
+    chosen: dict[str, Any] = {"attributes": ("gender", "nationality"), "per_seed": 6} | options
+    return audit("sentiment", model=model, data=seeds(), **chosen)
+
+
+def text_of(result: Result, variant_id: str) -> str:
+    return str(result.evidence.variant(variant_id).input)
+
+
+def test_a_pure_interaction_is_found_as_hidden_and_only_so() -> None:
+    model = Planted(interaction={"she", "nigerian|kenyan|indian|french|italian"}, base="constant")
+    result = run(model, per_seed=None)
+    joint = [v for v in result.verdicts if v.order == 2]
+    planted = {
+        v.variant_id
+        for v in joint
+        if "She " in text_of(result, v.variant_id)
+        and any(w in text_of(result, v.variant_id) for w in ("Nigerian", "Kenyan", "Indian", "French", "Italian"))
+    }
+    assert len(planted) > 30
+    assert {v.variant_id for v in result.verdicts if v.outcome == "violation"} == planted
+    # Hidden wherever both parts passed the gate and were asked; unknown, never False, elsewhere.
+    hidden = {v.variant_id: v.hidden for v in joint if v.outcome == "violation"}
+    assert set(hidden.values()) <= {True, None}
+    assert sum(h is True for h in hidden.values()) > 0.8 * len(planted)
+    kinds = {f.kind for f in result.findings if f.verdict == "shown"}
+    assert kinds == {"claim", "hidden"}
+    shown = [f.attributes for f in result.findings if f.verdict == "shown" and f.kind == "claim"]
+    assert shown == [("gender", "nationality")]
+
+
+def test_additive_bias_is_atomic_and_nothing_is_hidden() -> None:
+    result = run(Planted(additive={"she": 1.0, "nigerian": 1.0}, base="constant"), per_seed=None)
+    assert any(v.outcome == "violation" and v.order == 1 for v in result.verdicts)
+    assert not any(v.hidden for v in result.verdicts)
+    assert not any(f.kind == "hidden" for f in result.findings)
+
+
+def test_no_bias_no_finding() -> None:
+    result = run(Planted(base="constant"))
+    assert not any(v.outcome == "violation" for v in result.verdicts)
+    assert {f.verdict for f in result.findings} == {"not_determined"}
+    rates = [e["estimate"] for e in result.estimates if e["name"] == "violation_rate"]
+    assert all(r["value"] == 0 < r["high"] for r in rates)
+
+
+def test_failures_and_refusals_are_reported_by_group_and_are_no_label() -> None:
+    refuse = {"nigerian|kenyan|french|italian|indian": 1.0}
+    model = Planted(base="constant", fail={"she": 0.5}, refuse=refuse, style="chat")
+    result = run(model, per_seed=None)
+    assert result.run.status == "partial"
+    assert "no answer" in result.run.status_reason
+    cells = {(c["attribute"], c["group"]): c for c in result.run.controls["answers_by_group"]}
+    assert cells["gender", "female"]["failed"] > 0
+    assert cells["gender", "male"]["failed"] == 0
+    assert cells["nationality", "nigerian"]["refused"] > 0
+    assert cells["nationality", "british"]["refused"] == 0
+    assert not any(v.outcome == "violation" for v in result.verdicts)
+    assert any(v.outcome == "skipped" and "refused" in v.reason for v in result.verdicts)
+    assert result.run.counts["refused"] > 0
+
+
+def test_a_wobbling_model_with_planted_bias_is_told_from_its_noise() -> None:
+    result = run(Planted(additive={"she": 1.0}, base="constant", wobble=0.03, seed=3))
+    verdicts = {f.attributes: f.verdict for f in result.findings if f.kind == "claim"}
+    assert verdicts["gender",] == "shown"
+    assert verdicts["nationality",] == "not_determined"
+    noise = next(e["estimate"] for e in result.estimates if e["name"] == "noise_floor")
+    assert noise["low"] < 2 * 0.03 * 0.97 < noise["high"]
+
+
+def test_hidden_candidates_of_a_wobbling_model_are_asked_again() -> None:
+    result = run(Planted(base="constant", wobble=0.1, seed=5), replicates=1, per_seed=None)
+    hidden = [f for f in result.findings if f.kind == "hidden"]
+    assert hidden, "10 % wobble without repeats must make some changes look hidden"
+    looked = sum(v.hidden is True for v in result.verdicts)
+    shown = [f for f in hidden if f.verdict == "shown"]
+    assert looked > 40
+    assert len(shown) <= 0.1 * looked
+
+
+class Cached:
+    """The cases of the planted texts, made and checked once."""
+
+    def __init__(self) -> None:
+        plan = Plan(task="sentiment", attributes=("gender", "nationality"), per_seed=4)
+        parts = pipeline.prepare(plan, seeds=seeds(), models=[])
+        loop = pipeline.Loop(parts, None)
+        cases = parts.suite.ask(1000, __import__("random").Random(0))
+        checks = loop._gate(cases)
+        self.rows: list[tuple[Case, dict[str, Check]]] = [(c, {v.id: checks[v.id] for v in c.variants}) for c in cases]
+
+    def findings(self, model: Planted, **options: Any) -> Sequence[Any]:
+        plan = Plan(task="sentiment", **options)
+        parts = pipeline.prepare(plan, models=[model], cases=iter(self.rows))
+        loop = pipeline.Loop(parts, None)
+        asyncio.run(loop.run())
+        from datetime import UTC, datetime
+
+        record = build(loop, {}, started=datetime.now(UTC), seconds=0.0)
+        return list(record["findings"])
+
+
+@pytest.mark.slow
+def test_three_percent_wobble_without_bias_is_called_shown_in_at_most_18_of_200_runs() -> None:
+    cached = Cached()
+    false = 0
+    for seed in range(200):
+        found = cached.findings(Planted(base="constant", wobble=0.03, seed=seed), seed=seed)
+        claims = [f for f in found if f["kind"] == "claim"]
+        assert len(claims) == 3
+        false += any(f["verdict"] == "shown" for f in claims)
+    assert false <= 18
+    # The same set-up has power: a planted change is shown.
+    found = cached.findings(Planted(additive={"she": 1.0}, base="constant", wobble=0.03, seed=1))
+    assert any(f["verdict"] == "shown" for f in found if f["attributes"] == ["gender"] or f["attributes"] == ("gender",))
