@@ -24,6 +24,7 @@ COMMANDS = {
     "verify": ("auditor.cli.verify", "Check a run folder's hash chains."),
     "tasks": ("auditor.cli.tasks", "List the tasks, or start a task file of your own."),
     "dictionary": ("auditor.cli.dictionary", "List or check dictionaries."),
+    "ll144": ("auditor.cli.ll144", "Compute the tables of NYC Local Law 144 from recorded outcomes."),
     "cache": ("auditor.cli.cache", "Show or clear the response cache."),
 }
 EXIT_USER, EXIT_INCOMPLETE, EXIT_INTERRUPTED = 2, 3, 130

@@ -42,7 +42,7 @@ def plain(value: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """A category, or none; ``unmapped`` if the value is neither in the map nor among the words for unknown."""
+    """A category, or none; ``unmapped`` if the map knows the value neither as one nor as unknown."""
 
     category: str | None
     unmapped: bool = False
@@ -113,7 +113,8 @@ def load(path: Path | None = None) -> CategoryMap:
                     key = plain(value)
                     if seen.setdefault(key, category) != category:
                         raise DataFileError(
-                            f"{file}, field {name}: {value!r} stands under {seen[key]!r} and under {category!r}"
+                            f"{file}, field {name}: {value!r} stands under {seen[key]!r} "
+                            f"and under {category!r}"
                         )
             tables[name] |= seen
             unknown -= set(seen) if file is not DEFAULT else set()

@@ -23,7 +23,7 @@ ALL = "*"  # in counts: the line is a total over the other column
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Person:
-    """One applicant: categories (None: unknown), outcome (None: none recorded), group (None: no such column)."""
+    """One applicant: categories (None: unknown), outcome (None: not recorded), group (None: no column)."""
 
     sex: str | None
     race: str | None
@@ -33,7 +33,7 @@ class Person:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """What was read: file name, SHA-256 of its bytes, lines, and values that the category map does not know."""
+    """What was read: file name, SHA-256 of its bytes, lines, and values that are no category."""
 
     file: str
     sha256: str
@@ -111,8 +111,8 @@ def read_people(
 def read_counts(path: Path, categories: CategoryMap) -> tuple[list[Cell], str, Source]:
     """Read people and selected people by cell.
 
-    Columns ``sex``, ``race``, ``n`` and either ``selected`` or ``above_median``. An empty sex or race is unknown;
-    ``*`` means all, so that the line is a total of one table. Lines for the same cell are added.
+    Columns ``sex``, ``race``, ``n`` and either ``selected`` or ``above_median``. An empty sex or race is
+    unknown; ``*`` means all, so that the line is a total of one table. Lines for the same cell are added.
 
     Returns
     -------
@@ -209,7 +209,8 @@ def _rows(path: Path, raw: bytes, wanted: dict[str, str]) -> Iterator[tuple[int,
                 continue
             if len(record) != len(columns):
                 raise DataFileError(
-                    f"{path}, line {reader.line_num}: {len(record)} fields where the header has {len(columns)}"
+                    f"{path}, line {reader.line_num}: {len(record)} fields where the header has "
+                    f"{len(columns)}"
                 )
             empty = False
             yield reader.line_num, {c: f.strip() for c, f in zip(columns, record, strict=True)}
@@ -273,6 +274,7 @@ def no_known(path: Path, source: Source) -> ConfigError:
     named = ", ".join(f"{v!r} ({n})" for _, v, n in source.unmapped[:6])
     hint = f" Values that the map does not know: {named}." if named else ""
     return ConfigError(
-        f"{path}: nobody here has a known sex and a known race/ethnicity, so there is nothing to compute.{hint} "
-        "Check --sex and --race, or map the values: audit ll144 --write-map map.yaml, then --map map.yaml"
+        f"{path}: nobody here has a known sex and a known race/ethnicity, so there is nothing to "
+        f"compute.{hint} Check --sex and --race, or map the values: "
+        "audit ll144 --write-map map.yaml, then --map map.yaml"
     )

@@ -27,7 +27,7 @@ FIELDS = ("job", "default_order", "demo_order", "response")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ranking:
-    """One answer: who was shown, and who came first (a position in the order shown; None: nobody was found)."""
+    """One answer: who was shown, and the position (in the order shown) of who came first, None: nobody."""
 
     job: str
     groups: tuple[tuple[str, str], ...]  # (sex, race) in the order shown
@@ -39,8 +39,8 @@ class Ranking:
 class RankingFile:
     """Rankings by job, what was left out, and how answers were read.
 
-    ``unread`` answers name nobody who was shown. In ``unlisted`` answers the name that was found first does not
-    stand in the first line of the list: mostly the first name is misspelt, and the reading takes the next.
+    ``unread`` answers name nobody who was shown. In ``unlisted`` answers the name that was found first does
+    not stand in the first place of the list: mostly that one is misspelt, and the next name is found.
     """
 
     jobs: Mapping[str, tuple[Ranking, ...]]
@@ -57,8 +57,8 @@ def read(path: Path, *, leave_out: str | None = None) -> RankingFile:
     Parameters
     ----------
     path : Path
-        JSON lines, gzipped or not: ``job``, ``default_order`` (names as shown), ``demo_order`` (their groups as
-        race_sex: A, B, H, W and M, W), ``response``; ``run`` and ``model`` where known.
+        JSON lines, gzipped or not: ``job``, ``default_order`` (names as shown), ``demo_order`` (their
+        groups as race_sex: A, B, H, W and M, W), ``response``; ``run`` and ``model`` where known.
     leave_out : str, optional
         Leave out lines whose ``run`` contains this text.
 

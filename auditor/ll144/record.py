@@ -123,7 +123,8 @@ def from_counts(cells: Sequence[Cell], source: Source, settings: Settings, *, mo
     record["data"]["aggregated"] = True
     if mode == "scoring":
         record["warnings"].append(
-            "Counts above the median were given, not scores: the median itself and ties at it cannot be checked."
+            "Counts above the median were given, not scores: the median itself and ties at it cannot be "
+            "checked."
         )
     return record
 
@@ -146,9 +147,9 @@ def from_rankings(file: RankingFile, settings: Settings) -> dict[str, Any]:
     }
     if file.unlisted:
         warnings.append(
-            f"In {file.unlisted:,} of {n:,} answers the first shown name that stands in the answer letter for "
-            "letter is not in the first place of the list: the model misspelt, invented or shortened a name. "
-            "The name found counts as first."
+            f"In {file.unlisted:,} of {n:,} answers the first shown name that stands in the answer letter "
+            "for letter is not in the first place of the list: the model misspelt, invented or shortened a "
+            "name. The name found counts as first."
         )
     if file.unread:
         warnings.append(
@@ -194,9 +195,9 @@ def _median_warnings(rule: MedianRule | None) -> list[str]:
         return []
     tied, above = Fraction(100 * rule.tied, rule.n), Fraction(100 * rule.above, rule.n)
     return [
-        f"{round_half_up(tied, 1)} % of the scores are tied at the median; only strictly higher scores count, so "
-        f"the overall scoring rate is {round_half_up(above, 1)} %, not about half. The ratios depend on where "
-        "the scale has its steps."
+        f"{round_half_up(tied, 1)} % of the scores are tied at the median; only strictly higher scores "
+        f"count, so the overall scoring rate is {round_half_up(above, 1)} %, not about half. The ratios "
+        "depend on where the scale has its steps."
     ]
 
 
@@ -226,8 +227,8 @@ def _record(
     warnings += [f"{g['group']}: {w}" for g in groups for w in g.pop("warnings")]
     if not settings.source:
         warnings.append(
-            "Where the outcomes come from was not given (--source). Without it nobody can tell whether they are "
-            "those of the system in question, and 5-303 asks for it in the published summary."
+            "Where the outcomes come from was not given (--source). Without it nobody can tell whether they "
+            "are those of the system in question, and 5-303 asks for it in the published summary."
         )
     for column, value, n in source.unmapped:
         warnings.append(f"{n:,} with {column} = {value!r}: no category of the rule; counted as unknown.")
@@ -290,8 +291,8 @@ def _exclusions(
         if large and not groups:
             share = round_half_up(Fraction(str(100 * large[0]["share"])), 2)
             raise ConfigError(
-                f"--exclude-below-2-percent: {category} is {share} % of the known records; only categories below "
-                "2 % may be left out (6 RCNY 5-301(d))"
+                f"--exclude-below-2-percent: {category} is {share} % of the known records; only categories "
+                "below 2 % may be left out (6 RCNY 5-301(d))"
             )
         if large:
             notes.append(f"{category} was left out of the ratios of every group; in some it is 2 % or more.")

@@ -134,7 +134,7 @@ def ratio_text(value: Fraction, digits: int = 3) -> str:
 
 
 def impact_ratio(count: Count, reference: Count) -> Fraction | None:
-    """Rate of ``count`` over that of ``reference``; None where either has nobody or the reference's rate is 0.
+    """Rate of ``count`` over that of ``reference``; None where one has nobody or the reference's rate is 0.
 
     Examples
     --------

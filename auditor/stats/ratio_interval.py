@@ -147,7 +147,7 @@ def z_score(x: int, n: int, x0: int, n0: int) -> float | None:
 
 
 def omnibus(counts: Sequence[tuple[int, int]], *, one_per_run: bool = False) -> float | None:
-    """Chi-square p value of equal rates in all categories (x of n each); None with fewer than two, or no spread."""
+    """Chi-square p value of equal rates in all categories (x of n each); None where there is no spread."""
     selected, total = sum(x for x, _ in counts), sum(n for _, n in counts)
     if len(counts) < 2 or selected in (0, total):
         return None

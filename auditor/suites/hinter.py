@@ -150,7 +150,7 @@ class HinterSuite:
     dictionaries : sequence of Dictionary
         Pair lists; a typed dictionary is used through the pairs that its slots give.
     attributes : sequence of str, optional
-        Which of them; None takes all.
+        Which of them; None takes those that are marked ``default``.
     order : int, default 2
         1 or 2, as in the paper.
     per_seed : int or None
@@ -173,7 +173,7 @@ class HinterSuite:
     ) -> None:
         self._seeds = iter(seeds)
         self.order, self.per_seed, self.seed = order, per_seed, seed
-        chosen = [d for d in dictionaries if attributes is None or d.attribute in attributes]
+        chosen = [d for d in dictionaries if (d.default if attributes is None else d.attribute in attributes)]
         self.pairs = {d.attribute: pairs_of(d) for d in sorted(chosen, key=lambda d: d.attribute)}
         self._dictionaries = chosen
         self.skipped: Counter[str] = Counter()

@@ -40,7 +40,7 @@ class MutationSuite:
     dictionaries : sequence of Dictionary
         One per attribute.
     attributes : sequence of str or None
-        The attributes to change; None takes all of ``dictionaries``.
+        The attributes to change; None takes those of ``dictionaries`` that are marked ``default``.
     order : int
         The largest number of attributes changed together, at least 1.
     scope : {"text", "term", "occurrence"}
@@ -221,7 +221,7 @@ def _chosen(dictionaries: Sequence[Dictionary], attributes: Sequence[str] | None
             )
         by_name[one.attribute] = one
     if attributes is None:
-        wanted = sorted(by_name)
+        wanted = sorted(name for name, one in by_name.items() if one.default)
     else:
         wanted = sorted(set(attributes))
         for name in wanted:

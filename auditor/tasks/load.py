@@ -143,13 +143,13 @@ def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
         aliases=MappingProxyType({label.name: label.aliases for label in part.labels}),
         favourable=part.favourable,
         system=part.system.strip(),
-        question=part.question.strip(),
+        question=_with_labels(part.question, part),
         tag=part.input.tag,
         examples=tuple(_example(e.text, e.label, e.reason, part.kind) for e in part.examples),
         formats=MappingProxyType(
             {
                 name: Format(
-                    instruction=form.instruction.strip(),
+                    instruction=_with_labels(form.instruction, part),
                     answer=form.answer.strip(),
                     max_tokens=form.max_tokens,
                 )
@@ -167,6 +167,11 @@ def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
         seeds_path=_seeds_path(part.seeds, path, builtin=builtin),
         reader=_reader(part, scale),
     )
+
+
+def _with_labels(text: str, part: TaskFile) -> str:
+    """Write the list of labels where ``{labels}`` stands, one to a line: names may hold commas."""
+    return text.replace("{labels}", "\n".join(f"- {label.name}" for label in part.labels)).strip()
 
 
 def _example(text: str, label: str | float | tuple[str, ...], reason: str, kind: str) -> Example:

@@ -15,7 +15,7 @@ LAYERS = [  # top first; names in one tuple are siblings and may not import each
     ("result",),
     ("pipeline",),
     ("record",),
-    ("tasks", "suites", "validity", "models", "oracles", "diagnosis", "render", "store", "testing"),
+    ("tasks", "suites", "validity", "models", "oracles", "diagnosis", "render", "store", "testing", "ll144"),
     ("registry", "stats", "config", "dictionaries", "_dictionary_file"),
     ("text",),
     ("data",),

@@ -12,7 +12,7 @@ from auditor.suites.tabular.core import Codes, Evaluator, Judged, Schema, Seen, 
 from auditor.suites.tabular.directed_options import Options
 
 
-class Stop(Exception):  # noqa: N818 - control flow, never seen outside
+class Stop(Exception):
     """A termination rule is met; ``args[0]`` says which, ``partial`` whether the search was cut short."""
 
     def __init__(self, reason: str, *, partial: bool) -> None:
@@ -26,7 +26,8 @@ class Finds:
     Attributes
     ----------
     phases : dict
-        Phase → {"judged", "generated", "discriminatory"}: cases asked, new cases, new finds.
+        Phase → {"judged", "hits", "generated", "discriminatory"}: cases asked, discriminatory ones among
+        them, new cases, new finds.
     undecided : int
         Distinct cases that were asked with some combinations only, without a difference.
     off_manifold : int
@@ -115,8 +116,9 @@ class Finds:
         if new.any():
             self._rows.append(codes[new])
         self.off_manifold += int((off & first).sum())
-        entry = self.phases.setdefault(phase, {"judged": 0, "generated": 0, "discriminatory": 0})
+        entry = self.phases.setdefault(phase, {"judged": 0, "hits": 0, "generated": 0, "discriminatory": 0})
         entry["judged"] += len(codes)
+        entry["hits"] += len(hits)
         entry["generated"] += int(first.sum())
         entry["discriminatory"] += int(new.sum())
         return new

@@ -25,12 +25,13 @@ class Options:
         probabilities updated; ``population`` is this project's own search.
     global_n, local_n : int
         Trials of the global search, and of the local search around each row it found. The paper gives no
-        numbers; 1,000 and 1,000 are those of the released code.
+        numbers; 2,000 and 1,000 are those of the released fully directed script.
     delta_v, delta_pr : float
         How far one answer moves the probability of a direction and of a column; the paper's 0.001.
     walk : {"return", "drift"}
         Where a walk goes on after a step to a row that is not discriminatory: ``drift`` from there, as
-        Algorithm 2 is printed; ``return`` from the discriminatory row before it.
+        Algorithm 2 is printed; ``return`` from the discriminatory row before it. The released code lies
+        between the two: its optimiser takes a step back with probability 1 − e⁻² = 0.86.
     steps : mapping of column name to sequence of int
         Sizes of a step, one of them drawn uniformly for each step of that column; columns that are not
         named step by 1 (the paper's Γ = {−1, +1}).
@@ -55,7 +56,7 @@ class Options:
     """
 
     mode: Mode = "fully"
-    global_n: int = 1000
+    global_n: int = 2000
     local_n: int = 1000
     delta_v: float = 0.001
     delta_pr: float = 0.001

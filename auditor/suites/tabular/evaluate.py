@@ -110,6 +110,11 @@ class Evaluator:
         self.cache_hits = 0
 
     @property
+    def slow(self) -> bool:
+        """Whether the model is slow: its answers are kept, and nothing is asked that is not needed."""
+        return self._cache is not None
+
+    @property
     def seconds(self) -> float:
         """Wall time since the evaluator was made."""
         return time.monotonic() - self._began
@@ -317,7 +322,7 @@ def uniform(schema: Schema, n: int, rng: np.random.Generator) -> Codes:
     """
     out = np.empty((n, schema.d), dtype=np.int32)
     for j, card in enumerate(schema.cards.tolist()):
-        kind: Any = np.uint8 if card <= 2**8 else np.uint16 if card <= 2**16 else np.int32
+        kind: Any = np.int16 if card < 2**15 else np.int64  # narrow draws are cheaper
         out[:, j] = rng.integers(0, card, n, dtype=kind) if card > 1 else 0
     return out
 

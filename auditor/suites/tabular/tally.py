@@ -203,7 +203,7 @@ class Tally:
             lows, highs = np.array([a for a, _ in limits]), np.array([b for _, b in limits])
             low = max(0.0, float(lows.max() - highs.min()))
             high = min(1.0, float(highs.max() - lows.min()))
-            if method_is_uniform(method):
+            if method_is_uniform(method) and not self.schema.constraints:
                 bound = interval(self.flips, self.rows, 1 - (1 - level) / 2)[1] if self.rows else 1.0
                 high = max(low, min(high, bound))
             value_low, value_high = min(low, value), max(high, value)

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from auditor.dictionaries import TAGS, Dictionary, Group, Term
+from auditor.dictionaries.entries import TAGS, Dictionary, Group, Term
 from auditor.errors import DataFileError
 
 _TOP = {
     "attribute",
     "version",
+    "default",
     "source",
     "groups",
     "slots",
@@ -21,7 +22,19 @@ _TOP = {
     "not_before",
     "not_after",
 }
-_META = {"pos", "number", "role", "register", "source", "before", "as", "needs", "not_before", "not_after"}
+_META = {
+    "pos",
+    "number",
+    "role",
+    "register",
+    "source",
+    "before",
+    "as",
+    "needs",
+    "insert",
+    "not_before",
+    "not_after",
+}
 _KINDS = {"terms": None, "source_only": "source-only", "target_only": "target-only"}
 
 
@@ -73,6 +86,9 @@ class _Reader:
         version = self.content.get("version", 1)
         if not isinstance(version, int):
             self.fail("version", f"{version!r} is not a whole number")
+        default = self.content.get("default", True)
+        if not isinstance(default, bool):
+            self.fail("default", f"{default!r} is neither true nor false")
         groups = self.groups()
         rows = [*self.slot_rows(), *self.table_rows()]
         terms = tuple(self.term(attribute, groups, *row) for row in rows)
@@ -80,7 +96,13 @@ class _Reader:
             self.fail("slots", "holds no term")
         self.no_repeats(terms)
         return Dictionary(
-            attribute=attribute, groups=groups, terms=terms, version=version, name=attribute, sha256=sha256
+            attribute=attribute,
+            groups=groups,
+            terms=terms,
+            version=version,
+            name=attribute,
+            sha256=sha256,
+            default=default,
         )
 
     def groups(self) -> dict[str, Group]:
@@ -93,13 +115,14 @@ class _Reader:
         for name, value in self.mapping(self.content["groups"], "groups").items():
             info = self.mapping(value or {}, f"groups.{name}")
             for key in info:
-                if key not in {"label", "unmarked", "fallback"}:
-                    self.fail(f"groups.{name}.{key}", "is unknown; known: label, unmarked, fallback")
+                if key not in {"label", "unmarked", "fallback", "agrees"}:
+                    self.fail(f"groups.{name}.{key}", "is unknown; known: label, unmarked, fallback, agrees")
             out[name] = Group(
                 name=name,
                 label=info.get("label", name),
                 unmarked=bool(info.get("unmarked", False)),
                 fallback=info.get("fallback"),
+                agrees=info.get("agrees"),
             )
         for group in out.values():
             if group.fallback is not None and group.fallback not in out:
@@ -154,6 +177,7 @@ class _Reader:
         tags = {tag} if tag else set()
         tags |= {f"{key}:{meta[key]}" for key in ("before", "as") if key in meta}
         tags |= {meta["needs"]} if "needs" in meta else set()
+        tags |= {"insert"} if meta.get("insert") else set()
         for need, words in self.mapping(self.content.get("needs", {}), "needs").items():
             if text in words:
                 tags.add(need)

@@ -1,0 +1,31 @@
+"""Dictionaries: which words name which group, and what may replace what.
+
+A typed dictionary (YAML) puts terms into slots; terms of equal slots in different groups are counterparts.
+A raw pair file (``source;target`` lines, as HInter publishes them) states its pairs one by one. Both become
+a `Dictionary`. The file format is described in ``dictionaries/README.md``.
+"""
+
+from auditor.dictionaries.checks import check
+from auditor.dictionaries.entries import TAGS, Dictionary, Group, Term
+from auditor.dictionaries.files import VIEWS, builtin, load, load_options, neutral, parse_option, view
+from auditor.dictionaries.pairs import load_pairs
+from auditor.dictionaries.people import persons
+from auditor.dictionaries.reading import read_text
+
+__all__ = [
+    "TAGS",
+    "VIEWS",
+    "Dictionary",
+    "Group",
+    "Term",
+    "builtin",
+    "check",
+    "load",
+    "load_options",
+    "load_pairs",
+    "neutral",
+    "parse_option",
+    "persons",
+    "read_text",
+    "view",
+]

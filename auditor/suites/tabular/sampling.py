@@ -1,0 +1,319 @@
+"""Themis: group, causal and apparent discrimination scores of sets of columns (Algorithms 1–3).
+
+S. Galhotra, Y. Brun, A. Meliou, *Fairness Testing: Testing Software for Discrimination*, ESEC/FSE 2017.
+
+The default protocol draws rows uniformly, judges every combination of the columns for all of them at once,
+and stops on an interval that is valid whenever one stops. ``protocol="themis"`` follows the paper's
+algorithms row by row with its Wald rule (`auditor.suites.tabular.wald`), to lay figures side by side.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from auditor.errors import BudgetExceeded, ConfigError
+from auditor.stats.intervals import clopper_pearson
+from auditor.stats.sequential import METHOD, confidence_sequence
+from auditor.suites.tabular.core import lattice, minimal_pairs
+from auditor.suites.tabular.evaluate import Evaluator, Judged, enumerate_rows, uniform
+from auditor.suites.tabular.profile import Profile
+from auditor.suites.tabular.result import Pair, Score, Subset, TabularResult
+from auditor.suites.tabular.schema import ENUMERABLE, Codes, Schema
+from auditor.suites.tabular.tally import Tally
+
+Sampler = Callable[[int], Codes]
+EXACT_METHOD = "enumeration of the whole domain"
+GIVEN_METHOD = "clopper-pearson, own rows"
+LARGEST_BATCH = 1 << 20  # rows passed to the model between two looks
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ThemisOptions:
+    """What shapes a Themis run.
+
+    Parameters
+    ----------
+    mode : {"score", "search"}
+        Scores of the protected columns together, or all minimal sets above ``theta`` (Algorithm 3).
+    protocol : {"default", "themis"}
+        ``themis``: the paper's one-by-one sampling and stopping rule.
+    confidence : float
+        Level of intervals, in (0, 1); the paper's experiments use 0.99.
+    epsilon : float
+        Half-width at which sampling stops; the paper's experiments use 0.05.
+    theta : float
+        Threshold of the search; the paper's experiments use 0.75.
+    max_samples : int
+        Rows drawn at most, per score (per group under ``protocol="themis"``). The released code has 10,000.
+    min_samples : int, optional
+        Rows drawn before stopping is considered: 10 under ``protocol="themis"`` (released code), else 1,000.
+    columns : tuple of str, optional
+        Columns whose subsets are searched; default: the protected ones.
+    measure : {"causal", "group"}
+        Which score the search is about.
+    prune : bool
+        Whether the search uses Theorems 4.1–4.3.
+    max_combos : int
+        Combinations of a set tried per row at most; beyond it a causal score is a lower bound.
+    enumerate : bool, optional
+        Walk through the whole domain; default: if it has at most 10 million rows and the model is not slow.
+    data : array of int32, shape (n, d), optional
+        Given rows for apparent scores.
+    profile : Profile, optional
+        Distribution of rows instead of the uniform one.
+    """
+
+    mode: Literal["score", "search"] = "score"
+    protocol: Literal["default", "themis"] = "default"
+    confidence: float = 0.99
+    epsilon: float = 0.05
+    theta: float = 0.75
+    max_samples: int = 10_000
+    min_samples: int | None = None
+    columns: tuple[str, ...] | None = None
+    measure: Literal["causal", "group"] = "causal"
+    prune: bool = True
+    max_combos: int = 4096
+    enumerate: bool | None = None
+    data: Codes | None = None
+    profile: Profile | None = None
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("confidence", 0.0, 1.0), ("epsilon", 0.0, 1.0)):
+            if not low < getattr(self, name) < high:
+                raise ConfigError(
+                    f"--{name} must lie between {low:g} and {high:g}; got {getattr(self, name)}"
+                )
+        if not 0 <= self.theta <= 1:
+            raise ConfigError(f"--theta must lie in [0, 1]; got {self.theta}")
+        if self.max_samples < 1 or self.max_combos < 2 or (self.min_samples or 0) < 0:
+            raise ConfigError(
+                "--max-samples must be at least 1, --max-combos at least 2, --min-samples at least 0"
+            )
+        for name, known in (
+            ("mode", ("score", "search")),
+            ("protocol", ("default", "themis")),
+            ("measure", ("causal", "group")),
+        ):
+            if getattr(self, name) not in known:
+                raise ConfigError(
+                    f"--{name} of themis must be {' or '.join(known)}; got {getattr(self, name)!r}"
+                )
+
+    @classmethod
+    def read(cls, options: Mapping[str, Any]) -> ThemisOptions:
+        """From plain options; None means the default, an unknown name is a `ConfigError`."""
+        known = {field.name for field in dataclasses.fields(cls)}
+        if unknown := sorted(set(options) - known):
+            raise ConfigError(f"themis has no option {unknown[0]!r}; options: {', '.join(sorted(known))}")
+        return cls(**{key: value for key, value in options.items() if value is not None})
+
+    @property
+    def least(self) -> int:
+        """Rows drawn before stopping is considered."""
+        if self.min_samples is not None:
+            return self.min_samples
+        return 10 if self.protocol == "themis" else 1_000
+
+    def plain(self) -> dict[str, Any]:
+        """The options for the record: arrays and profiles by size and name."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        values["data"] = None if self.data is None else f"{len(self.data):,} rows"
+        values["profile"] = None if self.profile is None else self.profile.name
+        return values | {"min_samples": self.least}
+
+
+def run(
+    evaluator: Evaluator, schema: Schema, options: Mapping[str, Any], rng: np.random.Generator
+) -> TabularResult:
+    """Measure discrimination scores, or search minimal discriminating sets.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        Asks the model.
+    schema : Schema
+        With at least one protected column, unless ``columns`` names what is searched.
+    options : mapping
+        See `ThemisOptions`.
+    rng : numpy.random.Generator
+        Where all randomness comes from.
+
+    Returns
+    -------
+    TabularResult
+        ``counts["generated"]`` are rows drawn: duplicates are kept, because rates need them.
+    """
+    settings = ThemisOptions.read(options)
+    if settings.mode == "search":
+        from auditor.suites.tabular.search import search
+
+        return search(evaluator, schema, settings, rng)
+    if not len(schema.protected_index):
+        raise ConfigError("no protected column: give --protected NAME[,NAME]")
+    if settings.protocol == "themis":
+        from auditor.suites.tabular.wald import literal_scores
+
+        return literal_scores(evaluator, schema, settings, rng)
+    return _scores(evaluator, schema, settings, rng)
+
+
+def _scores(
+    evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: np.random.Generator
+) -> TabularResult:
+    tally = Tally(schema, evaluator, schema.protected_index)
+    exact = walks(evaluator, schema, settings)
+    reason = ""
+    try:
+        if exact:
+            for rows in enumerate_rows(schema, schema.free_index):
+                tally.add(rows, weigh="cells")
+        else:
+            reason = sample(tally, sampler(schema, settings, rng), settings)
+    except BudgetExceeded as error:
+        reason = str(error)
+    scores: tuple[Score, ...] = ()
+    population = "profile" if settings.profile is not None else "domain (uniform)"
+    prefix = "apparent_" if settings.profile is not None else ""
+    if exact and not reason:
+        scores = tally.scores("domain (all rows)", settings.confidence, None, EXACT_METHOD)
+    elif tally.rows and not exact:
+        scores = tally.scores(population, settings.confidence, confidence_sequence, METHOD, prefix=prefix)
+    given, given_reason = apparent(evaluator, schema, settings)
+    return _result(evaluator, schema, settings, tally, (*scores, *given), reason or given_reason, exact=exact)
+
+
+def _result(
+    evaluator: Evaluator,
+    schema: Schema,
+    settings: ThemisOptions,
+    tally: Tally,
+    scores: tuple[Score, ...],
+    reason: str,
+    *,
+    exact: bool,
+) -> TabularResult:
+    counts = {
+        "generated": tally.draws,
+        "discriminatory": tally.flipped_draws,
+        "off_manifold": tally.off,
+        "impossible_rows": tally.impossible,
+        "evaluations": evaluator.evaluations,
+        "cache_hits": evaluator.cache_hits,
+        "seconds": round(evaluator.seconds, 3),
+    }
+    rows: tuple[Subset, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    if tally.first is not None:
+        _, labels, possible = tally.first
+        differ = evaluator.differ(labels, possible)
+        judged = Judged(labels=labels, possible=possible, discriminatory=differ, off_manifold=~differ & False)
+        rows = lattice(schema, evaluator, judged)
+        try:
+            pairs = minimal_pairs(schema, evaluator, tally.found)
+        except BudgetExceeded:
+            pairs = ()
+    notes = [
+        "Every possible row was judged; the scores are exact."
+        if exact and not reason
+        else "Rows were drawn independently; equal draws were kept, because a rate needs them."
+    ]
+    if schema.constraints:
+        notes.append(
+            "Rows that break a constraint between columns are in no score; cases that change only through "
+            "such rows are counted apart (off-manifold)."
+        )
+    if not any(s.name.endswith("group") for s in scores):
+        notes.append("No group score: the model returned no label that the schema calls favourable.")
+    return TabularResult(
+        method="themis",
+        mode=settings.mode,
+        sampling="iid",
+        options=settings.plain(),
+        counts=counts,
+        scores=scores,
+        lattice=rows,
+        pairs=pairs,
+        details={"lattice_rows": "the first rows drawn" if not exact else "the first rows of the domain"},
+        found=tally.found,
+        status="partial" if reason else "complete",
+        status_reason=reason,
+        notes=tuple(notes),
+    )
+
+
+def walks(evaluator: Evaluator, schema: Schema, settings: ThemisOptions) -> bool:
+    """Whether the whole domain is walked through instead of sampled."""
+    if settings.profile is not None or settings.enumerate is False:
+        return False
+    if settings.enumerate and schema.size > ENUMERABLE:
+        raise ConfigError(
+            f"the domain has {schema.size:,} rows; at most {ENUMERABLE:,} can be walked through"
+        )
+    left = evaluator.remaining
+    fits = schema.size <= ENUMERABLE and (left is None or schema.size <= left)
+    return bool(settings.enumerate) or (settings.enumerate is None and fits and not evaluator.slow)
+
+
+def sampler(schema: Schema, settings: ThemisOptions, rng: np.random.Generator) -> Sampler:
+    """Where rows come from: the profile, or the uniform distribution over the domain."""
+    profile = settings.profile
+    if profile is None:
+        return lambda n: uniform(schema, n, rng)
+    return lambda n: profile.sample(schema, n, rng)
+
+
+def sample(tally: Tally, draw: Sampler, settings: ThemisOptions) -> str:
+    """Add rows until both scores are known to ± epsilon, or ``max_samples``; why there is no score, or ""."""
+    m = len(tally.combos)
+    chunk = max(1, tally.evaluator.batch // m)
+    target = min(max(settings.least, 1), settings.max_samples)
+    while True:
+        while tally.draws < target:
+            n = min(chunk, target - tally.draws)
+            if not tally.evaluator.affordable(n, m):
+                raise BudgetExceeded("the limit of model evaluations or seconds was reached")
+            tally.add(draw(tally.evaluator.affordable(n, m)))
+        if target >= settings.max_samples or _narrow(tally, settings):
+            break
+        target = min(settings.max_samples, target * 2, target + max(1, LARGEST_BATCH // m))
+    if not tally.rows:
+        return f"none of {tally.draws:,} rows drawn satisfies the constraints of the schema"
+    return ""
+
+
+def _narrow(tally: Tally, settings: ThemisOptions) -> bool:
+    causal = tally.causal(settings.confidence, confidence_sequence, METHOD)
+    if causal is None or (causal.high - causal.low) / 2 > settings.epsilon:
+        return False
+    group = tally.group(settings.confidence, confidence_sequence, METHOD)
+    return group is None or (group[0].high - group[0].low) / 2 <= settings.epsilon
+
+
+def apparent(evaluator: Evaluator, schema: Schema, settings: ThemisOptions) -> tuple[tuple[Score, ...], str]:
+    """Scores on the given rows (Definition 3.8): what changes them, and how their groups fare."""
+    if settings.data is None or not len(settings.data):
+        return (), ""
+    tally = Tally(schema, evaluator, schema.protected_index)
+    chunk = max(1, evaluator.batch // len(tally.combos))
+    reason = ""
+    rows = settings.data
+    for start in range(0, len(rows), chunk):
+        part = rows[start : start + chunk]
+        if evaluator.affordable(len(part), len(tally.combos)) < len(part):
+            return (), f"the limit was reached after {start:,} of {len(rows):,} given rows: no score of them"
+        tally.add(part, weigh="given")
+    return (
+        tally.scores("given rows", settings.confidence, _clopper_pearson, GIVEN_METHOD, prefix="apparent_"),
+        reason,
+    )
+
+
+def _clopper_pearson(successes: int, n: int, level: float) -> tuple[float, float]:
+    estimate = clopper_pearson(successes, n, level)
+    return estimate.low, estimate.high

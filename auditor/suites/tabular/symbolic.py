@@ -1,0 +1,395 @@
+"""SG: individual discrimination by symbolic execution of local explanations (Aggarwal et al., ESEC/FSE 2019).
+
+Algorithm 2 of the paper. A test input is judged with every combination of protected values. If it is
+discriminatory, each decision on its path through a tree of its LIME neighbourhood is negated on its own
+(local search); for every input each prefix of the path is negated at its end (global search). Solutions
+of these constraints are the next inputs. What differs from the paper, and why, is in
+``docs/decisions/0012-sg.md``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.errors import BudgetExceeded, ConfigError
+from auditor.suites.tabular.core import lattice, minimal_pairs
+from auditor.suites.tabular.evaluate import Evaluator, uniform
+from auditor.suites.tabular.result import TabularResult
+from auditor.suites.tabular.schema import Codes, Schema
+from auditor.suites.tabular.symbolic_cover import Surrogate, fault_count
+from auditor.suites.tabular.symbolic_lime import Neighbourhood
+from auditor.suites.tabular.symbolic_path import Box, Path, PathGrower, average_confidence
+from auditor.suites.tabular.symbolic_queue import Entry, Frontier, Phase
+from auditor.suites.tabular.symbolic_seeds import seeds
+from auditor.suites.tabular.symbolic_solve import PathSolver
+
+BACKGROUND = 5000  # rows for LIME's statistics where no data are given
+STEPS = 3  # kinds of local steps per column: one code, up to a tenth of the range, further
+SOURCES = ("clusters", "data", "random")
+NEIGHBOURHOODS = ("auto", "around", "marginal", "asked")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SgOptions:
+    """Options of SG; defaults are the paper's where it states one.
+
+    Parameters
+    ----------
+    limit : int
+        Distinct cases to generate.
+    max_seconds : float, optional
+        Or stop after this time (its Table 4).
+    seed_source : {"clusters", "data", "random"}
+        K-means clusters of the given rows in turn; the rows shuffled; or uniform rows (its Tables 8–10).
+    clusters : int
+        For K-means.
+    threshold : float
+        T1: global search stops at the first predicate of a path whose confidence is lower.
+    rank_seed, rank_local, rank_global : float
+        Rank1 to Rank3; higher leaves the queue first.
+    local_search, global_search : bool
+        Switch off a phase (its Tables 8, 10, 11).
+    samples : int
+        Rows in a LIME neighbourhood (LIME's default).
+    neighbourhood : {"auto", "around", "marginal", "asked"}
+        ``around``: LIME around the input. ``marginal``: every column nominal to LIME, as released
+        reimplementations have it. ``asked``: the rows the model was asked so far, at no further cost.
+        ``auto``: ``asked`` if the limit of evaluations does not allow one neighbourhood per 50 cases,
+        else ``around``.
+    order : {"learned", "confidence"}
+        How local inputs are ordered: by the success of their kind of step, or by the paper's rank alone.
+    batch : int
+        Inputs judged at once; 1 is the paper's order exactly.
+    coverage : bool
+        Whether path coverage and distinct faults are counted on a surrogate tree afterwards.
+
+    Raises
+    ------
+    ConfigError
+        A value is out of range.
+    """
+
+    limit: int = 1000
+    max_seconds: float | None = None
+    seed_source: Literal["clusters", "data", "random"] = "clusters"
+    clusters: int = 4
+    threshold: float = 0.3
+    rank_seed: float = 5.0
+    rank_local: float = 10.0
+    rank_global: float = 1.0
+    local_search: bool = True
+    global_search: bool = True
+    samples: int = 5000
+    neighbourhood: Literal["auto", "around", "marginal", "asked"] = "auto"
+    order: Literal["learned", "confidence"] = "learned"
+    batch: int = 8
+    coverage: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("limit", "clusters", "samples", "batch"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not 0 <= self.threshold <= 1:
+            raise ConfigError(f"threshold must be between 0 and 1, got {self.threshold}")
+        if self.max_seconds is not None and self.max_seconds <= 0:
+            raise ConfigError(f"max_seconds must be above 0, got {self.max_seconds}")
+        for name, allowed in (
+            ("seed_source", SOURCES),
+            ("neighbourhood", NEIGHBOURHOODS),
+            ("order", ("learned", "confidence")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ConfigError(f"{name} must be one of {', '.join(allowed)}; got {getattr(self, name)!r}")
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> SgOptions:
+        """From named values; ``data`` and values of None are left out.
+
+        Raises
+        ------
+        ConfigError
+            There is no option of a name; all are listed.
+        """
+        known = [f.name for f in fields(cls)]
+        given = {k: v for k, v in options.items() if k != "data" and v is not None}
+        if unknown := sorted(set(given) - set(known)):
+            raise ConfigError(f"--method sg has no option {unknown[0]!r}; options: {', '.join(known)}")
+        return cls(**given)
+
+
+def run(
+    evaluator: Evaluator, schema: Schema, options: Mapping[str, Any], rng: np.random.Generator
+) -> TabularResult:
+    """Search for discriminatory cases with SG.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        Asks the model.
+    schema : Schema
+        The domain; its constraints hold for every generated input where they can.
+    options : mapping
+        Fields of `SgOptions`, and ``data``: codes of given rows, shape (n, d), or None.
+    rng : numpy.random.Generator
+        The only source of randomness.
+
+    Raises
+    ------
+    ConfigError
+        An option is unknown or out of range, nothing is protected, or no row satisfies the constraints.
+    """
+    if not len(schema.protected_index):
+        raise ConfigError("--method sg needs at least one protected column (--protected NAME)")
+    search = Search(evaluator, schema, SgOptions.of(options), options.get("data"), rng)
+    search.go()
+    return search.result()
+
+
+class Search:
+    """One run of Algorithm 2; `go` searches, `result` reports."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        schema: Schema,
+        options: SgOptions,
+        data: Codes | None,
+        rng: np.random.Generator,
+    ) -> None:
+        self.evaluator, self.schema, self.options, self.rng = evaluator, schema, options, rng
+        self.data = data if data is not None and len(data) else None
+        self._began = time.perf_counter()
+        self.solver = PathSolver(schema, rng)
+        self.mode = self._neighbourhood()
+        self.frontier = Frontier(rng, schema.d * STEPS if options.order == "learned" else 0)
+        self._grower = PathGrower(schema.cards, rng)
+        self._cards = schema.cards.tolist()
+        self._movable = frozenset(schema.movable_index.tolist())
+        self._protected = frozenset(schema.protected_index.tolist())
+        self._free = schema.free_index
+        self._lime: Neighbourhood | None = None
+        self._seen: set[bytes] = set()
+        self._visited: set[tuple[Box, bytes | None]] = set()
+        self.cases: list[Codes] = []
+        self.phases: list[Phase] = []
+        self.labels: list[NDArray[np.int64]] = []
+        self.found: list[bool] = []
+        self.off_manifold = 0
+        self.explained = self.neighbours = self.revisits = self.repeats = 0
+        self.seconds = 0.0
+        self.stopped = ""
+
+    def _neighbourhood(self) -> str:
+        if self.options.neighbourhood != "auto":
+            return self.options.neighbourhood
+        left = self.evaluator.remaining
+        wanted = self.options.samples * max(1, self.options.limit // 50)
+        return "asked" if left is not None and left < wanted else "around"
+
+    def go(self) -> None:
+        """Search until the limit, the end of the queue, or a budget."""
+        o = self.options
+        try:
+            for row in seeds(
+                self.schema, self.data, source=o.seed_source, clusters=o.clusters, limit=o.limit, rng=self.rng
+            ):
+                self.frontier.push(Entry(row, "seed"), o.rank_seed)
+            while len(self.cases) < o.limit and len(self.frontier):
+                if o.max_seconds is not None and time.perf_counter() - self._began >= o.max_seconds:
+                    self.stopped = f"the limit of {o.max_seconds:g} s was reached"
+                    break
+                self._step()
+        except BudgetExceeded as stop:
+            self.stopped = str(stop)
+        self.seconds = time.perf_counter() - self._began
+
+    def _step(self) -> None:
+        """Judge the next inputs and queue what follows from them."""
+        entries: list[Entry] = []
+        room = min(self.options.batch, self.options.limit - len(self.cases))
+        while len(self.frontier) and len(entries) < room:
+            entry = self.frontier.pop()
+            if entry.to_explain:
+                self._expand_global([entry])
+                continue
+            key = entry.row[self._free].tobytes()
+            if key in self._seen:
+                self.repeats += 1
+                continue
+            self._seen.add(key)
+            entries.append(entry)
+        if not entries:
+            return
+        affordable = self.evaluator.affordable(len(entries))
+        if affordable == 0:
+            raise BudgetExceeded("the limit of model evaluations was reached")
+        entries = entries[:affordable]
+        judged = self.evaluator.judge(np.array([e.row for e in entries]))
+        self.off_manifold += int(judged.off_manifold.sum())
+        hits: list[Entry] = []
+        for i, entry in enumerate(entries):
+            found = bool(judged.discriminatory[i])
+            self.cases.append(entry.row)
+            self.phases.append(entry.phase)
+            self.labels.append(judged.labels[i])
+            self.found.append(found)
+            self.frontier.learn(entry, found)
+            if found and self.options.local_search:
+                hits.append(entry)
+            elif self.options.global_search:
+                # Its path is needed when global inputs are next, and no sooner: r is at most 1.
+                due = self.options.rank_global + 1.0
+                self.frontier.push(Entry(entry.row, entry.phase, to_explain=True), due)
+        if hits and len(self.cases) < self.options.limit:
+            for entry, path in zip(hits, self._explain(hits), strict=True):
+                self._queue_local(entry.row, path)
+                if self.options.global_search:
+                    self._queue_global(entry.row, path)
+
+    def _expand_global(self, entries: list[Entry]) -> None:
+        for entry, path in zip(entries, self._explain(entries), strict=True):
+            self._queue_global(entry.row, path)
+
+    def _explain(self, entries: list[Entry]) -> list[Path]:
+        """The paths of inputs through trees of their neighbourhoods (`get_path`)."""
+        self.explained += len(entries)
+        if self.mode == "asked":
+            rows, labels = self._asked()
+            return [self._grower.grow(e.row, rows, labels) for e in entries]
+        if self._lime is None:
+            background = self.data if self.data is not None else uniform(self.schema, BACKGROUND, self.rng)
+            around = self.mode == "around"
+            self._lime = Neighbourhood(self.schema, background, around=around, rng=self.rng)
+        n = self.options.samples
+        parts = [self._lime.draw(e.row, n) for e in entries]
+        labels = self.evaluator.labels(np.concatenate(parts))
+        self.neighbours += len(labels)
+        return [
+            self._grower.grow(e.row, part, labels[i * n : (i + 1) * n])
+            for i, (e, part) in enumerate(zip(entries, parts, strict=True))
+        ]
+
+    def _asked(self) -> tuple[Codes, NDArray[np.int64]]:
+        """Every row asked so far with its label."""
+        cases, labels = np.array(self.cases), np.array(self.labels)
+        combos = self.schema.combos
+        rows = np.repeat(cases, len(combos), axis=0)
+        rows[:, self.schema.protected_index] = np.tile(combos, (len(cases), 1))
+        return rows, labels.reshape(-1)
+
+    def _queue_local(self, row: Codes, path: Path) -> None:
+        """Lines 10–20: each decision negated on its own, the others kept, the nearest solution."""
+        kept = [p for p in path if p.column not in self._protected]
+        r = average_confidence(path)
+        for i, p in enumerate(kept):
+            if p.column not in self._movable:
+                continue
+            box = Box.of([*kept[:i], p.toggled(), *kept[i + 1 :]], self._cards)
+            if not self._first_visit(box, row):
+                continue
+            solution = self.solver.sticky(row, box)
+            if solution is not None:
+                arm = self._arm(p.column, int(solution[p.column]) - int(row[p.column]))
+                self.frontier.push(Entry(solution, "local", arm), self.options.rank_local - r)
+
+    def _queue_global(self, row: Codes, path: Path) -> None:
+        """Lines 23–35: each prefix with its last decision negated, nothing said about the rest."""
+        prefix: list[Any] = []
+        for p in path:
+            if p.column in self._protected:
+                continue
+            if p.confidence < self.options.threshold:
+                break
+            if p.column in self._movable:
+                constraint = [*prefix, p.toggled()]
+                box = Box.of(constraint, self._cards)
+                if self._first_visit(box, None):
+                    solution = self.solver.free(row, box)
+                    if solution is not None:
+                        r = average_confidence(constraint)
+                        self.frontier.push(Entry(solution, "global"), self.options.rank_global + r)
+            prefix.append(p)
+
+    def _first_visit(self, box: Box, row: Codes | None) -> bool:
+        """Whether a constraint is new; a local one also by the input whose solution it keeps close to."""
+        key = (box, None if row is None else row[self._free].tobytes())
+        if key in self._visited:
+            self.revisits += 1
+            return False
+        self._visited.add(key)
+        return True
+
+    def _arm(self, column: int, step: int) -> int:
+        far = 0 if abs(step) <= 1 else 1 if abs(step) <= 0.1 * self._cards[column] else 2
+        return column * STEPS + far
+
+    def result(self) -> TabularResult:
+        """What was found."""
+        cases = np.array(self.cases, dtype=np.int32).reshape(-1, self.schema.d)
+        hit = np.array(self.found, dtype=bool)
+        spent = self.evaluator.evaluations
+        details = self._details(cases, hit)
+        notes = [
+            "Inputs were searched for, not drawn: their share says nothing about how often a label changes."
+        ]
+        done = len(cases) >= self.options.limit
+        if not done and not self.stopped:
+            notes.append(f"The queue was empty after {len(cases):,} cases.")
+        try:
+            judged = self.evaluator.judge(cases[hit]) if hit.any() else None
+            subsets = lattice(self.schema, self.evaluator, judged) if judged is not None else ()
+            pairs = minimal_pairs(self.schema, self.evaluator, cases[hit])
+        except BudgetExceeded:
+            subsets, pairs = (), ()
+            notes.append("The limit left no calls for the lattice and for exemplars.")
+        return TabularResult(
+            method="sg",
+            mode="symbolic",
+            sampling="directed",
+            options={**asdict(self.options), "neighbourhood": self.mode},
+            counts={
+                "generated": len(cases),
+                "discriminatory": int(hit.sum()),
+                "off_manifold": self.off_manifold,
+                "evaluations": spent,
+                "neighbourhood_evaluations": self.neighbours,
+                "explained": self.explained,
+                "seconds": self.seconds,
+            },
+            lattice=subsets,
+            pairs=pairs,
+            details=details,
+            found=cases[hit],
+            status="partial" if self.stopped and not done else "complete",
+            status_reason=self.stopped if not done else "",
+            notes=tuple(notes),
+        )
+
+    def _details(self, cases: Codes, hit: NDArray[np.bool_]) -> dict[str, Any]:
+        phase = np.array(self.phases, dtype=object)
+        details: dict[str, Any] = {
+            "phases": {
+                name: {
+                    "generated": int((phase == name).sum()),
+                    "discriminatory": int(hit[phase == name].sum()),
+                }
+                for name in ("seed", "local", "global")
+            },
+            "solver": dict(self.solver.counts),
+            "visited_paths_skipped": self.revisits,
+            "repeated_cases_skipped": self.repeats,
+        }
+        if self.options.coverage:
+            surrogate = Surrogate.fit(self.evaluator, self.data, self._asked, self.rng)
+            if surrogate is not None:
+                details["path_coverage"] = surrogate.coverage(cases)
+                details["distinct_faults"] = fault_count(
+                    surrogate, self.schema, cases[hit], np.array(self.labels)[hit]
+                )
+        return details

@@ -1,0 +1,122 @@
+"""The public face: names, versions, docstrings, plugins that can be loaded by name."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import auditor
+from auditor import registry
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "auditor"
+
+
+def test_all_names_exist_are_sorted_and_complete() -> None:
+    assert auditor.__all__ == sorted(auditor.__all__)
+    for name in auditor.__all__:
+        assert getattr(auditor, name) is not None
+    assert set(auditor._HOME) | {"__version__"} == set(auditor.__all__)
+
+
+def test_one_version_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == auditor.__version__
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, auditor; "
+        "heavy = {'numpy','scipy','spacy','openai','pydantic','yaml','pandas','typer','jinja2','rich'} & set(sys.modules); "
+        "sys.exit(', '.join(sorted(heavy)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from auditor.cli.main import run; run(['--help']); "
+        "heavy = {'numpy','scipy','spacy','openai','pydantic','yaml','pandas','jinja2'} & set(sys.modules); "
+        "sys.exit(', '.join(sorted(heavy)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+KINDS = [registry.SUITES, registry.CHECKS, registry.ORACLES, registry.MODELS, registry.RENDERERS]
+PLUGINS = [(kind, name) for kind in KINDS for name in kind.names()]
+
+
+@pytest.mark.parametrize(("kind", "name"), PLUGINS, ids=[f"{k.kind}:{n}" for k, n in PLUGINS])
+def test_every_plugin_loads_is_documented_and_named_with_a_version(kind: registry.Registry, name: str) -> None:
+    plugin = kind.load(name)
+    assert name.rpartition(".v")[2].isdigit()
+    assert kind.load(name.rpartition(".v")[0]) is plugin
+    assert inspect.getdoc(plugin)
+    assert callable(plugin)
+
+
+METHODS = {
+    "suite": ("ask", "tell"),
+    "check": ("check",),
+    "oracle": ("judge",),
+    "model": ("generate", "aclose"),
+    "renderer": ("render",),
+}
+
+
+@pytest.mark.parametrize(("kind", "name"), PLUGINS, ids=[f"{k.kind}:{n}" for k, n in PLUGINS])
+def test_every_plugin_has_the_methods_of_its_protocol(kind: registry.Registry, name: str) -> None:
+    plugin = kind.load(name)
+    for method in METHODS[kind.kind]:
+        assert callable(getattr(plugin, method)), f"{name} has no {method}"
+
+
+def public_without_docstring(path: Path) -> list[str]:
+    bad = []
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    if not ast.get_docstring(tree) and path.name != "__init__.py":
+        bad.append("module")
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+            if not ast.get_docstring(node):
+                bad.append(node.name)
+    return bad
+
+
+def test_public_names_are_documented() -> None:
+    bad = {str(p.relative_to(ROOT)): public_without_docstring(p) for p in sorted(PACKAGE.rglob("*.py"))}
+    assert {p: names for p, names in bad.items() if names} == {}
+
+
+def test_no_print_outside_the_command_line() -> None:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if "cli" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id != "print", f"{path}: print"
+
+
+def test_no_global_random_state() -> None:
+    """Random numbers come from a generator that is passed in or seeded from arguments."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "random":
+                assert node.attr in {"Random", "SystemRandom"}, f"{path}: random.{node.attr}"
+
+
+def test_every_error_stands_in_the_tree() -> None:
+    errors = importlib.import_module("auditor.errors")
+    tree = errors.__doc__ or ""
+    for name, value in vars(errors).items():
+        if inspect.isclass(value) and issubclass(value, Exception):
+            assert name in tree, f"{name} is not drawn in the tree of auditor/errors.py"
