@@ -24,7 +24,7 @@ $(VENV)/.base: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/.base
-	$(PIP) install -q -c constraints.txt -e ".[test,train]"
+	$(PIP) install -q -c constraints.txt -e ".[test,train,tabular,textblob]"
 	@touch $@
 
 # The real servers that the end-to-end tests talk to.

@@ -24,7 +24,8 @@ Models = Annotated[
     list[str] | None,
     typer.Option(
         "--model",
-        help="Model spec; several give one comparison. E.g. vader, reviews, openai:NAME, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE.",
+        help="Model spec; several give one comparison. E.g. vader, reviews, openai:NAME, "
+        "python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE.",
     ),
 ]
 BaseUrl = Annotated[
@@ -35,7 +36,8 @@ Data = Annotated[
     str | None,
     typer.Option(
         "--data",
-        help="Seed texts: .jsonl .csv .parquet .txt, or hf:DATASET[:CONFIG][@SPLIT]. Default: the task's embedded texts.",
+        help="Seed texts: .jsonl .csv .parquet .txt, or hf:DATASET[:CONFIG][@SPLIT]. "
+        "Default: the task's embedded texts.",
     ),
 ]
 TextColumn = Annotated[str | None, typer.Option("--text-column", help="Column of the texts (default: text).")]

@@ -52,7 +52,8 @@ def run(
 ) -> int:
     """Run an audit: ask a model the same thing about different people, measure whether the answer changes."""
     from auditor.config import resolve
-    from auditor.result import audit_plan, dry_run as estimate
+    from auditor.result import audit_plan
+    from auditor.result import dry_run as estimate
 
     common.check_format(format)
     plan = resolve(
@@ -111,9 +112,11 @@ def _show_estimate(values: dict[str, Any], format: str) -> str:
         return json.dumps(values, indent=2, sort_keys=True)
     lines = [
         f"Seeds with people-terms  {values['cases']:,} of {values['seeds']:,}",
-        f"Variants                 {values['variants']:,} ({values['valid']:,} valid, {values['discarded']:,} discarded)",
+        f"Variants                 {values['variants']:,} "
+        f"({values['valid']:,} valid, {values['discarded']:,} discarded)",
         "",
-        f"{'model':<34}{'prompts':>10}{'replicates':>12}{'calls':>10}{'tokens in':>12}{'tokens out':>12}{'cost USD':>12}",
+        f"{'model':<34}{'prompts':>10}{'replicates':>12}{'calls':>10}"
+        f"{'tokens in':>12}{'tokens out':>12}{'cost USD':>12}",
     ]
     for name, row in values["models"].items():
         cost = "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:.2f}"

@@ -1,0 +1,127 @@
+"""The library's front door: one async implementation, a sync face, silence, and reports as values."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import Result, aaudit, audit, load
+from auditor.errors import ConfigError, UserError
+from auditor.types import Estimate, Finding, Progress
+
+TEXTS = ["He plays a kind man.", "The British actor told his wife about it.", "She is the heroine."]
+
+
+def flips(text: str) -> str:
+    return "negative" if "She" in text or "her " in text else "positive"
+
+
+flips.deterministic = True  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return audit("sentiment", model=flips, data=TEXTS, attributes=("gender",))
+
+
+def test_typed_findings_and_estimates(result: Result) -> None:
+    assert result.complete
+    assert all(isinstance(f, Finding) for f in result.findings)
+    claim = next(f for f in result.findings if f.kind == "claim")
+    assert isinstance(claim.rate, Estimate)
+    assert claim.rate.n == 3
+    assert any(e["name"] == "violation_rate" for e in result.estimates)
+
+
+def test_pandas_has_one_row_per_verdict(result: Result) -> None:
+    frame = result.to_pandas()
+    assert len(frame) == len(result.verdicts) > 0
+    assert {"case_id", "variant_id", "outcome", "hidden"} <= set(frame.columns)
+
+
+def test_a_notebook_gets_the_page_in_a_sandbox(result: Result) -> None:
+    page = result._repr_html_()
+    assert page.startswith("<iframe")
+    assert "sandbox" in page
+    assert "<script" not in page
+
+
+def test_the_library_prints_nothing() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        audit("sentiment", model=flips, data=TEXTS, attributes=("gender",))
+    assert (out.getvalue(), err.getvalue()) == ("", "")
+
+
+def test_it_works_inside_a_running_event_loop() -> None:
+    async def notebook() -> tuple[Result, Result]:
+        return audit("sentiment", model=flips, data=TEXTS), await aaudit("sentiment", model=flips, data=TEXTS)
+
+    one, other = asyncio.run(notebook())
+    assert one.record["estimates"] == other.record["estimates"]
+
+
+def test_progress_is_told_to_the_observer() -> None:
+    events: list[Progress] = []
+    audit("sentiment", model=flips, data=TEXTS, observe=events.append)
+    phases = {e.phase for e in events}
+    assert {"generate", "ask", "report"} <= phases
+    assert max(e.done for e in events if e.phase == "ask") > 3
+
+
+def test_a_list_function_is_asked_in_lists() -> None:
+    sizes: list[int] = []
+
+    def classify(texts: list[str]) -> list[str]:
+        sizes.append(len(texts))
+        return ["positive"] * len(texts)
+
+    audit("sentiment", model=classify, data=TEXTS * 3, attributes=("gender",))
+    assert max(sizes) > 1
+
+
+def test_several_models_make_one_comparison(tmp_path: Path) -> None:
+    both = audit("sentiment", model=["vader", flips], data=TEXTS, attributes=("gender",), out=tmp_path)
+    assert len(both.record["models"]) == 2
+    assert {f.model for f in both.findings} == set(both.record["models"])
+    assert both.path is not None
+    again = load(both.path)
+    assert again.record == both.record
+    assert again.verdicts == both.verdicts
+    assert again.to_html() == both.to_html()
+
+
+def test_noise_of_a_model_that_is_not_declared_deterministic_is_measured() -> None:
+    calls: dict[str, int] = {}
+
+    def wobbly(text: str) -> str:
+        calls[text] = calls.get(text, 0) + 1
+        return "positive" if calls[text] % 2 else "negative"
+
+    found = audit("sentiment", model=wobbly, data=TEXTS, attributes=("gender",))
+    noise = next(e["estimate"] for e in found.estimates if e["name"] == "noise_floor")
+    assert noise["value"] > 0.5
+    assert set(calls.values()) == {3}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"replicate": 3}, "no option 'replicate'"),
+        ({"attributes": ("gendre",)}, "gender"),
+        ({"formats": ("xml",)}, "format"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        audit("sentiment", model=flips, data=TEXTS, **options)
+
+
+def test_something_that_is_no_model_is_named() -> None:
+    with pytest.raises(ConfigError, match="callable"):
+        audit("sentiment", model=7, data=TEXTS)  # type: ignore[arg-type]
