@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -39,6 +40,7 @@ class Evidence:
         self.path = path
         self._files: dict[str, BinaryIO] = {}
         self._kept: OrderedDict[int, tuple[Case, dict[str, Check]]] = OrderedDict()
+        weakref.finalize(self, _close, self._files)  # nobody has to close what a result hands out
 
     def case(self, case_id: str) -> Case:
         """The case with this id."""
@@ -90,9 +92,7 @@ class Evidence:
 
     def close(self) -> None:
         """Close the files; they open again when needed."""
-        for file in self._files.values():
-            file.close()
-        self._files.clear()
+        _close(self._files)
 
     # -- inside -------------------------------------------------------------------------------------------
 
@@ -157,3 +157,9 @@ class Evidence:
                 raise RunFolderError(f"cannot read {self.path / name}: {error.strerror or error}") from error
         self._files[name].seek(offset)
         return decode(self._files[name].readline(), self.path / name)
+
+
+def _close(files: dict[str, BinaryIO]) -> None:
+    for file in files.values():
+        file.close()
+    files.clear()
