@@ -16,6 +16,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--disable-quic", "--no-first-run", "--hide-scrollbars",
+    "--disable-features=NetworkTimeServiceQuerying,OptimizationHints,Translate,MediaRouter",
 ]  # fmt: skip
 
 
