@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,9 +34,23 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return result.path / "report.html"
 
 
-def browse(page: Path, tmp_path: Path, *flags: str) -> str:
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args: Any) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The folder over HTTP on loopback: resource timing says little about file: addresses."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
+
+
+def browse(page: Path | str, tmp_path: Path, *flags: str) -> str:
     done = subprocess.run(
-        [str(CHROMIUM), *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", *flags, page.as_uri()],
+        [str(CHROMIUM), *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", *flags, page if isinstance(page, str) else page.as_uri()],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     return done.stdout
@@ -44,7 +64,8 @@ def probed(page: Path, tmp_path: Path, expression: str, *flags: str, body: str =
     script = f"<script>addEventListener('load',()=>{{document.title={expression}}})</script>"
     probe = tmp_path / "probe.html"
     probe.write_text(text.replace(policy, "").replace("</head>", script + "</head>").replace("</body>", body + "</body>"))
-    dom = browse(probe, tmp_path, *flags, "--dump-dom", "--virtual-time-budget=3000")
+    with served(tmp_path) as address:
+        dom = browse(address + "probe.html", tmp_path, *flags, "--dump-dom", "--virtual-time-budget=3000")
     return dom[dom.index("<title>") + 7 : dom.index("</title>")]
 
 
