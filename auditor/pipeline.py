@@ -18,6 +18,16 @@ from random import Random
 from typing import Any
 
 from auditor.config import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan
+from auditor.controls import (
+    CANARIES,
+    CANARY_FROM,
+    CANARY_REPLICATES,
+    SEEN,
+    control_pairs,
+    is_placebo,
+    outcomes,
+    with_placebos,
+)
 from auditor.errors import BudgetExceeded, ConfigError, UserError
 from auditor.protocols import Model, Observer
 from auditor.types import Answer, Case, Check, Progress, Prompt, Request, Response, Seed, Verdict
@@ -45,6 +55,7 @@ class Parts:
     budget: Any
     cache: Any | None
     seeds: int | None  # how many are given, where that is known
+    placebos: Any | None = None  # makes placebo variants; None where the cases bring theirs, or have none
     facts: dict[str, Any] = field(default_factory=dict)  # for the provenance
 
 
@@ -88,11 +99,11 @@ def prepare(
                 f"task {task.name!r} has no prompt format {name!r}; formats: {', '.join(task.formats)}, all."
             )
     facts: dict[str, Any] = {"task_sha256": task.sha256}
-    gate, agreement, suite, n_seeds = None, None, None, None
+    gate, agreement, suite, n_seeds, placebos = None, None, None, None, None
     if cases is not None:
         suite = StoredCases(cases)
     else:
-        suite, gate, agreement, n_seeds = _stages(plan, task, seeds, facts)
+        suite, gate, agreement, n_seeds, placebos = _stages(plan, task, seeds, facts)
     if models is None:
         models = _models(plan, task) if need_models else []
     budget = Budget(
@@ -111,19 +122,20 @@ def prepare(
         suite=suite,
         gate=gate,
         agreement=agreement,
-        oracle=ORACLES.create("label"),
+        oracle=ORACLES.create("labelset" if task.kind == "multilabel" else "label"),
         models=list(models),
         budget=budget,
         cache=Cache() if plan.cache and any(m.cacheable for m in models) else None,
         seeds=n_seeds,
+        placebos=placebos,
         facts=facts,
     )
 
 
 def _stages(
     plan: Plan, task: Any, seeds: Iterable[Seed] | None, facts: dict[str, Any]
-) -> tuple[Any, Any, Any, int | None]:
-    """Suite, gate, agreement check and the number of seeds."""
+) -> tuple[Any, Any, Any, int | None, Any]:
+    """Suite, gate, agreement check, the number of seeds, and what makes placebo variants."""
     from auditor.registry import CHECKS, SUITES
     from auditor.text.parse import Parser
 
@@ -132,6 +144,7 @@ def _stages(
     facts["parser"] = {"name": parser.name, "sha256": parser.fingerprint}
     dictionaries = _dictionaries(plan)
     common = {"seeds": texts, "dictionaries": dictionaries, "seed": plan.seed}
+    placebos: Any = None
     if plan.protocol == "hinter":
         suite = SUITES.create(
             "hinter", **common, attributes=plan.attributes, order=min(plan.order, 2), per_seed=plan.per_seed
@@ -147,7 +160,20 @@ def _stages(
             parser=parser,
             limit_chars=task.kept,
         )
-    return suite, CHECKS.create("dependency", parser=parser), CHECKS.create("agreement"), len(texts)
+        placebos = _placebos(suite, dictionaries, task)
+    gate, agreement = CHECKS.create("dependency", parser=parser), CHECKS.create("agreement")
+    return suite, gate, agreement, len(texts), placebos
+
+
+def _placebos(suite: Any, dictionaries: Sequence[Any], task: Any) -> Any:
+    """The suite's own placebos, or for the suite of this project those made from its dictionaries."""
+    if hasattr(suite, "placebos"):
+        return suite
+    if not suite.name.startswith("mutation."):
+        return None
+    from auditor.suites.placebo import Placebos
+
+    return Placebos(dictionaries=dictionaries, limit_chars=task.kept)
 
 
 def _seeds(plan: Plan, task: Any, seeds: Iterable[Seed] | None, facts: dict[str, Any]) -> list[Seed]:
@@ -228,6 +254,7 @@ class About:
     case_id: str
     directions: tuple[tuple[str, str, str], ...]
     kinds: tuple[str, ...]
+    term: str = ""  # the words that were put in
 
 
 @dataclass(kw_only=True)
@@ -252,6 +279,20 @@ class Tally:
     planned: int = 0
     mutants: list[Any] = field(default_factory=list)  # under --protocol hinter
     hidden: list[tuple[Case, str, str]] = field(default_factory=list)  # case, variant id, format
+    placebos: list[Verdict] = field(default_factory=list)  # kept apart: they enter no rate of changes
+    silent: dict[tuple[str, str], dict[str, float]] = field(
+        default_factory=dict
+    )  # (case, format) -> variant -> share of answers without a label, where there are some
+    contrasts: dict[tuple[str, str], tuple[str, tuple[str, ...], float]] = field(
+        default_factory=dict
+    )  # (variant, format) -> case, attributes, interaction contrast
+    canaries: dict[tuple[str, str], dict[str, list[Any]]] = field(
+        default_factory=dict
+    )  # (prompt, format) -> time -> answers
+    control: dict[str, Any] = field(default_factory=dict)  # of the positive control
+    originals: dict[str, list[tuple[str, Any, int, int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )  # format -> (case, answer for the original, variants judged, violations)
 
 
 class Loop:
@@ -270,7 +311,9 @@ class Loop:
         self.counts: Counter[str] = Counter()
         self.about: dict[str, About] = {}
         self.cases: dict[str, tuple[str, ...]] = {}  # case id -> variant ids
+        self.golds: dict[str, tuple[str | None, Mapping[str, str]]] = {}  # case id -> gold label, groups named
         self.status_reason = ""
+        self._canary_prompts: dict[str, dict[tuple[str, str], Prompt]] = {}
         self.agreement: dict[str, list[int]] = {k: [0, 0] for k in ("originals", "valid", "discarded")}
         self.valid_by_case: dict[str, dict[tuple[str, ...], list[int]]] = {}
         self._answered = answered or {}
@@ -334,6 +377,7 @@ class Loop:
             cases = self.parts.suite.ask(ROUND, rng)
             if not cases:
                 break
+            cases = self._with_placebos(cases)
             checks = self._gate(cases)
             prompts = self._take(cases, checks)
             told: list[Verdict] = []
@@ -341,8 +385,17 @@ class Loop:
                 *(self._question(i, cases, checks, prompts, told) for i in range(len(self.tallies)))
             )
             self.parts.suite.tell(sorted(told, key=lambda v: (v.case_id, v.variant_id, v.model, v.format)))
+            await self._canaries(prompts, cases)
             await asyncio.sleep(0)
+        await self._canaries({}, ())
+        await self._positive_control()
         self.observe(Progress(phase="generate", done=self.counts["cases"], planned=self.counts["cases"]))
+
+    def _with_placebos(self, cases: Sequence[Case]) -> Sequence[Case]:
+        plan, make = self.plan, self.parts.placebos
+        if make is None or plan.protocol != "default":
+            return cases
+        return [with_placebos(c, make, per_seed=plan.per_seed, seed=plan.seed) for c in cases]
 
     def _gate(self, cases: Sequence[Case]) -> dict[str, Check]:
         if self.parts.gate is None:
@@ -381,10 +434,18 @@ class Loop:
         self.counts["cases"] += 1
         self.counts["taken"] += 1
         self.cases[case.id] = tuple(v.id for v in case.variants)
+        self.golds[case.id] = (case.label, case.original.groups)
         valid_here: dict[tuple[str, ...], list[int]] = {}
         self._agree("originals", case.original.input)
         for variant in case.variants:
             valid = checks[variant.id].status != "invalid"
+            if is_placebo(variant):
+                self.counts["placebos"] += 1
+                self.counts["placebos_valid"] += valid
+                self.about[variant.id] = About(
+                    case_id=case.id, directions=variant.directions, kinds=("placebo",)
+                )
+                continue
             self.counts["variants"] += 1
             self.counts["valid" if valid else "discarded"] += 1
             cell = valid_here.setdefault(variant.attributes, [0, 0])
@@ -394,6 +455,7 @@ class Loop:
                 case_id=case.id,
                 directions=variant.directions,
                 kinds=tuple(sorted({e.kind for e in variant.edits if e.kind != "agreement"})),
+                term=" + ".join(sorted({e.target.lower() for e in variant.edits if e.kind != "agreement"})),
             )
             self._agree("valid" if valid else "discarded", variant.input)
         self.valid_by_case[case.id] = valid_here
@@ -477,28 +539,183 @@ class Loop:
         from auditor.diagnosis.hidden import mark_hidden
 
         present = {v.id: answers[v.id] for v in (case.original, *case.variants) if v.id in answers}
-        verdicts = [
+        judged_all = [
             dataclasses.replace(v, model=tally.model.name, format=name)
             for v in mark_hidden(case, self.parts.oracle.judge(case, present), checks)
         ]
+        placebo = {v.id for v in case.variants if is_placebo(v)}
+        # Order 0: no group changed. ``attributes`` are those whose edits a placebo copies.
+        tally.placebos += [
+            dataclasses.replace(v, order=0, hidden=None) for v in judged_all if v.variant_id in placebo
+        ]
+        verdicts = [v for v in judged_all if v.variant_id not in placebo]
         tally.verdicts += verdicts
+        outcomes = Counter(v.outcome for v in verdicts)
+        told = self.parts.oracle.answer(present.get(case.original.id, ()))
+        judged = outcomes["pass"] + outcomes["violation"]
+        tally.originals[name].append((case.id, told, judged, outcomes["violation"]))
         if self.plan.protocol == "hinter":
             from auditor.stats.hinter import mutants_of
 
             tally.mutants += mutants_of(case, verdicts, checks)
         tally.hidden += [(case, v.variant_id, name) for v in verdicts if v.hidden]
-        if not tally.model.deterministic:
-            tally.labels[case.id, name] = {
-                variant_id: [a.value for a in given if a.status == "ok"]
-                for variant_id, given in present.items()
-            }
+        tally.labels[case.id, name] = {
+            variant_id: [a.value for a in given if a.status == "ok"] for variant_id, given in present.items()
+        }
+        silent = {variant_id: share for variant_id, given in present.items() if (share := _silent(given))}
+        if silent:
+            tally.silent[case.id, name] = silent
+        self._contrasts(tally, case, name, present, verdicts)
         for variant in (case.original, *case.variants):
+            if variant.id in placebo:
+                continue
             for answer in present.get(variant.id, ()):
                 for attribute, group in variant.groups.items():
                     cell = tally.groups[attribute, group]
                     cell["n"] += 1
                     cell[answer.status] += 1
         return verdicts
+
+    def _contrasts(
+        self,
+        tally: Tally,
+        case: Case,
+        name: str,
+        answers: Mapping[str, Sequence[Answer]],
+        verdicts: Sequence[Verdict],
+    ) -> None:
+        """Interaction contrast of each joint variant of two attributes, where the answers carry scores."""
+        if not any(a.scores for given in answers.values() for a in given):
+            return
+        from auditor.diagnosis.hidden import Lattice
+
+        lattice = Lattice(case, {})
+        label = (*outcomes(self.parts.task, {}), *self.parts.task.labels, "")[0]
+        for verdict in verdicts:
+            if verdict.order != 2 or verdict.outcome not in ("pass", "violation"):
+                continue
+            single = [part for _, part in lattice.subsets(lattice.by_id[verdict.variant_id])]
+            cells = [case.original.id, *single, verdict.variant_id]
+            values = [None if c is None else _score(answers.get(c, ()), label) for c in cells]
+            if len(values) == 4 and all(v is not None for v in values):
+                o, a, b, both = (float(v) for v in values if v is not None)
+                contrast = (both - o) - (a - o) - (b - o)
+                tally.contrasts[verdict.variant_id, name] = (case.id, verdict.attributes, contrast)
+
+    # -- controls ---------------------------------------------------------
+
+    async def _canaries(self, prompts: Mapping[tuple[str, str], Prompt], cases: Sequence[Case]) -> None:
+        """Ask the first prompts again, in the middle of the run and at its end."""
+        if self.status_reason or self.plan.protocol != "default" or isinstance(self.parts.suite, StoredCases):
+            return
+        seeds = self.parts.seeds
+        middle = bool(seeds) and self.counts["taken"] < (seeds or 0) <= 2 * self.counts["taken"]
+        for tally, client in zip(self.tallies, self.clients, strict=True):
+            if tally.model.deterministic:
+                continue
+            if not self._canary_prompts.get(tally.model.name):
+                self._canary_prompts[tally.model.name] = {
+                    (case.id, name): prompt
+                    for case in cases[:CANARIES]
+                    for name in tally.formats
+                    if (prompt := prompts.get((case.original.id, name))) is not None
+                }
+                for key in self._canary_prompts[tally.model.name]:
+                    arms = tally.labels.get(key, {})
+                    tally.canaries[key] = {"start": list(next(iter(arms.values()), ()))}
+            time_ = "middle" if cases and middle else "" if cases else "end"
+            if time_ and not any(time_ in times for times in tally.canaries.values()):
+                await self._ask_canaries(tally, client, time_)
+
+    async def _ask_canaries(self, tally: Tally, client: Any, time_: str) -> None:
+        keys, requests = [], []
+        first = CANARY_FROM * (1 if time_ == "middle" else 2)
+        for key, prompt in self._canary_prompts[tally.model.name].items():
+            for k in range(CANARY_REPLICATES):
+                keys.append(key)
+                requests.append(Request(prompt=prompt, replicate=first + k, variant_id=f"{key[0]}.o"))
+        tally.planned += len({(r.prompt.sha256, r.replicate) for r in requests} - tally.seen)
+        for key, response in zip(keys, await client.ask(requests), strict=True):
+            answer = self._answer(tally, response)
+            if answer.status != "failed":
+                told = answer.value if answer.status == "ok" else answer.status
+                tally.canaries[key].setdefault(time_, []).append(told)
+        if client.stopped and not self.status_reason:
+            self.status_reason = str(client.stopped)
+
+    async def _positive_control(self) -> None:
+        """Ask pairs of texts that must get different answers."""
+        pairs = control_pairs(self.parts.task) if self.plan.protocol == "default" else []
+        if self.status_reason or not pairs:
+            return
+        task = self.parts.task
+        styles = sorted({(t.model.style, f) for t in self.tallies for f in t.formats})
+        if not self.tallies:
+            styles = [("chat", f) for f in formats_for(self.plan, task, None)]
+        prompts: dict[tuple[str, str, str], Prompt] = {}
+        for pair in pairs:
+            for place, text in zip("ov", pair.texts, strict=True):
+                for style, name in styles:
+                    variant_id = f"{pair.id}.{place}"
+                    prompt = task.bare(text) if style == "text" else task.render(text, name)
+                    prompts[variant_id, style, name] = prompt
+                    if self.folder is not None:
+                        self.folder.add_prompt(variant_id, prompt)
+        for tally, client in zip(self.tallies, self.clients, strict=True):
+            # Each format is a way of asking on its own, and each must be able to show an effect.
+            told = await self._ask_pairs(tally, client, [p.id for p in pairs], prompts)
+            tally.control = {name: verdicts for name, verdicts in told.items() if verdicts}
+
+    async def _ask_pairs(
+        self, tally: Tally, client: Any, pairs: Sequence[str], prompts: Mapping[tuple[str, str, str], Prompt]
+    ) -> dict[str, list[bool]]:
+        keys = [
+            (name, f"{pair}.{place}", k)
+            for name in tally.formats
+            for pair in pairs
+            for place in "ov"
+            for k in range(tally.replicates)
+        ]
+        style = tally.model.style
+        requests = [
+            Request(prompt=prompts[variant_id, style, name], replicate=k, variant_id=variant_id)
+            for name, variant_id, k in keys
+        ]
+        tally.planned += len({(r.prompt.sha256, r.replicate) for r in requests} - tally.seen)
+        answers: dict[tuple[str, str], list[Answer]] = defaultdict(list)
+        for (name, variant_id, _), response in zip(keys, await client.ask(requests), strict=True):
+            # A file of recorded answers need not hold them; that makes no run partial.
+            if response.error is None:
+                answers[name, variant_id].append(self._answer(tally, response))
+        told: dict[str, list[bool]] = {}
+        for name in tally.formats:
+            sides = [
+                [self.parts.oracle.answer(answers.get((name, f"{pair}.{place}"), ())) for place in "ov"]
+                for pair in pairs
+                if any((name, f"{pair}.{place}") in answers for place in "ov")
+            ]
+            told[name] = [None not in pair and pair[0] != pair[1] for pair in sides]
+        return told
+
+
+def _silent(answers: Sequence[Answer]) -> float:
+    """Share of answers that were refused or unreadable, calls that failed left out."""
+    came = [a for a in answers if a.status != "failed"]
+    return sum(a.status in ("refused", "unparsed") for a in came) / len(came) if came else 0.0
+
+
+def _score(answers: Sequence[Answer], label: str) -> float | None:
+    """Mean score of ``label`` over the replicates; None where one has none."""
+    scores = [None if a.scores is None else a.scores.get(label) for a in answers]
+    given = [s for s in scores if s is not None]
+    return sum(given) / len(given) if given and len(given) == len(scores) else None
+
+
+def control_seen(tally: Tally) -> bool | None:
+    """Whether the positive control was seen in every format; None where it was not run."""
+    if not tally.control:
+        return None
+    return all(sum(hits) >= SEEN * len(hits) for hits in tally.control.values())
 
 
 def formats_for(plan: Plan, task: Any, model: Model | None) -> tuple[str, ...]:
@@ -639,7 +856,7 @@ async def run_audit(
     except asyncio.CancelledError:
         loop.status_reason = "Interrupted."
         if folder is not None:
-            folder.write_verdicts(v for t in loop.tallies for v in t.verdicts)
+            folder.write_verdicts(v for t in loop.tallies for v in (*t.verdicts, *t.placebos))
             folder.write_run(record())
         raise
     finally:
@@ -649,7 +866,7 @@ async def run_audit(
     observe(Progress(phase="report", done=0, planned=1))
     result = record()
     if folder is not None:
-        folder.write_verdicts(v for t in loop.tallies for v in t.verdicts)
+        folder.write_verdicts(v for t in loop.tallies for v in (*t.verdicts, *t.placebos))
         folder.write_run(result)
     observe(Progress(phase="report", done=1, planned=1))
     return result
@@ -739,6 +956,7 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
     seen: list[set[str]] = [set() for _ in tallies]
     tokens = [0] * len(tallies)
     while cases := parts.suite.ask(ROUND, rng):
+        cases = loop._with_placebos(cases)
         checks = loop._gate(cases)
         for case in cases:
             loop._count(case, checks)

@@ -67,6 +67,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "counts": _counts(loop, verdicts),
         "estimates": estimates,
         "controls": _controls(loop, noise),
+        "performance": _performance(loop),
         "findings": found.as_records(findings),
         "diagnoses": [dataclasses.asdict(d) for d in _diagnoses(findings, confirmed)],
         "models": {t.model.name: _model(t) for t in loop.tallies},
@@ -74,6 +75,43 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     if loop.plan.protocol == "hinter":
         record["hinter"] = _hinter(loop)
     return record
+
+
+def _performance(loop: Loop) -> dict[str, Any]:
+    """Answers against the gold labels, where the texts carry some: a description, never a filter."""
+    from auditor.stats import performance
+
+    task = loop.parts.task
+    if not task.labels:
+        return {"status": "not_tested", "reason": f"a task of kind {task.kind} has no labels"}
+    read = {case: task.read(text, "text") for case, (text, _) in loop.golds.items() if text is not None}
+    gold = performance.gold_summary(
+        {case: (text, case in read and read[case].status == "ok") for case, (text, _) in loop.golds.items()}
+    )
+    if not gold["given"]:
+        return {"status": "not_tested", "reason": "the texts carry no gold labels"}
+    if not gold["mapped"]:
+        names = ", ".join(repr(text) for text in gold["examples"])
+        reason = f"none of the {gold['given']} gold labels names a label of the task (such as {names})"
+        return {"status": "not_tested", "reason": reason, "gold": gold}
+    models = []
+    for tally in loop.tallies:
+        for name, rows in sorted(tally.originals.items()):
+            originals = [
+                performance.Original(
+                    case_id=case,
+                    gold=read[case].value,
+                    predicted=told,
+                    groups=loop.golds[case][1],
+                    judged=judged,
+                    violations=violations,
+                )
+                for case, told, judged, violations in rows
+                if case in read and read[case].status == "ok"
+            ]
+            models.append(performance.table(tally.model.name, name, originals))
+    source = loop.parts.facts.get("seeds", {}).get("source", "the stored cases")
+    return {"source": source, "gold": gold, "models": models}
 
 
 def _why_partial(loop: Loop) -> str:

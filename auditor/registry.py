@@ -107,7 +107,13 @@ CHECKS = Registry(
         "agreement.v1": "auditor.validity.agreement:Agreement",
     },
 )
-ORACLES = Registry("oracle", {"label.v1": "auditor.oracles.label:LabelOracle"})
+ORACLES = Registry(
+    "oracle",
+    {
+        "label.v1": "auditor.oracles.label:LabelOracle",
+        "labelset.v1": "auditor.oracles.labelset:LabelSetOracle",
+    },
+)
 MODELS = Registry(
     "model",
     {

@@ -20,16 +20,17 @@ from auditor.suites.tabular.schema import Column, Schema
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 CENSUS = "age workclass fnlwgt education marital occupation relationship race sex gain loss hours country"
 CENSUS_BOUNDS = [
-    (1, 9), (0, 7), (0, 39), (0, 15), (0, 6), (0, 13), (0, 5), (0, 4), (0, 1), (0, 99), (0, 39), (0, 99), (0, 39),
+    (1, 9), (0, 7), (0, 39), (0, 15), (0, 6), (0, 13), (0, 5), (0, 4), (0, 1), (0, 99), (0, 39),
+    (0, 99), (0, 39),
 ]  # fmt: skip
 CENSUS_ORDERED = "age fnlwgt education gain loss hours"
 CREDIT = (
-    "checking duration history purpose amount savings employment instalment sex parties residence property age "
-    "plans housing existing job dependents telephone foreign"
+    "checking duration history purpose amount savings employment instalment sex parties residence property "
+    "age plans housing existing job dependents telephone foreign"
 )
 CREDIT_BOUNDS = [
-    (0, 3), (1, 80), (0, 4), (0, 10), (1, 200), (0, 4), (0, 4), (1, 4), (0, 1), (0, 2), (1, 4), (0, 3), (1, 8),
-    (0, 2), (0, 2), (1, 4), (0, 3), (1, 2), (0, 1), (0, 1),
+    (0, 3), (1, 80), (0, 4), (0, 10), (1, 200), (0, 4), (0, 4), (1, 4), (0, 1), (0, 2), (1, 4), (0, 3), 
+    (1, 8), (0, 2), (0, 2), (1, 4), (0, 3), (1, 2), (0, 1), (0, 1),
 ]  # fmt: skip
 CREDIT_ORDERED = "checking duration amount savings employment instalment residence age existing dependents"
 MODELS = ("LR", "DT", "MLP", "RF", "SVM")
@@ -60,17 +61,15 @@ def available() -> bool:
 @lru_cache(maxsize=4)
 def table(name: str) -> tuple[Schema, NDArray[np.int32], NDArray[np.int64]]:
     """Schema (nothing protected), codes and labels; rows outside the domain of the papers are left out."""
-    names, bounds, ordered = (
-        (CENSUS, CENSUS_BOUNDS, CENSUS_ORDERED)
-        if name == "census"
-        else (CREDIT, CREDIT_BOUNDS, CREDIT_ORDERED)
-    )
+    census = name == "census"
+    names, bounds = (CENSUS, CENSUS_BOUNDS) if census else (CREDIT, CREDIT_BOUNDS)
+    ordered = CENSUS_ORDERED if census else CREDIT_ORDERED
     columns = tuple(
         Column(name=n, kind="integer", codes=high - low + 1, low=low, ordered=n in ordered.split())
         for n, (low, high) in zip(names.split(), bounds, strict=True)
     )
     schema = Schema(columns=columns, target="label", name=name)
-    if name == "census":
+    if census:
         with gzip.open(SHARED / "adult" / "census_coded.csv.gz", "rt") as file:
             raw = np.array(list(csv.reader(file))[1:], dtype=np.int64)
     else:
@@ -100,29 +99,17 @@ def estimator(kind: str) -> Any:
 
 @lru_cache(maxsize=32)
 def _fitted(name: str, kind: str) -> tuple[Any, NDArray[np.int32], NDArray[np.int64]]:
-    import pickle
-    import tempfile
     import warnings
 
     from sklearn.model_selection import train_test_split
 
     schema, codes, labels = table(name)
     train, _, y, _ = train_test_split(codes, labels, test_size=0.2, stratify=labels, random_state=0)
-    store = (
-        Path(os.environ.get("TABULAR_MODELS", tempfile.gettempdir())) / f"tabular-subject-{name}-{kind}.pkl"
-    )
-    if os.environ.get("TABULAR_MODELS") and store.exists():
-        with store.open("rb") as file:
-            return pickle.load(file), train, y
     model = estimator(kind)
     rows = slice(SVM_ROWS) if kind == "SVM" else slice(None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(schema.decode(train[rows]), y[rows])
-    if os.environ.get("TABULAR_MODELS"):
-        store.parent.mkdir(parents=True, exist_ok=True)
-        with store.open("wb") as file:
-            pickle.dump(model, file)
     return model, train, y
 
 

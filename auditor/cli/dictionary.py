@@ -1,9 +1,10 @@
-"""``audit dictionary``: list and check dictionaries."""
+"""``audit dictionary``: list and check dictionaries, and propose entries from a corpus."""
 
 from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,22 +18,76 @@ app = typer.Typer(
 
 
 @app.command("list")
-def list_dictionaries(format: common.Format = "terminal") -> int:
-    """List the attributes, groups and numbers of terms that come with the tool."""
+def list_dictionaries(
+    attribute: Annotated[
+        str | None, typer.Argument(help="Show the groups and words of one attribute or view.")
+    ] = None,
+    format: common.Format = "terminal",
+) -> int:
+    """List the attributes, groups and numbers of terms that come with the tool, and the hinter views."""
     from auditor import dictionaries
 
     common.check_format(format)
+    if attribute is not None:
+        return _list_one(attribute, format)
     rows: list[dict[str, Any]] = []
     for name in dictionaries.builtin():
         one = dictionaries.load(name)
-        rows.append({"attribute": one.attribute, "groups": sorted(one.groups), "terms": len(one.terms)})
+        rows.append(
+            {
+                "attribute": one.attribute,
+                "default": one.default,
+                "groups": sorted(one.groups),
+                "terms": len(one.terms),
+                "words": len({t.text.lower() for t in one.terms}),
+            }
+        )
+    views: list[dict[str, Any]] = [
+        {"view": name, "attributes": list(parts), "words": _words(dictionaries.view(name))}
+        for name, parts in dictionaries.VIEWS.items()
+    ]
     if format == "json":
-        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
-    else:
-        for row in rows:
-            sys.stdout.write(
-                f"{row['attribute']:<14}{row['terms']:>5} terms, {len(row['groups'])} groups: {', '.join(row['groups'])}\n"
-            )
+        sys.stdout.write(json.dumps([*rows, *views], indent=2) + "\n")
+        return 0
+    for row in rows:
+        mark = "" if row["default"] else " (only with --attributes)"
+        groups = ", ".join(row["groups"][:12]) + (", …" if len(row["groups"]) > 12 else "")
+        size = f"{row['terms']:>5} terms, {len(row['groups'])} groups"
+        sys.stdout.write(f"{row['attribute']:<20}{size}: {groups}{mark}\n")
+    sys.stdout.write("\nViews of --protocol hinter, unions of attributes:\n")
+    for one_view in views:
+        sys.stdout.write(
+            f"{one_view['view']:<20}{one_view['words']:>5} words: {', '.join(one_view['attributes'])}\n"
+        )
+    sys.stdout.write(f"{'neutral':<20}{_words(dictionaries.neutral()):>5} words for placebo edits\n")
+    return 0
+
+
+def _words(one: Any) -> int:
+    return len({t.text.lower() for t in one.terms})
+
+
+def _list_one(attribute: str, format: str) -> int:
+    from auditor import dictionaries
+
+    one = dictionaries.neutral() if attribute == "neutral" else dictionaries.load(attribute)
+    if format == "json":
+        terms = [
+            {
+                "text": t.text,
+                "group": t.group,
+                "slot": t.slot,
+                "pos": t.pos,
+                "conditions": sorted(t.tags),
+                "source": t.source,
+            }
+            for t in one.terms
+        ]
+        sys.stdout.write(json.dumps(terms, indent=2, ensure_ascii=False) + "\n")
+        return 0
+    for name, group in one.groups.items():
+        words = ", ".join(dict.fromkeys(t.text for t in one.terms if t.group == name))
+        sys.stdout.write(f"{name} ({group.label}): {words}\n")
     return 0
 
 
@@ -42,7 +97,7 @@ def check(
         list[str] | None, typer.Argument(help="[ATTRIBUTE=]FILE…; none checks those that come with the tool.")
     ] = None,
 ) -> int:
-    """Check dictionaries: overlaps between attributes, missing slots, everyday words. Exit 1 where something is found."""
+    """Check dictionaries: overlaps, missing slots, everyday words. Exit 1 where something is found."""
     from auditor import dictionaries
 
     chosen = (
@@ -57,6 +112,46 @@ def check(
         terms = sum(len(d.terms) for d in chosen)
         sys.stdout.write(f"{len(chosen)} dictionaries, {terms} terms: nothing found.\n")
     return 1 if problems else 0
+
+
+@app.command("build")
+def build(
+    corpus: Annotated[
+        list[Path], typer.Option(help="A public SBIC file (SBIC.v2.agg.*.csv); may be given again.")
+    ],
+    out: Annotated[Path, typer.Option(help="The YAML file to write; it must not exist yet.")],
+    min_count: Annotated[int, typer.Option(min=1, help="Posts that must name a term.")] = 5,
+    category: Annotated[
+        str | None, typer.Option(help="One category of the corpus, e.g. race; without it, all.")
+    ] = None,
+) -> int:
+    """Propose dictionary entries from SBIC: group terms by category, with counts, as typed entries for review."""
+    from auditor import dictionaries
+    from auditor.dictionaries.corpus import count, propose, to_yaml
+    from auditor.errors import ConfigError
+
+    if out.exists():
+        raise ConfigError(f"{out} exists. Name another file with --out, so that no reviewed file is lost.")
+    counts = count(corpus)
+    known = [dictionaries.load(name) for name in dictionaries.builtin()]
+    rows = propose(counts, known, min_count=min_count, category=category)
+    if not rows:
+        found = ", ".join(sorted(counts.by_category)) or "none"
+        raise ConfigError(
+            f"no term of {counts.posts} posts reaches --min-count {min_count}"
+            + (f" in category {category!r}" if category else "")
+            + f"; categories found: {found}."
+        )
+    names = ", ".join(path.name for path in corpus)
+    out.write_text(to_yaml(rows, counts, f"SBIC (Sap et al., 2020), {names}", min_count), encoding="utf-8")
+    for note in counts.notes:
+        sys.stderr.write(f"{note}\n")
+    for name in sorted({row.category for row in rows}):
+        own = [row for row in rows if row.category == name]
+        new = sum(not row.known for row in own)
+        sys.stdout.write(f"{name:<12}{len(own):>5} terms, {new} of them in no dictionary yet\n")
+    sys.stdout.write(f"Written for review: {out}\n")
+    return 0
 
 
 def command(argv: list[str]) -> int:

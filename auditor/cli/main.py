@@ -25,6 +25,7 @@ COMMANDS = {
     "tasks": ("auditor.cli.tasks", "List the tasks, or start a task file of your own."),
     "dictionary": ("auditor.cli.dictionary", "List or check dictionaries."),
     "ll144": ("auditor.cli.ll144", "Compute the tables of NYC Local Law 144 from recorded outcomes."),
+    "tabular": ("auditor.cli.tabular", "Search table rows whose label changes with protected columns."),
     "cache": ("auditor.cli.cache", "Show or clear the response cache."),
 }
 EXIT_USER, EXIT_INCOMPLETE, EXIT_INTERRUPTED = 2, 3, 130

@@ -12,6 +12,7 @@ TAGS = frozenset(
         "lower",  # not with a capital letter inside a sentence, where it is a name (Stephen King)
         "no_exclamation",  # not as an exclamation (Oh boy! Man, was I wrong.)
         "before:person",  # only before a person noun, with modifiers between (a white elderly man)
+        "after:person",  # only right after a person noun (a student with dyslexia)
         "before:name",  # only before a capitalised word (Ms. Hendricks)
         "as:noun",  # only where it stands as a noun (an American.)
         "as:adjective",  # only where it stands as an adjective (an American film; He is American.)
@@ -38,6 +39,7 @@ class Group:
     unmarked: bool = False
     fallback: str | None = None
     agrees: str | None = None
+    source: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,14 +123,13 @@ class Dictionary:
     def alternatives(self, term: Term) -> tuple[Term, ...]:
         """Return other surface forms for the same group in the same slot, for a placebo.
 
-        Person and kinship nouns of one kind count as one slot over their registers (woman, lady). Terms that
-        are otherwise only found may be written here: they name the same group.
+        Person and kinship nouns of one kind count as one slot over their registers (woman, lady).
 
         >>> from auditor.dictionaries import load
         >>> gender = load("gender")
         >>> woman = next(t for t in gender.terms if t.text == "woman")
         >>> [t.text for t in gender.alternatives(woman)]
-        ['lady', 'gal']
+        ['lady']
         """
         if self.pairs is not None or term.slot.startswith("pronoun."):
             return ()
@@ -144,7 +145,7 @@ class Dictionary:
     def _by_kind(self) -> dict[tuple[tuple[str, ...], str], tuple[Term, ...]]:
         found: dict[tuple[tuple[str, ...], str], dict[str, Term]] = {}
         for term in self.terms:
-            if "target-only" not in term.tags:
+            if "source-only" not in term.tags:
                 found.setdefault((_kind(term), term.group), {}).setdefault(term.text.lower(), term)
         return {key: tuple(terms.values()) for key, terms in found.items()}
 

@@ -27,6 +27,14 @@ def persons() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     return frozenset(singular), frozenset(plural), frozenset(content["modifiers"].split())
 
 
+@lru_cache(maxsize=1)
+def gendered() -> frozenset[str]:
+    """Return the words, in lower case, that name a gender (she, Mr, wife): the marked terms of one word."""
+    gender = load("gender")
+    marked = [t.text.lower().rstrip(".") for t in gender.sources if not gender.groups[t.group].unmarked]
+    return frozenset(word for word in marked if word.isalpha())
+
+
 def _plural(noun: str) -> str:
     if noun.endswith("y") and noun[-2] not in "aeiou":
         return noun[:-1] + "ies"

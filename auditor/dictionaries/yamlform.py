@@ -29,6 +29,7 @@ _META = {
     "register",
     "source",
     "before",
+    "after",
     "as",
     "needs",
     "insert",
@@ -115,14 +116,17 @@ class _Reader:
         for name, value in self.mapping(self.content["groups"], "groups").items():
             info = self.mapping(value or {}, f"groups.{name}")
             for key in info:
-                if key not in {"label", "unmarked", "fallback", "agrees"}:
-                    self.fail(f"groups.{name}.{key}", "is unknown; known: label, unmarked, fallback, agrees")
+                if key not in {"label", "unmarked", "fallback", "agrees", "source"}:
+                    self.fail(
+                        f"groups.{name}.{key}", "is unknown; known: label, unmarked, fallback, agrees, source"
+                    )
             out[name] = Group(
                 name=name,
                 label=info.get("label", name),
                 unmarked=bool(info.get("unmarked", False)),
                 fallback=info.get("fallback"),
                 agrees=info.get("agrees"),
+                source=info.get("source", ""),
             )
         for group in out.values():
             if group.fallback is not None and group.fallback not in out:
@@ -175,7 +179,7 @@ class _Reader:
             if key not in _META:
                 self.fail(f"{where}.{key}", f"is unknown; known: {', '.join(sorted(_META | set(_KINDS)))}")
         tags = {tag} if tag else set()
-        tags |= {f"{key}:{meta[key]}" for key in ("before", "as") if key in meta}
+        tags |= {f"{key}:{meta[key]}" for key in ("before", "after", "as") if key in meta}
         tags |= {meta["needs"]} if "needs" in meta else set()
         tags |= {"insert"} if meta.get("insert") else set()
         for need, words in self.mapping(self.content.get("needs", {}), "needs").items():
@@ -192,7 +196,7 @@ class _Reader:
             number=meta.get("number", ""),
             role=meta.get("role", ""),
             register=meta.get("register", "neutral"),
-            source=meta.get("source", self.content.get("source", "")),
+            source=meta.get("source") or groups[group].source or self.content.get("source", ""),
             tags=frozenset(tags),
             not_before=self.near("not_before", text, meta),
             not_after=self.near("not_after", text, meta),

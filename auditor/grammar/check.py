@@ -77,7 +77,8 @@ def _symbols(grammar: Grammar) -> Iterator[Problem]:
     for name in grammar.directed or ():
         if name not in known:
             yield undefined(name, 0)
-    for view in grammar.views.values():
+    # Inside a view, rules have fewer alternatives than other views refer to.
+    for view in () if grammar.view else grammar.views.values():
         if view.start is not None and view.start not in known:
             yield undefined(view.start, view.lines["start"])
         for name, symbols in view.only.items():

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from auditor import data
 from auditor.errors import DataFileError, UnknownPlugin
-from auditor.grammar import check as checks
+from auditor.grammar.check import check
 from auditor.grammar.model import (
     Agree,
     Alternative,
@@ -61,7 +61,7 @@ def load(name_or_path: str | Path) -> Grammar:
         The file is malformed, or its grammar never ends, recurses, or refers to what is not there.
     """
     grammar = parse(name_or_path)
-    for problem in checks.check(grammar):
+    for problem in check(grammar):
         if problem.fatal:
             raise DataFileError(f"{grammar.where(problem.line)}: {problem.message}. {_HELP}")
     return grammar

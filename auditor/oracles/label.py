@@ -69,6 +69,10 @@ class LabelOracle:
             )
         return verdicts
 
+    def answer(self, answers: Sequence[Answer]) -> Label | None:
+        """The label that stands for the replicates of one input; None where there is none."""
+        return _side(answers).winner
+
 
 def label_text(label: Label | None) -> str | None:
     """A label as text: the labels of a set joined by ", ", an empty set as "none"."""

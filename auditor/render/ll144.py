@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from auditor.render import charts, words
 from auditor.render import html as page_html
-from auditor.render.charts import LABELS, LINE, PLOT, safe
+from auditor.render import words
+from auditor.render.ll144_chart import dots, limits
 from auditor.render.page import Page
 from auditor.types import digest
 
@@ -28,26 +28,25 @@ NOT_THIS = (
     "It is no bias audit under Local Law 144. That takes an independent auditor, who was not involved in "
     "using, developing or distributing the tool and has no employment or financial tie to its user or maker.",
     "It says nothing about why rates differ, whether a criterion is related to the job, or what a later "
-    "human step did. It is about outcomes (impact), not about how a tool treats two texts that differ in a group "
-    "(treatment).",
+    "human step did. It is about outcomes (impact), not about how a tool treats two texts that differ "
+    "in a group (treatment).",
     "Local Law 144 sets no threshold. The four-fifths mark is a rule of thumb of another source "
     "(29 CFR 1607.4(D)); neither side of it is a legal finding. This is no legal advice.",
-    "People of unknown category are counted, not guessed. No category is inferred from a name, a picture or a "
-    "place.",
+    "People of unknown category are counted, not guessed. No category is inferred from a name, a picture "
+    "or a place.",
 )
 HOW = (
     "Rate: people {done} divided by people assessed, in the category. Impact ratio: the rate divided by the "
     "highest rate in the same table, from exact fractions; rounding comes last.",
     "Below four-fifths is decided in whole numbers (5 · x · n₀ < 4 · x₀ · n): exactly 4/5 is not below.",
     "In brackets the 95 % interval of the ratio ({interval}). p: {test} against the reference, p (Holm): "
-    "adjusted for the tests of the table. The reference is picked by the data because its rate is highest, so ratios "
-    "come out low by chance, most of all with many small categories: read the test of the whole table first.",
+    "adjusted for the tests of the table. The reference is picked by the data because its rate is highest, so "
+    "ratios come out low by chance, most of all with many small categories: read the test of the whole table first.",
     "One person: whether one selection more here and one less in the reference (or the reverse) would move "
     "the ratio across four-fifths.",
     "Share: of the people with known categories in the table. The rule does not say whether unknown people "
     "belong to the data of which 2 % is meant; here they do not.",
 )
-AXIS_END = 1.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,19 +182,6 @@ def rate(row: Mapping[str, Any]) -> str:
     return f"{row['rate_text'] or '–'} ({row['x']:,}/{row['n']:,})"
 
 
-def ratio(row: Mapping[str, Any]) -> str:
-    """Three decimals, or why there is no ratio."""
-    return row["impact_ratio_text"] or row["reason"] or "–"
-
-
-def limits(row: Mapping[str, Any]) -> str:
-    """The interval of the ratio."""
-    if row["ir_ci95"] is None:
-        return "reference" if row["impact_ratio_text"] else ""
-    low, high = row["ir_ci95"]
-    return f"({low:.2f}–{high:.2f})"
-
-
 def p_value(value: float | None) -> str:
     """Two significant digits, never 0."""
     if value is None:
@@ -223,9 +209,14 @@ def marks(row: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def table_note(facts: Mapping[str, Any]) -> str:
+def unit(record: Mapping[str, Any]) -> str:
+    """What the rates are shares of."""
+    return "Times shown" if record["kind"] == "ranking" else "People"
+
+
+def table_note(facts: Mapping[str, Any], unit: str) -> str:
     """The test of a whole table, and a reference that was left out."""
-    text = f"People in the table: {facts['n']:,}."
+    text = f"{unit} in the table: {facts['n']:,}."
     if facts["omnibus_p"] is not None:
         text += f" All rates equal: chi-square p {p_equals(facts['omnibus_p'])}."
     if facts["excluded_reference"]:
@@ -276,7 +267,7 @@ def _text_part(page: Page, part: Part, record: Mapping[str, Any]) -> None:
         ]
         page.table(columns, (_text_row(row, beside) for row in rows))
         page.line()
-        page.paragraph(table_note(part.facts[table]))
+        page.paragraph(table_note(part.facts[table], unit(record)))
         for row in rows:
             if row["excluded"]:
                 page.paragraph(f"{row['category']}: {row['reason']}")
@@ -329,59 +320,14 @@ def sensitivity_sentence(other: Mapping[str, Any]) -> str:
     who = {"known": "Without people of unknown category", "all": "With people of unknown category"}
     return (
         f"The rule does not say whether people of unknown category belong to the full sample. "
-        f"{who[other['median_population']]} the median is {other['median']:g}, and {other['overall_count']} lie above it."
+        f"{who[other['median_population']]} the median is {other['median']:g}, and "
+        f"{other['overall_count']} lie above it."
     )
 
 
 def _all_rows(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterable[Mapping[str, Any]]:
     for name in TITLES:
         yield from tables[name]
-
-
-def dots(rows: Sequence[Mapping[str, Any]], *, name: str, title: str) -> Markup:
-    """Draw impact ratios as dots with their intervals, on a scale from 0 to 1.5, with a line at 0.80."""
-    shown = [r for r in rows if r["impact_ratio"] is not None]
-    if len(shown) < 2:
-        return Markup("")
-    body: list[str] = []
-    y = 8
-    for row in shown:
-        y += 18
-        body.append(f'<text class="row" x="0" y="{y - 4}">{safe(row["category"])}</text>')
-        body.append(f'<text class="sub" x="0" y="{y + 15}">{safe(ratio(row))} {safe(limits(row))}</text>')
-        body.append(_dot(row, y + 11))
-        y += LINE + 4
-    frame = "".join(
-        f'<line class="grid" x1="{_x(t)}" x2="{_x(t)}" y1="4" y2="{y}"/>'
-        f'<text class="tick" x="{_x(t)}" y="{y + 17}">{t:g}</text>'
-        for t in (0, 0.5, 1.0, 1.5)
-    )
-    frame += f'<line class="noise" x1="{_x(0.8)}" x2="{_x(0.8)}" y1="4" y2="{y}"/>'
-    frame += f'<text class="tick" x="{_x(0.8)}" y="{y + 17}">0.80</text>'
-    listed = "; ".join(f"{r['category']} {ratio(r)} {limits(r)}" for r in shown)
-    return charts._svg(name, title, listed, y + 28, [frame, *body], "forest")
-
-
-def _x(value: float) -> str:
-    return f"{LABELS + PLOT * min(value, AXIS_END) / AXIS_END:.3f}%"
-
-
-def _dot(row: Mapping[str, Any], y: int) -> str:
-    kind = "shown" if row["below_four_fifths"] else "bounded"
-    shape = "M0,-6 L6,5 L-6,5 Z" if kind == "shown" else "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0"
-    out = []
-    if row["ir_ci95"] is not None:
-        low, high = row["ir_ci95"]
-        out.append(f'<line class="ci {kind}" x1="{_x(low)}" x2="{_x(high)}" y1="{y}" y2="{y}"/>')
-        out.append(f'<line class="ci {kind}" x1="{_x(low)}" x2="{_x(low)}" y1="{y - 4}" y2="{y + 4}"/>')
-        if high <= AXIS_END:
-            out.append(f'<line class="ci {kind}" x1="{_x(high)}" x2="{_x(high)}" y1="{y - 4}" y2="{y + 4}"/>')
-        else:
-            out.append(f'<text class="sub" x="{_x(high)}" y="{y + 4}" dx="4">→</text>')
-    mark = f'<path class="mark {kind}" d="{shape}"/>'
-    at = _x(row["impact_ratio"])
-    out.append(f'<svg x="{at}" y="{y}" width="1" height="1" overflow="visible">{mark}</svg>')
-    return "".join(out)
 
 
 def html(record: Mapping[str, Any]) -> str:

@@ -47,6 +47,7 @@ class TerminalReport:
         _headline(page, shown)
         _hidden(page, shown, evidence)
         _directions(page, shown)
+        _performance(page, shown)
         _controls(page, shown)
         page.heading("Limits")
         for limit in words.LIMITS:
@@ -214,6 +215,20 @@ def _directions(page: Page, shown: view.View) -> None:
     page.paragraph(
         "Picked after the fact, by the lower ends of their intervals: where to look, not a result of its own."
     )
+
+
+def _performance(page: Page, shown: view.View) -> None:
+    section = shown.performance
+    if section is None:
+        return
+    page.heading("Answers against the labels in the data")
+    if section.lines:
+        page.table([(name, name == "Texts") for name in section.columns], section.lines)
+        if section.more:
+            page.paragraph(f"{words.plural(len(section.more), 'further group')}: see the HTML report.")
+        page.line()
+    for note in section.notes:
+        page.paragraph(note)
 
 
 def _controls(page: Page, shown: view.View) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from auditor.render import controls, words
+from auditor.render import controls, performance, words
 from auditor.render.controls import LOSSES, Control
 
 Data = Mapping[str, Any]
@@ -75,6 +75,7 @@ class View:
     answers: tuple[Data, ...]  # answers_by_group, those that lost some
     complete: tuple[Data, ...]  # answers_by_group, those that lost none
     paper: tuple[tuple[str, ...], ...]  # the paper's own counting, one line per model and pair
+    performance: performance.Performance | None
     commands: tuple[tuple[str, str], ...]
 
     @property
@@ -121,6 +122,7 @@ def build(record: Data) -> View:
         answers=tuple(a for a in by_group if any(a.get(k) for k in LOSSES)),
         complete=tuple(a for a in by_group if not any(a.get(k) for k in LOSSES)),
         paper=tuple(controls.paper(record)),
+        performance=performance.build(record, {(s.model, s.format): s.name for s in subjects}, noun),
         commands=_commands(record, hidden, findings),
     )
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from auditor.stats import directions as signed
+from auditor.stats.arms import Compared, Placebos, compare, placebo_arm
 from auditor.stats.claims import ALPHA, claim_verdict
 from auditor.stats.multiplicity import holm
 from auditor.stats.noise import PERMUTATIONS, Excess, between_within, hidden_by_chance
@@ -50,6 +52,16 @@ class Settings:
         (model, variant id, format) → whether a hidden change came again when its prompts were repeated.
     directed : container of str
         Ids of cases that may not enter a rate.
+    placebos : sequence of Verdict
+        Of placebo variants; ``attributes`` are those whose edits they copy.
+    answers : mapping of str to Labels
+        By model: as ``labels``, of every model. Needed for signed differences.
+    outcomes : sequence of str
+        The labels whose share is compared between groups.
+    silent : mapping of str to Silent
+        By model: the share of answers that were refused or unreadable.
+    contrasts : mapping
+        (model, variant id, format) → interaction contrast of a joint variant, where there are scores.
     seed : int
         Of the permutation tests.
     alpha : float
@@ -64,16 +76,22 @@ class Settings:
     positive_control: Mapping[str, bool | None] = dataclasses.field(default_factory=dict)
     confirmed: Mapping[tuple[str, str, str], bool | None] = dataclasses.field(default_factory=dict)
     directed: Container[str] = frozenset()
+    placebos: Sequence[Verdict] = ()
+    answers: Mapping[str, Labels] = dataclasses.field(default_factory=dict)
+    outcomes: Sequence[str] = ()
+    silent: Mapping[str, signed.Silent] = dataclasses.field(default_factory=dict)
+    contrasts: Mapping[tuple[str, str, str], float] = dataclasses.field(default_factory=dict)
     seed: int = 7
     alpha: float = ALPHA
     permutations: int = PERMUTATIONS
 
 
 def findings(verdicts: Iterable[Verdict], edits: Mapping[str, Edited], settings: Settings) -> list[Finding]:
-    """All findings of a run: one claim for each model, format and attribute set, then hidden variants.
+    """All findings of a run: one claim for each model, format and attribute set; directions; hidden variants.
 
     The p values of all claims are one family (Holm). Claims with code MUT101 are about one attribute, MUT102
-    about several; HID201 is a single hidden variant.
+    about several; DIR110 is a direction below a claim that was shown, REF120 one in which more answers were
+    refused or unreadable; HID201 is a single hidden variant. docs/decisions/0004-claims.md has the rules.
 
     Parameters
     ----------
@@ -86,7 +104,13 @@ def findings(verdicts: Iterable[Verdict], edits: Mapping[str, Edited], settings:
     """
     kept = list(verdicts)
     noise = {model: noise_of(labels) for model, labels in sorted(settings.labels.items())}
-    found = _claims(kept, edits, settings, noise) + _hidden(kept, edits, settings, noise)
+    claims = _claims(kept, edits, settings, noise)
+    found = [
+        *claims,
+        *_directions_below(claims, kept, edits, settings),
+        *_silences(kept, edits, settings),
+        *_hidden(kept, edits, settings, noise),
+    ]
     return [dataclasses.replace(finding, id=f"F{n:03d}") for n, finding in enumerate(found, 1)]
 
 
@@ -105,12 +129,72 @@ def _claims(
         by_key.setdefault(Key(v.model, v.format, v.attributes), []).append(v)
     keys = sorted(by_key, key=lambda k: (k.model, k.format, len(k.attributes), k.attributes))
     tests = [_test(key, n, by_key[key], edits, settings) for n, key in enumerate(keys)]
-    raw = [None if test is None else test.p_value for test in tests]
-    return [
-        _claim(key, list(table[key].values()), by_key[key], edits, settings, noise.get(key.model), test, p)
-        for key, test, p in zip(keys, tests, holm(raw), strict=True)
-        if key in table
+    placebos = placebo_arm(v for v in settings.placebos if v.case_id not in settings.directed)
+    tested = frozenset(name for key in keys for name in key.attributes)
+    compared = [_compare(key, n, table, placebos, tested, settings) for n, key in enumerate(keys)]
+    noise_p = [None if test is None else test.p_value for test in tests]
+    both_p = [
+        _both(key, test, other, settings) for key, test, other in zip(keys, tests, compared, strict=True)
     ]
+    out = []
+    for key, test, other, raw, p_noise, p_adjusted in zip(
+        keys, tests, compared, both_p, holm(noise_p), holm(both_p), strict=True
+    ):
+        if key in table:
+            p_values = PValues(raw, p_noise, p_adjusted)
+            known = Measured(list(table[key].values()), noise.get(key.model), test, other)
+            out.append(_claim(key, by_key[key], edits, settings, known, p_values))
+    return out
+
+
+class PValues(NamedTuple):
+    """Of one claim: raw, adjusted against noise alone, adjusted against everything."""
+
+    raw: float | None
+    noise: float | None
+    adjusted: float | None
+
+
+class Measured(NamedTuple):
+    """What one claim rests on."""
+
+    cells: list[Counts]
+    noise: Estimate | None
+    test: Excess | None
+    placebo: Compared | None
+
+
+def _compare(
+    key: Key,
+    number: int,
+    table: Mapping[Key, Mapping[str, Counts]],
+    placebos: Placebos,
+    tested: frozenset[str],
+    settings: Settings,
+) -> Compared | None:
+    arms = placebos.get((key.model, key.format))
+    if not arms or key not in table:
+        return None
+    return compare(
+        table[key],
+        arms,
+        key.attributes,
+        tested,
+        rng=np.random.default_rng([settings.seed, 1, number]),
+        level=1 - settings.alpha,
+        resamples=settings.permutations,
+    )
+
+
+def _both(key: Key, test: Excess | None, other: Compared | None, settings: Settings) -> float | None:
+    """The larger p value of the two comparisons: a claim needs both."""
+    deterministic = settings.deterministic.get(key.model, False)
+    if test is None and not deterministic:
+        return None
+    given = [] if test is None else [test.p_value]
+    if other is not None and other.over is not None:
+        given.append(other.over.p_value)
+    return max(given, default=None)
 
 
 def _test(
@@ -136,28 +220,28 @@ def _test(
 
 def _claim(
     key: Key,
-    cells: Sequence[Counts],
     verdicts: Sequence[Verdict],
     edits: Mapping[str, Edited],
     settings: Settings,
-    noise: Estimate | None,
-    test: Excess | None,
-    p_adjusted: float | None,
+    known: Measured,
+    p: PValues,
 ) -> Finding:
+    cells, noise = known.cells, known.noise
     deterministic = settings.deterministic.get(key.model, False)
     rate, seeds = violation_rate(cells), seed_violation_rate(cells)
-    upper = None
-    if rate is not None and settings.delta is not None:
-        bound = violation_rate(cells, level=1 - 2 * settings.alpha)
-        upper = None if bound is None else bound.high
+    over = None if known.placebo is None else known.placebo.over
+    bound = violation_rate(cells, level=1 - 2 * settings.alpha)
+    upper = None if bound is None else bound.high if over is None else over.upper
     verdict, reasons = claim_verdict(
         seeds=0 if rate is None else rate.n,
         discordant=sum(cell.violations > 0 for cell in cells),
         deterministic=deterministic,
-        p_adjusted=p_adjusted,
+        p_adjusted=p.adjusted,
         upper=upper,
         delta=settings.delta,
         positive_control=settings.positive_control.get(key.model),
+        placebo=over,
+        p_noise=p.noise,
         alpha=settings.alpha,
     )
     return Finding(
@@ -170,15 +254,39 @@ def _claim(
         verdict=verdict,
         rate=rate,
         noise=noise,
-        p_value=None if test is None else test.p_value,
-        p_adjusted=p_adjusted,
+        p_value=p.raw,
+        p_adjusted=p.adjusted,
         exemplars=tuple(v.variant_id for v in clearest(verdicts)[:EXEMPLARS]),
         text=claim_text(key.attributes, _directions(verdicts, edits), rate, seeds, deterministic, noise),
-        notes=(*reasons, *_notes(key, cells, rate, test)),
+        notes=(*reasons, *_notes(key, known, rate), *_placebo_notes(known.placebo, upper, rate)),
     )
 
 
-def _notes(key: Key, cells: Sequence[Counts], rate: Estimate | None, test: Excess | None) -> list[str]:
+def _placebo_notes(placebo: Compared | None, upper: float | None, rate: Estimate | None) -> list[str]:
+    notes = []
+    if placebo is not None:
+        notes.append(
+            f"placebo edits, which change no group, changed the label in {with_interval(placebo.rate)} of "
+            f"{placebo.rate.n_variants} variants of {placebo.rate.n} seeds"
+        )
+        if placebo.over is None:
+            notes.append(f"only {placebo.seeds} seeds had placebo edits, too few to compare with")
+        else:
+            over = placebo.over
+            notes.append(
+                f"excess over placebo: {100 * over.value:.1f} percentage points ({over.level * 100:.0f} %: "
+                f"{100 * over.low:.1f} to {100 * over.high:.1f}; {over.n} seeds, p = {over.p_value:.2g} before "
+                "correction)"
+            )
+    elif rate is not None:
+        notes.append("without placebo edits: any other change of wording may change the label as often")
+    if upper is not None:
+        notes.append(f"the smallest delta this run could have bounded is {percent(upper)} %")
+    return notes
+
+
+def _notes(key: Key, known: Measured, rate: Estimate | None) -> list[str]:
+    cells, test = known.cells, known.test
     notes = [rate.note] if rate is not None and rate.note else []
     if test is not None:
         notes.append(
@@ -236,6 +344,56 @@ def _noise_text(deterministic: bool, noise: Estimate | None) -> str:
     return f"two answers to the same prompt differed in {with_interval(noise)}"
 
 
+# -- directions -----------------------------------------------------------------------------------------
+
+
+def _directions_below(
+    claims: Sequence[Finding], verdicts: Sequence[Verdict], edits: Mapping[str, Edited], settings: Settings
+) -> list[Finding]:
+    """Signed differences, only below claims that were shown."""
+    if not settings.outcomes:
+        return []
+    opened = [(c.model, c.format, c.attributes) for c in claims if c.verdict == "shown"]
+    judged = [
+        v
+        for v in verdicts
+        if (v.model, v.format, v.attributes) in set(opened)
+        and v.outcome in ("pass", "violation")
+        and v.case_id not in settings.directed
+    ]
+    tests = [
+        test
+        for number, label in enumerate(settings.outcomes)
+        for test in signed.label_tests(
+            judged,
+            edits,
+            settings.answers,
+            label,
+            rng=np.random.default_rng([settings.seed, 2, number]),
+            resamples=settings.permutations,
+        )
+    ]
+    families = [[t for t in tests if t.place[:3] == key] for key in opened]
+    return signed.direction_findings(
+        families,
+        len(claims),
+        alpha=settings.alpha,
+        delta=settings.delta,
+        positive_control=settings.positive_control,
+    )
+
+
+def _silences(verdicts: Sequence[Verdict], edits: Mapping[str, Edited], settings: Settings) -> list[Finding]:
+    tests = signed.silence_tests(
+        [v for v in verdicts if v.case_id not in settings.directed],
+        edits,
+        settings.silent,
+        rng=np.random.default_rng([settings.seed, 3]),
+        resamples=settings.permutations,
+    )
+    return signed.silence_findings(tests, alpha=settings.alpha)
+
+
 # -- hidden ---------------------------------------------------------------------------------------------
 
 
@@ -272,7 +430,7 @@ def _hidden(
                     noise=noise.get(v.model),
                     exemplars=(v.variant_id,),
                     text=hidden_text(v, edits[v.variant_id].directions),
-                    notes=(note, *chance),
+                    notes=(note, *chance, *_contrast_note(v, settings)),
                 )
             )
     return out
@@ -299,6 +457,17 @@ def _chance_note(key: Key, settings: Settings, noise: Estimate | None) -> tuple[
     if rate <= 0.0:
         return ()
     return (f"at the measured noise, {percent(rate)} % of joint variants would look hidden by chance",)
+
+
+def _contrast_note(verdict: Verdict, settings: Settings) -> tuple[str, ...]:
+    """How far the joint effect on the score differs from the sum of the single ones."""
+    value = settings.contrasts.get((verdict.model, verdict.variant_id, verdict.format))
+    if value is None:
+        return ()
+    return (
+        f"interaction contrast on the probability scale: {100 * value:+.1f} percentage points (joint effect "
+        "minus the sum of the single ones; near 0 means that the effects add up and cross a threshold together)",
+    )
 
 
 def hidden_text(verdict: Verdict, directions: Sequence[Direction]) -> str:

@@ -9,7 +9,7 @@ the validity gate to judge.
 from __future__ import annotations
 
 from auditor.dictionaries import Term
-from auditor.suites._match import Hit, Scan
+from auditor.suites._match import Hit, Place, Scan
 from auditor.text.english import article_for, capitalise, case_of, match_case, plural_verb, starts_sentence
 from auditor.types import Edit, EditKind
 
@@ -22,6 +22,7 @@ _ADVERBS = frozenset(
 )  # fmt: skip
 _NEGATED = {"isn": "aren", "wasn": "weren", "hasn": "haven", "doesn": "don"}
 _AUXILIARIES = frozenset(("is", "was", "has", "does", *_NEGATED))
+_SAME_TAG = frozenset(("a", "an", "was", "wasn"))
 _PERFECT = frozenset(("been", "got", "had"))
 _ASKS = frozenset(
     ("what", "where", "when", "why", "how", "who", "whom", "which", "and", "but", "or", "so", "then", "nor")
@@ -68,6 +69,41 @@ def edits_of(
     out += [edit("agreement", *repair) for repair in repairs if repair is not None]
     out.sort(key=lambda e: e.where)
     return tuple(out)
+
+
+def inserted(scan: Scan, place: Place, term: Term) -> tuple[Edit, ...]:
+    """Return the edits that put ``term`` before the person noun of ``place``, the article repaired."""
+    at = place.at
+    text, after = term.text, scan.text[at:]
+    if place.upper:
+        text = text.upper()
+
+    def edit(kind: EditKind, start: int, end: int, new: str) -> Edit:
+        return Edit(
+            attribute=term.attribute,
+            kind=kind,
+            source_group="unmarked",
+            target_group=term.group,
+            source=scan.text[start:end],
+            target=new,
+            where=(start, end),
+        )
+
+    out = [edit("insertion", at, at, f"{text} ")]
+    word = scan.tokens[place.token - 1] if place.token else None
+    if word is not None and word.key in {"a", "an"}:
+        want = article_for(term.text)
+        if want != word.key and article_for(after) == word.key:
+            old = scan.text[word.start : word.end]
+            upper = place.upper or old == "AN"
+            new = want if old.islower() else want.upper() if upper else capitalise(want)
+            out.insert(0, edit("agreement", word.start, word.end, new))
+    return tuple(out)
+
+
+def changes_tag(edit: Edit) -> bool:
+    """Whether a repair gives a verb another Penn tag (is → are: VBZ → VBP; was → were stays VBD)."""
+    return edit.kind == "agreement" and edit.source.isalpha() and edit.source.lower() not in _SAME_TAG
 
 
 _Repair = tuple[int, int, str]

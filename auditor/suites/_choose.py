@@ -12,11 +12,11 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from auditor.dictionaries import Dictionary, Term
-from auditor.suites._agree import edits_of
-from auditor.suites._match import Hit, Scan
+from auditor.dictionaries import Dictionary, Term, gendered
+from auditor.suites._agree import changes_tag, edits_of, inserted
+from auditor.suites._match import Hit, Place, Scan
 from auditor.types import Edit, EditKind
 
 
@@ -30,6 +30,7 @@ class Choice(NamedTuple):
 
 
 _Move = tuple[Hit, Term, Term, str]  # what stands there, as which term, what it becomes, naming which group
+_T = TypeVar("_T")
 _Plan = tuple[str, list[_Move]]  # the stratum and the moves of one choice
 
 
@@ -62,25 +63,54 @@ class Offer:
         self, scan: Scan, hits: Sequence[Hit], dictionary: Dictionary, scope: str, passed: Counter[str]
     ) -> None:
         make = {"text": _by_text, "term": _by_term, "occurrence": _by_occurrence}[scope]
-        self._scan, self._hits, self._dictionary = scan, hits, dictionary
-        self._plans = list(make(hits, dictionary, passed))
+        self._scan, self._hits, self._dictionary, self._passed = scan, hits, dictionary, passed
+        self._plans = list(make(hits, _Leads(scan, dictionary, passed)))
 
     def take(self, limit: int | None, rng: Random) -> list[Choice]:
-        """Return up to ``limit`` different choices, spread over the target groups."""
+        """Return up to ``limit`` different choices, spread over the target groups.
+
+        Under a limit, a choice that gives a verb another tag (he is → they are) is passed over: the dependency
+        invariant cannot keep it, and it would take the place of one that can be judged.
+        """
         plans = self._plans if limit is None or len(self._plans) <= limit else _spread(self._plans, rng)
         out: dict[tuple[tuple[object, str], ...], Choice] = {}
         for target, moves in plans:
             choice = _choice(self._scan, self._hits, self._dictionary, target, moves)
-            if choice is not None:
+            if choice is None:
+                continue
+            if limit is not None and any(map(changes_tag, choice.edits)):
+                self._passed["needs another verb form"] += 1
+            else:
                 out.setdefault(tuple((e.where, e.target) for e in choice.edits), choice)
             if len(out) == limit:
                 break
         return list(out.values())
 
 
-def _spread(plans: Sequence[_Plan], rng: Random) -> Iterator[_Plan]:
+class Insertion:
+    """What one attribute that a text does not name offers there: an adjective before a person noun.
+
+    Every term stands at the first place only: later mentions of the person go without (a man → a disabled
+    man … the man). It has the interface of `Offer`.
+    """
+
+    def __init__(self, scan: Scan, places: Sequence[Place], dictionary: Dictionary) -> None:
+        self._scan, self._places, self._dictionary = scan, places[:1], dictionary
+
+    def take(self, limit: int | None, rng: Random) -> list[Choice]:
+        """Return up to ``limit`` different choices, spread over the target groups."""
+        terms = [t for t in self._dictionary.insertable if not self._dictionary.groups[t.group].unmarked]
+        plans: list[tuple[str, tuple[Place, Term]]] = [(t.group, (p, t)) for p in self._places for t in terms]
+        rows = plans if limit is None or len(plans) <= limit else itertools.islice(_spread(plans, rng), limit)
+        return [
+            Choice(term.attribute, group, inserted(self._scan, place, term), group)
+            for group, (place, term) in rows
+        ]
+
+
+def _spread(plans: Sequence[tuple[str, _T]], rng: Random) -> Iterator[tuple[str, _T]]:
     """Yield ``plans`` in random order, one of each target group by turns."""
-    strata: dict[str, list[_Plan]] = {}
+    strata: dict[str, list[tuple[str, _T]]] = {}
     for plan in plans:
         strata.setdefault(plan[0], []).append(plan)
     rows = list(strata.values())
@@ -107,17 +137,37 @@ def _choice(
     return Choice(dictionary.attribute, target, tuple(edits), named(set(after.values()), dictionary))
 
 
-def _by_text(hits: Sequence[Hit], dictionary: Dictionary, passed: Counter[str]) -> Iterator[_Plan]:
+class _Leads:
+    """Which groups an edit may lead to from another one, in one text."""
+
+    def __init__(self, scan: Scan, dictionary: Dictionary, passed: Counter[str]) -> None:
+        self.dictionary, self.passed = dictionary, passed
+        self._bound = False
+        if any(g.agrees for g in dictionary.groups.values()):
+            self._bound = not gendered().isdisjoint(word.key for word in scan.tokens)
+
+    def targets(self, source: str) -> Iterator[str]:
+        """Yield the target groups of ``source``; another gender's names only where no word names a gender."""
+        groups = self.dictionary.groups
+        for target in self.dictionary.targets:
+            if target == source:
+                continue
+            if self._bound and groups[target].agrees != groups[source].agrees:
+                self.passed["a word of the text names the gender"] += 1
+                continue
+            yield target
+
+
+def _by_text(hits: Sequence[Hit], leads: _Leads) -> Iterator[_Plan]:
     """Change every term of the source group; exchange the two where the text names the target too."""
+    dictionary, passed = leads.dictionary, leads.passed
     present: dict[str, list[tuple[Hit, Term]]] = {}
     for hit in hits:
         for term in hit.terms:
             present.setdefault(term.group, []).append((hit, term))
     for source in sorted(present):
         unmarked = dictionary.groups[source].unmarked
-        for target in dictionary.targets:
-            if target == source:
-                continue
+        for target in leads.targets(source):
             exchange = target in present and not unmarked
             if exchange and target < source and source in dictionary.targets:
                 continue  # the same exchange from the other side
@@ -136,12 +186,18 @@ def _by_text(hits: Sequence[Hit], dictionary: Dictionary, passed: Counter[str]) 
                 passed["no counterpart"] += 1
                 continue
             label = "+".join(sorted((source, target))) if exchange else target
+            ranks = _ranks([t for _, t, _, _ in lists])
             for k in range(max(len(words) for _, _, words, _ in lists)):
-                moves = [(h, t, words[k % len(words)], g) for h, t, words, g in lists]
+                moves = [(h, t, words[(k + ranks.get(t, 0)) % len(words)], g) for h, t, words, g in lists]
                 if not exchange and _collapses(moves, hits):
                     passed["collapse"] += 1
                     continue
                 yield label, moves
+
+
+def _ranks(terms: Sequence[Term]) -> dict[Term, int]:
+    """Number the different names, so that two people do not get one name (Emily and Anne → two others)."""
+    return {name: rank for rank, name in enumerate(dict.fromkeys(t for t in terms if t.role == "name"))}
 
 
 def _members(
@@ -160,16 +216,15 @@ def _members(
     return own if apart else own + shared
 
 
-def _by_term(hits: Sequence[Hit], dictionary: Dictionary, passed: Counter[str]) -> Iterator[_Plan]:
+def _by_term(hits: Sequence[Hit], leads: _Leads) -> Iterator[_Plan]:
     """Change one pair in all its occurrences; exchange the two where the other word stands there too."""
+    dictionary, passed = leads.dictionary, leads.passed
     places: dict[Term, list[Hit]] = {}
     for hit in hits:
         for term in hit.terms:
             places.setdefault(term, []).append(hit)
     for term, found in places.items():
-        for target in dictionary.targets:
-            if target == term.group:
-                continue
+        for target in leads.targets(term.group):
             for word in dictionary.counterparts(term, target):
                 if word.group != target:
                     continue
@@ -183,12 +238,11 @@ def _by_term(hits: Sequence[Hit], dictionary: Dictionary, passed: Counter[str]) 
                 yield target, moves
 
 
-def _by_occurrence(hits: Sequence[Hit], dictionary: Dictionary, passed: Counter[str]) -> Iterator[_Plan]:
+def _by_occurrence(hits: Sequence[Hit], leads: _Leads) -> Iterator[_Plan]:
+    dictionary, passed = leads.dictionary, leads.passed
     for hit in hits:
         for term in hit.terms:
-            for target in dictionary.targets:
-                if target == term.group:
-                    continue
+            for target in leads.targets(term.group):
                 for word in dictionary.counterparts(term, target):
                     if word.group != target:
                         continue
@@ -206,20 +260,22 @@ def _collapses(moves: Sequence[_Move], hits: Sequence[Hit]) -> bool:
 
 
 def sample(
-    offers: Mapping[str, Offer], order: int, per_seed: int | None, rng: Random
+    offers: Mapping[str, Offer | Insertion], order: int, per_seed: int | None, key: str
 ) -> list[tuple[Choice, ...]]:
     """Choose the sets of choices that become variants.
 
     ``per_seed`` choices for each set of attributes, spread evenly over the target groups. Joint sets are
     made of the atomic choices taken, and every proper subset of a set is in the result too, atomic ones
-    first.
+    first. Each set of attributes draws with a generator of its own (``key`` and its names), so that another
+    attribute in the plan does not change what the others draw.
     """
-    atomic = {a: taken for a in sorted(offers) if (taken := offers[a].take(per_seed, rng))}
+    atomic = {a: taken for a in sorted(offers) if (taken := offers[a].take(per_seed, Random(f"{key}:{a}")))}
     result: dict[tuple[int, ...], tuple[Choice, ...]] = {
         (id(choice),): (choice,) for taken in atomic.values() for choice in taken
     }
     for size in range(2, min(order, len(atomic)) + 1):
         for members in itertools.combinations(atomic, size):
+            rng = Random(f"{key}:{'+'.join(members)}")
             for joint in _joint([atomic[a] for a in members], per_seed, rng):
                 for smaller in range(2, size):
                     for subset in itertools.combinations(joint, smaller):
@@ -275,8 +331,25 @@ def _decode(cell: Sequence[Sequence[Choice]], number: int) -> tuple[Choice, ...]
 
 
 def _apart(joint: Sequence[Choice]) -> bool:
-    """Whether no two edits of different choices touch the same characters."""
+    """Whether no two edits of different choices touch the same characters, or need different articles."""
     if len(joint) == 1:
         return True
+    if _two_articles(joint):
+        return False
     spans = sorted(e.where for choice in joint for e in choice.edits if isinstance(e.where, tuple))
     return all(a[1] <= b[0] and a != b for a, b in itertools.pairwise(spans))
+
+
+def _two_articles(joint: Sequence[Choice]) -> bool:
+    """Whether one choice inserts a word between an article and the word for which another one repairs it."""
+    for choice in joint:
+        starts = {e.where[0] for e in choice.edits if e.kind == "insertion" and isinstance(e.where, tuple)}
+        if not starts:
+            continue
+        for other in joint:
+            if other is not choice and any(
+                e.kind == "agreement" and isinstance(e.where, tuple) and e.where[1] + 1 in starts
+                for e in other.edits
+            ):
+                return True
+    return False

@@ -18,6 +18,7 @@ from auditor.text.english import (
     FUNCTION_WORDS,
     Word,
     case_of,
+    plural_verb,
     stands_alone,
     starts_sentence,
     words,
@@ -26,6 +27,35 @@ from auditor.text.english import (
 _DETERMINERS = frozenset(
     ("a", "an", "the", "one", "another", "every", "each", "this", "that", "first", "only")
 )
+_BEFORE_NOUN = _DETERMINERS | frozenset(
+    ("these", "those", "my", "your", "his", "their", "our", "its", "some", "two", "three", "many", "several")
+)
+_COMMON_VERBS = frozenset(
+    (
+        "be",
+        "are",
+        "were",
+        "have",
+        "do",
+        "go",
+        "say",
+        "know",
+        "see",
+        "come",
+        "want",
+        "work",
+        "live",
+        "play",
+        "love",
+        "find",
+    )
+)
+_PAST = frozenset(
+    (
+        "left", "went", "came", "said", "told", "took", "made", "got", "gave", "saw", "knew", "found", "sat",
+        "stood", "ran", "wrote", "spoke", "met", "held", "thought", "brought", "felt", "kept", "lost", "won",
+    )
+)  # fmt: skip
 _AND = frozenset(("and", "or", ",", "/", "&"))
 _ADVERBS = frozenset(
     ("not", "also", "really", "originally", "actually", "half", "part", "both", "all", "very")
@@ -51,6 +81,14 @@ class Scan(NamedTuple):
     tokens: list[Word]
     hits: list[Hit]
     open: list[Hit]
+
+
+class Place(NamedTuple):
+    """Where a modifier may be put: ``text[at:]`` begins with a person noun, which is token ``token``."""
+
+    at: int
+    token: int
+    upper: bool  # the noun is written in capitals
 
 
 _Entry = tuple[tuple[str, ...], tuple[Term, ...]]
@@ -90,6 +128,27 @@ class Matcher:
         pending = [h for h in hits if len({t.slot for t in h.terms}) > 1]
         return Scan(text, tokens, hits, pending)
 
+    def places(self, scan: Scan) -> list[Place]:
+        """Find person nouns that stand right behind a determiner and are no part of a compound.
+
+        Only there a modifier can be put before the noun by the neighbouring words alone (a man, his wife;
+        not a police officer, the student union, tall men).
+        """
+        out = []
+        for i in range(1, len(scan.tokens)):
+            word, before = scan.tokens[i], scan.tokens[i - 1]
+            if word.key not in self._context.people or before.key not in _BEFORE_NOUN:
+                continue
+            surface = scan.text[word.start : word.end]
+            if scan.text[before.end : word.start] != " " or not stands_alone(scan.text, word.start, word.end):
+                continue
+            following = scan.tokens[i + 1] if i + 1 < len(scan.tokens) else None
+            if following is not None and following.key[0].isalnum() and not _closes(following.key):
+                continue
+            if case_of(surface) in {"lower", "upper"}:
+                out.append(Place(word.start, i, case_of(surface) == "upper"))
+        return out
+
     def _search(
         self, index: Mapping[str, list[_Entry]], text: str, tokens: list[Word], hits: list[Hit]
     ) -> None:
@@ -110,6 +169,13 @@ class Matcher:
                     hits.append(Hit(start, end, text[start:end], fitting, i))
                     free = i + n
                     break
+
+
+def _closes(word: str) -> bool:
+    """Whether a noun phrase ends before ``word``, by its form: a function word or a past or third-person verb."""
+    if word in _PAST:
+        return True
+    return word in FUNCTION_WORDS or word.endswith("ed") or plural_verb(word) in _COMMON_VERBS
 
 
 def _index(terms: Sequence[Term]) -> dict[str, list[_Entry]]:
@@ -157,7 +223,7 @@ class _Context:
     def __init__(self, adjectives: frozenset[str], nouns: set[str]) -> None:
         self._singular, self._plural, self._modifiers = persons()
         self._adjectives = adjectives
-        self._people = self._singular | self._plural | {n.split()[-1] for n in nouns}
+        self.people = self._people = self._singular | self._plural | {n.split()[-1] for n in nouns}
 
     def fitting(
         self, text: str, tokens: list[Word], i: int, n: int, terms: tuple[Term, ...]
@@ -179,7 +245,7 @@ class _Context:
 
     def _name_rule(self, at: _Place, term: Term) -> bool:
         """Refuse a capitalised word that is part of a name (Iron Man, American Beauty, Jack Black)."""
-        if "before:name" in term.tags:
+        if "before:name" in term.tags or "name" in term.tags:
             return True
         own = term.text[0].isupper()
         following = at.near(1)
@@ -209,6 +275,10 @@ class _Context:
             return False
         if "before:name" in tags and not self._before_name(at):
             return False
+        if "name" in tags and not self._first_name(at):
+            return False
+        if "after:person" in tags and not self._after_person(at):
+            return False
         if "case" in tags and not self._capital(at):
             return False
         if "before:person" in tags and not self._before_person(at):
@@ -222,6 +292,21 @@ class _Context:
         if at.case == "lower" or not name or not name[0].isupper() or not name[0].isalpha():
             return False
         return at.case == "title" or case_of(name) == "upper"
+
+    def _first_name(self, at: _Place) -> bool:
+        """Whether a capitalised word opens a name: nothing but a person word or a function word before it."""
+        if at.case != "title":
+            return False
+        before = at.near(-1)
+        low = before.lower()
+        if low in _DETERMINERS or low == "saint":
+            return False
+        if before and before[0].isupper() and low not in FUNCTION_WORDS and low not in self._people:
+            return low in ABBREVIATIONS or starts_sentence(at.text, at.tokens[at.i - 1].start)
+        return True
+
+    def _after_person(self, at: _Place) -> bool:
+        return bool(at.near(-1)) and at.key(-1) in self._people
 
     def _capital(self, at: _Place) -> bool:
         if at.case == "lower":

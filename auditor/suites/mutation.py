@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from auditor.dictionaries import Dictionary
 from auditor.errors import ConfigError, UnknownPlugin
-from auditor.suites._choose import Choice, Offer, named, sample
-from auditor.suites._match import Hit, Matcher, Scan, settle
+from auditor.suites._choose import Choice, Insertion, Offer, named, sample
+from auditor.suites._match import Hit, Matcher, Place, Scan, settle
 from auditor.types import Case, Edit, Seed, Variant, Verdict, digest
 
 SCOPES = ("text", "term", "occurrence")
@@ -54,6 +54,9 @@ class MutationSuite:
         With the case id it determines every random choice.
     limit_chars : callable or None
         Number of characters of a text that the model gets to see; terms beyond it are not changed.
+    insertions : bool
+        Whether an attribute that a text does not name is put before its first person noun (a man → a disabled
+        man), as edits of kind ``insertion``. Off by default: most such texts say more than their original.
 
     Raises
     ------
@@ -88,6 +91,7 @@ class MutationSuite:
         parser: TextParser | None = None,
         seed: int = 7,
         limit_chars: Callable[[str], int] | None = None,
+        insertions: bool = False,
     ) -> None:
         if scope not in SCOPES:
             raise ConfigError(f"scope must be one of {', '.join(SCOPES)}; got {scope!r}")
@@ -97,7 +101,7 @@ class MutationSuite:
             raise ConfigError(f"per_seed must be at least 1, or None for all; got {per_seed}")
         self._dictionaries = _chosen(dictionaries, attributes)
         self._order, self._scope, self._per_seed = order, scope, per_seed
-        self._parser, self._seed, self._limit = parser, seed, limit_chars
+        self._parser, self._seed, self._limit, self._insert = parser, seed, limit_chars, insertions
         self._matcher = Matcher(list(self._dictionaries.values()))
         self._seeds = iter(seeds)
         self._ready: deque[Case] = deque()
@@ -124,6 +128,7 @@ class MutationSuite:
             "order": self._order,
             "scope": self._scope,
             "per_seed": self._per_seed,
+            "insertions": self._insert,
             "seed": self._seed,
             "parser": getattr(self._parser, "name", None),
             "dictionaries": [
@@ -160,6 +165,11 @@ class MutationSuite:
             hits=[h for h in scan.hits if h.end <= kept], open=[h for h in scan.open if h.end <= kept]
         )
 
+    def _places(self, scan: Scan) -> list[Place]:
+        found = self._matcher.places(scan)
+        kept = len(scan.text) if self._limit is None else self._limit(scan.text)
+        return [p for p in found if scan.tokens[p.token].end <= kept]
+
     def _tags(self, scans: Sequence[Scan]) -> list[dict[int, str]]:
         """Penn tags of the ambiguous pronouns, by start offset, one mapping for each text."""
         out: list[dict[int, str]] = [{} for _ in scans]
@@ -184,22 +194,24 @@ class MutationSuite:
         return out
 
     def _case(self, seed: Seed, scan: Scan, hits: Sequence[Hit]) -> Case | None:
-        if not hits:
+        places = self._places(scan) if self._insert else []
+        if not hits and not places:
             self.skipped["names no group"] += 1
             return None
         case_id = "c" + digest([seed.id, seed.text], size=5)
         by_attribute: dict[str, list[Hit]] = {}
         for hit in hits:
             by_attribute.setdefault(hit.terms[0].attribute, []).append(hit)
-        offers: dict[str, Offer] = {}
+        offers: dict[str, Offer | Insertion] = {}
         groups: dict[str, str] = {}
         for attribute in sorted(by_attribute):
             own, dictionary = by_attribute[attribute], self._dictionaries[attribute]
             groups[attribute] = named({h.terms[0].group for h in own}, dictionary)
             offers[attribute] = Offer(scan, own, dictionary, self._scope, self.passed_over)
-        # A string seeds the generator by its content, in every process alike.
-        rng = Random(f"{self._seed}:{case_id}")
-        picked = sample(offers, self._order, self._per_seed, rng)
+        for attribute, dictionary in self._dictionaries.items():
+            if places and attribute not in offers and dictionary.insertable:
+                offers[attribute] = Insertion(scan, places, dictionary)
+        picked = sample(offers, self._order, self._per_seed, f"{self._seed}:{case_id}")
         if not picked:
             self.skipped["nothing can replace its terms"] += 1
             return None

@@ -214,13 +214,18 @@ def from_hub(spec: str) -> Table:
             raise ConfigError(f"{spec}: name the split: {', '.join(f'{spec}@{s}' for s in splits)}")
         loaded = loaded[splits[0]]
     columns = list(loaded.column_names)
-    classes = {c: f.names for c, f in loaded.features.items() if getattr(f, "names", None)}
+    # Class labels come as numbers, alone or in lists; the data set says what they are called.
+    classes = {c: names for c, f in loaded.features.items() if (names := _class_names(f))}
 
     def rows() -> Iterator[Row]:
         for n, row in enumerate(loaded, start=1):
-            # Class labels come as numbers; the data set says what they are called.
-            named = {c: names[row[c]] for c, names in classes.items() if _is_index(row[c], names)}
-            yield f"row {n}", {**row, **named}
+            yield (
+                f"row {n}",
+                {
+                    c: _named(value, classes[c]) if c in classes else _joined(value)
+                    for c, value in row.items()
+                },
+            )
 
     return columns, rows()
 
@@ -238,6 +243,25 @@ def parse_hub(spec: str) -> tuple[str, str | None, str | None]:
     if not name or (at and not split) or (colon and not config):
         raise ConfigError(f"{spec!r}: a data set is named hf:DATASET[:CONFIG][@SPLIT]")
     return name, config or None, split or None
+
+
+def _class_names(feature: Any) -> list[str] | None:
+    """Names of a column of class labels, or of lists of them."""
+    names = getattr(feature, "names", None) or getattr(getattr(feature, "feature", None), "names", None)
+    return list(names) if names else None
+
+
+def _named(value: object, names: list[str]) -> object:
+    if isinstance(value, list):
+        return [_named(item, names) for item in value]
+    return names[value] if isinstance(value, int) and _is_index(value, names) else value
+
+
+def _joined(value: object) -> object:
+    """Put a text that comes as a list of paragraphs (LexGLUE's ECtHR cases) into one, a paragraph a line."""
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return "\n".join(value)
+    return value
 
 
 def _is_index(value: object, names: list[str]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,7 +79,8 @@ def read(
     text_column : str
         Where the text stands. A missing (null) or blank text is skipped and counted.
     label_column : str or None
-        Where the gold label stands; None: ``label`` if there is one. It never selects rows.
+        Where the gold label stands; None: ``label`` if there is one. A list (several labels) becomes a JSON
+        list. It never selects rows.
     id_column : str or None
         Where the id stands; None: ``id`` if there is one, else ``row-1``, ``row-2``, …
     limit : int or None
@@ -175,7 +177,7 @@ def _collect(source: str, rows: Iterable[Row], columns: _Columns, limit: int | N
         if lone is not None:
             raise DataFileError(f"{source}, {where}: the text holds half a character (\\u{ord(lone):04x})")
         given = _plain(source, where, columns.id, columns.field(where, row, columns.id, columns.id_needed))
-        label = _plain(
+        label = _gold(
             source, where, columns.label, columns.field(where, row, columns.label, columns.label_needed)
         )
         seed_id = given or f"row-{out.rows}"
@@ -193,6 +195,14 @@ def _unused(name: str, used: set[str], repeats: dict[str, int]) -> str:
         n += 1
     repeats[name] = n
     return f"{name}#{n}"
+
+
+def _gold(source: str, where: str, column: str, value: object) -> str | None:
+    """Return a gold label as text: several labels (a list) as a JSON list, which tasks read back."""
+    if not isinstance(value, list):
+        return _plain(source, where, column, value)
+    items = [_plain(source, where, column, item) for item in value]
+    return json.dumps([item for item in items if item is not None], ensure_ascii=False)
 
 
 def _plain(source: str, where: str, column: str, value: object) -> str | None:

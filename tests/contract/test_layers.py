@@ -13,7 +13,7 @@ LAYERS = [  # top first; names in one tuple are siblings and may not import each
     ("agent",),
     ("__init__",),
     ("result",),
-    ("pipeline",),
+    ("pipeline", "tabular"),
     ("record",),
     ("tasks", "suites", "validity", "models", "oracles", "diagnosis", "render", "store", "testing", "ll144"),
     ("registry", "stats", "config", "dictionaries", "_dictionary_file"),

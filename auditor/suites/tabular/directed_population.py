@@ -1,4 +1,4 @@
-"""Mode ``population``, which is not in the paper: a population of discriminatory rows that breeds more of them.
+"""Mode ``population``, which is not in the paper: discriminatory rows that breed more of them.
 
 Start rows (given data and uniform draws) are judged until some are discriminatory. From then on, batches of
 children are made from rows already found: one or two columns are moved, near (one step) or wide (any
@@ -133,9 +133,11 @@ def population_search(finds: Finds, data: Codes | None, rng: np.random.Generator
     pool, starts = Population(schema.d), Starts(finds, data, rng)
     dry = 0
     while dry < 40:
-        batch = options.batch or min(LARGEST, max(FIRST, finds.generated // 8))
+        first = FIRST // 2 if options.ask == "witness" else FIRST
+        batch = options.batch or min(LARGEST, max(first, finds.generated // 8))
         n = finds.allowed(batch, 2 if options.ask == "witness" else None)
-        fresh_n = _start_share(n, pool, len(columns), rng)
+        wanted = 2 if options.ask == "witness" else WANTED_LINES  # a start row costs every combination
+        fresh_n = _start_share(n, pool, len(columns), wanted, rng)
         rows, source = starts.take(fresh_n)
         before = finds.generated
         if len(rows):
@@ -152,10 +154,10 @@ def population_search(finds: Finds, data: Codes | None, rng: np.random.Generator
     return {"exhausted": True, "lines": len(pool.tries)}
 
 
-def _start_share(n: int, pool: Population, columns: int, rng: np.random.Generator) -> int:
+def _start_share(n: int, pool: Population, columns: int, wanted: int, rng: np.random.Generator) -> int:
     if not pool.size or not columns:
         return n
-    share = EXPLORE if len(pool.tries) >= WANTED_LINES else 0.3
+    share = EXPLORE if len(pool.tries) >= wanted else 0.3
     return int(rng.binomial(n, share))
 
 

@@ -134,7 +134,7 @@ def step(
 ) -> tuple[NDArray[np.intp], NDArray[np.int64], Codes]:
     """One perturbation (Definition 2) of each row.
 
-    A step over the edge of the domain is turned round; if that leaves the domain too, it ends at the edge.
+    A step over the edge of the domain is turned round; if that leaves the domain too, it ends at the far edge.
 
     Returns
     -------
@@ -153,7 +153,9 @@ def step(
     at = rows[np.arange(n), position].astype(np.int64)
     last = cards[position] - 1
     over = (at + delta < 0) | (at + delta > last)
-    delta = np.where(over, -delta, delta)
+    back = (at - delta >= 0) & (at - delta <= last)
+    roomier = np.where(2 * at < last, size, -size)
+    delta = np.where(over, np.where(back, -delta, roomier), delta)
     target = np.clip(at + delta, 0, last)
     moved = rows.copy()
     moved[np.arange(n), position] = target

@@ -327,7 +327,7 @@ class Schema:
         )
         return (lows, steps) if plain else None
 
-    def decode(self, codes: Codes, *, frame: bool = False) -> Any:
+    def decode(self, codes: Codes, *, frame: bool = False, out: NDArray[Any] | None = None) -> Any:
         """Rows of raw values, as the model reads them.
 
         Parameters
@@ -336,6 +336,8 @@ class Schema:
             Codes within the domain.
         frame : bool
             Whether a pandas data frame with column names is wanted (scikit-learn pipelines).
+        out : array, shape (n, d), optional
+            Where to write the rows.
 
         Returns
         -------
@@ -347,18 +349,19 @@ class Schema:
             return pd.DataFrame(
                 {c.name: _plain(c)[codes[:, j]] for j, c in enumerate(self.columns)}, columns=list(self.names)
             )
-        if self._affine is not None:
-            lows, steps = self._affine
-            out = codes.astype(np.float64)
-            if not (steps == 1.0).all():
-                out *= steps
-            if lows.any():
-                out += lows
+        if out is None:
+            out = np.empty(codes.shape, dtype=np.float64 if self.numeric else object)
+        if self._affine is None:
+            for j, table in enumerate(self._tables):
+                out[:, j] = table[codes[:, j]]
             return out
-        result = np.empty(codes.shape, dtype=np.float64 if self.numeric else object)
-        for j, table in enumerate(self._tables):
-            result[:, j] = table[codes[:, j]]
-        return result
+        lows, steps = self._affine
+        out[:] = codes
+        for j in np.flatnonzero((steps != 1.0) & (self.cards > 1)):
+            out[:, j] *= steps[j]
+        for j in np.flatnonzero(lows):
+            out[:, j] += lows[j]
+        return out
 
     def row(self, codes: Codes) -> dict[str, Raw]:
         """One row, shape (d,), as column name → raw value."""

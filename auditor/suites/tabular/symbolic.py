@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,103 +24,14 @@ from auditor.suites.tabular.result import TabularResult
 from auditor.suites.tabular.schema import Codes, Schema
 from auditor.suites.tabular.symbolic_cover import Surrogate, fault_count
 from auditor.suites.tabular.symbolic_lime import Neighbourhood
-from auditor.suites.tabular.symbolic_path import Box, Path, PathGrower, average_confidence
+from auditor.suites.tabular.symbolic_options import SgOptions
+from auditor.suites.tabular.symbolic_path import Box, Path, PathGrower, Predicate, average_confidence
 from auditor.suites.tabular.symbolic_queue import Entry, Frontier, Phase
 from auditor.suites.tabular.symbolic_seeds import seeds
 from auditor.suites.tabular.symbolic_solve import PathSolver
 
 BACKGROUND = 5000  # rows for LIME's statistics where no data are given
 STEPS = 3  # kinds of local steps per column: one code, up to a tenth of the range, further
-SOURCES = ("clusters", "data", "random")
-NEIGHBOURHOODS = ("auto", "around", "marginal", "asked")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SgOptions:
-    """Options of SG; defaults are the paper's where it states one.
-
-    Parameters
-    ----------
-    limit : int
-        Distinct cases to generate.
-    max_seconds : float, optional
-        Or stop after this time (its Table 4).
-    seed_source : {"clusters", "data", "random"}
-        K-means clusters of the given rows in turn; the rows shuffled; or uniform rows (its Tables 8–10).
-    clusters : int
-        For K-means.
-    threshold : float
-        T1: global search stops at the first predicate of a path whose confidence is lower.
-    rank_seed, rank_local, rank_global : float
-        Rank1 to Rank3; higher leaves the queue first.
-    local_search, global_search : bool
-        Switch off a phase (its Tables 8, 10, 11).
-    samples : int
-        Rows in a LIME neighbourhood (LIME's default).
-    neighbourhood : {"auto", "around", "marginal", "asked"}
-        ``around``: LIME around the input. ``marginal``: every column nominal to LIME, as released
-        reimplementations have it. ``asked``: the rows the model was asked so far, at no further cost.
-        ``auto``: ``asked`` if the limit of evaluations does not allow one neighbourhood per 50 cases,
-        else ``around``.
-    order : {"learned", "confidence"}
-        How local inputs are ordered: by the success of their kind of step, or by the paper's rank alone.
-    batch : int
-        Inputs judged at once; 1 is the paper's order exactly.
-    coverage : bool
-        Whether path coverage and distinct faults are counted on a surrogate tree afterwards.
-
-    Raises
-    ------
-    ConfigError
-        A value is out of range.
-    """
-
-    limit: int = 1000
-    max_seconds: float | None = None
-    seed_source: Literal["clusters", "data", "random"] = "clusters"
-    clusters: int = 4
-    threshold: float = 0.3
-    rank_seed: float = 5.0
-    rank_local: float = 10.0
-    rank_global: float = 1.0
-    local_search: bool = True
-    global_search: bool = True
-    samples: int = 5000
-    neighbourhood: Literal["auto", "around", "marginal", "asked"] = "auto"
-    order: Literal["learned", "confidence"] = "learned"
-    batch: int = 8
-    coverage: bool = True
-
-    def __post_init__(self) -> None:
-        for name in ("limit", "clusters", "samples", "batch"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not 0 <= self.threshold <= 1:
-            raise ConfigError(f"threshold must be between 0 and 1, got {self.threshold}")
-        if self.max_seconds is not None and self.max_seconds <= 0:
-            raise ConfigError(f"max_seconds must be above 0, got {self.max_seconds}")
-        for name, allowed in (
-            ("seed_source", SOURCES),
-            ("neighbourhood", NEIGHBOURHOODS),
-            ("order", ("learned", "confidence")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ConfigError(f"{name} must be one of {', '.join(allowed)}; got {getattr(self, name)!r}")
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> SgOptions:
-        """From named values; ``data`` and values of None are left out.
-
-        Raises
-        ------
-        ConfigError
-            There is no option of a name; all are listed.
-        """
-        known = [f.name for f in fields(cls)]
-        given = {k: v for k, v in options.items() if k != "data" and v is not None}
-        if unknown := sorted(set(given) - set(known)):
-            raise ConfigError(f"--method sg has no option {unknown[0]!r}; options: {', '.join(known)}")
-        return cls(**given)
 
 
 def run(
@@ -181,6 +92,7 @@ class Search:
         self.labels: list[NDArray[np.int64]] = []
         self.found: list[bool] = []
         self.off_manifold = 0
+        self._seeds_tried = 0
         self.explained = self.neighbours = self.revisits = self.repeats = 0
         self.seconds = 0.0
         self.stopped = ""
@@ -196,10 +108,10 @@ class Search:
         """Search until the limit, the end of the queue, or a budget."""
         o = self.options
         try:
-            for row in seeds(
+            rows = seeds(
                 self.schema, self.data, source=o.seed_source, clusters=o.clusters, limit=o.limit, rng=self.rng
-            ):
-                self.frontier.push(Entry(row, "seed"), o.rank_seed)
+            )
+            self.frontier.push_seeds(rows, o.rank_seed)
             while len(self.cases) < o.limit and len(self.frontier):
                 if o.max_seconds is not None and time.perf_counter() - self._began >= o.max_seconds:
                     self.stopped = f"the limit of {o.max_seconds:g} s was reached"
@@ -214,7 +126,8 @@ class Search:
         entries: list[Entry] = []
         room = min(self.options.batch, self.options.limit - len(self.cases))
         while len(self.frontier) and len(entries) < room:
-            entry = self.frontier.pop()
+            turn = self._seeds_tried < self.options.seed_share * (len(self.cases) + len(entries))
+            entry = self.frontier.pop(seed_first=turn)
             if entry.to_explain:
                 self._expand_global([entry])
                 continue
@@ -222,6 +135,7 @@ class Search:
             if key in self._seen:
                 self.repeats += 1
                 continue
+            self._seeds_tried += entry.phase == "seed"
             self._seen.add(key)
             entries.append(entry)
         if not entries:
@@ -245,16 +159,16 @@ class Search:
             elif self.options.global_search:
                 # Its path is needed when global inputs are next, and no sooner: r is at most 1.
                 due = self.options.rank_global + 1.0
-                self.frontier.push(Entry(entry.row, entry.phase, to_explain=True), due)
+                self.frontier.push(Entry(entry.row, entry.phase, to_explain=True, origin=entry.origin), due)
         if hits and len(self.cases) < self.options.limit:
             for entry, path in zip(hits, self._explain(hits), strict=True):
-                self._queue_local(entry.row, path)
+                self._queue_local(entry, path)
                 if self.options.global_search:
-                    self._queue_global(entry.row, path)
+                    self._queue_global(entry, path)
 
     def _expand_global(self, entries: list[Entry]) -> None:
         for entry, path in zip(entries, self._explain(entries), strict=True):
-            self._queue_global(entry.row, path)
+            self._queue_global(entry, path)
 
     def _explain(self, entries: list[Entry]) -> list[Path]:
         """The paths of inputs through trees of their neighbourhoods (`get_path`)."""
@@ -283,8 +197,9 @@ class Search:
         rows[:, self.schema.protected_index] = np.tile(combos, (len(cases), 1))
         return rows, labels.reshape(-1)
 
-    def _queue_local(self, row: Codes, path: Path) -> None:
+    def _queue_local(self, parent: Entry, path: Path) -> None:
         """Lines 10–20: each decision negated on its own, the others kept, the nearest solution."""
+        row = parent.row
         kept = [p for p in path if p.column not in self._protected]
         r = average_confidence(path)
         for i, p in enumerate(kept):
@@ -296,11 +211,13 @@ class Search:
             solution = self.solver.sticky(row, box)
             if solution is not None:
                 arm = self._arm(p.column, int(solution[p.column]) - int(row[p.column]))
-                self.frontier.push(Entry(solution, "local", arm), self.options.rank_local - r)
+                self.frontier.push(
+                    Entry(solution, "local", arm, origin=parent.origin), self.options.rank_local - r
+                )
 
-    def _queue_global(self, row: Codes, path: Path) -> None:
+    def _queue_global(self, parent: Entry, path: Path) -> None:
         """Lines 23–35: each prefix with its last decision negated, nothing said about the rest."""
-        prefix: list[Any] = []
+        row, prefix = parent.row, list[Predicate]()
         for p in path:
             if p.column in self._protected:
                 continue
@@ -313,7 +230,9 @@ class Search:
                     solution = self.solver.free(row, box)
                     if solution is not None:
                         r = average_confidence(constraint)
-                        self.frontier.push(Entry(solution, "global"), self.options.rank_global + r)
+                        self.frontier.push(
+                            Entry(solution, "global", origin=parent.origin), self.options.rank_global + r
+                        )
             prefix.append(p)
 
     def _first_visit(self, box: Box, row: Codes | None) -> bool:

@@ -15,18 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.errors import ConfigError
+from auditor.errors import MissingDependency
 from auditor.suites.tabular.schema import Codes, Schema
 
-INSTALL = "install the extra: pip install 'llm-bias-auditor[tabular]'"
+PACKAGES = {"lime": "lime", "sklearn": "scikit-learn"}
 
 
 def optional(module: str) -> Any:
-    """A module of the extra ``tabular``; raises `ConfigError` that says how to get it."""
+    """A module of the extra ``tabular``; raises `MissingDependency`."""
     try:
         return import_module(module)
     except ImportError as error:
-        raise ConfigError(f"--method sg needs the package {module.split('.')[0]}; {INSTALL}") from error
+        package = PACKAGES.get(module.split(".")[0], module)
+        raise MissingDependency("--method sg", package, "tabular") from error
 
 
 def ordered_columns(schema: Schema) -> NDArray[np.intp]:
@@ -68,20 +69,24 @@ class Neighbourhood:
             sample_around_instance=True,
             random_state=int(rng.integers(2**31)),
         )
-        self._scale = np.asarray(self.explainer.scaler.scale_)[numeric]
+        self._scale = np.asarray(self.explainer.scaler.scale_, dtype=np.float32)[numeric]
         self._high = (schema.cards - 1)[numeric]
-        self._columns = np.ascontiguousarray(data.T.astype(np.int64)).reshape(-1)
-        self._starts = np.arange(schema.d, dtype=np.int64) * len(data)
-        self._n, self._rng = len(data), rng
+        self._nominal = np.array(
+            [j for j in range(schema.d) if j not in set(numeric.tolist())], dtype=np.intp
+        )
+        self._columns = np.ascontiguousarray(data[:, self._nominal].T).reshape(-1)
+        self._starts = np.arange(len(self._nominal)) * len(data)
+        self._n, self._d, self._rng = len(data), schema.d, rng
 
     def draw(self, row: Codes, samples: int) -> Codes:
         """The neighbourhood of ``row``, shape (samples, d); its first row is ``row`` itself."""
+        rows = np.empty((samples, self._d), dtype=np.int32)
         kind: Any = np.uint16 if self._n <= 2**16 else np.uint32
-        picks = self._rng.integers(0, self._n, (samples, len(self._starts)), dtype=kind)
-        rows = self._columns[picks + self._starts]
+        picks = self._rng.integers(0, self._n, (samples, len(self._nominal)), dtype=kind)
+        rows[:, self._nominal] = self._columns[picks + self._starts]
         if len(self._numeric):
-            normal = self._rng.standard_normal((samples, len(self._numeric)))
+            normal = self._rng.standard_normal((samples, len(self._numeric)), dtype=np.float32)
             values = np.rint(normal * self._scale + row[self._numeric])
             rows[:, self._numeric] = np.clip(values, 0, self._high)
         rows[0] = row
-        return rows.astype(np.int32)
+        return rows

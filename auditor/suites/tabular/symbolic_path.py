@@ -77,7 +77,7 @@ class Box:
         return any(low > high for low, high in zip(self.low, self.high, strict=True))
 
     def clip(self, row: Codes) -> Codes | None:
-        """The row of the box nearest to ``row``, shape (d,): every column keeps its value or moves to a bound."""
+        """The row of the box nearest to ``row``, shape (d,): a column keeps its value or moves to a bound."""
         if self.empty:
             return None
         return np.minimum(np.maximum(row, np.array(self.low, np.int32)), np.array(self.high, np.int32))
@@ -118,7 +118,7 @@ class PathGrower:
         self._max_depth = max_depth or 10_000
 
     def grow(self, row: Codes, rows: Codes, labels: NDArray[np.int64]) -> Path:
-        """The decisions that ``row`` meets in a CART tree (Gini, grown until pure) of ``rows`` and ``labels``.
+        """The decisions that ``row`` meets in a CART tree (Gini, grown until pure).
 
         Parameters
         ----------

@@ -39,10 +39,10 @@ class PathSolver:
         if schema.constraints:
             self._z3 = Z3Solver(schema)
             if clash := self._z3.clash():
-                rules = "; ".join(repr(c.text) for c in clash)
                 raise ConfigError(
-                    f"no row satisfies schema {schema.name!r}: these constraints contradict each other: {rules}. "
-                    "Edit or remove one of them"
+                    f"no row satisfies schema {schema.name!r}: these constraints contradict each other: "
+                    + "; ".join(map(repr, clash))
+                    + ". Edit or remove one of them"
                 )
 
     def sticky(self, row: Codes, box: Box) -> Codes | None:

@@ -39,6 +39,7 @@ class Tally:
         self.draws = self.rows = self.flips = self.off = self.impossible = self.flipped_draws = 0
         self._label_rows: dict[int, NDArray[np.int64]] = {}  # label → rows with it, per combination
         self.group_rows = np.zeros(len(self.combos), dtype=np.int64)
+        self._counted = self.group_rows.copy()
         self._found: list[Codes] = []
         self._seen = Seen()
         self.first: tuple[Codes, Labels, Mask] | None = None
@@ -109,20 +110,29 @@ class Tally:
             real = np.ones(n, dtype=bool) if possible is None else possible[np.arange(n), own]
             mine = labels[np.arange(n), own][real]
             self.group_rows += np.bincount(own[real], minlength=m)
+            self._counted = self.group_rows.copy()
             for label in np.unique(mine):
                 self._of(int(label), m)[:] += np.bincount(own[real][mine == label], minlength=m)
             return
         self.group_rows += n if possible is None else possible.sum(axis=0)
         low, high = (int(labels.min()), int(labels.max())) if labels.size else (0, -1)
-        if 0 <= high - low <= 16:
-            values: Sequence[int] = range(low, high + 1)
-        else:
-            values = np.unique(labels).tolist()[:64]
-        for label in values:
-            same = labels == label
-            counts = np.count_nonzero(same if possible is None else same & possible, axis=0)
+        values: Sequence[int] = range(low, high + 1) if high - low <= 16 else np.unique(labels).tolist()[:64]
+        left = self.group_rows - self._counted  # what no earlier label of this batch explains
+        for k, label in enumerate(values):
+            if k + 1 < len(values) or len(values) > 17:
+                same = labels == label
+                counts = np.array(
+                    [
+                        np.count_nonzero(same[:, j] if possible is None else same[:, j] & possible[:, j])
+                        for j in range(m)
+                    ]
+                )
+                left = left - counts
+            else:
+                counts = left
             if counts.any():
                 self._of(label, m)[:] += counts
+        self._counted = self.group_rows.copy()
 
     def _of(self, label: int, m: int) -> NDArray[np.int64]:
         return self._label_rows.setdefault(label, np.zeros(m, dtype=np.int64))

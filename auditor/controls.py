@@ -1,0 +1,155 @@
+"""The controls of a run: placebo variants, the positive control, and canary prompts.
+
+A rate says little alone. Placebo edits show how often *any* edit of that form changes the answer; the positive
+control shows that the model's answers can change at all; canaries show whether the model stayed the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from auditor.types import Case, Edit, Variant
+
+PLACEBO_CAP = 24  # placebo variants of one seed where the plan sets no number
+JOINT_CAP = 4  # of them, those that copy joint edits, for each set of attributes
+CANARIES = 8  # prompts that are asked again in the middle and at the end
+CANARY_REPLICATES = 3
+CANARY_FROM = 10_000  # replicate numbers that nothing else uses
+SEEN = 0.75  # share of control pairs that must change the answer
+
+
+def is_placebo(variant: Variant) -> bool:
+    """Whether the variant changes no group."""
+    return any(edit.kind == "placebo" for edit in variant.edits)
+
+
+def with_placebos(case: Case, suite: Any, *, per_seed: int | None, seed: int) -> Case:
+    """Add placebo variants to a case: as many as it has variants, at most ``per_seed``.
+
+    Parameters
+    ----------
+    case : Case
+        From the suite.
+    suite : object
+        May have ``placebos(case, n, rng) -> sequence of Variant``; without it the case stays as it is.
+    per_seed : int or None
+        As in the plan.
+    seed : int
+        With the case id it determines every choice.
+
+    Returns
+    -------
+    Case
+        Its variants are the old ones, then placebo variants ``<case>.p0 …``: those of the suite, then joint
+        ones put together from them.
+    """
+    make = getattr(suite, "placebos", None)
+    if make is None or not case.variants or any(is_placebo(v) for v in case.variants):
+        return case
+    wanted = min(len(case.variants), per_seed or PLACEBO_CAP)
+    found = list(make(case, wanted, Random(f"{seed}:{case.id}:placebo")))[:wanted]
+    joint = sorted({v.attributes for v in case.variants if v.order > 1})
+    for attributes in joint:
+        number = sum(v.attributes == attributes for v in case.variants)
+        if not any(v.attributes == attributes for v in found):
+            found += _together(case, found, attributes, min(number, wanted, JOINT_CAP))
+    taken = {v.input for v in case.variants} | {case.original.input}
+    kept: dict[Any, Variant] = {}
+    for variant in found:
+        if variant.input not in taken:
+            kept.setdefault(variant.input, variant)
+    added = [
+        dataclasses.replace(v, id=f"{case.id}.p{n}", groups=v.groups or case.original.groups)
+        for n, v in enumerate(kept.values())
+    ]
+    return dataclasses.replace(case, variants=(*case.variants, *added)) if added else case
+
+
+def _together(case: Case, single: Sequence[Variant], attributes: Sequence[str], n: int) -> list[Variant]:
+    """Joint placebo variants: one placebo edit for each attribute, or neutral ones in its place."""
+    if not isinstance(case.original.input, str):
+        return []
+    changed = {name for v in case.variants for name in v.attributes}
+    neutral = [v for v in single if not changed & set(v.attributes)]
+    parts = [[v for v in single if v.attributes == (name,)] or neutral for name in attributes]
+    out: list[Variant] = []
+    for combination in itertools.islice(itertools.product(*parts), 20 * n):
+        edits = [
+            dataclasses.replace(e, attribute=name)
+            for name, v in zip(attributes, combination, strict=True)
+            for e in v.edits
+        ]
+        edits.sort(key=_where)
+        if len({v.id for v in combination}) < len(combination) or _overlap(edits):
+            continue
+        text = _apply(case.original.input, edits)
+        out.append(Variant(id="", input=text, groups=case.original.groups, edits=tuple(edits)))
+        if len(out) == n:
+            break
+    return out
+
+
+def _where(edit: Edit) -> tuple[int, int]:
+    return edit.where if isinstance(edit.where, tuple) else (0, 0)
+
+
+def _overlap(edits: Sequence[Edit]) -> bool:
+    return any(_where(a)[1] > _where(b)[0] or _where(a) == _where(b) for a, b in itertools.pairwise(edits))
+
+
+def _apply(text: str, edits: Sequence[Edit]) -> str:
+    parts, at = [], 0
+    for edit in edits:
+        start, end = _where(edit)
+        parts += [text[at:start], edit.target]
+        at = end
+    return "".join((*parts, text[at:]))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pair:
+    """Two texts that must get different answers."""
+
+    id: str
+    texts: tuple[str, str]
+
+
+def control_pairs(task: Any) -> list[Pair]:
+    """The control texts that come with a built-in task; none for other tasks.
+
+    They differ in what the task is about (a review that praises and one that damns), so that a model which
+    answers both alike cannot show an effect of anything.
+    """
+    from auditor import data
+
+    path = data.path("embedded", "controls", f"{task.name}.jsonl")
+    if getattr(task, "seeds_path", None) is None or not path.is_file():
+        return []
+    if task.seeds_path.parent != data.path("embedded", "seeds"):
+        return []
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [
+        Pair(id=f"control.{n}", texts=(row["text"], row["changed"])) for n, row in enumerate(rows)
+    ]
+
+
+def outcomes(task: Any, given: Mapping[str, int]) -> tuple[str, ...]:
+    """The labels whose share is compared between groups.
+
+    The favourable one; of two labels "positive" or else the first one, because the other mirrors it; of many
+    the twelve that were given most often.
+    """
+    if task.kind not in ("classification", "decision", "multilabel") or not task.labels:
+        return ()
+    if task.favourable is not None:
+        return (task.favourable,)
+    if len(task.labels) <= 2 and task.kind != "multilabel":
+        return ("positive",) if "positive" in task.labels else (task.labels[0],)
+    ranked = sorted(task.labels, key=lambda label: (-given.get(label, 0), label))
+    return tuple(sorted(label for label in ranked[:12] if given.get(label)))

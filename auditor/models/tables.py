@@ -1,0 +1,289 @@
+"""Models that decide on table rows: ``sklearn:FILE``, ``python:MODULE:FUNCTION``, ``exec:COMMAND``.
+
+Tabular search calls ``predict(X) -> labels`` on many rows at once. A language model that decides on rows is
+the same call behind a row-to-prompt task: `predict_from_client` is the place where it joins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from auditor.errors import ConfigError, DataFileError, MissingDependency, PluginError, UnknownPlugin
+from auditor.models.process import _split as split_command
+from auditor.models.python import load as load_python
+from auditor.types import digest
+
+KINDS = ("sklearn", "python", "exec")
+PICKLES = (".joblib", ".pkl", ".pickle")
+# Classes of scikit-learn that hold arrays and numbers only; skops asks about them because they are compiled or private.
+HARMLESS = (
+    "sklearn.tree._tree.",
+    "sklearn.ensemble._hist_gradient_boosting.",
+    "sklearn._loss.",
+    "sklearn.neighbors._kd_tree.",
+    "sklearn.neighbors._ball_tree.",
+    "sklearn.neural_network._stochastic_optimizers.",
+    "sklearn.compose._column_transformer._RemainderColsList",
+    "sklearn.linear_model._sgd_fast.",
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableModel:
+    """A model of rows.
+
+    Parameters
+    ----------
+    name : str
+        Its spec.
+    predict : callable
+        Rows of shape (n, d) → labels of shape (n,).
+    fingerprint : str
+        What identifies it in the record.
+    frame : bool
+        Whether it wants a data frame with column names instead of an array.
+    slow : bool
+        Whether each row costs so much that answers are kept and rows are spared.
+    close : callable
+        Releases what it holds.
+    """
+
+    name: str
+    predict: Callable[[Any], Any]
+    fingerprint: str
+    frame: bool = False
+    slow: bool = False
+    close: Callable[[], None] = lambda: None
+
+
+def load_table_model(spec: str, columns: Sequence[str], *, trust_pickle: bool = False) -> TableModel:
+    """Open a model of rows.
+
+    Parameters
+    ----------
+    spec : str
+        ``sklearn:FILE``, ``python:MODULE:FUNCTION`` or ``exec:COMMAND``.
+    columns : sequence of str
+        The input columns in the order of the schema; the model must read as many.
+    trust_pickle : bool
+        Whether files that run code when they are opened (joblib, pickle) may be opened.
+
+    Raises
+    ------
+    UnknownPlugin
+        Another kind of spec.
+    ConfigError
+        The model cannot be opened, or reads another number of columns.
+    DataFileError
+        The file cannot be read.
+    MissingDependency
+        A package is not installed.
+    """
+    kind, _, rest = spec.partition(":")
+    if kind not in KINDS or not rest:
+        raise UnknownPlugin(
+            "table model", spec, KINDS, "Give sklearn:FILE, python:MODULE:FUNCTION or exec:COMMAND."
+        )
+    if kind == "sklearn":
+        return _sklearn(spec, Path(rest), columns, trust_pickle)
+    if kind == "exec":
+        program = RowProgram(rest, columns)
+        return TableModel(
+            name=spec,
+            predict=program.predict,
+            fingerprint="exec:" + digest(rest, size=16),
+            slow=True,
+            close=program.close,
+        )
+    function = load_python(rest)
+    if not callable(function):
+        raise ConfigError(f"model {spec}: {rest.rpartition(':')[2]} is not callable")
+    return TableModel(
+        name=spec,
+        predict=function,
+        fingerprint="python:" + digest(rest, size=16),
+        frame=bool(getattr(function, "frame", False)),
+        slow=bool(getattr(function, "slow", False)),
+    )
+
+
+def predict_from_client(task: Any, client: Any, columns: Sequence[str]) -> Callable[[Any], Any]:
+    """Rows → prompts of ``task`` → answers of the async ``client`` → labels: the seam for language models.
+
+    A row becomes one text of ``column: value`` lines that ``task.render`` puts into its prompt; the client
+    brings cache, budget and retry. Not part of this version: the row tasks (``lending``, ``income``) are
+    not written yet.
+    """
+    raise ConfigError(
+        "language models that decide on rows are not part of this version. "
+        "Wrap the model in a function and give --model python:MODULE:FUNCTION"
+    )
+
+
+def _sklearn(spec: str, path: Path, columns: Sequence[str], trust_pickle: bool) -> TableModel:
+    model, content = open_estimator(path, trust_pickle=trust_pickle)
+    if not hasattr(model, "predict"):
+        raise ConfigError(f"model {spec}: the file holds a {type(model).__name__}, which has no predict")
+    named = getattr(model, "feature_names_in_", None)
+    if named is not None:
+        wanted = [str(name) for name in named]
+        if lacking := [name for name in wanted if name not in columns]:
+            raise ConfigError(
+                f"model {spec} reads the column {lacking[0]!r} ({len(wanted)} columns in all), which the schema does "
+                f"not have. Its columns: {', '.join(columns)}. Edit the schema or give --data with all columns"
+            )
+        inner = model.predict
+
+        def predict(rows: Any) -> Any:
+            return inner(rows[wanted])
+
+        return TableModel(name=spec, predict=predict, fingerprint=f"sklearn:{content}", frame=True)
+    width = getattr(model, "n_features_in_", None)
+    if width is not None and int(width) != len(columns):
+        raise ConfigError(
+            f"model {spec} reads {int(width)} columns, but the schema has {len(columns)}: {', '.join(columns)}. "
+            f"Give --data with the columns that the model was trained on (the target is not one of them)"
+        )
+    return TableModel(name=spec, predict=model.predict, fingerprint=f"sklearn:{content}")
+
+
+def open_estimator(path: Path, *, trust_pickle: bool = False) -> tuple[Any, str]:
+    """A scikit-learn estimator from a file, and the digest of the file.
+
+    ``.skops`` files hold data and names of types only; those outside the libraries skops knows are refused.
+    ``.joblib`` and ``.pickle`` files run code when they are opened, and are refused without ``trust_pickle``.
+    """
+    try:
+        content = hashlib.sha256(path.read_bytes()).hexdigest()[:32]
+    except OSError as error:
+        raise DataFileError(f"cannot read the model file {path}: {error.strerror or error}") from error
+    if path.suffix in PICKLES:
+        if not trust_pickle:
+            raise ConfigError(
+                f"{path} is a pickle, and opening a pickle runs the code inside it. If you trust its origin, "
+                f"give --trust-pickle; else save the model with skops.io.dump(model, 'model.skops')"
+            )
+        return _unpickle(path), content
+    try:
+        import skops.io as sio  # type: ignore[import-untyped,unused-ignore]
+    except ImportError as error:
+        raise MissingDependency("reading .skops models", "skops", "tabular") from error
+    from zipfile import BadZipFile
+
+    try:
+        asked = [str(name) for name in sio.get_untrusted_types(file=path)]
+        known = [name for name in asked if name.startswith(HARMLESS)]
+        if unknown := sorted(set(asked) - set(known)):
+            raise ConfigError(
+                f"{path} holds types that are not known to be harmless: {', '.join(unknown[:5])}. "
+                f"Load it in a module of your own and give --model python:MODULE:FUNCTION"
+            )
+        return sio.load(path, trusted=known), content
+    except (BadZipFile, KeyError, ValueError, TypeError, OSError) as error:
+        raise DataFileError(
+            f"{path} is not a readable .skops file ({type(error).__name__}: {error}). "
+            f"Endings: .skops, or .joblib/.pickle with --trust-pickle"
+        ) from error
+
+
+def _unpickle(path: Path) -> Any:
+    try:
+        import joblib  # type: ignore[import-untyped,unused-ignore]
+    except ImportError as error:
+        raise MissingDependency("reading .joblib models", "joblib", "tabular") from error
+    try:
+        return joblib.load(path)
+    except Exception as error:  # a pickle may raise anything
+        raise DataFileError(f"cannot open {path}: {type(error).__name__}: {error}") from error
+
+
+class RowProgram:
+    """``exec:COMMAND`` on rows: one program that stays open, JSON lines in and out.
+
+    ::
+
+        → {"id": 0, "row": {"age": 3, "sex": "Female"}}
+        ← {"id": 0, "output": "denied"}
+
+    Answers may come in any order; a whole batch is written before the last answer is awaited.
+    """
+
+    def __init__(self, command: str, columns: Sequence[str]) -> None:
+        self._command, self._columns = command, list(columns)
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - the user's own command, without a shell
+                split_command(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+            )
+        except OSError as error:
+            raise ConfigError(f"model exec:{command}: cannot start it: {error.strerror or error}") from error
+
+    def predict(self, rows: Any) -> list[str]:
+        """Answers of the program, one per row."""
+        lines = [
+            json.dumps({"id": i, "row": {c: _scalar(v) for c, v in zip(self._columns, row, strict=True)}})
+            + "\n"
+            for i, row in enumerate(rows.tolist())
+        ]
+        source, sink = self._process.stdout, self._process.stdin
+        assert source is not None
+        assert sink is not None
+        writer = threading.Thread(target=self._write, args=(sink, lines), daemon=True)
+        writer.start()
+        answers: dict[int, str] = {}
+        while len(answers) < len(lines):
+            line = source.readline()
+            if not line:
+                raise PluginError(
+                    f"model exec:{self._command} ended after {len(answers)} of {len(lines)} answers "
+                    f"(exit code {self._process.poll()})"
+                )
+            answers.update([self._read(line, len(lines))])
+        writer.join()
+        return [answers[i] for i in range(len(lines))]
+
+    def _write(self, sink: Any, lines: list[str]) -> None:
+        try:
+            sink.writelines(lines)
+            sink.flush()
+        except OSError:
+            return  # the reader sees that the program ended and says so
+
+    def _read(self, line: str, n: int) -> tuple[int, str]:
+        try:
+            value = json.loads(line)
+        except ValueError as error:
+            raise PluginError(
+                f"model exec:{self._command} wrote a line that is not JSON: {line[:80]!r}"
+            ) from error
+        if not isinstance(value, Mapping) or not isinstance(value.get("id"), int) or not 0 <= value["id"] < n:
+            raise PluginError(f"model exec:{self._command} wrote a line without a known id: {line[:80]!r}")
+        if "output" not in value:
+            raise PluginError(f"model exec:{self._command}: {str(value.get('error', 'no output'))[:200]}")
+        return value["id"], str(value["output"])
+
+    def close(self) -> None:
+        """End the program."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+
+def _scalar(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,105 @@
+"""Whether a model answered the same prompts differently at the end of a run than at its start."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+RESAMPLES = 1999
+DRIFT_ALPHA = 0.01  # a shift puts a warning over the whole report: seldom without cause
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Drift:
+    """Result of the test on canary prompts.
+
+    Attributes
+    ----------
+    p_value : float
+        Of a permutation test, in (0, 1].
+    prompts : int
+        Prompts that were answered at two or more times.
+    answers : int
+        Their answers.
+    differing : int
+        Prompts whose most frequent answer is not the same at all times.
+    shifted : bool
+        ``p_value`` below `DRIFT_ALPHA`.
+    """
+
+    p_value: float
+    prompts: int
+    answers: int
+    differing: int
+    shifted: bool
+
+
+def shift(
+    prompts: Sequence[Sequence[Sequence[Hashable]]], *, rng: np.random.Generator, resamples: int = RESAMPLES
+) -> Drift | None:
+    """Test whether the answers to each prompt have one distribution at all times.
+
+    If the model stays as it is, the answers to one prompt are exchangeable over time. They are shuffled within
+    the prompt; the statistic is the sum over prompts, times and answers of count² / answers at that time.
+
+    Parameters
+    ----------
+    prompts : sequence of sequences of sequences, shape (prompts, times, answers)
+        The answers to each prompt at each time; times without answers are left out.
+    rng : numpy.random.Generator
+        Shuffles.
+    resamples : int
+        How often.
+
+    Returns
+    -------
+    Drift or None
+        None where no prompt was answered at two times.
+
+    Examples
+    --------
+    >>> same = shift([[["a", "a"], ["a", "a"]]] * 4, rng=np.random.default_rng(0))
+    >>> same.p_value, same.shifted
+    (1.0, False)
+    """
+    observed, null = 0.0, np.zeros(resamples)
+    used = answers = differing = 0
+    for times in prompts:
+        arms = [arm for arm in times if len(arm)]
+        if len(arms) < 2:
+            continue
+        used += 1
+        codes: dict[Hashable, int] = {}
+        flat = np.array([codes.setdefault(x, len(codes)) for arm in arms for x in arm])
+        answers += len(flat)
+        if len(codes) < 2:
+            continue
+        sizes = [len(arm) for arm in arms]
+        starts = np.cumsum((0, *sizes[:-1]))
+        one = _spread(flat[None], starts, sizes, len(codes))
+        observed += float(one[0])
+        shuffled = rng.permuted(np.broadcast_to(flat, (resamples, len(flat))), axis=1)
+        null += _spread(shuffled, starts, sizes, len(codes))
+        usual = {max(set(arm), key=lambda x: (list(arm).count(x), str(x))) for arm in arms}
+        differing += len(usual) > 1
+    if not used:
+        return None
+    p = (1 + int(np.count_nonzero(null >= observed - 1e-9))) / (1 + resamples)
+    return Drift(p_value=p, prompts=used, answers=answers, differing=differing, shifted=p < DRIFT_ALPHA)
+
+
+def _spread(
+    codes: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
+    starts: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
+    sizes: Sequence[int],
+    labels: int,
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """Statistic of one prompt for each row of ``codes``, shape (rows, answers)."""
+    one_hot = codes[..., None] == np.arange(labels)
+    counts = np.add.reduceat(one_hot, starts, axis=1, dtype=np.int64)
+    out: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = (
+        counts**2 / np.array(sizes, dtype=float)[:, None]
+    ).sum(axis=(1, 2))
+    return out

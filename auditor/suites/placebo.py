@@ -1,0 +1,188 @@
+"""The placebo arm: edits of the same number at the same places that change no group.
+
+A rate of changed answers says little until it is laid beside the rate under edits that leave every group as it
+is. For each variant of one attribute there is a placebo with as many changed spans: other surface forms for
+the same group where the dictionary has them (woman → lady), else neutral words near the changed ones
+(movie → film).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import NamedTuple
+
+from auditor.dictionaries import Dictionary, Term, neutral
+from auditor.suites._agree import edits_of
+from auditor.suites._match import Hit, Matcher, Scan, settle
+from auditor.suites.mutation import apply
+from auditor.types import Case, Edit, Variant
+
+_TRIES = 6  # draws for each placebo wanted, since a draw may repeat an earlier one
+_NEAR = 3  # a neutral site is drawn among so many nearest ones
+
+
+class _Site(NamedTuple):
+    """A place and the words that may be written there without naming another group."""
+
+    hit: Hit
+    term: Term
+    words: tuple[Term, ...]
+
+
+class Placebos:
+    """Makes placebo variants for cases of `auditor.suites.mutation.MutationSuite`.
+
+    Parameters
+    ----------
+    dictionaries : sequence of Dictionary
+        Those of the suite; all are read, so that no neutral edit touches a word that names a group.
+    words : Dictionary or None
+        The neutral words; None takes those that come with the tool.
+    limit_chars : callable or None
+        Number of characters of a text that the model gets to see.
+
+    Attributes
+    ----------
+    missing : Counter of str
+        Placebos that a text had no room for, by attribute.
+
+    Examples
+    --------
+    >>> from auditor.dictionaries import load
+    >>> from auditor.suites.mutation import MutationSuite
+    >>> from auditor.types import Seed
+    >>> gender = [load("gender")]
+    >>> suite = MutationSuite(seeds=[Seed(id="1", text="The woman left the movie.")], dictionaries=gender, order=1)
+    >>> case, = suite.ask(1, Random(0))
+    >>> [v.input for v in Placebos(dictionaries=gender).placebos(case, 1, Random(0))]
+    ['The lady left the movie.']
+    """
+
+    def __init__(
+        self,
+        *,
+        dictionaries: Sequence[Dictionary],
+        words: Dictionary | None = None,
+        limit_chars: Callable[[str], int] | None = None,
+    ) -> None:
+        self._dictionaries = {d.attribute: d for d in dictionaries}
+        self._words = neutral() if words is None else words
+        self._groups = Matcher(list(dictionaries))
+        self._neutral = Matcher([self._words])
+        self._limit = limit_chars
+        self.missing: Counter[str] = Counter()
+
+    def placebos(self, case: Case, n: int | None, rng: Random) -> tuple[Variant, ...]:
+        """Return placebo variants of ``case.original``.
+
+        Parameters
+        ----------
+        case : Case
+            With the variants whose arm is to be controlled.
+        n : int or None
+            The most placebos for each attribute; None makes as many as the case has variants of that
+            attribute alone.
+        rng : Random
+            Every choice is drawn from it.
+
+        Returns
+        -------
+        tuple of Variant
+            ``<case id>.p0`` and on, all different. Their edits are of kind ``placebo``, with the attribute that
+            they control for. ``source_group`` and ``target_group`` are equal: the group that was named before and
+            after, or ``neutral``. ``groups`` are those of the original.
+        """
+        text = case.original.input
+        if not isinstance(text, str):
+            return ()
+        kept = len(text) if self._limit is None else self._limit(text)
+        scan, hits, free = self._read(text, kept)
+        standing = frozenset(h.surface.lower() for h in (*hits, *(site.hit for site in free)))
+        out: list[Variant] = []
+        arms: dict[str, list[Variant]] = {}
+        for variant in case.variants:
+            if variant.order == 1:
+                arms.setdefault(variant.attributes[0], []).append(variant)
+        for attribute in sorted(arms):
+            own = self._within(hits, attribute)
+            wanted = len(arms[attribute]) if n is None else min(n, len(arms[attribute]))
+            made: dict[tuple[object, ...], tuple[Edit, ...]] = {}
+            for draw in range(wanted * _TRIES):
+                if len(made) == wanted:
+                    break
+                model = arms[attribute][draw % len(arms[attribute])]
+                edits = self._edits(scan, attribute, model, own, free, standing, rng)
+                if edits:
+                    made.setdefault(tuple((e.where, e.target) for e in edits), edits)
+            self.missing[attribute] += wanted - len(made)
+            for edits in made.values():
+                out.append(
+                    Variant(
+                        id=f"{case.id}.p{len(out)}",
+                        input=apply(text, edits),
+                        groups=case.original.groups,
+                        edits=edits,
+                    )
+                )
+        return tuple(out)
+
+    def _read(self, text: str, kept: int) -> tuple[Scan, list[Hit], list[_Site]]:
+        """Return the scan, the places that name a group, and the neutral sites apart from them."""
+        scan = self._groups.scan(text)
+        hits = [h for h in settle(scan, {}) if h.end <= kept]
+        taken = [(h.start, h.end) for h in scan.hits]
+        free = []
+        for hit in self._neutral.scan(text).hits:
+            if hit.end <= kept and all(hit.end <= a or hit.start >= b for a, b in taken):
+                words = self._words.alternatives(hit.terms[0])
+                if words:
+                    free.append(_Site(hit, hit.terms[0], words))
+        return scan, hits, free
+
+    def _within(self, hits: Sequence[Hit], attribute: str) -> dict[int, _Site]:
+        """Return the sites of ``attribute`` where its group has another surface form, by start offset."""
+        sites = {}
+        for hit in hits:
+            term = hit.terms[0]
+            if term.attribute == attribute:
+                words = self._dictionaries[attribute].alternatives(term)
+                if words:
+                    sites[hit.start] = _Site(hit, term, words)
+        return sites
+
+    def _edits(
+        self,
+        scan: Scan,
+        attribute: str,
+        model: Variant,
+        own: dict[int, _Site],
+        free: Sequence[_Site],
+        standing: frozenset[str],
+        rng: Random,
+    ) -> tuple[Edit, ...]:
+        """Draw as many sites as ``model`` has changed spans, the nearest ones, and a word for each."""
+        left = list(free)
+        chosen: dict[Term, Term] = {}
+        edits: list[Edit] = []
+        for edit in model.edits:
+            if edit.kind == "agreement" or not isinstance(edit.where, tuple):
+                continue
+            at = edit.where[0]
+            site = own.get(at)
+            if site is None:
+                if not left:
+                    continue
+                left.sort(key=lambda s: (abs(s.hit.start - at), s.hit.start))
+                site = left.pop(rng.randrange(min(_NEAR, len(left))))
+            if site.term not in chosen:
+                # Two people must not get one name, and nobody that of somebody who is there.
+                words = [w for w in site.words if w not in chosen.values() and w.text.lower() not in standing]
+                if not words:
+                    continue
+                chosen[site.term] = words[rng.randrange(len(words))]
+            made = edits_of(scan, site.hit, site.term, chosen[site.term], site.term.group, "placebo")
+            edits += [dataclasses.replace(one, attribute=attribute) for one in made]
+        return tuple(sorted(edits, key=lambda e: e.where))

@@ -1,0 +1,58 @@
+"""Reports of the rule's selection example, byte for byte.
+
+After a wanted change: ``UPDATE_GOLDEN=1 pytest tests/golden``, then read the diff.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.ll144 import categories, people, record
+from auditor.render import ll144 as render
+from auditor.render.json import JsonReport
+
+FILES = Path(__file__).parent / "files"
+COUNTS = FILES / "ll144-counts.csv"
+
+
+def made() -> dict[str, Any]:
+    cells, mode, source = people.read_counts(COUNTS, categories.load())
+    settings = record.Settings(
+        source="Printed example of 6 RCNY 5-301(b)",
+        excluded={"Native American or Alaska Native / Female": "17 people"},
+        audit_date=datetime.date(2026, 10, 1),
+    )
+    found = record.from_counts(cells, source, settings, mode=mode)
+    found["tool"]["version"] = "0"
+    return rounded(found)
+
+
+def rounded(value: Any) -> Any:
+    """Numerical libraries differ in the last digits."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {k: rounded(v) for k, v in value.items()}
+    return [rounded(v) for v in value] if isinstance(value, list) else value
+
+
+CASES = {
+    "ll144.txt": lambda: render.text(made()),
+    "ll144-ascii.txt": lambda: render.text(made(), width=80, encoding="ascii"),
+    "ll144.html": lambda: render.html(made()),
+    "ll144.json": lambda: JsonReport().render(made()),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_report(name: str) -> None:
+    now = CASES[name]()
+    path = FILES / name
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        path.write_text(now, encoding="utf-8", newline="\n")
+    assert now == path.read_text(encoding="utf-8"), f"{path} differs; see the top of this file"

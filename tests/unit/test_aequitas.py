@@ -1,0 +1,309 @@
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auditor.errors import ConfigError
+from auditor.suites.tabular.constraints import Constraint
+from auditor.suites.tabular.core import Column, Evaluator, Limit, Schema, case_keys
+from auditor.suites.tabular.directed import gamma_distance, run, share_estimate
+from auditor.suites.tabular.directed_options import Options
+from auditor.suites.tabular.directed_population import Moves, mutate, witness
+from auditor.suites.tabular.directed_walk import Probabilities, step, step_sizes
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+from literal_aequitas import aequitas
+
+SEX = Column(name="sex", kind="integer", codes=2, protected=True)
+
+
+def column(name: str, codes: int, **kwargs: object) -> Column:
+    return Column(name=name, kind="integer", codes=codes, ordered=True, **kwargs)  # type: ignore[arg-type]
+
+
+def slab(x: np.ndarray) -> np.ndarray:
+    """Women need 6 more of a + b: 6 of every 39 or so sums are discriminatory."""
+    return (x[:, 1] + x[:, 2] >= 20 + 6 * (x[:, 0] == 0)).astype(int)
+
+
+SLAB = Schema(columns=(SEX, column("a", 20), column("b", 20), column("c", 3)))
+
+
+def search(predict: Any = slab, schema: Schema = SLAB, seed: int = 1, **options: Any) -> Any:
+    evaluator = Evaluator(predict, schema, budget=options.pop("budget", None))  # type: ignore[arg-type]
+    return run(evaluator, schema, {"trials": 0, **options}, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("mode", ["random", "semi", "fully", "population"])
+def test_finds_are_distinct_true_and_counted_once(mode: str) -> None:
+    result = search(mode=mode, global_n=60, local_n=60, generated=500)
+    rows = result.found
+    assert len(rows) == result.counts["discriminatory"] > 60
+    assert len(np.unique(case_keys(SLAB, rows))) == len(rows)
+    assert Evaluator(slab, SLAB).discriminatory(rows).all()
+    assert result.counts["generated"] <= 500
+    assert sum(p["discriminatory"] for p in result.details["phases"].values()) == len(rows)
+    assert sum(p["generated"] for p in result.details["phases"].values()) == result.counts["generated"]
+    assert result.sampling == "directed"
+    result.to_record()
+
+
+@pytest.mark.parametrize("mode", ["random", "semi", "fully", "population"])
+def test_the_same_generator_gives_the_same_result(mode: str) -> None:
+    options = {"mode": mode, "global_n": 50, "local_n": 30, "generated": 300}
+    one, again, other = search(seed=3, **options), search(seed=3, **options), search(seed=4, **options)
+    assert np.array_equal(one.found, again.found)
+    assert not np.array_equal(one.found, other.found)
+
+
+def test_directed_finds_stay_out_of_the_rate() -> None:
+    truth = share_estimate(Evaluator(slab, SLAB), SLAB, np.random.default_rng(0))
+    assert truth.method == "enumeration"
+    assert truth.low == truth.high == truth.value
+    inputs = [(a, b) for a in range(20) for b in range(20)]
+    assert truth.value == sum(20 <= a + b < 26 for a, b in inputs) / 400
+    result = search(mode="fully", global_n=400, local_n=100)
+    (score,) = result.scores
+    assert score.name == "discriminatory_share"
+    assert score.estimate.n == 400
+    assert score.estimate.low < truth.value < score.estimate.high
+    assert result.counts["discriminatory"] / result.counts["generated"] > score.estimate.high
+
+
+def test_the_estimate_pools_independent_samples() -> None:
+    wide = Schema(columns=(SEX, *(column(f"c{j}", 60) for j in range(4))))
+
+    def rule(x: np.ndarray) -> np.ndarray:
+        return ((x[:, 1] < 6) & (x[:, 0] == 1)).astype(int)  # exactly a tenth
+
+    estimate = share_estimate(
+        Evaluator(rule, wide), wide, np.random.default_rng(5), trials=40, trial_size=250
+    )
+    assert estimate.n == 10_000
+    assert estimate.method == "clopper-pearson"
+    assert estimate.low < 0.1 < estimate.high < 0.12
+    assert "mean of 40 samples" in estimate.note
+
+
+def test_a_global_phase_that_ends_with_a_find_gives_no_rate() -> None:
+    result = search(mode="random", max_found=1, global_n=2000)
+    assert not result.scores
+    assert result.notes
+
+
+def test_both_termination_rules() -> None:
+    enough = search(mode="fully", max_found=40, global_n=100)
+    assert enough.counts["discriminatory"] >= 40
+    assert enough.status == "complete"
+    assert "40" in enough.details["ended"] or "found" in enough.details["ended"]
+    timed = search(mode="fully", max_seconds=1e-9)
+    assert timed.counts["generated"] == 0
+    assert "time limit" in timed.details["ended"]
+
+
+@pytest.mark.parametrize("mode", ["fully", "population"])
+def test_a_limit_of_evaluations_is_kept_and_reported(mode: str) -> None:
+    asked = []
+
+    def counted(x: np.ndarray) -> np.ndarray:
+        asked.append(len(x))
+        return slab(x)
+
+    result = search(counted, mode=mode, budget=Limit(evaluations=301), generated=10_000)
+    assert sum(asked) <= 301
+    assert result.counts["evaluations"] <= 301
+    assert result.status == "partial"
+    assert "limit" in result.status_reason
+    assert result.counts["discriminatory"] > 0
+
+
+def test_gamma_is_a_threshold_on_numbers() -> None:
+    def score(x: np.ndarray) -> np.ndarray:
+        return 0.4 * x[:, 0] * (x[:, 1] >= 10)
+
+    for gamma, expected in ((0.3, True), (0.5, False), (3.0, False)):
+        evaluator = Evaluator(score, SLAB, distance=gamma_distance(gamma))
+        result = run(
+            evaluator, SLAB, {"mode": "random", "global_n": 200, "trials": 0}, np.random.default_rng(1)
+        )
+        assert (result.counts["discriminatory"] > 0) is expected
+        assert result.options["gamma"] == pytest.approx(gamma)
+    with pytest.raises(ConfigError, match="gamma"):
+        gamma_distance(-1)
+
+
+def test_impossible_rows_are_not_finds() -> None:
+    schema = Schema(
+        columns=(SEX, column("husband", 2), column("b", 30)),
+        constraints=(Constraint("husband == 1 implies sex == 1"),),
+    )
+
+    def rule(x: np.ndarray) -> np.ndarray:
+        return ((x[:, 0] == 1) & (x[:, 1] == 1)).astype(int)  # tells sexes apart among husbands only
+
+    result = search(rule, schema, mode="population", generated=60)
+    assert result.counts["discriminatory"] == 0
+    assert result.counts["off_manifold"] > 0
+
+
+def test_immutable_columns_never_move() -> None:
+    schema = Schema(columns=(SEX, column("a", 20, immutable=True), column("b", 20), column("c", 3)))
+    given = np.array([[0, 9, 13, 0]], dtype=np.int32)
+    result = search(schema=schema, mode="population", data=given, generated=40, ask="all")
+    descended = result.found[result.found[:, 1] == 9]
+    assert len(descended) > 3
+    starts = np.array([[0, 9, 13, 0]], dtype=np.int32)
+    probabilities = Probabilities(len(schema.movable_index), Options())
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        _, _, starts = step(
+            starts, schema.movable_index, schema.cards, step_sizes(schema, Options()), probabilities, rng
+        )
+        assert starts[0, 1] == 9
+
+
+def test_witness_pairs_save_calls() -> None:
+    eight = Schema(
+        columns=(
+            Column(name="age", kind="integer", codes=8, protected=True),
+            column("a", 40), column("b", 40), column("c", 5),
+        )
+    )  # fmt: skip
+
+    def rule(x: np.ndarray) -> np.ndarray:
+        return (x[:, 1] + x[:, 2] + x[:, 0] >= 40).astype(int)
+
+    limit = Limit(evaluations=600)
+    everything = search(rule, eight, mode="population", generated=10_000, budget=limit)
+    pairs = search(rule, eight, mode="population", generated=10_000, budget=limit, ask="witness")
+    assert Evaluator(rule, eight).discriminatory(pairs.found).all()
+    assert pairs.counts["discriminatory"] > 1.5 * everything.counts["discriminatory"]
+    assert pairs.counts["undecided"] > 0
+
+
+def test_no_column_to_move_and_nothing_to_find() -> None:
+    bare = Schema(columns=(SEX, column("a", 9, immutable=True)))
+    result = search(lambda x: x[:, 0].astype(int), bare, mode="fully", global_n=30)
+    assert result.counts["discriminatory"] == 9
+    assert any("no local search" in note for note in result.notes)
+    blind = search(lambda x: np.zeros(len(x), dtype=int), mode="population", generated=50)
+    assert blind.counts["discriminatory"] == 0
+    assert blind.pairs == ()
+    small = search(lambda x: x[:, 0].astype(int), bare, mode="population", generated=500)
+    assert small.counts["generated"] == 9
+    assert small.details["ended"] == "no case was left to ask"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "directed"}, "mode must be one of"),
+        ({"globl_n": 5}, "no option 'globl_n'"),
+        ({"local_n": -1}, "local_n"),
+        ({"delta_v": 2}, "delta_v"),
+        ({"steps": {"sex": [1]}}, "'sex'"),
+        ({"steps": {"a": [0]}}, "steps of 'a'"),
+        ({"max_found": 0}, "max_found"),
+        ({"ask": "witness", "mode": "fully"}, "witness"),
+        ({"level": 1.0}, "level"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        search(**options)
+
+
+def test_without_a_protected_column() -> None:
+    plain = Schema(columns=(column("a", 3),))
+    with pytest.raises(ConfigError, match="protected"):
+        search(lambda x: x[:, 0], plain)
+
+
+def test_batched_probabilities_equal_the_printed_updates() -> None:
+    rng = random.Random(0)
+    answers = [(rng.randrange(4), rng.choice([-1, 1]), rng.random() < 0.4) for _ in range(400)]
+    column_p, down = [0.25] * 4, [0.5] * 4
+    for p, delta, hit in answers:
+        down[p] += 0.001 if hit == (delta == -1) else -0.001
+        if hit:
+            column_p[p] += 0.001
+            column_p = [x / sum(column_p) for x in column_p]
+    batched = Probabilities(4, Options(mode="fully"))
+    for start in range(0, 400, 20):
+        p, delta, hit = map(np.array, zip(*answers[start : start + 20], strict=True))
+        batched.update(p, delta, hit)
+    assert np.allclose(batched.down, down)
+    assert np.allclose(batched.column, column_p, atol=2e-4)
+    for mode, moved in (("semi", True), ("random", False)):
+        other = Probabilities(4, Options(mode=mode))  # type: ignore[arg-type]
+        other.update(np.array([0, 1]), np.array([-1, 1]), np.array([True, True]))
+        assert bool(other.down[0] > 0.5) is moved
+        assert np.array_equal(other.column, [0.25] * 4)
+
+
+def test_the_fully_directed_walk_learns_the_column_that_keeps_finds() -> None:
+    def rule(x: np.ndarray) -> np.ndarray:
+        return ((x[:, 0] == 1) & (x[:, 1] == 10) & (x[:, 2] == 10)).astype(int)
+
+    result = search(rule, mode="fully", global_n=3000, local_n=500, delta_pr=0.01)
+    learned = result.details["column_probability"]
+    assert learned["c"] > 0.9
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**31), st.lists(st.integers(1, 7), min_size=1, max_size=5), st.integers(1, 9))
+def test_moves_stay_in_the_domain_and_move(seed: int, cards: list[int], size: int) -> None:
+    rng = np.random.default_rng(seed)
+    schema = Schema(columns=(SEX, *(column(f"c{j}", c) for j, c in enumerate(cards))))
+    rows = np.stack([rng.integers(0, c, 30) for c in schema.cards], axis=1).astype(np.int32)
+    columns = schema.movable_index
+    if not len(columns):
+        return
+    options = Options(steps={schema.names[int(columns[0])]: (1, size)})
+    sizes = step_sizes(schema, options)
+    chosen, delta, moved = step(rows, columns, schema.cards, sizes, Probabilities(len(columns), options), rng)
+    assert ((moved >= 0) & (moved < schema.cards)).all()
+    assert ((moved != rows).sum(axis=1) == 1).all()
+    change = (moved - rows)[np.arange(30), columns[chosen]]
+    assert (np.sign(change) == np.sign(delta)).all()
+    wide = np.ones(len(columns), dtype=bool)
+    children, first, second = mutate(rows, columns, schema.cards, Moves(len(columns), wide, wide), rng)
+    assert ((children >= 0) & (children < schema.cards)).all()
+    assert (children[:, 0] == rows[:, 0]).all()
+    single = second < 0
+    assert ((children != rows).sum(axis=1)[single] == 1).all()
+    assert (first >= 0).all()
+
+
+def test_witness_is_a_pair_of_possible_rows_that_differ() -> None:
+    labels = np.array([[5, 0, 1], [2, 2, 9]])
+    possible = np.array([[False, True, True], [True, True, True]])
+    pairs = witness(labels, possible)
+    assert sorted(pairs[0].tolist()) == [1, 2]
+    assert labels[1][pairs[1]].tolist() == [2, 9]
+
+
+@pytest.mark.parametrize("mode", ["random", "semi", "fully"])
+def test_literal_and_vectorised_walks_agree_in_distribution(mode: str) -> None:
+    """Same trials, walk=drift: the mean share of finds over 12 runs each differs by chance only."""
+    literal, ours = [], []
+    options = {"global_n": 40, "local_n": 30, "delta_v": 0.02, "delta_pr": 0.02}
+    for seed in range(12):
+        outcome = aequitas(
+            lambda row: int(row[1] + row[2] >= 20 + 6 * (row[0] == 0)),
+            SLAB.cards.tolist(), [0], mode=mode, rng=random.Random(seed), **options,
+        )  # fmt: skip
+        literal.append(outcome.share)
+        result = search(mode=mode, walk="drift", seed=seed, **options)
+        ours.append(result.counts["discriminatory"] / result.counts["generated"])
+    spread = np.sqrt(np.var(literal, ddof=1) / 12 + np.var(ours, ddof=1) / 12)
+    assert abs(np.mean(literal) - np.mean(ours)) < 4 * spread + 0.02
+    returning = search(mode=mode, walk="return", seed=0, **options)
+    assert returning.counts["discriminatory"] / returning.counts["generated"] > np.mean(literal)

@@ -1,0 +1,230 @@
+"""Selection rates and impact ratios: exact where it counts."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from auditor.stats import ratio_interval
+from auditor.stats.impact import (
+    Count,
+    below_four_fifths,
+    highest,
+    impact_ratio,
+    is_small,
+    median_rule,
+    one_person_flip,
+    ratio_text,
+    round_half_up,
+    table,
+)
+
+
+def c(category: str, x: int, n: int) -> Count:
+    return Count(category=category, n=n, x=x)
+
+
+def test_exactly_four_fifths_is_not_below_although_floats_say_so() -> None:
+    a, b = c("a", 3, 5), c("b", 6, 8)
+    assert (3 / 5) / (6 / 8) < 0.8
+    assert impact_ratio(a, b) == Fraction(4, 5)
+    assert not below_four_fifths(a, b)
+
+
+def test_rounding_does_not_lift_a_ratio_over_the_mark() -> None:
+    a, b = c("a", 79960, 100000), c("b", 10000, 10000)
+    assert below_four_fifths(a, b)
+    ratio = impact_ratio(a, b)
+    assert ratio is not None
+    assert round_half_up(ratio, 3) == "0.800"
+    assert ratio_text(ratio) == "0.7996"
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (Fraction(1, 2), 0, "1"),
+        (Fraction(5, 1000), 2, "0.01"),
+        (Fraction(4999, 1000000), 2, "0.00"),
+        (Fraction(-1, 1000), 2, "0.00"),
+        (Fraction(115, 100), 1, "1.2"),
+        (Fraction(1285, 1000), 2, "1.29"),
+    ],
+)
+def test_halves_go_up(value: Fraction, digits: int, text: str) -> None:
+    assert round_half_up(value, digits) == text
+
+
+def test_a_reference_with_rate_zero_gives_no_ratio() -> None:
+    found = table([c("a", 0, 5), c("b", 0, 9), c("none", 0, 0)])
+    assert [r.ratio for r in found.rows] == [None, None, None]
+    assert [r.reason for r in found.rows[:2]] == ["not computable: the rate of the reference is 0"] * 2
+    assert found.rows[2].reason == "nobody in this category"
+    assert found.rows[2].count.rate is None
+    assert [r.p for r in found.rows] == [None] * 3
+
+
+def test_nobody_at_all() -> None:
+    found = table([c("a", 0, 0), c("b", 0, 0)])
+    assert found.reference is None
+    assert {r.reason for r in found.rows} == {"not computable: no category holds anybody"}
+
+
+def test_a_category_may_have_ratio_zero() -> None:
+    row = table([c("a", 0, 50), c("b", 25, 50)]).rows[0]
+    assert row.ratio == 0
+    assert row.below_four_fifths
+    assert row.interval.low == 0.0
+
+
+def test_highest_prefers_the_larger_of_equal_rates_then_the_first() -> None:
+    assert highest([c("a", 1, 2), c("b", 4, 8), c("c", 4, 8), c("d", 0, 0)]) == c("b", 4, 8)
+    assert highest([c("a", 0, 0)]) is None
+
+
+@pytest.mark.parametrize(
+    ("n", "total", "small"), [(1, 50, False), (1, 51, True), (41, 2584, True), (52, 2584, False)]
+)
+def test_two_percent_in_whole_numbers(n: int, total: int, small: bool) -> None:
+    assert is_small(n, total) is small
+
+
+def test_small_categories_are_computed_by_default() -> None:
+    rows = {r.count.category: r for r in table([c("a", 1, 3), c("b", 100, 250)]).rows}
+    assert rows["a"].small
+    assert rows["a"].ratio == Fraction(5, 6)
+
+
+def test_leaving_out_the_top_category_moves_the_reference_and_shows_both() -> None:
+    counts = [c("tiny", 2, 2), c("b", 300, 600), c("c", 120, 400)]
+    plain = table(counts)
+    assert plain.reference == "tiny"
+    found = table(counts, excluded={"tiny": "two people", "elsewhere": "not in this table"})
+    rows = {r.count.category: r for r in found.rows}
+    assert (found.reference, found.excluded_reference) == ("b", "tiny")
+    assert rows["c"].ratio == Fraction(3, 5)
+    assert rows["c"].ratio_to_excluded == Fraction(3, 10)
+    assert rows["tiny"].ratio is None
+    assert rows["tiny"].justification == "two people"
+    assert rows["tiny"].count.rate == 1
+    assert rows["tiny"].p is None
+
+
+def test_leaving_out_another_category_moves_nothing() -> None:
+    found = table([c("tiny", 0, 2), c("b", 300, 600), c("c", 120, 400)], excluded={"tiny": "two"})
+    assert found.excluded_reference is None
+    assert all(r.ratio_to_excluded is None for r in found.rows)
+
+
+def test_leaving_out_needs_a_justification() -> None:
+    with pytest.raises(ValueError, match="justification"):
+        table([c("a", 1, 2), c("b", 1, 2)], excluded={"a": " "})
+
+
+def test_one_person_flip() -> None:
+    counts = [c("a", 7, 17), c("b", 215, 412)]
+    assert below_four_fifths(*counts)
+    assert one_person_flip(counts, "a", "b") is True
+    assert one_person_flip([c("a", 10, 100), c("b", 50, 100)], "a", "b") is False
+    # exactly at the mark: one selection less falls below it
+    assert one_person_flip([c("a", 40, 100), c("b", 50, 100)], "a", "b") is True
+    assert one_person_flip([c("a", 0, 5), c("b", 1, 9)], "a", "b") is True
+    assert table(counts).rows[1].one_person_flip is None
+
+
+def test_one_person_flip_looks_up_the_highest_rate_anew() -> None:
+    # b and c have one rate; moving a selection away from b leaves c on top, and a stays below
+    counts = [c("a", 78, 100), c("b", 10, 10), c("c", 100, 100)]
+    assert one_person_flip(counts, "a", "c") is False
+
+
+def test_one_person_flip_where_no_move_is_possible() -> None:
+    assert one_person_flip([c("a", 0, 4), c("b", 0, 4)], "a", "b") is None
+
+
+def test_counts_are_checked() -> None:
+    with pytest.raises(ValueError, match="0 <= x <= n"):
+        c("a", 3, 2)
+
+
+def test_median_is_strict_and_exact() -> None:
+    rule = median_rule([Fraction(s, 10) for s in (1, 3, 3, 7)])
+    assert (rule.median, rule.above, rule.tied) == (Fraction(3, 10), 1, 2)
+    assert median_rule([Fraction(1), Fraction(2)]).median == Fraction(3, 2)
+    with pytest.raises(ValueError, match="at least one"):
+        median_rule([])
+
+
+def test_a_uniform_five_point_scale_scores_forty_percent() -> None:
+    rule = median_rule([Fraction(s) for s in (1, 2, 3, 4, 5) for _ in range(100)])
+    assert (rule.above, rule.tied, rule.n) == (200, 100, 500)
+
+
+def test_a_sixty_forty_sample() -> None:
+    rule = median_rule([Fraction(0)] * 60 + [Fraction(1)] * 40)
+    assert rule.above == 40
+
+
+@pytest.mark.parametrize(
+    "pair", [(555, 1181, 667, 1390), (7, 17, 215, 412), (3, 4, 12, 16), (1, 30, 9, 30), (29, 30, 28, 30)]
+)
+def test_library_and_inversion_agree(pair: tuple[int, int, int, int]) -> None:
+    found = ratio_interval.interval(*pair)
+    assert found.method == "Koopman score"
+    low, high = ratio_interval.invert_score(*pair, 0.95)
+    assert found.low == pytest.approx(low, rel=1e-6)
+    assert found.high == pytest.approx(high, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [(10, 10, 10, 10), (5, 10, 10, 10), (0, 10, 5, 10), (1, 1, 1, 1), (10, 10, 3, 10), (0, 1000, 1, 10**6)],
+)
+def test_interval_where_a_rate_is_zero_or_one(pair: tuple[int, int, int, int]) -> None:
+    x, n, x0, n0 = pair
+    found = ratio_interval.interval(*pair)
+    assert found.low is not None
+    assert found.high is not None
+    assert 0 <= found.low <= x * n0 / (n * x0) <= found.high < math.inf
+    assert found.method == "Koopman score, inverted"
+    if x:
+        assert ratio_interval.score_statistic(found.low, *pair) == pytest.approx(3.841459, rel=1e-5)
+    assert ratio_interval.score_statistic(found.high, *pair) == pytest.approx(3.841459, rel=1e-5)
+
+
+def test_no_interval_without_a_reference_rate() -> None:
+    found = ratio_interval.interval(0, 5, 0, 7)
+    assert (found.low, found.high) == (None, None)
+    assert found.reason
+
+
+def test_published_significance_of_the_rules_own_data() -> None:
+    """Figures of an independent computation over the rule's selection example."""
+    assert ratio_interval.z_score(95, 226, 215, 412) == pytest.approx(-2.45, abs=0.005)
+    assert ratio_interval.z_score(170, 390, 412, 797) == pytest.approx(-2.62, abs=0.005)
+    assert ratio_interval.exact_test(170, 390, 412, 797) == pytest.approx(0.0094, abs=5e-5)
+    assert ratio_interval.z_score(3, 3, 5, 5) is None
+
+
+def test_first_places_condition_on_both() -> None:
+    found = ratio_interval.interval(106, 1000, 181, 1000, one_per_run=True)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 106 / 181 < found.high
+    assert ratio_interval.exact_test(1, 4, 1, 4, one_per_run=True) == 1.0
+    assert ratio_interval.exact_test(0, 4, 0, 4, one_per_run=True) == 1.0
+
+
+def test_holm_counts_the_tests_of_the_table() -> None:
+    rows = table([c("a", 30, 100), c("b", 60, 100), c("c", 58, 100)]).rows
+    assert rows[0].p is not None
+    assert rows[0].p_holm == pytest.approx(2 * rows[0].p)
+
+
+def test_omnibus() -> None:
+    assert ratio_interval.omnibus([(1, 2)]) is None
+    assert ratio_interval.omnibus([(0, 2), (0, 3)]) is None
+    assert ratio_interval.omnibus([(50, 100), (50, 100)]) == pytest.approx(1.0)
+    assert ratio_interval.omnibus([(500, 1000), (500, 1000)], one_per_run=True) == pytest.approx(1.0)

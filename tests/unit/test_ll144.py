@@ -1,0 +1,409 @@
+"""``audit ll144`` through its command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.cli import main
+from auditor.errors import DataFileError
+from auditor.ll144 import categories
+
+PEOPLE = """id;sex;race;ok;score;team
+1;F;White;yes;70;a
+2;F;Asian;no;50;a
+3;M;White;yes;90;b
+4;M;Asian;yes;50;b
+5;M;Black;no;30;a
+6;f;Black or African American;1;80;b
+7;X;White;no;20;a
+8;M;;yes;95;b
+9;F;Martian;no;10;a
+10;M;White;;;a
+"""
+BASE = ("--sex", "sex", "--race", "race")
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    path = tmp_path / "people.csv"
+    path.write_text(PEOPLE, encoding="utf-8")
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
+    code = main.run(["ll144", *map(str, args)])
+    done = capsys.readouterr()
+    return code, done.out, done.err
+
+
+def computed(capsys: pytest.CaptureFixture[str], *args: object) -> dict[str, Any]:
+    code, out, err = run(capsys, *args, "--format", "json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert isinstance(found, dict)
+    return found
+
+
+def rows(found: dict[str, Any], table: str = "sex") -> dict[str, tuple[int, int]]:
+    return {r["category"]: (r["x"], r["n"]) for r in found["ll144"]["tables"][table] if r["n"]}
+
+
+def test_selection(capsys: pytest.CaptureFixture[str], people: Path) -> None:
+    found = computed(capsys, "--data", people, *BASE, "--selected", "ok")
+    assert rows(found) == {"Male": (2, 3), "Female": (2, 3)}
+    assert rows(found, "race_ethnicity") == {
+        "White": (2, 2),
+        "Black or African American": (1, 2),
+        "Asian": (1, 2),
+    }
+    assert len(found["ll144"]["tables"]["intersectional"]) == 14
+    block = found["ll144"]
+    assert (block["unknown_count"], block["unknown_sex"], block["unknown_race_ethnicity"]) == (3, 1, 2)
+    assert found["data"]["without_outcome"] == 1
+    assert found["data"]["unmapped"] == [
+        {"column": "race", "value": "Martian", "n": 1},
+        {"column": "sex", "value": "X", "n": 1},
+    ]
+    assert any("'Martian'" in w for w in found["warnings"])
+    assert re.fullmatch("[0-9a-f]{64}", found["data"]["sha256"])
+    assert any("--source" in w for w in found["warnings"])
+
+
+def test_fields_of_the_record(capsys: pytest.CaptureFixture[str], people: Path) -> None:
+    block = computed(capsys, "--data", people, *BASE, "--selected", "ok")["ll144"]
+    assert {
+        "mode", "data_kind", "test_data_reason", "test_data_generation", "audit_date", "distribution_date",
+        "unknown_count", "median", "median_population", "tie_share", "tables", "groups", "unknown_bounds",
+    } <= set(block)  # fmt: skip
+    assert set(block["tables"]) == {"sex", "race_ethnicity", "intersectional"}
+    assert {
+        "category", "n", "x", "rate", "impact_ratio", "ir_ci95", "share", "excluded", "justification",
+        "below_four_fifths", "fisher_p", "one_person_flip",
+    } <= set(block["tables"]["sex"][0])  # fmt: skip
+
+
+def test_partly_known(capsys: pytest.CaptureFixture[str], people: Path) -> None:
+    found = computed(capsys, "--data", people, *BASE, "--selected", "ok", "--partly-known")
+    assert rows(found) == {"Male": (3, 4), "Female": (2, 4)}
+    assert found["ll144"]["unknown_count"] == 3
+    assert any("add up" in w for w in found["warnings"])
+
+
+def test_scores_have_one_median(capsys: pytest.CaptureFixture[str], people: Path) -> None:
+    block = computed(capsys, "--data", people, *BASE, "--score", "score", "--group", "team")["ll144"]
+    # known: 70 50 90 50 30 80 -> 60
+    assert block["median"] == 60
+    assert block["overall_count"] == "3/6"
+    assert [(g["group"], g["tables"]["sex"][1]["x"]) for g in block["groups"]] == [("a", 1), ("b", 1)]
+    assert block["sensitivity"]["median"] == 50
+    assert block["median_population"] == "known"
+
+
+def test_unknown_people_in_the_median(capsys: pytest.CaptureFixture[str], people: Path) -> None:
+    block = computed(capsys, "--data", people, *BASE, "--score", "score", "--unknown-in-median")["ll144"]
+    assert block["median"] == 50
+    assert block["median_population"] == "all"
+    assert block["tie_share"] == pytest.approx(2 / 9)
+    assert block["sensitivity"]["median"] == 60
+
+
+def test_ties_at_the_median_are_told(capsys: pytest.CaptureFixture[str], people: Path) -> None:
+    found = computed(capsys, "--data", people, *BASE, "--score", "score", "--unknown-in-median")
+    assert any("22.2 % of the scores are tied" in w and "44.4 %" in w for w in found["warnings"])
+    found = computed(capsys, "--data", people, *BASE, "--score", "score")
+    assert not any("tied" in w for w in found["warnings"])
+
+
+def test_groups_of_a_selection_have_tables_of_their_own(
+    capsys: pytest.CaptureFixture[str], people: Path
+) -> None:
+    found = computed(capsys, "--data", people, *BASE, "--selected", "ok", "--group", "team")
+    groups = {
+        g["group"]: {r["category"]: (r["x"], r["n"]) for r in g["tables"]["sex"]}
+        for g in found["ll144"]["groups"]
+    }
+    assert groups == {"a": {"Male": (0, 1), "Female": (1, 2)}, "b": {"Male": (2, 2), "Female": (1, 1)}}
+    assert rows(found)
+
+
+def test_classification_alone_counts_who_is_put_into_a_group(
+    capsys: pytest.CaptureFixture[str], people: Path
+) -> None:
+    found = computed(capsys, "--data", people, *BASE, "--group", "team")
+    assert found["ll144"]["tables"] is None
+    assert found["ll144"]["unknown_count"] == 3
+    groups = {
+        g["group"]: {r["category"]: (r["x"], r["n"]) for r in g["tables"]["sex"]}
+        for g in found["ll144"]["groups"]
+    }
+    assert groups == {"a": {"Male": (2, 4), "Female": (2, 3)}, "b": {"Male": (2, 4), "Female": (1, 3)}}
+
+
+def test_exclusion_is_a_recorded_decision(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "counts.csv"
+    path.write_text("sex,race,n,selected\nM,White,300,150\nF,Asian,200,80\nF,NHPI,4,4\n", encoding="utf-8")
+    option = "Native Hawaiian or Pacific Islander=four people"
+    found = computed(capsys, "--counts", path, "--exclude-below-2-percent", option)
+    table = {r["category"]: r for r in found["ll144"]["tables"]["race_ethnicity"]}
+    left = table["Native Hawaiian or Pacific Islander"]
+    assert (left["excluded"], left["justification"], left["n"], left["rate"]) == (True, "four people", 4, 1.0)
+    assert left["impact_ratio"] is None
+    assert table["White"]["impact_ratio"] == 1.0
+    assert table["White"]["ratio_to_excluded_text"] == "0.500"
+    facts = found["ll144"]["table_facts"]["race_ethnicity"]
+    assert facts["excluded_reference"] == "Native Hawaiian or Pacific Islander"
+    _, text, _ = run(capsys, "--counts", path, "--exclude-below-2-percent", option)
+    assert "has a higher rate than White and was left out" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--selected", "okay"), "Did you mean ok"),
+        (("--selected", "zzz"), "Columns: id, sex"),
+        (("--selected", "score"), "line 2, column score: '70' is neither yes nor no"),
+        (("--score", "race"), "line 2, column race: 'White' is no score"),
+        (("--selected", "ok", "--score", "score"), "give one of them"),
+        ((), "needs --selected COLUMN or --score COLUMN"),
+        (("--selected", "ok", "--data-kind", "test"), "test data need --test-data-reason"),
+        (
+            ("--selected", "ok", "--data-kind", "test", "--test-data-reason", "none yet"),
+            "test data need --test-data-generation",
+        ),
+        (("--selected", "ok", "--test-data-reason", "x"), "belongs to --data-kind test"),
+        (("--selected", "ok", "--data-kind", "real"), "historical or test"),
+        (("--selected", "ok", "--audit-date", "1/2/2026"), "--audit-date must be a date"),
+        (("--selected", "ok", "--exclude-below-2-percent", "Asian"), "CATEGORY=JUSTIFICATION"),
+        (("--selected", "ok", "--exclude-below-2-percent", "Asian="), "CATEGORY=JUSTIFICATION"),
+        (("--selected", "ok", "--exclude-below-2-percent", "Asian=few"), "is 33.33 % of the known records"),
+        (("--selected", "ok", "--exclude-below-2-percent", "Elves=few"), "unknown category 'Elves'"),
+        (("--selected", "ok", "--leave-out", "x"), "only with --rankings"),
+        (("--selected", "ok", "--out", "x.pdf"), ".html or a .json"),
+        (("--selected", "ok", "--format", "xml"), "terminal or json"),
+        (("--selected", "ok", "--map", "nowhere.yaml"), "nowhere.yaml: cannot be read"),
+    ],
+)
+def test_mistakes_are_told(
+    capsys: pytest.CaptureFixture[str], people: Path, args: tuple[str, ...], message: str
+) -> None:
+    code, out, err = run(capsys, "--data", people, *BASE, *args)
+    assert code == 2
+    assert out == ""
+    assert message in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"\n \n", "the file is empty"),
+        (b"sex,race,ok\n", "there is a header and no line below it"),
+        (b"sex,race,ok\nF,Caf\xe9,1\n", "line 2: byte 0xe9 is not UTF-8"),
+        (b"sex,race,ok\nF,White\n", "line 2: 2 fields where the header has 3"),
+        (b"sex,sex,race,ok\nF,F,White,1\n", "column 'sex' more than once"),
+        (b'sex,race,ok\nF,"White,1\n', "malformed CSV"),
+        (b"sex,race,ok\n\0,White,1\n", "a zero byte"),
+        (b"sex,race,ok\nF,Elf,1\n", "nobody here has a known sex and a known race/ethnicity"),
+        (b"sex,race,ok\nF,White,\n", "nobody in the data has an outcome"),
+    ],
+)
+def test_files_that_cannot_be_used(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: bytes, message: str
+) -> None:
+    path = tmp_path / "people.csv"
+    path.write_bytes(content)
+    code, _, err = run(capsys, "--data", path, *BASE, "--selected", "ok")
+    assert code == 2
+    assert message in " ".join(err.split())
+
+
+def test_missing_files_and_sources(capsys: pytest.CaptureFixture[str], people: Path) -> None:
+    code, _, err = run(capsys, "--data", people.with_name("poeple.csv"), *BASE, "--selected", "ok")
+    assert (code, "Did you mean" in " ".join(err.split())) == (2, True)
+    assert run(capsys)[0] == 2
+    assert run(capsys, "--data", people, "--counts", people)[0] == 2
+    assert run(capsys, "--data", people, "--selected", "ok")[0] == 2
+    assert "folder" in run(capsys, "--data", people.parent, *BASE, "--selected", "ok")[2]
+    assert "--sex: only with --data" in run(capsys, "--counts", people, "--sex", "sex")[2]
+    assert "no column 'n'" in run(capsys, "--counts", people)[2]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("M,White,5,6", "selected is 6, more than n = 5"),
+        ("M,White,five,1", "'five' is no whole number"),
+        ("M,White,5,", "only unknown cells may lack it"),
+        ("*,*,5,1", "is no category"),
+    ],
+)
+def test_bad_counts(capsys: pytest.CaptureFixture[str], tmp_path: Path, line: str, message: str) -> None:
+    path = tmp_path / "counts.csv"
+    path.write_text(f"sex,race,n,selected\n{line}\n", encoding="utf-8")
+    code, _, err = run(capsys, "--counts", path)
+    assert code == 2
+    assert message in " ".join(err.split())
+
+
+def test_dates_and_test_data_go_into_the_draft(capsys: pytest.CaptureFixture[str], people: Path) -> None:
+    _, text, _ = run(
+        capsys, "--data", people, *BASE, "--selected", "ok", "--audit-date", "2026-10-01", "--data-kind", "test",
+        "--test-data-reason", "new tool", "--test-data-generation", "volunteers", "--source", "tool 3",
+    )  # fmt: skip
+    assert "Date of the bias audit: 2026-10-01" in text
+    assert "Distribution date: [to be filled in]" in text
+    assert "Independent auditor: [to be filled in]" in text
+    assert "Why no historical data were used: new tool" in text
+    assert "Source and explanation of the data: tool 3" in text
+
+
+def test_page_loads_nothing_and_escapes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path, out = tmp_path / "people.csv", tmp_path / "page.html"
+    path.write_text(
+        "sex,race,ok,g\nF,<script>alert(1)</script>,1,<b>\nF,White,1,<b>\nM,White,0,<b>\n", encoding="utf-8"
+    )
+    code, _, _ = run(capsys, "--data", path, *BASE, "--selected", "ok", "--group", "g", "--out", out)
+    assert code == 0
+    page = out.read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert "&lt;b&gt;" in page
+    assert not re.search(r'(src|href)="(?!#)', page)
+    assert "url(" not in page
+    assert "default-src 'none'" in page
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+
+
+def test_json_file(capsys: pytest.CaptureFixture[str], people: Path) -> None:
+    out = people.with_name("record.json")
+    found = computed(capsys, "--data", people, *BASE, "--selected", "ok", "--out", out)
+    assert json.loads(out.read_text(encoding="utf-8")) == found
+
+
+def test_zero_reference_is_null(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "counts.csv"
+    path.write_text("sex,race,n,selected\nM,White,5,0\nF,White,5,0\n", encoding="utf-8")
+    found = computed(capsys, "--counts", path)
+    for row in found["ll144"]["tables"]["sex"]:
+        assert row["impact_ratio"] is None
+        assert row["below_four_fifths"] is None
+        assert row["reason"] == "not computable: the rate of the reference is 0"
+
+
+def test_own_map(capsys: pytest.CaptureFixture[str], people: Path) -> None:
+    own = people.with_name("map.yaml")
+    assert run(capsys, "--write-map", own)[0] == 0
+    assert run(capsys, "--write-map", own)[0] == 2
+    own.write_text("race_ethnicity:\n  Asian: [martian]\n", encoding="utf-8")
+    found = computed(capsys, "--data", people, *BASE, "--selected", "ok", "--map", own)
+    assert rows(found, "race_ethnicity")["Asian"] == (1, 3)
+    assert not any("Martian" in w for w in found["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("races: {}", "unknown field 'races'"),
+        ("sex: {Men: [m]}", "unknown category 'Men'"),
+        ("sex: {Male: [m], Female: [m]}", "stands under 'Male'"),
+        ("sex: {Male: m}", "expected a list"),
+        ("unknown: [no]", "quotation marks"),
+        ("- a", "expected the fields"),
+        ("a: [", "no valid YAML"),
+    ],
+)
+def test_bad_maps(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "map.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataFileError, match=re.escape(message)):
+        categories.load(path)
+
+
+@pytest.mark.parametrize(
+    ("value", "category", "unmapped"),
+    [
+        ("  BLACK  or African-American ", "Black or African American", False),
+        ("Hispanic/Latino", "Hispanic or Latino", False),
+        ("White; Asian", "Two or More Races", False),
+        ("White|white", "White", False),
+        ("White, Latina", "Hispanic or Latino", False),
+        ("White; Elf", None, True),
+        ("Asian/Pacific Islander", None, True),
+        ("prefer not to say", None, False),
+        ("N/A", None, False),
+        ("", None, False),
+        ("other", None, True),
+        ("Two or more races (Not Hispanic or Latino)", "Two or More Races", False),
+    ],
+)
+def test_categories(value: str, category: str | None, unmapped: bool) -> None:
+    found = categories.load().find_race(value)
+    assert (found.category, found.unmapped) == (category, unmapped)
+
+
+def test_ethnicity_comes_first() -> None:
+    known = categories.load()
+    assert known.find_race("White", "yes").category == "Hispanic or Latino"
+    assert known.find_race("White", "Not Hispanic or Latino").category == "White"
+    assert known.find_race("White", "").category == "White"
+    assert known.find_race("White", "perhaps").unmapped
+
+
+def test_no_synonym_stands_in_two_categories() -> None:
+    assert categories.load().sex["m"] == "Male"
+    assert set(categories.load().race_ethnicity.values()) == set(categories.RACES)
+
+
+RANKING = {
+    "job": "cook",
+    "default_order": ["Ann O'Lee", "Bo Diaz"],
+    "demo_order": ["A_W", "H_M"],
+    "run": "r1",
+}
+
+
+def test_rankings(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    answers = ["1. bo diaz\n2. Ann O'Lee", "1. ANN O'LEE", "1. An Lee\n2. Bo Diaz", "none of them"]
+    path.write_text("\n".join(json.dumps(RANKING | {"response": a}) for a in answers), encoding="utf-8")
+    found = computed(capsys, "--rankings", path)
+    assert found["kind"] == "ranking"
+    assert found["ll144"]["tables"] is None
+    assert found["ll144"]["data_kind"] == "test"
+    assert (found["data"]["unread"], found["data"]["unlisted"]) == (1, 1)
+    table = {r["category"]: (r["x"], r["n"]) for r in found["ll144"]["groups"][0]["tables"]["sex"]}
+    assert table == {"Male": (2, 4), "Female": (1, 4)}
+    _, text, _ = run(capsys, "--rankings", path)
+    assert "not a bias audit under Local Law 144" in " ".join(text.split())
+    assert "Draft of the published summary" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "line 1: no JSON"),
+        ('{"job": "x"}', "line 1: the field default_order is missing"),
+        (json.dumps(RANKING | {"response": "", "demo_order": ["Q_W", "H_M"]}), "'Q_W' is no group"),
+        (json.dumps(RANKING | {"response": "", "demo_order": ["A_W"]}), "as many entries"),
+    ],
+)
+def test_bad_rankings(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text(text, encoding="utf-8")
+    code, _, err = run(capsys, "--rankings", path)
+    assert code == 2
+    assert message in " ".join(err.split())
+
+
+def test_rankings_take_no_audit_options(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text(json.dumps(RANKING | {"response": "1. Bo Diaz"}), encoding="utf-8")
+    assert run(capsys, "--rankings", path, "--audit-date", "2026-01-01")[0] == 2
+    assert run(capsys, "--rankings", path, "--leave-out", "r1")[0] == 2
+    assert run(capsys, "--rankings", path)[0] == 0
