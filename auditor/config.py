@@ -17,8 +17,9 @@ from typing import Any
 from auditor.errors import ConfigError, DataFileError
 
 SCOPES = ("text", "term", "occurrence")
-PROTOCOLS = ("default", "hinter")
-SUITES = ("mutation",)
+PROTOCOLS = ("default", "hinter", "astraea")
+SUITES = ("mutation", "grammar")
+GENERATIONS = ("prob", "rand", "uniform")
 FAIL_ON = ("shown", "hidden", "never")
 DEFAULT_REPLICATES = 3
 CONFIRM_REPLICATES = 5
@@ -42,6 +43,8 @@ class Plan:
     attributes: tuple[str, ...] | None = None
     order: int = 2
     suite: str = "mutation"
+    grammar: str | None = None
+    generation: str = "prob"
     dictionaries: tuple[str, ...] = ()
     scope: str = "text"
     per_seed: int | None = 8
@@ -89,6 +92,13 @@ def _check(plan: Plan) -> None:
     one_of("scope", plan.scope, SCOPES)
     one_of("protocol", plan.protocol, PROTOCOLS)
     one_of("suite", plan.suite, SUITES)
+    one_of("generation", plan.generation, GENERATIONS)
+    if plan.grammar is not None and plan.suite != "grammar":
+        raise ConfigError("--grammar belongs to --suite grammar.")
+    if plan.protocol == "astraea" and plan.suite != "grammar":
+        raise ConfigError("--protocol astraea counts generated cases; it belongs to --suite grammar.")
+    if plan.suite == "grammar" and plan.data is not None:
+        raise ConfigError("--suite grammar generates its own texts; --data belongs to --suite mutation.")
     if plan.fail_on is not None:
         one_of("fail-on", plan.fail_on, FAIL_ON)
     at_least("order", plan.order, 1)

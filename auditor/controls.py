@@ -17,7 +17,7 @@ from typing import Any
 from auditor.types import Case, Edit, Variant
 
 PLACEBO_CAP = 24  # placebo variants of one seed where the plan sets no number
-JOINT_CAP = 4  # of them, those that copy joint edits, for each set of attributes
+JOINT_CAP = 8  # of them, those that copy joint edits, for each set of attributes
 CANARIES = 8  # prompts that are asked again in the middle and at the end
 CANARY_REPLICATES = 3
 CANARY_FROM = 10_000  # replicate numbers that nothing else uses
@@ -25,19 +25,21 @@ SEEN = 0.75  # share of control pairs that must change the answer
 
 
 def is_placebo(variant: Variant) -> bool:
-    """Whether the variant changes no group."""
-    return any(edit.kind == "placebo" for edit in variant.edits)
+    """Whether the variant changes no group: all its edits, repairs aside, are placebo edits."""
+    kinds = {edit.kind for edit in variant.edits if edit.kind != "agreement"}
+    return kinds == {"placebo"}
 
 
 def with_placebos(case: Case, suite: Any, *, per_seed: int | None, seed: int) -> Case:
-    """Add placebo variants to a case: as many as it has variants, at most ``per_seed``.
+    """Add placebo variants to a case: for each attribute as many as it has variants, at most ``per_seed``.
 
     Parameters
     ----------
     case : Case
         From the suite.
     suite : object
-        May have ``placebos(case, n, rng) -> sequence of Variant``; without it the case stays as it is.
+        May have ``placebos(case, n, rng) -> sequence of Variant``, at most ``n`` for each attribute; without
+        it the case stays as it is.
     per_seed : int or None
         As in the plan.
     seed : int
@@ -53,17 +55,19 @@ def with_placebos(case: Case, suite: Any, *, per_seed: int | None, seed: int) ->
     if make is None or not case.variants or any(is_placebo(v) for v in case.variants):
         return case
     wanted = min(len(case.variants), per_seed or PLACEBO_CAP)
-    found = list(make(case, wanted, Random(f"{seed}:{case.id}:placebo")))[:wanted]
+    rng = Random(f"{seed}:{case.id}:placebo")
+    found = list(make(case, wanted, rng))
     joint = sorted({v.attributes for v in case.variants if v.order > 1})
     for attributes in joint:
         number = sum(v.attributes == attributes for v in case.variants)
         if not any(v.attributes == attributes for v in found):
-            found += _together(case, found, attributes, min(number, wanted, JOINT_CAP))
+            found += _together(case, found, attributes, min(number, wanted, JOINT_CAP), rng)
     taken = {v.input for v in case.variants} | {case.original.input}
+    # One text may stand against edits of two attributes; its prompt is asked once all the same.
     kept: dict[Any, Variant] = {}
     for variant in found:
         if variant.input not in taken:
-            kept.setdefault(variant.input, variant)
+            kept.setdefault((variant.attributes, variant.input), variant)
     added = [
         dataclasses.replace(v, id=f"{case.id}.p{n}", groups=v.groups or case.original.groups)
         for n, v in enumerate(kept.values())
@@ -71,7 +75,9 @@ def with_placebos(case: Case, suite: Any, *, per_seed: int | None, seed: int) ->
     return dataclasses.replace(case, variants=(*case.variants, *added)) if added else case
 
 
-def _together(case: Case, single: Sequence[Variant], attributes: Sequence[str], n: int) -> list[Variant]:
+def _together(
+    case: Case, single: Sequence[Variant], attributes: Sequence[str], n: int, rng: Random
+) -> list[Variant]:
     """Joint placebo variants: one placebo edit for each attribute, or neutral ones in its place."""
     if not isinstance(case.original.input, str):
         return []
@@ -79,7 +85,9 @@ def _together(case: Case, single: Sequence[Variant], attributes: Sequence[str], 
     neutral = [v for v in single if not changed & set(v.attributes)]
     parts = [[v for v in single if v.attributes == (name,)] or neutral for name in attributes]
     out: list[Variant] = []
-    for combination in itertools.islice(itertools.product(*parts), 20 * n):
+    combinations = list(itertools.islice(itertools.product(*parts), 400))
+    rng.shuffle(combinations)
+    for combination in combinations:
         edits = [
             dataclasses.replace(e, attribute=name)
             for name, v in zip(attributes, combination, strict=True)
@@ -134,9 +142,7 @@ def control_pairs(task: Any) -> list[Pair]:
     if task.seeds_path.parent != data.path("embedded", "seeds"):
         return []
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    return [
-        Pair(id=f"control.{n}", texts=(row["text"], row["changed"])) for n, row in enumerate(rows)
-    ]
+    return [Pair(id=f"control.{n}", texts=(row["text"], row["changed"])) for n, row in enumerate(rows)]
 
 
 def outcomes(task: Any, given: Mapping[str, int]) -> tuple[str, ...]:
@@ -153,3 +159,10 @@ def outcomes(task: Any, given: Mapping[str, int]) -> tuple[str, ...]:
         return ("positive",) if "positive" in task.labels else (task.labels[0],)
     ranked = sorted(task.labels, key=lambda label: (-given.get(label, 0), label))
     return tuple(sorted(label for label in ranked[:12] if given.get(label)))
+
+
+def control_seen(tally: Any) -> bool | None:
+    """Whether the positive control was seen in every format; None where it was not run."""
+    if not tally.control:
+        return None
+    return all(sum(hits) >= SEEN * len(hits) for hits in tally.control.values())

@@ -34,12 +34,19 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     seconds : float
         How long it took.
     """
+    from auditor.controls import control_seen, outcomes
     from auditor.stats import findings as found
-    from auditor.stats import summary
+    from auditor.stats import arms, contrast, summary, two_way
 
     verdicts = [v for tally in loop.tallies for v in tally.verdicts]
-    estimates = summary.estimates(summary.tabulate(verdicts, loop.about)) + summary.valid_share(
-        loop.valid_by_case
+    drawn = [v for v in verdicts if v.case_id not in loop.directed]
+    table = summary.tabulate(drawn, loop.about)
+    estimates = two_way.beside(summary.estimates(table), drawn, loop.about)
+    estimates += summary.valid_share(loop.valid_by_case)
+    placebos = [v for tally in loop.tallies for v in tally.placebos]
+    estimates += arms.placebo_rates(table, arms.placebo_arm(placebos))
+    estimates += contrast.estimates(
+        (tally.model.name, name, *told) for tally in loop.tallies for (_, name), told in tally.contrasts.items()
     )
     noise = {tally.model.name: _noise(tally) for tally in loop.tallies}
     estimates += [_noise_row(name, value) for name, value in noise.items() if "value" in value]
@@ -48,9 +55,20 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         settings = found.Settings(
             deterministic={t.model.name: t.model.deterministic for t in loop.tallies},
             labels={t.model.name: t.labels for t in loop.tallies if not t.model.deterministic},
+            answers={t.model.name: t.labels for t in loop.tallies},
+            outcomes=outcomes(loop.parts.task, _given(loop)),
+            silent={t.model.name: t.silent for t in loop.tallies},
+            placebos=placebos,
+            positive_control={t.model.name: control_seen(t) for t in loop.tallies},
+            contrasts={
+                (t.model.name, variant_id, name): told[2]
+                for t in loop.tallies
+                for (variant_id, name), told in t.contrasts.items()
+            },
             delta=loop.plan.delta,
             confirmed={key: value["confirmed"] for key, value in confirmed.items()},
             seed=loop.plan.seed,
+            directed=frozenset(loop.directed),
         )
         findings = found.findings(verdicts, loop.about, settings)
     reason = _why_partial(loop)
@@ -72,6 +90,10 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "diagnoses": [dataclasses.asdict(d) for d in _diagnoses(findings, confirmed)],
         "models": {t.model.name: _model(t) for t in loop.tallies},
     }
+    if hasattr(loop.parts.suite, "report"):
+        record["generation"] = loop.parts.suite.report()
+    if loop.plan.protocol != "hinter":
+        record["tokens"] = _tokens(loop)
     if loop.plan.protocol == "hinter":
         record["hinter"] = _hinter(loop)
     return record
@@ -84,9 +106,10 @@ def _performance(loop: Loop) -> dict[str, Any]:
     task = loop.parts.task
     if not task.labels:
         return {"status": "not_tested", "reason": f"a task of kind {task.kind} has no labels"}
-    read = {case: task.read(text, "text") for case, (text, _) in loop.golds.items() if text is not None}
+    golds = {case: text for case, (text, _) in loop.golds.items() if case not in loop.directed}
+    read = {case: task.read(text, "text") for case, text in golds.items() if text is not None}
     gold = performance.gold_summary(
-        {case: (text, case in read and read[case].status == "ok") for case, (text, _) in loop.golds.items()}
+        {case: (text, case in read and read[case].status == "ok") for case, text in golds.items()}
     )
     if not gold["given"]:
         return {"status": "not_tested", "reason": "the texts carry no gold labels"}
@@ -112,6 +135,18 @@ def _performance(loop: Loop) -> dict[str, Any]:
             models.append(performance.table(tally.model.name, name, originals))
     source = loop.parts.facts.get("seeds", {}).get("source", "the stored cases")
     return {"source": source, "gold": gold, "models": models}
+
+
+def _given(loop: Loop) -> Counter[str]:
+    """How often each label was given."""
+    out: Counter[str] = Counter()
+    if len(loop.parts.task.labels) > 2:
+        for tally in loop.tallies:
+            for given in tally.labels.values():
+                for values in given.values():
+                    for value in values:
+                        out.update(value if isinstance(value, tuple) else (str(value),))
+    return out
 
 
 def _why_partial(loop: Loop) -> str:
@@ -153,6 +188,8 @@ def _counts(loop: Loop, verdicts: list[Any]) -> dict[str, Any]:
     return {
         "seeds": loop.parts.seeds if loop.parts.seeds is not None else loop.counts["cases"],
         **{key: loop.counts[key] for key in ("cases", "variants", "valid", "discarded")},
+        "placebos": loop.counts["placebos"],
+        "placebos_valid": loop.counts["placebos_valid"],
         **{key: sum(t.counts[key] for t in loop.tallies) for key in SUMS},
         "cost_usd": _cost(loop),
         "violations": {order: violations[order] for order in orders},
@@ -187,14 +224,14 @@ def _controls(loop: Loop, noise: Mapping[str, Any]) -> dict[str, Any]:
         for arm, (bad, n) in loop.agreement.items()
     }
     hinter = loop.plan.protocol != "default"
-    later = "the protocol has none" if hinter else "not part of this version"
     return {
         "noise_floor": dict(noise),
         "validity": validity
         if loop.parts.agreement is not None
         else {"status": "not_tested", "reason": "the cases came from a file"},
-        "placebo": {"status": "not_tested", "reason": later},
-        "positive_control": {"status": "not_tested", "reason": later},
+        "placebo": _placebo(loop, hinter=hinter),
+        "positive_control": _positive(loop, hinter=hinter),
+        "canary": _canary(loop, hinter=hinter),
         "answers_by_group": [
             {
                 "model": tally.model.name,
@@ -209,6 +246,69 @@ def _controls(loop: Loop, noise: Mapping[str, Any]) -> dict[str, Any]:
             for (attribute, group), cell in sorted(tally.groups.items())
         ],
     }
+
+
+def _none(reason: str) -> dict[str, Any]:
+    return {"status": "not_tested", "reason": reason}
+
+
+def _placebo(loop: Loop, *, hinter: bool) -> dict[str, Any]:
+    """How often placebo edits changed the answer: by model, and by the attributes whose edits they copy."""
+    from auditor.stats import arms
+
+    out: dict[str, Any] = {}
+    for tally in loop.tallies:
+        rates = arms.by_attributes(tally.placebos)
+        if rates:
+            out[tally.model.name] = {
+                " + ".join(attributes): dataclasses.asdict(rate) for attributes, rate in rates.items()
+            }
+    if out:
+        return out
+    if hinter:
+        return _none("the protocol has none")
+    return _none("no placebo variant was asked" if loop.counts["placebos"] else "the cases have no placebo variants")
+
+
+def _positive(loop: Loop, *, hinter: bool) -> dict[str, Any]:
+    """On what share of the control pairs the answers differed, by model and format."""
+    from auditor.controls import SEEN
+    from auditor.stats.intervals import clopper_pearson
+
+    out: dict[str, Any] = {}
+    for tally in loop.tallies:
+        for name, hits in sorted(tally.control.items()):
+            seen = sum(hits) >= SEEN * len(hits)
+            rate = dataclasses.replace(
+                clopper_pearson(sum(hits), len(hits)),
+                note="seen" if seen else f"not seen: fewer than {100 * SEEN:.0f} % of the pairs",
+            )
+            key = tally.model.name if len(tally.control) == 1 else f"{tally.model.name}, {name}"
+            out[key] = dataclasses.asdict(rate) | {"seen": seen}
+    if out:
+        return out
+    if hinter:
+        return _none("the protocol has none")
+    return _none(loop.status_reason or "the task brings no control texts, or their answers were not recorded")
+
+
+def _canary(loop: Loop, *, hinter: bool) -> dict[str, Any]:
+    """Whether the first prompts were answered alike at the start, in the middle and at the end."""
+    import numpy as np
+
+    from auditor.stats.drift import shift
+
+    out: dict[str, Any] = {}
+    for tally in loop.tallies:
+        if tally.model.deterministic:
+            out[tally.model.name] = _none("the adapter declares itself deterministic")
+            continue
+        asked = [[times.get(t, ()) for t in ("start", "middle", "end")] for times in tally.canaries.values()]
+        found = shift(asked, rng=np.random.default_rng([loop.plan.seed, 4]))
+        out[tally.model.name] = (
+            _none("no prompt was asked again at the end") if found is None else dataclasses.asdict(found)
+        )
+    return _none("the protocol has none") if hinter else out
 
 
 def _diagnoses(findings: list[Finding], confirmed: Confirmed) -> list[Diagnosis]:
@@ -237,6 +337,42 @@ def _diagnoses(findings: list[Finding], confirmed: Confirmed) -> list[Diagnosis]
             )
         )
     return rows
+
+
+def _tokens(loop: Loop) -> list[dict[str, Any]]:
+    """Error rates of words, for each model and format: terminals of a grammar, or the terms put in."""
+    from auditor.diagnosis import tokens
+
+    rows = []
+    for tally in loop.tallies:
+        for name in tally.formats:
+            verdicts = [v for v in tally.verdicts if v.format == name and v.case_id not in loop.directed]
+            grammar = getattr(loop.parts.suite, "grammar", None)
+            if grammar is None:
+                unit, counted = "term", tokens.of_terms(verdicts, loop.about)
+            else:
+                unit, counted = "terminal", tokens.of_terminals(grammar, *_drawn_again(loop, verdicts))
+            if counted:
+                rows.append(tokens.as_record(tally.model.name, name, unit, counted))
+    return rows
+
+
+def _drawn_again(loop: Loop, verdicts: list[Any]) -> tuple[Any, Any]:
+    """Cases and errors of each terminal for one model alone: the same independent cases, told its verdicts only."""
+    from random import Random
+
+    suite = loop.parts.suite
+    told = suite.describe()
+    again = type(suite)(
+        grammar=suite.grammar,
+        generation="uniform" if told["generation"] == "uniform" else "rand",
+        cases=told["cases"] if told["generation"] == "uniform" else told["rand_cases"],
+        **{key: told[key] for key in ("attributes", "order", "per_case", "pairs", "seed")},
+    )
+    while again.ask(1024, Random(0)):
+        pass
+    again.tell(verdicts)
+    return again.counts, again.errors
 
 
 def _hinter(loop: Loop) -> dict[str, Any]:

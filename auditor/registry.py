@@ -98,6 +98,7 @@ SUITES = Registry(
     {
         "mutation.v1": "auditor.suites.mutation:MutationSuite",
         "hinter.v1": "auditor.suites.hinter:HinterSuite",
+        "grammar.v1": "auditor.suites.grammar:GrammarSuite",
     },
 )
 CHECKS = Registry(
@@ -124,6 +125,8 @@ MODELS = Registry(
         "openai.v1": "auditor.models.openai:OpenAIChat",
         "recorded.v1": "auditor.models.recorded:Recorded",
         "planted.v1": "auditor.models.planted:Planted",
+        "textblob.v1": "auditor.models.textblob:TextBlobModel",
+        "hf.v1": "auditor.models.transformers:Transformers",
     },
 )
 RENDERERS = Registry(

@@ -47,7 +47,7 @@ def literal_sg(
     rank2: float = 10.0,
     rank3: float = 1.0,
     samples: int = 5000,
-    max_seconds: float = 600.0,
+    max_seconds: float = 3600.0,
 ) -> Outcome:
     """Run Algorithm 2 on integer codes; ``predict`` takes codes, shape (n, d)."""
     out, began = Outcome(), time.perf_counter()

@@ -19,7 +19,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-MODULES = ("startup", "audit", "validity", "mutation")
+MODULES = ("startup", "audit", "tabular_themis", "tabular_aequitas", "tabular_sg", "grammar")
 PACKAGES = ("llm-bias-auditor", "numpy", "scipy", "spacy", "openai", "typer")
 
 

@@ -33,8 +33,10 @@ def texts(path: Path, limit: int | None) -> list[Seed]:
         ]
 
 
-def count(args: argparse.Namespace) -> dict[str, dict[str, tuple[int, int]]]:
-    """Valid and all variants, by order, attribute set, direction and target word."""
+def count(
+    args: argparse.Namespace,
+) -> tuple[dict[str, dict[str, tuple[int, int]]], dict[str, int]]:
+    """Valid and all variants, by order, attribute set, direction and target word; choices not offered, by reason."""
     parser = Parser(args.parser)
     names = args.attributes.split(",") if args.attributes else None
     suite = MutationSuite(
@@ -45,6 +47,7 @@ def count(args: argparse.Namespace) -> dict[str, dict[str, tuple[int, int]]]:
         scope=args.scope,
         per_seed=args.per_seed,
         parser=parser,
+        seed=args.seed,
     )
     gate = DependencyInvariant(parser=parser)
     kinds = ("order", "attributes", "direction", "words", "reason")
@@ -66,7 +69,8 @@ def count(args: argparse.Namespace) -> dict[str, dict[str, tuple[int, int]]]:
                 for kind, key in cells:
                     total[kind][key] += 1
                     valid[kind][key] += check.status == "valid"
-    return {kind: {key: (valid[kind][key], n) for key, n in total[kind].most_common()} for kind in kinds}
+    rates = {kind: {key: (valid[kind][key], n) for key, n in total[kind].most_common()} for kind in kinds}
+    return rates, dict(suite.passed_over)
 
 
 def table(title: str, cells: dict[str, tuple[int, int]], top: int) -> list[str]:
@@ -83,23 +87,30 @@ def main() -> None:
     parse.add_argument("--scope", default="term")
     parse.add_argument("--order", type=int, default=2)
     parse.add_argument("--per-seed", type=lambda text: None if text == "all" else int(text), default=8)
+    parse.add_argument("--seed", type=int, default=7)
     parse.add_argument("--attributes")
     parse.add_argument("--parser", default="embedded")
     parse.add_argument("--top", type=int, default=25)
     parse.add_argument("--json", type=Path)
     args = parse.parse_args()
     start = time.perf_counter()
-    rates = count(args)
+    rates, passed = count(args)
     lines = [
         f"{args.file.name}, scope {args.scope}, {args.per_seed or 'all'} choices per seed and attribute set"
     ]
     for title in ("order", "attributes", "direction", "words"):
         lines += table(title, rates[title], args.top)
     lines += ["", "reasons", *(f"  {k:<52}{n:>6}" for k, (_, n) in list(rates["reason"].items())[: args.top])]
+    lines += ["", "not offered", *(f"  {k:<52}{n:>6}" for k, n in sorted(passed.items()))]
     lines.append(f"\n{time.perf_counter() - start:.1f} s")
     print("\n".join(lines))
     if args.json:
-        kept: dict[str, Any] = {"file": args.file.name, "scope": args.scope, "rates": rates}
+        kept: dict[str, Any] = {
+            "file": args.file.name,
+            "scope": args.scope,
+            "rates": rates,
+            "not_offered": passed,
+        }
         args.json.write_text(json.dumps(kept, indent=1), encoding="utf-8")
 
 

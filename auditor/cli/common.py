@@ -55,7 +55,21 @@ Attributes = Annotated[
 Order = Annotated[
     int | None, typer.Option("--order", help="How many attributes are changed together, at most (default 2).")
 ]
-Suite = Annotated[str | None, typer.Option("--suite", help="How cases are made (mutation).")]
+Suite = Annotated[
+    str | None,
+    typer.Option("--suite", help="How cases are made: mutation of texts (default), or grammar: generated."),
+]
+Grammar = Annotated[
+    str | None,
+    typer.Option("--grammar", help="NAME[:VIEW] or FILE, with --suite grammar (default: of the task's name)."),
+]
+Generation = Annotated[
+    str | None,
+    typer.Option(
+        "--generation",
+        help="With --suite grammar: prob (default), rand, or uniform over distinct sentences; --limit cases.",
+    ),
+]
 Dictionaries = Annotated[
     list[str] | None,
     typer.Option("--dictionary", help="[ATTRIBUTE=]FILE: a dictionary, or a raw pair file source;target."),
@@ -72,7 +86,7 @@ Formats = Annotated[
 ]
 Protocol = Annotated[
     str | None,
-    typer.Option("--protocol", help="default, or hinter: the paper's own counting, without controls."),
+    typer.Option("--protocol", help="default, or hinter, astraea: the paper's own counting, without controls."),
 ]
 Replicates = Annotated[
     int | None,

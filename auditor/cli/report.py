@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,31 +27,55 @@ def report(
 ) -> int:
     """Render RUN's report again from its record; the model is not called."""
     from auditor.errors import ConfigError
-    from auditor.registry import RENDERERS
-    from auditor.result import load
 
-    result = load(find_run(run))
+    path = find_run(run)
     names = split(format) or ()
     files = [name for name in names if name != "terminal"]
     if out is not None and (len(files) != 1 or len(names) != 1):
         raise ConfigError("--out takes one file format: --format html --out report.html")
+    make = _renderers(path)
     if "terminal" in names:
-        sys.stdout.write(
-            result.to_text(width=None if sys.stdout.isatty() else 100, encoding=sys.stdout.encoding) + "\n"
-        )
+        sys.stdout.write(make("terminal")[0] + "\n")
     for name in files:
-        renderer = RENDERERS.create(name)
-        text = renderer.render(result.record, result.evidence)
+        text, suffix = make(name)
         if out == "-":
             sys.stdout.write(text)
             continue
-        assert result.path is not None
-        from pathlib import Path
-
-        target = Path(out) if out else result.path / f"report{renderer.suffix}"
+        target = Path(out) if out else path / f"report{suffix}"
         target.write_text(text, encoding="utf-8")
         sys.stdout.write(f"{target}\n")
     return 0
+
+
+def _renderers(path: Path) -> Callable[[str], tuple[str, str]]:
+    """What renders a format of the run in ``path``: (text, file ending)."""
+    from auditor.registry import RENDERERS
+    from auditor.result import load
+    from auditor.store.folder import RunFolder
+
+    width = None if sys.stdout.isatty() else 100
+    record = RunFolder.open(path).record()
+    if record.get("spec", {}).get("kind") == "tabular":
+        from auditor.render import tabular
+
+        def of_rows(name: str) -> tuple[str, str]:
+            if name == "terminal":
+                return tabular.text(record, width=width), ".txt"
+            if name == "html":
+                return tabular.html(record), ".html"
+            renderer = RENDERERS.create(name)
+            return renderer.render(record, None), renderer.suffix
+
+        return of_rows
+    result = load(path)
+
+    def of_texts(name: str) -> tuple[str, str]:
+        if name == "terminal":
+            return result.to_text(width=width, encoding=sys.stdout.encoding), ".txt"
+        renderer = RENDERERS.create(name)
+        return renderer.render(result.record, result.evidence), renderer.suffix
+
+    return of_texts
 
 
 def command(argv: list[str]) -> int:

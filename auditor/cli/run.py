@@ -25,6 +25,8 @@ def run(
     attributes: common.Attributes = None,
     order: common.Order = None,
     suite: common.Suite = None,
+    grammar: common.Grammar = None,
+    generation: common.Generation = None,
     dictionary: common.Dictionaries = None,
     scope: common.Scope = None,
     per_seed: common.PerSeed = None,
@@ -68,6 +70,8 @@ def run(
             "attributes": split(attributes),
             "order": order,
             "suite": suite,
+            "grammar": grammar,
+            "generation": generation,
             "dictionaries": tuple(dictionary or ()),
             "scope": scope,
             "per_seed": per_seed,
@@ -124,11 +128,38 @@ def _show_estimate(values: dict[str, Any], format: str) -> str:
             f"{name[:33]:<34}{row['prompts']:>10,}{row['replicates']:>12}{row['calls']:>10,}"
             f"{row['tokens_in']:>12,}{row['tokens_out']:>12,}{cost:>12}"
         )
+    lines += ["", *_show_power(values)]
     lines += [
         "",
         "Tokens are estimates (characters / 3.5); cached answers would cost nothing. Nothing was asked.",
     ]
     return "\n".join(lines)
+
+
+def _show_power(values: dict[str, Any]) -> list[str]:
+    """What this plan can show and what it can bound, in lines."""
+    power = values.get("power")
+    if not power or not power["seeds"]:
+        return []
+    lines = [
+        f"With {power['seeds']:,} seeds and one pair of texts for each, at {100 * power['power']:.0f} % power:",
+    ]
+    for row in power["rows"]:
+        shown = (
+            "no net difference can be shown"
+            if row["difference"] is None
+            else f"a net difference of {100 * row['difference']:.1f} points can be shown"
+        )
+        lines.append(
+            f"  if the answer changes on {100 * row['discordant']:.0f} % of the seeds: {shown}; "
+            f"smallest delta that can be bounded: {100 * row['delta']:.1f} points"
+        )
+    nothing = 100 * power["delta_if_nothing_changes"]
+    lines.append(f"  if it changes on none: smallest delta that can be bounded: {nothing:.1f} points")
+    canary = sum(row.get("calls_canary", 0) for row in values["models"].values())
+    if canary:
+        lines.append(f"{canary:,} further calls repeat the first prompts, to see whether the model stays the same.")
+    return lines
 
 
 def command(argv: list[str]) -> int:

@@ -180,7 +180,11 @@ class _Reader:
                 self.fail(f"{where}.{key}", f"is unknown; known: {', '.join(sorted(_META | set(_KINDS)))}")
         tags = {tag} if tag else set()
         tags |= {f"{key}:{meta[key]}" for key in ("before", "after", "as") if key in meta}
-        tags |= {meta["needs"]} if "needs" in meta else set()
+        own = meta.get("needs", {})
+        if isinstance(own, str):
+            tags.add(own)
+        else:
+            tags |= {need for need, words in self.mapping(own, f"{where}.needs").items() if text in words}
         tags |= {"insert"} if meta.get("insert") else set()
         for need, words in self.mapping(self.content.get("needs", {}), "needs").items():
             if text in words:

@@ -23,7 +23,7 @@ from auditor.grammar.shape import Cell, Choice, Derivation, Space, Structure
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Weights: TypeAlias = Mapping[str, Floats]  # rule -> the probability of each of its alternatives
-BLOCK = 1 << 16
+BLOCK = 1 << 18
 
 
 def base_weights(grammar: Grammar) -> dict[str, Floats]:
@@ -308,6 +308,11 @@ class Mutator:
             for number, name in enumerate(self.groups[attribute])
             if number != own
         ]
+
+    def same_group(self, cell: int, entry: int) -> list[int]:
+        """The other entries of a cell that name the same group."""
+        of = self._of[cell][int(self._group[cell][entry])]
+        return [int(e) for e in of if e != entry]
 
     def source(self, index: tuple[int, ...], attribute: str) -> str:
         """The group, or groups, of ``attribute`` that a derivation names."""

@@ -35,7 +35,7 @@ DEEPEST = 20  # nested fields
 NAME = re.compile(r"[A-Za-z_][\w-]*\Z")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _TOP = {"format", "name", "task", "description", "start", "features", "views", "directed", "rules", "source"}
-_RULE = {"attribute", "aligned", "placebo", "groups", "terms", "labels", "alternatives", "source", "note"}
+_RULE = {"attribute", "aligned", "groups", "terms", "labels", "alternatives", "source", "note"}
 _HELP = "The format: grammars/README.md"
 
 
@@ -329,7 +329,6 @@ class _Reader:
             alternatives=tuple(alternatives),
             attribute=attribute,
             aligned="aligned" in fields and self.truth(fields["aligned"][1], "aligned"),
-            placebo="placebo" in fields and self.truth(fields["placebo"][1], "placebo"),
             truth="labels" in fields,
             source=source,
             line=_line(key),

@@ -101,15 +101,13 @@ class Rule:
     """One left-hand side and its alternatives.
 
     ``aligned`` says that the i-th terminals of all groups are each other's counterparts (father, mother);
-    otherwise any terminal of another group is one. ``placebo`` marks a rule whose "groups" are none of
-    people: a control.
+    otherwise any terminal of another group is one.
     """
 
     name: str
     alternatives: tuple[Alternative | Terminal, ...]
     attribute: str | None = None
     aligned: bool = False
-    placebo: bool = False
     truth: bool = False
     source: str = ""
     line: int = 0

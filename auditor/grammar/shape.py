@@ -47,7 +47,6 @@ class Cell:
     entries: tuple[Entry, ...]
     attribute: str | None = None
     aligned: bool = False
-    placebo: bool = False
 
     @property
     def terminals(self) -> list[Terminal]:
@@ -341,7 +340,7 @@ def _terms(rule: Rule) -> Cell:
     entries = tuple(
         Entry(a.text, ((rule.name, i),), a) for i, a in enumerate(rule.alternatives) if isinstance(a, Terminal)
     )
-    return Cell(rule.name, entries, rule.attribute, rule.aligned, rule.placebo)
+    return Cell(rule.name, entries, rule.attribute, rule.aligned)
 
 
 def _expand(

@@ -1,8 +1,9 @@
 """Models: adapters for whatever can be asked, and the client that wraps every one of them.
 
 `make` turns a spec of the command line into an adapter; `wrap` does so for a Python callable. Specs are
-``vader``, ``reviews``, ``openai:NAME``, ``python:MODULE:FUNCTION``, ``exec:COMMAND``, ``recorded:FILE``,
-and ``NAME`` or ``NAME:ARGUMENT`` for a plugin of the entry-point group ``auditor.models``.
+``vader``, ``reviews``, ``textblob``, ``hf:ID-or-path``, ``openai:NAME``, ``python:MODULE:FUNCTION``,
+``exec:COMMAND``, ``recorded:FILE``, and ``NAME`` or ``NAME:ARGUMENT`` for a plugin of the entry-point group
+``auditor.models``.
 """
 
 from __future__ import annotations
@@ -20,16 +21,15 @@ ARGUMENTS = {
     "python": "MODULE:FUNCTION, for example python:mymodel:classify",
     "exec": "COMMAND, which reads JSON lines and writes answers",
     "recorded": "FILE, a responses.jsonl",
+    "hf": "ID or PATH of a Hugging Face model, for example hf:./my-model",
 }
-BARE = frozenset({"vader", "reviews"})
+BARE = frozenset({"vader", "reviews", "textblob"})
 LATER = {
     "langchain": "LangChain models",
-    "hf": "Hugging Face models on this machine (serve them and use openai:NAME with --base-url)",
     "sklearn": "scikit-learn files (wrap one in a function and use python:MODULE:FUNCTION)",
     "http": "HTTP templates (write a small program and use exec:COMMAND)",
-    "textblob": "TextBlob (wrap it in a function and use python:MODULE:FUNCTION)",
 }
-_HINT = "Specs: vader, reviews, openai:NAME, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE."
+_HINT = "Specs: vader, reviews, textblob, hf:ID, openai:NAME, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE."
 
 
 def make(spec: str, *, base_url: str | None = None, task: Any = None, **options: object) -> Model:

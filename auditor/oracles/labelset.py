@@ -115,7 +115,9 @@ def majority_set(answers: Sequence[Collection[str]]) -> frozenset[str] | None:
 def _side(answers: Sequence[Answer]) -> _Side:
     if not answers:
         return _Side(labels=None, problem="no answer", skipped=True)
-    given = [a.value if isinstance(a.value, tuple) else (str(a.value),) for a in answers if a.value is not None]
+    given = [
+        a.value if isinstance(a.value, tuple) else (str(a.value),) for a in answers if a.value is not None
+    ]
     if 2 * len(given) < len(answers):
         lost = Counter(answer.status for answer in answers if answer.value is None)
         names = ", ".join(f"{lost[s]} {s}" for s in ("refused", "unparsed", "failed") if lost[s])

@@ -16,6 +16,7 @@ CONTROL_NAMES = {
     "validity": "Agreement problems",
     "placebo": "Placebo edits",
     "positive_control": "Positive control",
+    "canary": "Same prompts later",
 }
 
 
@@ -54,6 +55,14 @@ def _control(name: str, scope: str, value: Any) -> Iterable[Control]:
         n = f" · n = {words.count(value['n'])}" if value.get("n") is not None else ""
         note = f" · {value['note']}" if value.get("note") else ""
         yield Control(name=name, scope=scope, result=words.interval(value) + n + note)
+    elif "shifted" in value:
+        told = "answered differently" if value["shifted"] else "no shift seen"
+        yield Control(
+            name=name,
+            scope=scope,
+            result=f"{told}: p = {value['p_value']:.2g} ({words.plural(int(value['prompts']), 'prompt')}, "
+            f"{words.plural(int(value['answers']), 'answer')})",
+        )
     elif "rate" in value:
         n = f" of {words.count(value['n'])}" if value.get("n") is not None else ""
         yield Control(name=name, scope=scope, result=words.percent(value["rate"]) + n)

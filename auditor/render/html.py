@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from auditor.render import cards, charts, controls, diff, view, words
+from auditor.render import cards, charts, controls, diff, tokens, view, words
 from auditor.types import digest
 
 if TYPE_CHECKING:
@@ -131,6 +131,8 @@ def _environment() -> Environment:
         "plural": words.plural,
         "tint": tint,
         "estimate_of": view.find,
+        "token_columns": tokens.COLUMNS,
+        "token_right": tokens.RIGHT,
     }
     return environment
 

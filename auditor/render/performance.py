@@ -23,6 +23,7 @@ class Performance:
 
 
 MAX_GROUPS = 8  # per model, the largest ones
+FEW_TEXTS = 5  # smaller groups stand in long reports only
 
 
 def build(record: Data, names: Mapping[tuple[str, str], str], noun: str) -> Performance | None:
@@ -46,12 +47,14 @@ def build(record: Data, names: Mapping[tuple[str, str], str], noun: str) -> Perf
         return Performance(columns=(), lines=(), more=(), notes=(reason,))
     several = any(_differs(m["overall"]) for m in section["models"])
     shown = [m for m in MEASURES if several or m[0] != "micro_f1"]
-    lines, more, notes = [], [], [_what(section, noun, several)]
+    lines: list[tuple[str, ...]] = []
+    more: list[tuple[str, ...]] = []
+    notes = [_what(section, noun, several)]
     for entry in section["models"]:
         name = names.get((entry["model"], entry["format"]), entry["model"])
         lines.append((name, "all texts", *_figures(entry["overall"], shown)))
         ranked = sorted(entry["groups"], key=lambda g: (-g["n"], g["attribute"], g["group"]))
-        kept = {(g["attribute"], g["group"]) for g in ranked[:MAX_GROUPS]}
+        kept = {(g["attribute"], g["group"]) for g in ranked[:MAX_GROUPS] if g["n"] >= FEW_TEXTS}
         for group in entry["groups"]:
             label = f"{group['attribute']}: {words.group(group['group'])}"
             row = (name, label, *_figures(group, shown))
@@ -59,7 +62,9 @@ def build(record: Data, names: Mapping[tuple[str, str], str], noun: str) -> Perf
         notes.append(_violations(name, entry["violations"], noun))
     notes += _lost(gold)
     columns = ("Model", "Texts that name", "Texts", *(title for _, title in shown))
-    return Performance(columns=columns, lines=tuple(lines), more=tuple(more), notes=tuple(n for n in notes if n))
+    return Performance(
+        columns=columns, lines=tuple(lines), more=tuple(more), notes=tuple(n for n in notes if n)
+    )
 
 
 def _differs(overall: Data) -> bool:
@@ -79,8 +84,11 @@ def _what(section: Data, noun: str, several: bool) -> str:
     whole = f"the whole set of {noun}s" if several else f"the {noun}"
     skipped = sum(int((m["overall"].get("accuracy") or {}).get("n_skipped", 0)) for m in section["models"])
     lost = f" {words.plural(skipped, 'original')} without a clear answer left out." if skipped else ""
+    source = section.get("source") or "the texts"
+    if source.startswith("embedded"):
+        source = f"those of the {source}, as their writer meant them"
     return (
-        f"Labels: {section.get('source') or 'of the texts'}. Accuracy: {whole} for the original equals the label in "
+        f"Labels: {source}. Accuracy: {whole} for the original equals the label in "
         f"the data. Texts are never chosen by it.{lost}"
     )
 

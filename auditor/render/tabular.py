@@ -56,7 +56,8 @@ def shown(record: Mapping[str, Any]) -> dict[str, Any]:
         "title": f"Tabular search: {TITLES.get(section['method'], section['method'])}",
         "lead": (
             f"Rows of {section['schema']['name']} were given to {model}; only "
-            f"{words.listing(protected or ['the columns'])} changed, all else stayed as it was. A case is everything else in a row."
+            f"{words.listing(protected or ['the columns'])} changed, all else stayed as it was. "
+            f"A case is everything else in a row."
         ),
         "summary": _summary(section, counts, protected),
         "scores": rows,
@@ -147,7 +148,7 @@ def _summary(section: Mapping[str, Any], counts: Mapping[str, Any], protected: l
             f"{counts['off_manifold']:,} further cases change only through rows that break a constraint; "
             f"they are counted apart."
         )
-    lines.append(f"{counts['evaluations']:,} rows were passed to the model in {counts['seconds']:g} s.")
+    lines.append(f"The model was asked about {counts['evaluations']:,} rows in {counts['seconds']:.3g} s.")
     return lines
 
 

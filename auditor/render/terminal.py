@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from auditor.errors import UnknownPlugin
-from auditor.render import cards, controls, diff, view, words
+from auditor.render import cards, controls, diff, tokens, view, words
 from auditor.render.page import Page
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class TerminalReport:
         _headline(page, shown)
         _hidden(page, shown, evidence)
         _directions(page, shown)
+        _tokens(page, shown)
         _performance(page, shown)
         _controls(page, shown)
         page.heading("Limits")
@@ -72,6 +73,8 @@ def _cell_lines(cell: view.Cell, verdicts: bool) -> str:
         lines.append(words.verdict(cell.verdict))
     if cell.hidden is not None:
         lines.append(f"hidden {words.interval(cell.hidden)}")
+    if cell.placebo is not None:
+        lines.append(f"placebo {words.interval(cell.placebo)}")
     return "\n".join(lines)
 
 
@@ -90,6 +93,11 @@ def _headline(page: Page, shown: view.View) -> None:
         f"{words.confidence(_level(shown))} interval by seed. ▲ shown: above noise. ● bounded: below δ. "
         "? not determined: the data support neither. – not tested: no claim was made."
     )
+    if any(c.placebo for r in shown.rows for c in r.cells):
+        page.paragraph(
+            "Placebo: the same for edits of the same form that change no group. Where there are any, shown "
+            "means: more than these."
+        )
     if shown.paper:
         page.line()
         page.table([(name, False) for name in controls.PAPER_COLUMNS], shown.paper)
@@ -215,6 +223,20 @@ def _directions(page: Page, shown: view.View) -> None:
     page.paragraph(
         "Picked after the fact, by the lower ends of their intervals: where to look, not a result of its own."
     )
+
+
+def _tokens(page: Page, shown: view.View) -> None:
+    section = shown.tokens
+    if section is None:
+        return
+    page.heading("Words that the changes went with")
+    if section.lines:
+        page.table([(name, name in tokens.RIGHT) for name in tokens.COLUMNS], section.lines)
+        if section.more:
+            page.paragraph(f"{words.plural(len(section.more), 'further word')}: see the HTML report.")
+        page.line()
+    for note in section.notes:
+        page.paragraph(note)
 
 
 def _performance(page: Page, shown: view.View) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from auditor.render import controls, performance, words
+from auditor.render import controls, performance, tokens, words
 from auditor.render.controls import LOSSES, Control
 
 Data = Mapping[str, Any]
@@ -34,6 +34,7 @@ class Cell:
     verdict: str
     hidden: Data | None  # share of judged joint variants that are hidden
     claim: Data | None
+    placebo: Data | None = None  # how often edits that change no group changed the answer
 
     @property
     def noise_text(self) -> str:
@@ -76,6 +77,7 @@ class View:
     complete: tuple[Data, ...]  # answers_by_group, those that lost none
     paper: tuple[tuple[str, ...], ...]  # the paper's own counting, one line per model and pair
     performance: performance.Performance | None
+    tokens: tokens.Tokens | None
     commands: tuple[tuple[str, str], ...]
 
     @property
@@ -103,6 +105,7 @@ def build(record: Data) -> View:
     by_group = (record.get("controls") or {}).get("answers_by_group") or ()
     noun = words.outcome_noun(_kind(record))
     hidden = tuple(sorted((f for f in findings if f["kind"] == "hidden"), key=_rank))
+    names = {(s.model, s.format): s.name for s in subjects}
     rows = tuple(sorted(sets, key=lambda r: (not r.attributes, len(r.attributes), r.attributes)))
     return View(
         record=record,
@@ -122,7 +125,8 @@ def build(record: Data) -> View:
         answers=tuple(a for a in by_group if any(a.get(k) for k in LOSSES)),
         complete=tuple(a for a in by_group if not any(a.get(k) for k in LOSSES)),
         paper=tuple(controls.paper(record)),
-        performance=performance.build(record, {(s.model, s.format): s.name for s in subjects}, noun),
+        performance=performance.build(record, names, noun),
+        tokens=tokens.build(record, names),
         commands=_commands(record, hidden, findings),
     )
 
@@ -231,6 +235,7 @@ def _cell(
                 f
                 for f in record.get("findings", ())
                 if f["kind"] == "claim"
+                and not str(f.get("code", "")).startswith("REF")
                 and f["model"] == subject.model
                 and f.get("format", "") in ("", subject.format)
                 and tuple(f["attributes"]) == attributes
@@ -241,7 +246,8 @@ def _cell(
     hidden = None if steps or kind else find(record, "hidden_rate", subject, attributes)
     verdict = str(claim["verdict"]) if claim else "not_tested"
     noise = (claim or {}).get("noise") or _noise(record, subject, attributes)
-    return Cell(rate=rate, noise=noise, verdict=verdict, hidden=hidden, claim=claim)
+    placebo = None if steps or kind else find(record, "placebo_rate", subject, attributes)
+    return Cell(rate=rate, noise=noise, verdict=verdict, hidden=hidden, claim=claim, placebo=placebo)
 
 
 def find(record: Data, name: str, subject: Subject, attributes: tuple[str, ...]) -> Data | None:
@@ -292,6 +298,13 @@ def _banners(record: Data) -> tuple[str, ...]:
     if record.get("status") == "partial":
         reason = (record.get("status_reason") or "no reason was recorded").rstrip(".")
         out.append(f"Partial run: {reason}. The figures cover what was answered until then.")
+    for model, drift in ((record.get("controls") or {}).get("canary") or {}).items():
+        if isinstance(drift, Mapping) and drift.get("shifted"):
+            out.append(
+                f"{model} answered the same prompts differently at the start and at the end of the run "
+                f"(permutation test, p = {drift['p_value']:.2g}): it may have been changed meanwhile, and its "
+                "figures mix both."
+            )
     spec = record.get("spec", {})
     if spec.get("protocol", "default") != "default":
         out.append(

@@ -273,6 +273,8 @@ def claim_sentence(finding: Mapping[str, Any], noun: str = "label") -> str:
         )
     if finding.get("kind") == "violation":
         return f"The {noun} of {model} changed with {what}."
+    if str(finding.get("code", "")).startswith(("DIR", "REF")):
+        return sentence(f"{model}: {finding.get('text', '')}")
     if rate is None:
         return f"No rate was measured for {what} on {model}."
     figures = interval(rate).replace("(", f"({confidence(rate.get('level'))}: ", 1)

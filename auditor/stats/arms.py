@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from auditor.stats.intervals import korn_graubard
 from auditor.stats.paired import OverPlacebo, over_placebo
-from auditor.stats.summary import Counts
+from auditor.stats.summary import Counts, Key
 from auditor.types import Estimate, Verdict
 
 MIN_SEEDS = 6  # with fewer seeds in both arms no test can tell them apart
@@ -23,7 +24,7 @@ Placebos = dict[tuple[str, str], dict[str, Arm]]  # (model, format) -> case -> a
 class Compared(NamedTuple):
     """A claim's seeds beside their placebo variants."""
 
-    rate: Estimate  # how often placebo edits changed the label
+    rate: Estimate | None  # how often placebo edits changed the label
     over: OverPlacebo | None  # None where too few seeds have both arms
     seeds: int  # with both arms
 
@@ -72,8 +73,8 @@ def compare(
     rng: np.random.Generator,
     level: float,
     resamples: int,
-) -> Compared | None:
-    """One claim against its placebo arm; None where no seed has one."""
+) -> Compared:
+    """One claim against its placebo arm, which some seeds of the run have."""
     pairs: list[tuple[Tallied, Tallied]] = []
     for case_id in sorted(cells):
         cell = cells[case_id]
@@ -81,11 +82,53 @@ def compare(
         if cell.judged and placebo is not None:
             pairs.append(((cell.violations, cell.judged), placebo))
     if not pairs:
-        return None
+        return Compared(None, None, 0)
     first, second = [a for a, _ in pairs], [p for _, p in pairs]
     judged = sum(cell.judged > 0 for cell in cells.values())
     over = None
-    if len(pairs) >= min(MIN_SEEDS, judged / 2):
+    if len(pairs) >= MIN_SEEDS:
         over = over_placebo(first, second, rng=rng, level=level, resamples=resamples)
-    rate = korn_graubard([x for x, _ in second], [n for _, n in second])
-    return Compared(rate, over, len(pairs))
+    return Compared(_rate(second, judged - len(pairs)), over, len(pairs))
+
+
+def placebo_rates(table: Mapping[Key, Mapping[str, Counts]], placebos: Placebos) -> list[dict[str, Any]]:
+    """The ``placebo_rate`` estimates: for each attribute set, of the placebo variants it is compared with."""
+    out = []
+    tested = frozenset(name for key in table for name in key.attributes)
+    for key in sorted((k for k in table if k.directions is None and k.kind is None), key=str):
+        arms = placebos.get((key.model, key.format), {})
+        cells = [controls_of(arms.get(case, {}), key.attributes, tested) for case in sorted(table[key])]
+        given = [cell for cell in cells if cell is not None]
+        if given:
+            out.append(_row(key, _rate(given, len(cells) - len(given))))
+    return out
+
+
+def by_attributes(verdicts: Sequence[Verdict]) -> dict[tuple[str, ...], Estimate]:
+    """How often the placebo variants of one model changed the answer, by the attributes they copy."""
+    cells: dict[tuple[str, ...], dict[str, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
+    for v in verdicts:
+        if v.outcome in ("pass", "violation"):
+            cell = cells[v.attributes][v.case_id]
+            cell[0] += v.outcome == "violation"
+            cell[1] += 1
+    return {
+        key: _rate([(x, n) for x, n in cells[key].values()], 0)
+        for key in sorted(cells, key=lambda a: (len(a), a))
+    }
+
+
+def _rate(cells: Sequence[Tallied], skipped: int) -> Estimate:
+    return korn_graubard([x for x, _ in cells], [n for _, n in cells], n_skipped=skipped)
+
+
+def _row(key: Key, estimate: Estimate) -> dict[str, Any]:
+    return {
+        "name": "placebo_rate",
+        "model": key.model,
+        "format": key.format,
+        "attributes": list(key.attributes),
+        "directions": None,
+        "kind": None,
+        "estimate": dataclasses.asdict(estimate),
+    }

@@ -19,6 +19,7 @@ def claim_verdict(
     delta: float | None = None,
     positive_control: bool | None = None,
     placebo: OverPlacebo | None = None,
+    placebo_seeds: int | None = None,
     p_noise: float | None = None,
     alpha: float = ALPHA,
 ) -> tuple[ClaimVerdict, tuple[str, ...]]:
@@ -44,6 +45,9 @@ def claim_verdict(
         Whether a change that must show was seen; None if it was not tried.
     placebo : OverPlacebo or None
         The comparison with placebo edits of the same seeds; None if there were none, or on too few seeds.
+    placebo_seeds : int or None
+        Seeds with judged placebo edits for this claim; None if the run has no placebo arm. Where it has one, no
+        claim is made without it: a change that any other wording would bring about says nothing of a group.
     p_noise : float or None
         Adjusted p value against the model's own noise alone, to name the reason; None takes ``p_adjusted``.
     alpha : float
@@ -73,6 +77,12 @@ def claim_verdict(
         beyond, why = _beyond_placebo(placebo, p_adjusted, alpha)
         reasons.append(why)
         shown = shown and beyond
+    elif placebo_seeds is not None and discordant:
+        reasons.append(
+            f"placebo edits on {placebo_seeds} seeds only: too few to tell the change from what any other edit "
+            f"brings about (at least {MIN_DISCORDANT} are needed)"
+        )
+        shown = False
     what = "rate" if placebo is None else "excess over placebo"
     if shown:
         if delta is not None and upper is not None:

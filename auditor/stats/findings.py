@@ -241,6 +241,7 @@ def _claim(
         delta=settings.delta,
         positive_control=settings.positive_control.get(key.model),
         placebo=over,
+        placebo_seeds=None if known.placebo is None else known.placebo.seeds,
         p_noise=p.noise,
         alpha=settings.alpha,
     )
@@ -264,21 +265,19 @@ def _claim(
 
 def _placebo_notes(placebo: Compared | None, upper: float | None, rate: Estimate | None) -> list[str]:
     notes = []
-    if placebo is not None:
+    if placebo is not None and placebo.rate is not None:
         notes.append(
             f"placebo edits, which change no group, changed the label in {with_interval(placebo.rate)} of "
             f"{placebo.rate.n_variants} variants of {placebo.rate.n} seeds"
         )
-        if placebo.over is None:
-            notes.append(f"only {placebo.seeds} seeds had placebo edits, too few to compare with")
-        else:
-            over = placebo.over
+        over = placebo.over
+        if over is not None:
             notes.append(
                 f"excess over placebo: {100 * over.value:.1f} percentage points ({over.level * 100:.0f} %: "
                 f"{100 * over.low:.1f} to {100 * over.high:.1f}; {over.n} seeds, p = {over.p_value:.2g} before "
                 "correction)"
             )
-    elif rate is not None:
+    elif placebo is None and rate is not None:
         notes.append("without placebo edits: any other change of wording may change the label as often")
     if upper is not None:
         notes.append(f"the smallest delta this run could have bounded is {percent(upper)} %")

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from auditor.stats.intervals import (
-    approximate_note,
     _beta_limits,
+    approximate_note,
     clopper_pearson,
     effective_size,
     korn_graubard,

@@ -46,22 +46,27 @@ def confidence_sequence(
         raise ValueError(f"needs 0 <= successes <= n and 0 < level < 1, got {successes}, {n}, {level}")
     if n == 0:
         return 0.0, 1.0
-    from math import log
+    from math import lgamma, log, log1p
 
     from scipy.optimize import brentq
-    from scipy.special import betaln, xlog1py, xlogy
 
     fails = n - successes
-    mixture = float(betaln(a + successes, b + fails) - betaln(a, b))
+
+    def log_beta(x: float, y: float) -> float:
+        return lgamma(x) + lgamma(y) - lgamma(x + y)
+
+    mixture = log_beta(a + successes, b + fails) - log_beta(a, b)
     bound = -log(1 - level)
 
     def excess(p: float) -> float:
-        return mixture - float(xlogy(successes, p) + xlog1py(fails, -p)) - bound
+        # 0 log 0 is 0: without successes or fails the term is left out
+        likelihood = (successes * log(p) if successes else 0.0) + (fails * log1p(-p) if fails else 0.0)
+        return mixture - likelihood - bound
 
     rate = successes / n
     tiny = 1e-300
-    low = 0.0 if successes == 0 else float(brentq(excess, tiny, rate, xtol=1e-15))
-    high = 1.0 if fails == 0 else float(brentq(excess, rate, 1 - 1e-16, xtol=1e-15))
+    low = 0.0 if successes == 0 else float(brentq(excess, tiny, rate, xtol=1e-13, rtol=1e-10))
+    high = 1.0 if fails == 0 else float(brentq(excess, rate, 1 - 1e-16, xtol=1e-13, rtol=1e-10))
     return min(low, rate), max(high, rate)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from auditor.stats.intervals import _beta_limits, korn_graubard
-from auditor.types import Estimate
+from auditor.types import Estimate, Verdict
 
 MIN_TERMS = 8  # with fewer, the words cannot stand for others
 
@@ -83,3 +85,42 @@ def _variance(x: np.ndarray[tuple[int, ...], np.dtype[np.float64]], seed: object
         cov_kwds={"groups": np.column_stack((seed, term)), "use_correction": True},  # type: ignore[arg-type]
     )
     return float(np.asarray(fit.cov_params()).ravel()[0])
+
+
+def beside(
+    rows: list[dict[str, Any]], verdicts: Iterable[Verdict], edits: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Put ``interval_two_way`` beside the ``violation_rate`` of each attribute set, where words suffice.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Estimates of a run record; changed in place.
+    verdicts : iterable of Verdict
+        Of the same run.
+    edits : mapping of str to object
+        By variant id; ``term`` says which words were put in.
+    """
+    cells: dict[tuple[str, str, tuple[str, ...]], list[tuple[bool, str, str]]] = defaultdict(list)
+    for v in verdicts:
+        term = getattr(edits[v.variant_id], "term", "")
+        if term and v.outcome in ("pass", "violation"):
+            cells[v.model, v.format, v.attributes].append((v.outcome == "violation", v.case_id, term))
+    for row in rows:
+        if row["name"] != "violation_rate" or row["directions"] or row["kind"]:
+            continue
+        given = cells.get((row["model"], row["format"], tuple(row["attributes"])))
+        found = (
+            None
+            if not given
+            else two_way([x for x, _, _ in given], [c for _, c, _ in given], [t for _, _, t in given])
+        )
+        if found is not None:
+            row["interval_two_way"] = {
+                "low": found.low,
+                "high": found.high,
+                "level": found.level,
+                "method": found.method,
+                "n_terms": int(found.note.split()[0]),
+            }
+    return rows

@@ -21,7 +21,7 @@ from auditor.suites.mutation import apply
 from auditor.types import Case, Edit, Variant
 
 _TRIES = 6  # draws for each placebo wanted, since a draw may repeat an earlier one
-_NEAR = 3  # a neutral site is drawn among so many nearest ones
+_NEAR = 3  # a neutral site is drawn among so many nearest ones at first, and among more later
 
 
 class _Site(NamedTuple):
@@ -114,7 +114,9 @@ class Placebos:
                 if len(made) == wanted:
                     break
                 model = arms[attribute][draw % len(arms[attribute])]
-                edits = self._edits(scan, attribute, model, own, free, standing, rng)
+                # Once the group's other words have had their turn, neutral ones fill the arm.
+                sites = own if draw < 2 * wanted else {}
+                edits = self._edits(scan, attribute, model, sites, free, standing, _NEAR + draw // 2, rng)
                 if edits:
                     made.setdefault(tuple((e.where, e.target) for e in edits), edits)
             self.missing[attribute] += wanted - len(made)
@@ -161,6 +163,7 @@ class Placebos:
         own: dict[int, _Site],
         free: Sequence[_Site],
         standing: frozenset[str],
+        near: int,
         rng: Random,
     ) -> tuple[Edit, ...]:
         """Draw as many sites as ``model`` has changed spans, the nearest ones, and a word for each."""
@@ -176,7 +179,7 @@ class Placebos:
                 if not left:
                     continue
                 left.sort(key=lambda s: (abs(s.hit.start - at), s.hit.start))
-                site = left.pop(rng.randrange(min(_NEAR, len(left))))
+                site = left.pop(rng.randrange(min(near, len(left))))
             if site.term not in chosen:
                 # Two people must not get one name, and nobody that of somebody who is there.
                 words = [w for w in site.words if w not in chosen.values() and w.text.lower() not in standing]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -31,11 +32,34 @@ def frame(task: Task) -> str:
     parts = [task.system, task.question]
     parts += [form.instruction for form in task.formats.values()]
     parts += [words for example in task.examples for words in (example.text, example.reason)]
-    return "\n".join(parts)
+    listed = {f"- {label}" for label in task.labels}
+    return "\n".join(line for part in parts for line in part.split("\n") if line not in listed)
 
 
 def test_the_first_version_has_its_tasks() -> None:
     assert {"sentiment", "hiring"} <= set(TASKS)
+
+
+def test_the_tasks_of_the_paper_and_three_decisions() -> None:
+    kinds = {name: (load(name).kind, len(load(name).labels), load(name).favourable) for name in TASKS}
+    assert kinds["ecthr"] == ("multilabel", 10, None)
+    assert kinds["scotus"] == ("classification", 14, None)
+    assert kinds["ledgar"] == ("classification", 100, None)
+    assert kinds["eurlex"] == ("multilabel", 100, None)
+    assert kinds["lending"] == ("decision", 2, "approve")
+    assert kinds["moderation"] == ("decision", 2, None)
+    assert kinds["triage"] == ("decision", 2, "urgent")
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("ecthr", "ecthr_a"), ("scotus", "scotus"), ("ledgar", "ledgar"), ("eurlex", "eurlex")],
+)
+def test_labels_are_those_of_the_data(name: str, file: str) -> None:
+    path = Path(__file__).parents[3] / "shared" / "data" / "labels" / f"{file}.txt"
+    if not path.is_file():
+        pytest.skip("the shared label lists are not beside the project")
+    assert list(load(name).labels) == path.read_text(encoding="utf-8").splitlines()
 
 
 def test_name_is_the_files_name(task: Task) -> None:
@@ -66,23 +90,28 @@ def test_frames_name_no_people(task: Task) -> None:
 
 
 def test_examples_show_every_label_equally_often(task: Task) -> None:
-    if task.labels and task.examples:
+    if 0 < len(task.labels) <= len(task.examples) and task.kind != "multilabel":
         shown = [example.value for example in task.examples]
         assert len({shown.count(label) for label in task.labels}) == 1
 
 
-def test_instructions_name_every_label(task: Task) -> None:
+def test_prompts_name_every_label(task: Task) -> None:
+    lines = task.question.split("\n")
     for name, form in task.formats.items():
         for label in task.labels:
-            assert re.search(rf"\b{re.escape(label)}\b", form.instruction), (name, label)
+            named = re.search(rf"\b{re.escape(label)}\b", form.instruction)
+            assert named or f"- {label}" in lines, (name, label)
+    if len(task.labels) > 2:
+        assert [line[2:] for line in lines if line.startswith("- ")] == list(task.labels)
 
 
 def test_what_a_format_asks_for_is_what_is_read(task: Task) -> None:
     for form in task.formats:
         for label in task.labels:
             others = " ".join(other for other in task.labels if other != label)
-            written = task.write(label, form, reason=f"Someone could say {others}, and it would be wrong.")
-            assert task.read(written).value == label
+            value = (label,) if task.kind == "multilabel" else label
+            written = task.write(value, form, reason=f"Someone could say {others}, and it would be wrong.")
+            assert task.read(written).value == value
 
 
 @pytest.mark.parametrize(
@@ -112,9 +141,9 @@ def test_an_instruction_in_a_text_stays_in_its_frame(task: Task) -> None:
 
 def test_texts(task: Task) -> None:
     seeds = task.seeds()
-    assert len(seeds) >= 300
+    assert len(seeds) >= (300 if task.name in ("sentiment", "hiring") else 40)
     assert len({seed.id for seed in seeds}) == len(seeds)
-    assert {seed.label for seed in seeds} <= {*task.labels, None}
+    assert all(seed.label is None or task.read(seed.label, "text").status == "ok" for seed in seeds)
     for seed in seeds[:5]:
         assert task.bare(seed.text).text == seed.text[: task.kept(seed.text)]
 

@@ -308,6 +308,72 @@ def findings() -> list[dict[str, Any]]:
     return [dataclasses.asdict(f) for f in out]
 
 
+def performance() -> dict[str, Any]:
+    def measures(value: float, n: int) -> dict[str, Any]:
+        one = estimate(value, value - 0.05, value + 0.04, n)
+        return {
+            "accuracy": one,
+            "micro_f1": one,
+            "macro_f1": estimate(value - 0.01, value - 0.06, value + 0.03, n),
+        }
+
+    groups = [
+        {"attribute": "gender", "group": "trans_female", "n": 3, **measures(0.66, 3)},
+        {"attribute": "gender", "group": "women", "n": 140, **measures(0.76, 140)},
+        {"attribute": "race", "group": "Black", "n": 61, **measures(0.74, 61)},
+    ]
+    rates = {"right": estimate(0.03, 0.02, 0.05, 239), "wrong": estimate(0.14, 0.1, 0.2, 66)}
+    return {
+        "source": "embedded texts of task sentiment",
+        "gold": {"given": 304, "mapped": 302, "unmapped": 2, "examples": ["5 <stars>"], "missing": 1},
+        "models": [
+            {
+                "model": m,
+                "format": "bare",
+                "n": 302,
+                "overall": measures(v, 302),
+                "groups": groups,
+                "violations": rates,
+            }
+            for m, v in (("reviews", 0.78), ("vader", 0.69))
+        ],
+    }
+
+
+def words_of_changes() -> list[dict[str, Any]]:
+    """Words of one model: one stands out, one has no index."""
+    rows = (
+        ("nurse", 120, 31, 4.2, 0.0004, True),
+        ("clerk", 118, 9, 0.1, 0.8, False),
+        ("smith", 12, 1, None, 1.0, False),
+    )
+    tokens = [
+        {
+            "family": "occupation",
+            "token": token,
+            "group": "mostly_women" if token == "nurse" else "",
+            "n": n,
+            "errors": errors,
+            "rate": errors / n,
+            "low": max(0.0, errors / n - 0.07),
+            "high": errors / n + 0.07,
+            "index": index,
+            "p": q,
+            "q": q,
+            "shrunken": {"value": (errors + 1) / (n + 12), "low": 0.01, "high": 0.3},
+            "anomalous": None if index is None else abs(index) > 2,
+            "stands_out": out,
+        }
+        for token, n, errors, index, q, out in rows
+    ]
+    zero = "not computable: more than half of the values are equal, so their median deviation is 0"
+    families = [
+        {"name": "occupation", "tokens": 3, "median": 0.07, "mad": 0.02, "reason": ""},
+        {"name": "hair_colour", "tokens": 12, "median": 0.0, "mad": 0.0, "reason": zero},
+    ]
+    return [{"model": "reviews", "format": "bare", "unit": "term", "families": families, "tokens": tokens}]
+
+
 def record() -> dict[str, Any]:
     """A complete run with findings of every kind."""
     return {
@@ -374,6 +440,8 @@ def record() -> dict[str, Any]:
             "placebo": NOT_RUN,
             "positive_control": {"detected": {"rate": 1.0, "n": 40}},
         },
+        "performance": performance(),
+        "tokens": words_of_changes(),
         "findings": findings(),
         "diagnoses": [
             {
@@ -414,6 +482,7 @@ def quiet() -> dict[str, Any]:
     """A run of one model in which nothing changed."""
     out = record()
     out["spec"] |= {"models": ["vader"]}
+    out["performance"] = {"status": "not_tested", "reason": "the texts carry no gold labels"}
     out["models"] = {"vader": out["models"]["vader"]}
     out["estimates"] = [e for e in out["estimates"] if e["model"] in ("", "vader")]
     out["findings"] = [f for f in out["findings"] if f["model"] == "vader"]
@@ -429,6 +498,11 @@ def failing() -> tuple[dict[str, Any], FakeEvidence]:
     out["models"] = {"openai:some-model": {"counts": {"calls": 60, "failed": 41}, "deterministic": False}}
     out["counts"] |= {"failed": 41, "unparsed": 7, "refused": 5}
     out["estimates"] = []
+    out["performance"] = {
+        "status": "not_tested",
+        "reason": "none of the 60 gold labels names a label of the task (such as '7')",
+        "gold": {"given": 60, "mapped": 0, "unmapped": 60, "examples": ["7"], "missing": 0},
+    }
     out["controls"] = {
         "noise_floor": {"openai:some-model": {"status": "not_tested", "reason": "too few answers"}},
         "answers_by_group": [

@@ -12,7 +12,8 @@ from auditor.text.parse import Parser
 from auditor.types import Variant
 from auditor.validity.dependency import DependencyInvariant
 
-EDITS = yaml.safe_load(Path(__file__).with_name("known_bad_edits.yaml").read_text(encoding="utf-8"))["edits"]
+LISTS = yaml.safe_load(Path(__file__).with_name("known_bad_edits.yaml").read_text(encoding="utf-8"))
+EDITS, UNSEEN = LISTS["edits"], LISTS["unseen"]
 
 
 @pytest.fixture(scope="module")
@@ -27,15 +28,21 @@ def rejected(gate: DependencyInvariant, before: str, after: str) -> bool:
 
 def test_the_list_is_long_and_varied() -> None:
     assert len(EDITS) >= 80
-    assert len({tuple(edit) for edit in EDITS}) == len(EDITS)
+    everything = [*EDITS, *UNSEEN]
+    assert len({tuple(edit) for edit in everything}) == len(everything)
     assert len({kind for kind, _, _ in EDITS}) >= 8
-    assert all(before != after for _, before, after in EDITS)
+    assert all(before != after for _, before, after in everything)
 
 
 def test_known_bad_edits_are_rejected(gate: DependencyInvariant) -> None:
     kept = [(kind, after) for kind, before, after in EDITS if not rejected(gate, before, after)]
     share = 1 - len(kept) / len(EDITS)
     assert share >= 0.85, (f"{share:.1%} rejected", Counter(kind for kind, _ in kept), kept)
+
+
+def test_what_the_invariant_cannot_see_is_counted_apart(gate: DependencyInvariant) -> None:
+    # Were most of these rejected, they would belong in the other list.
+    assert sum(rejected(gate, before, after) for _, before, after in UNSEEN) <= len(UNSEEN) // 2
 
 
 def test_good_edits_of_the_same_kind_are_kept(gate: DependencyInvariant) -> None:

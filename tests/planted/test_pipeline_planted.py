@@ -19,10 +19,10 @@ PLACES = ["in the harbour", "at the mill", "on the hill", "near the bridge", "by
 
 
 def seeds(n: int = 60) -> list[Seed]:
-    """Texts that name a man and a British person, in two sentences."""
+    """Texts that name a man and a British person, with words that placebo edits can change."""
     pairs = [(role, place) for place in PLACES for role in ROLES][:n]
     return [
-        Seed(id=f"s{i}", text=f"He works as a {role} {place}. A British visitor praised the work that day.")
+        Seed(id=f"s{i}", text=f"He works as a {role} {place} and likes the film. A British visitor bought the book and the coat in the morning.")
         for i, (role, place) in enumerate(pairs)
     ]
 
@@ -54,7 +54,7 @@ def test_a_pure_interaction_is_found_as_hidden_and_only_so() -> None:
     assert sum(h is True for h in hidden.values()) > 0.8 * len(planted)
     kinds = {f.kind for f in result.findings if f.verdict == "shown"}
     assert kinds == {"claim", "hidden"}
-    shown = [f.attributes for f in result.findings if f.verdict == "shown" and f.kind == "claim"]
+    shown = [f.attributes for f in result.findings if f.verdict == "shown" and f.code.startswith("MUT")]
     assert shown == [("gender", "nationality")]
 
 
@@ -136,7 +136,7 @@ def test_three_percent_wobble_without_bias_is_called_shown_in_at_most_18_of_200_
     false = 0
     for seed in range(200):
         found = cached.findings(Planted(base="constant", wobble=0.03, seed=seed), seed=seed)
-        claims = [f for f in found if f["kind"] == "claim"]
+        claims = [f for f in found if f["code"].startswith("MUT")]
         assert len(claims) == 3
         false += any(f["verdict"] == "shown" for f in claims)
     assert false <= 18

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from auditor import dictionaries
-from auditor.dictionaries import check, load, load_options, load_pairs, parse_option
+from auditor.dictionaries import VIEWS, check, load, load_options, load_pairs, neutral, parse_option, view
 from auditor.errors import ConfigError, DataFileError, UnknownPlugin
 
 PAIRS = Path(__file__).parents[3] / "shared" / "data" / "hinter_pairs"
@@ -24,7 +24,18 @@ def written(folder: Path, text: str, name: str = "age.yaml") -> Path:
 
 
 def test_builtin_dictionaries_are_sound() -> None:
-    assert dictionaries.builtin() == ["gender", "nationality", "race"]
+    assert dictionaries.builtin() == [
+        "age",
+        "body",
+        "disability",
+        "gender",
+        "names",
+        "nationality",
+        "race",
+        "religion",
+        "sexual_orientation",
+        "socioeconomic",
+    ]
     loaded = [load(name) for name in dictionaries.builtin()]
     assert check(loaded) == []
     assert len(load("nationality").groups) >= 30
@@ -34,6 +45,86 @@ def test_builtin_dictionaries_are_sound() -> None:
     for one in loaded:
         assert all(term.slot and term.pos and term.source for term in one.terms)
         assert len(one.sha256) == 64
+
+
+def test_the_default_attributes_are_few() -> None:
+    default = [name for name in dictionaries.builtin() if load(name).default]
+    assert default == ["age", "disability", "gender", "nationality", "race", "religion"]
+    assert load_options(["body"])[0].default  # what is named is wanted
+
+
+# HInter's published pairs: 116 race, 230 gender and 98 body terms.
+@pytest.mark.parametrize(("name", "published"), [("race", 116), ("gender", 230), ("body", 98)])
+def test_views_are_at_least_as_broad_as_the_published_pairs(name: str, published: int) -> None:
+    one = view(name)
+    words = {t.text.lower() for t in one.terms}
+    assert len(words) >= published
+    assert words == {t.text.lower() for part in VIEWS[name] for t in load(part).terms}
+    assert {t.attribute for t in one.terms} == {name}
+    assert all(t.group in one.groups for t in one.terms)
+
+
+def test_a_view_keeps_traits_apart() -> None:
+    body = view("body")
+    tall = next(t for t in body.sources if t.text == "tall")
+    assert {t.text for g in body.targets for t in body.counterparts(tall, g)} == {"tall", "short"}
+    with pytest.raises(UnknownPlugin, match="Did you mean body"):
+        view("bdy")
+
+
+def test_every_marked_group_can_be_written_in_its_own_right() -> None:
+    for name in dictionaries.builtin():
+        one = load(name)
+        written = {t.group for t in one.terms if "source-only" not in t.tags}
+        assert set(one.targets) <= written, name
+
+
+def test_names_have_enough_forms_for_each_gender_and_group() -> None:
+    names = load("names")
+    assert len(names.groups) == 8
+    seen: set[str] = set()
+    for group in names.groups.values():
+        own = {t.text for t in names.terms if t.group == group.name}
+        assert len(own) >= 8
+        assert group.agrees in {"female", "male"}
+        assert group.name.endswith(group.agrees)
+        assert not own & seen
+        seen |= own
+
+
+def test_name_lists_are_those_of_the_study() -> None:
+    path = PAIRS.parent / "names" / "bertrand_mullainathan.csv"
+    if not path.is_file():
+        pytest.skip("the published name list is not beside the checkout")
+    listed = {tuple(line.split(",")[:3]) for line in path.read_text().splitlines()[1:]}
+    names = load("names")
+    ours = {(t.text, *t.group.split("_")) for t in names.terms if t.group.startswith(("black", "white"))}
+    assert len(ours - listed) == 6  # each group's last ones are from the other list
+    assert listed - ours == {("Kenya", "black", "female"), ("Jay", "white", "male")}
+
+
+def test_alternatives_stay_within_the_group() -> None:
+    for name in dictionaries.builtin():
+        one = load(name)
+        for term in one.sources:
+            for other in one.alternatives(term):
+                assert other.group == term.group
+                assert (other.pos, other.number) == (term.pos, term.number)
+                assert other.text.lower() != term.text.lower()
+                assert "source-only" not in other.tags
+    gender = load("gender")
+    she = next(t for t in gender.terms if t.text == "she")
+    assert gender.alternatives(she) == ()
+
+
+def test_neutral_words_name_no_group() -> None:
+    words = neutral()
+    named = {t.text.lower() for n in dictionaries.builtin() for t in load(n).sources}
+    assert not named & {t.text.lower() for t in words.terms}
+    assert [
+        t.text for t in words.sources if not any(o.slot == t.slot for o in words.terms if o is not t)
+    ] == []
+    assert len({t.slot for t in words.terms}) >= 50
 
 
 def test_female_and_male_have_counterparts_in_every_slot() -> None:
@@ -82,6 +173,8 @@ def test_own_file(tmp_path: Path) -> None:
         (("young: youngster", "young: [youth, youth]"), "stands twice"),
         (("pos: NN", "needs: magic"), "'magic' is no condition"),
         (("young: {}", "young: {fallback: none}"), "field groups.young.fallback"),
+        (("young: {}", "young: {colour: red}"), "field groups.young.colour"),
+        (("attribute: age", "attribute: age\ndefault: perhaps"), "neither true nor false"),
         (("slots:", "slots: ]"), "line 4"),
         (("  adult.sg: {pos: NN", "  adult.sg: {pos: [NN"), "not valid YAML"),
     ],
@@ -106,6 +199,23 @@ def test_missing_file(tmp_path: Path) -> None:
 def test_check_finds_a_word_of_two_attributes(tmp_path: Path) -> None:
     other = load(written(tmp_path, SMALL.replace("pensioner", "grandma")))
     assert check([load("gender"), other]) == ["'grandma' belongs to gender and age; keep it in one of them"]
+
+
+def test_check_finds_everyday_words(tmp_path: Path) -> None:
+    loose = load(written(tmp_path, SMALL.replace("pensioner", "Will").replace("youngster", "MAY")))
+    assert check([loose]) == [
+        f"age: {word!r} is an everyday word, and no condition tells its uses apart"
+        for word in ("MAY", "Will")
+    ]
+    told = load(written(tmp_path, SMALL.replace("pensioner", "old").replace("pos: NN", "pos: NN, as: noun")))
+    assert check([told]) == []
+    (pairs,) = load_pairs([written(tmp_path, "go;stay\n", "a_b.csv")], "verbs")
+    assert "everyday" in check([pairs])[0]
+
+
+def test_check_finds_groups_that_no_edit_leads_to(tmp_path: Path) -> None:
+    one = load(written(tmp_path, SMALL.replace("old: {}", "old: {}, lost: {}")))
+    assert check([one]) == ["age: no word of group 'lost' can be written, so no edit leads to it"]
 
 
 def test_pairs_take_names_from_folder_and_file(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def texts(text: str, target: str, attribute: str = "gender", **options: Any) -> 
             "male",
             "The man's hat, the men's room, the gentlemen's room.",
         ),
-        ("He’s fine, the guy’s fiancé.", "female", "She’s fine, the gal’s fiancée."),
+        ("He’s fine, the guy’s fiancé.", "female", "She’s fine, the woman’s fiancée."),
         ("the gentlemen's club", "female", "the ladies' club"),
         ("AN ACTRESS LEFT. An actress left.", "male", "AN ACTOR LEFT. An actor left."),
         ("A man and an heir.", "female", "A woman and an heiress."),
@@ -76,7 +76,7 @@ def test_they_takes_the_verb_next_to_it(text: str, expected: str) -> None:
 
 
 def test_a_repair_is_an_edit_of_kind_agreement() -> None:
-    case = one_case("An Asian man is here.", dictionaries=[load("race")])
+    case = one_case("An Asian man is here.", dictionaries=[load("race")], per_seed=None)
     variant = next(v for v in case.variants if v.input == "A white man is here.")
     assert [(e.kind, e.source, e.target) for e in variant.edits] == [
         ("agreement", "An", "A"),
@@ -230,6 +230,36 @@ def test_cases_depend_on_seed_and_text_alone() -> None:
     assert run(seeds, 70, seed=8) != first
     assert len({c.id for c in first}) == 70
     assert len(first[0].id) == 11
+
+
+def test_other_attributes_do_not_change_what_one_draws() -> None:
+    def gender(dictionaries: Sequence[Any]) -> list[object]:
+        case = one_case(RICH, dictionaries=dictionaries, order=1, per_seed=2)
+        return [v.input for v in case.variants if v.attributes == ("gender",)]
+
+    assert gender([load("gender")]) == gender(ALL) == gender([load("age"), *ALL])
+
+
+def test_attributes_that_are_not_default_must_be_named() -> None:
+    text = "A tall old man left."
+    every = [load("age"), load("body")]
+    assert set(one_case(text, dictionaries=every).original.groups) == {"age"}
+    assert set(one_case(text, dictionaries=every, attributes=["body"]).original.groups) == {"body"}
+    with pytest.raises(ConfigError, match="no attribute"):
+        MutationSuite(seeds=[], dictionaries=[load("body")])
+
+
+def test_under_a_limit_no_place_is_spent_on_another_verb_form() -> None:
+    def towards_they(text: str, per_seed: int | None) -> set[str]:
+        case = one_case(text, dictionaries=[load("gender")], per_seed=per_seed)
+        return {str(v.input) for v in case.variants if "hey " in str(v.input)}
+
+    assert towards_they("He is late.", None) == {"They are late."}
+    assert towards_they("He is late.", 8) == set()
+    assert towards_they("He was late.", 8) == {"They were late."}  # both forms are VBD
+    suite = MutationSuite(seeds=[Seed(id="s", text="He is late.")], dictionaries=[load("gender")])
+    suite.ask(1, Random(0))
+    assert suite.describe()["passed_over"]["needs another verb form"] == 1
 
 
 def test_seeds_are_read_lazily() -> None:

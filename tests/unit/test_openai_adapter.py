@@ -461,9 +461,7 @@ def test_specs_with_too_much() -> None:
         models.make("vader:large")
 
 
-@pytest.mark.parametrize(
-    "spec", ["hf:gpt2", "langchain:openai:gpt-4o", "sklearn:m.skops", "http:f.yaml", "textblob"]
-)
+@pytest.mark.parametrize("spec", ["langchain:openai:gpt-4o", "sklearn:m.skops", "http:f.yaml"])
 def test_specs_of_later_versions(spec: str) -> None:
     with pytest.raises(ConfigError, match="not in this version"):
         models.make(spec)

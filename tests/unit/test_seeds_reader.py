@@ -249,6 +249,27 @@ def test_data_sets_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         read_seeds("hf:org/name@test", text_column="txt")
 
 
+def test_lists_of_class_labels_and_of_paragraphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The form of LexGLUE's ECtHR cases."""
+    table = FakeTable([{"text": ["One.", "Two."], "labels": [0, 9]}, {"text": ["Three."], "labels": []}])
+    names = types.SimpleNamespace(names=["2", "3", "5", "6", "8", "9", "10", "11", "14", "P1-1"])
+    table.features["labels"] = types.SimpleNamespace(feature=names)
+    fake_hub(monkeypatch, {"test": table})
+    got = read_seeds("hf:lex_glue:ecthr_a@test", label_column="labels")
+    assert [s.text for s in got] == ["One.\nTwo.", "Three."]
+    assert [s.label for s in got] == ['["2", "P1-1"]', "[]"]
+
+
+def test_a_list_of_labels_becomes_json(tmp_path: Path) -> None:
+    path = write(
+        tmp_path, "t.jsonl", '{"text": "a", "label": ["x, y", "z"]}\n{"text": "b", "label": [2, null]}\n'
+    )
+    assert [s.label for s in read_seeds(path)] == ['["x, y", "z"]', '["2"]']
+    path = write(tmp_path, "u.jsonl", '{"text": "a", "label": [["x"]]}\n')
+    with pytest.raises(DataFileError, match="line 1: the column 'label' holds a list"):
+        read_seeds(path)
+
+
 def test_the_only_split_needs_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_hub(monkeypatch, {"train": FakeTable([{"text": "a"}])})
     assert len(read_seeds("hf:name")) == 1

@@ -1,10 +1,10 @@
 """Mode ``population``, which is not in the paper: discriminatory rows that breed more of them.
 
-Start rows (given data and uniform draws) are judged until some are discriminatory. From then on, batches of
-children are made from rows already found: one or two columns are moved, near (one step) or wide (any
-value). What worked is repeated more often, per move and per line of descent; lines are drawn so that no one
-crowds out the others, because a count of rows says nothing about how many faults they show. Children that
-were judged before are dropped before the model is asked.
+Start rows (given data, uniform draws, rows near a boundary) are judged until some are discriminatory.
+From then on, batches of children are made from rows already found: one or two columns are moved, near (one
+step) or wide (any value). What worked is repeated more often, per move and per line of descent; lines are
+drawn so that no one crowds out the others, because a count of rows says nothing about how many faults they
+show. Children that were judged before are dropped before the model is asked.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.suites.tabular.core import Codes, case_keys, first_of_each, uniform
+from auditor.suites.tabular.core import Codes, Judged, case_keys, first_of_each, uniform
+from auditor.suites.tabular.directed_boundary import Boundary
 from auditor.suites.tabular.directed_finds import Finds
 
 FIRST, LARGEST = 16, 16384  # cases per batch
+BOUNDARY_LINES = 3  # lines of descent after which no boundary is looked for
 WANTED_LINES = 5  # lines of descent before most of the budget goes into breeding
 GREED = 3.0  # power to which success rates are raised when moves and lines are drawn
 EXPLORE = 0.04  # share of a batch that stays with new start rows
@@ -89,32 +91,50 @@ class Population:
 
 
 class Starts:
-    """Start rows from two sources: given data in random order, and uniform draws; the better is used more."""
+    """New start rows from three sources; the one with more finds per case is used more.
 
-    def __init__(self, finds: Finds, data: Codes | None, rng: np.random.Generator) -> None:
-        self._schema, self._rng = finds.schema, rng
+    Given data in random order, uniform draws, and the way between two rows with different labels.
+    """
+
+    def __init__(self, finds: Finds, pool: Population, data: Codes | None, rng: np.random.Generator) -> None:
+        self._finds, self._pool, self._rng = finds, pool, rng
         self._data = np.empty((0, finds.schema.d), dtype=np.int32)
         if data is not None and len(data):
             distinct = data[first_of_each(case_keys(finds.schema, data))]
             self._data = distinct[rng.permutation(len(distinct))]
+        self._boundary = Boundary(finds.schema.d)
         self._at = 0
-        self._hits, self._tries = np.zeros(2), np.zeros(2)
+        self._hits, self._tries = np.zeros(3), np.zeros(3)
 
-    def take(self, n: int) -> tuple[Codes, NDArray[np.intp]]:
-        """``n`` rows and their source (0 data, 1 uniform), each shape (n, …)."""
+    def ask(self, n: int) -> None:
+        """Judge about ``n`` start rows; finds begin lines of their own."""
         belief = self._rng.beta(1 + self._hits, 19 + self._tries - self._hits)
-        share = 1.0 if belief[0] >= belief[1] else 0.0
-        given = min(round(share * n), len(self._data) - self._at)
-        rows = np.concatenate(
-            [self._data[self._at : self._at + given], uniform(self._schema, n - given, self._rng)]
-        )
-        self._at += given
-        return rows, np.repeat(np.array([0, 1], dtype=np.intp), [given, n - given])
+        belief[0] = belief[0] if self._at < len(self._data) else 0.0
+        movable = len(self._finds.schema.movable_index) > 0
+        looked = len(self._pool.tries) >= BOUNDARY_LINES  # boundary lines are narrow: only to get going
+        belief[2] = belief[2] if self._boundary.ready and movable and not looked else 0.0
+        source = int(belief.argmax())
+        if source == 2:
+            self._boundary.search(self._finds, n, self._rng, lambda *batch: self._keep(2, *batch))
+            return
+        if source == 0:
+            rows = self._data[self._at : self._at + n]
+            self._at += len(rows)
+        else:
+            rows = uniform(self._finds.schema, n, self._rng)
+        rows = rows[self._finds.fresh(rows)]
+        if not len(rows):
+            return
+        rows = rows[: self._finds.allowed(len(rows))]
+        self._keep(source, rows, *self._finds.judge(rows, "start"))
 
-    def learn(self, source: NDArray[np.intp], hit: NDArray[np.bool_]) -> None:
-        """Credit sources."""
-        self._tries += np.bincount(source, minlength=2)
-        self._hits += np.bincount(source[hit], minlength=2)
+    def _keep(self, source: int, rows: Codes, judged: Judged, new: NDArray[np.bool_]) -> None:
+        self._tries[source] += len(rows)
+        self._hits[source] += new.sum()
+        if source != 2:
+            self._boundary.remember(rows, judged)
+        pairs = witness(judged.labels, judged.possible)
+        self._pool.add(rows[new], np.full(int(new.sum()), -1, dtype=np.intp), pairs[new])
 
 
 def population_search(finds: Finds, data: Codes | None, rng: np.random.Generator) -> dict[str, object]:
@@ -130,7 +150,8 @@ def population_search(finds: Finds, data: Codes | None, rng: np.random.Generator
     cards = schema.cards[columns]
     ordered = np.array([schema.columns[int(j)].ordered for j in columns], dtype=bool)
     moves = Moves(len(columns), near=ordered & (cards > 2), wide=np.ones(len(columns), dtype=bool))
-    pool, starts = Population(schema.d), Starts(finds, data, rng)
+    pool = Population(schema.d)
+    starts = Starts(finds, pool, data, rng)
     dry = 0
     while dry < 40:
         first = FIRST // 2 if options.ask == "witness" else FIRST
@@ -138,16 +159,9 @@ def population_search(finds: Finds, data: Codes | None, rng: np.random.Generator
         n = finds.allowed(batch, 2 if options.ask == "witness" else None)
         wanted = 2 if options.ask == "witness" else WANTED_LINES  # a start row costs every combination
         fresh_n = _start_share(n, pool, len(columns), wanted, rng)
-        rows, source = starts.take(fresh_n)
         before = finds.generated
-        if len(rows):
-            rows, source = _new(finds, rows, source)
-            room = finds.allowed(len(rows)) if len(rows) else 0
-            rows, source = rows[:room], source[:room]
-            judged, new = finds.judge(rows, "start")
-            starts.learn(source, new)
-            pairs = witness(judged.labels, judged.possible)
-            pool.add(rows[new], np.full(int(new.sum()), -1, dtype=np.intp), pairs[new])
+        if fresh_n:
+            starts.ask(fresh_n)
         if n > fresh_n:
             _breed(finds, pool, moves, n - fresh_n, rng)
         dry = 0 if finds.generated > before else dry + 1
@@ -159,11 +173,6 @@ def _start_share(n: int, pool: Population, columns: int, wanted: int, rng: np.ra
         return n
     share = EXPLORE if len(pool.tries) >= wanted else 0.3
     return int(rng.binomial(n, share))
-
-
-def _new(finds: Finds, rows: Codes, extra: NDArray[np.intp]) -> tuple[Codes, NDArray[np.intp]]:
-    keep = finds.fresh(rows)
-    return rows[keep], extra[keep]
 
 
 def _breed(finds: Finds, pool: Population, moves: Moves, n: int, rng: np.random.Generator) -> None:

@@ -6,11 +6,15 @@ not lower the share of discriminatory cases or exceeds 100 %.
 The caller's estimator is never changed: every model is a fresh `sklearn.base.clone`, fitted on the training
 rows only. Whether a portion helps is decided on one uniform sample; the shares reported before and after
 come from another, and the accuracies from rows that no model was fitted on.
+
+The paper leaves labels to a vote of classifiers. Here the model before votes, once per combination of
+protected values; a tie goes to a model of the same kind that was fitted with all protected columns held at
+one value, so the label depends on nobody's group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +23,11 @@ from numpy.typing import NDArray
 
 from auditor.errors import ConfigError
 from auditor.stats.intervals import clopper_pearson
-from auditor.suites.tabular.core import Codes, Evaluator, Schema, cross, plain, uniform
+from auditor.suites.tabular.core import Codes, Evaluator, Judged, Schema, cross, plain, uniform
 from auditor.suites.tabular.directed import run
 from auditor.types import Estimate
 
-NEIGHBOURS = 5
+SEARCH: Mapping[str, Any] = {"mode": "fully", "local_n": 200, "generated": 12_000}
 LIMIT = 100.0  # per cent of the training data
 
 
@@ -125,8 +129,9 @@ def retrain(
     rng : Generator
         Splits, draws and the search; integer seeds of the estimator are its own.
     search : mapping, optional
-        Options of `auditor.suites.tabular.directed.run`; default: ``population`` with as many cases as there
-        are training rows.
+        Options of `auditor.suites.tabular.directed.run`; default: ``fully`` with ``local_n=200`` and 12,000
+        generated cases. Its finds come from uniform rows, as the share does; ``population`` finds more, but of
+        fewer kinds.
     rows : {"grid", "one"}
         What a discriminatory case adds: a row for every possible combination of protected values, with one
         label (``grid``), or the one row that was found (``one``, the paper's). ``percent`` counts cases.
@@ -161,7 +166,7 @@ def retrain(
     )
     study = _Study(schema, train, y, frame, clone(estimator), rng, sample)
     before = study.fit(train, y)
-    options = {"mode": "population", "generated": max(1000, len(train))} if search is None else dict(search)
+    options = dict(SEARCH if search is None else search)
     evaluator = study.evaluator(before)
     found = run(evaluator, schema, {"trials": 0, "data": train, **options}, rng).found
     cases = np.empty((0, schema.d), dtype=np.int32) if found is None else found
@@ -205,6 +210,7 @@ class _Study:
         self.frame, self.blank, self.rng = frame, blank, rng
         self.classes = np.unique(labels)
         self.sample = uniform(schema, sample, rng)
+        self._blind: Any = None
 
     def decode(self, codes: Codes) -> Any:
         return self.schema.decode(codes, frame=self.frame)
@@ -222,51 +228,56 @@ class _Study:
 
         return Evaluator(predict, self.schema, frame=self.frame)
 
+    def vote(self, model: Any, cases: Codes) -> tuple[NDArray[Any], int]:
+        """Labels for cases: the model's majority; ties go to a model that cannot see protected columns."""
+
+        def blind(tied: NDArray[np.intp]) -> NDArray[np.intp]:
+            if self._blind is None:
+                self._blind = self.fit(self._without(self.train), self.labels)
+            said = self._blind.predict(self.decode(self._without(cases[tied])))
+            return np.asarray(np.searchsorted(self.classes, said))
+
+        votes, ties = majority(self.evaluator(model).judge(cases), len(self.classes), blind)
+        return self.classes[votes], ties
+
+    def _without(self, codes: Codes) -> Codes:
+        result = codes.copy()
+        result[:, self.schema.protected_index] = 0
+        return result
+
     def share(self, model: Any, cases: Codes, level: float = 0.95) -> Estimate:
         hits = int(self.evaluator(model).discriminatory(cases).sum())
         return clopper_pearson(hits, len(cases), level)
 
 
 def majority(
-    schema: Schema,
-    evaluator: Evaluator,
-    cases: Codes,
-    train: Codes,
-    labels: NDArray[Any],
-    classes: NDArray[Any],
-) -> tuple[NDArray[Any], int]:
+    judged: Judged, classes: int, tie_break: Callable[[NDArray[np.intp]], NDArray[np.intp]]
+) -> tuple[NDArray[np.intp], int]:
     """A label for each case: the model's most frequent answer over all possible protected combinations.
 
-    With two combinations a discriminatory case is always a tie. Ties go to the label among the tied ones that
-    is most frequent in the five training rows nearest in the columns that are not protected (columns scaled
-    to [0, 1]), then to the first label in sorted order.
+    With two combinations a discriminatory case is always a tie.
+
+    Parameters
+    ----------
+    judged : Judged
+        The cases; labels are ``0 … classes - 1``.
+    classes : int
+        How many labels there are.
+    tie_break : callable
+        Positions of cases without a majority → the label of each.
 
     Returns
     -------
-    labels : array, shape (n,)
+    labels : array of int, shape (n,)
     ties : int
-        How many cases the neighbours decided.
+        How many cases had no majority.
     """
-    if not len(cases):
-        return np.empty(0, dtype=classes.dtype), 0
-    judged = evaluator.judge(cases)
-    votes = np.stack(
-        [((judged.labels == c) & judged.possible).sum(axis=1) for c in range(len(classes))], axis=1
-    )
-    tied = votes == votes.max(axis=1, keepdims=True)
-    open_ = np.flatnonzero(tied.sum(axis=1) > 1)
-    scores = votes.astype(float)
-    if len(open_):
-        from sklearn.neighbors import NearestNeighbors
-
-        free = schema.free_index
-        scale = np.maximum(schema.cards[free] - 1, 1)
-        near = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(train))).fit(train[:, free] / scale)
-        at = near.kneighbors(cases[open_][:, free] / scale, return_distance=False)
-        said = np.searchsorted(classes, labels[at])
-        counts = np.stack([(said == c).sum(axis=1) for c in range(len(classes))], axis=1)
-        scores[open_] = np.where(tied[open_], counts, -1)
-    return classes[scores.argmax(axis=1)], len(open_)
+    votes = np.stack([((judged.labels == c) & judged.possible).sum(axis=1) for c in range(classes)], axis=1)
+    result = votes.argmax(axis=1)
+    tied = np.flatnonzero((votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1)
+    if len(tied):
+        result[tied] = tie_break(tied)
+    return result, len(tied)
 
 
 def _rounds(
@@ -283,9 +294,7 @@ def _rounds(
             return portions, current, "the next portion exceeds 100 % of the training data"
         wanted = max(1, round(percent / 100 * len(study.train)))
         taken = study.rng.permutation(len(cases))[:wanted]
-        votes, ties = majority(
-            study.schema, study.evaluator(before), cases[taken], study.train, study.labels, study.classes
-        )
+        votes, ties = study.vote(before, cases[taken])
         added, labels = _rows_of(study.schema, cases[taken], votes, rows)
         model = study.fit(np.concatenate([study.train, added]), np.concatenate([study.labels, labels]))
         share = study.share(model, study.sample).value

@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import ConfigError, DataFileError
+from auditor.suites.tabular._values import encode_integer, named, numbers
+from auditor.suites.tabular._values import name as spelled
 from auditor.suites.tabular.constraints import Constraint
 
 Codes = NDArray[np.int32]
@@ -85,7 +87,7 @@ class Column:
             return
         if len(self.values) != self.codes:
             raise ConfigError(f"{where} has {self.codes} codes but {len(self.values)} values")
-        if self.kind != "binned" and len(set(map(_name, self.values))) != self.codes:
+        if self.kind != "binned" and len(set(map(spelled, self.values))) != self.codes:
             raise ConfigError(f"{where} lists a value twice: {', '.join(map(str, self.values))}")
         if self.kind == "binned" and (
             len(self.edges) != self.codes - 1
@@ -129,16 +131,16 @@ class Column:
         """Codes of raw values, shape (n,); -1 where a value is missing or unknown."""
         array = np.asarray(data)
         if self.kind == "integer":
-            return _encode_integer(_numbers(array), self.low, self.step, self.codes)
+            return encode_integer(numbers(array), self.low, self.step, self.codes)
         if self.kind == "binned":
-            number = _numbers(array)
+            number = numbers(array)
             code = np.searchsorted(np.asarray(self.edges, dtype=float), number, side="right").astype(np.int32)
             code[np.isnan(number)] = -1
             return code
-        table = {_name(value): code for code, value in enumerate(self.values)}
+        table = {spelled(value): code for code, value in enumerate(self.values)}
         if self.kind == "derived":
-            table = {_name(a): table.get(_name(b), -1) for a, b in self.mapping}
-        distinct, inverse = np.unique(_named(array), return_inverse=True)
+            table = {spelled(a): table.get(spelled(b), -1) for a, b in self.mapping}
+        distinct, inverse = np.unique(named(array), return_inverse=True)
         codes = np.array([table.get(str(name), -1) for name in distinct], dtype=np.int32)
         return codes[inverse.reshape(-1)]
 
@@ -357,9 +359,9 @@ class Schema:
             return out
         lows, steps = self._affine
         out[:] = codes
-        for j in np.flatnonzero((steps != 1.0) & (self.cards > 1)):
+        for j in np.flatnonzero((steps != 1.0) & (self.cards > 1)).tolist():
             out[:, j] *= steps[j]
-        for j in np.flatnonzero(lows):
+        for j in np.flatnonzero(lows).tolist():
             out[:, j] += lows[j]
         return out
 
@@ -373,41 +375,6 @@ class Schema:
         for constraint in self.constraints:
             result &= constraint.holds(codes, self.columns)
         return result
-
-
-def _encode_integer(number: NDArray[np.float64], low: int, step: int, codes: int) -> NDArray[np.int32]:
-    offset = (number - low) / step
-    good = np.isfinite(offset) & (offset == np.floor(offset)) & (offset >= 0) & (offset < codes)
-    return np.where(good, offset, -1).astype(np.int32)
-
-
-def _numbers(array: NDArray[Any]) -> NDArray[np.float64]:
-    """Floats; NaN where a value is no number."""
-    if array.dtype.kind in "iufb":
-        return array.astype(np.float64)
-
-    def number(value: Any) -> float:
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            return math.nan
-
-    return np.array([number(v) for v in array.ravel()], dtype=np.float64)
-
-
-def _name(value: Any) -> str:
-    """One spelling per value, so that 1, 1.0, True and "1" are the same category."""
-    if isinstance(value, bool | np.bool_):
-        return str(int(value))
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return str(int(value))
-    return str(value).strip()
-
-
-def _named(array: NDArray[Any]) -> NDArray[Any]:
-    if array.dtype.kind in "iu":
-        return array.astype(str)
-    return np.array(["" if v is None else _name(v) for v in array.ravel()], dtype=str)
 
 
 def _plain(column: Column) -> NDArray[Any]:

@@ -12,14 +12,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import BudgetExceeded, ConfigError
 from auditor.suites.tabular.core import lattice, minimal_pairs
-from auditor.suites.tabular.evaluate import Evaluator, uniform
+from auditor.suites.tabular.evaluate import Evaluator, Judged, uniform
 from auditor.suites.tabular.result import TabularResult
 from auditor.suites.tabular.schema import Codes, Schema
 from auditor.suites.tabular.symbolic_cover import Surrogate, fault_count
@@ -62,6 +62,24 @@ def run(
     return search.result()
 
 
+class Answered:
+    """Stands for an evaluator where the answers about the cases in question are known."""
+
+    def __init__(self, evaluator: Evaluator, judged: Judged) -> None:
+        self._judged, self.distance = judged, evaluator.distance
+        self.differ, self.label_name = evaluator.differ, evaluator.label_name
+
+    def judge(self, codes: Codes) -> Judged:
+        """The known answers about the first ``len(codes)`` cases."""
+        j, n = self._judged, len(codes)
+        return Judged(
+            labels=j.labels[:n],
+            possible=j.possible[:n],
+            discriminatory=j.discriminatory[:n],
+            off_manifold=j.off_manifold[:n],
+        )
+
+
 class Search:
     """One run of Algorithm 2; `go` searches, `result` reports."""
 
@@ -90,6 +108,7 @@ class Search:
         self.cases: list[Codes] = []
         self.phases: list[Phase] = []
         self.labels: list[NDArray[np.int64]] = []
+        self.possible: list[NDArray[np.bool_]] = []
         self.found: list[bool] = []
         self.off_manifold = 0
         self._seeds_tried = 0
@@ -140,10 +159,7 @@ class Search:
             entries.append(entry)
         if not entries:
             return
-        affordable = self.evaluator.affordable(len(entries))
-        if affordable == 0:
-            raise BudgetExceeded("the limit of model evaluations was reached")
-        entries = entries[:affordable]
+        entries = entries[: max(1, self.evaluator.affordable(len(entries)))]
         judged = self.evaluator.judge(np.array([e.row for e in entries]))
         self.off_manifold += int(judged.off_manifold.sum())
         hits: list[Entry] = []
@@ -152,6 +168,7 @@ class Search:
             self.cases.append(entry.row)
             self.phases.append(entry.phase)
             self.labels.append(judged.labels[i])
+            self.possible.append(judged.possible[i])
             self.found.append(found)
             self.frontier.learn(entry, found)
             if found and self.options.local_search:
@@ -191,8 +208,9 @@ class Search:
 
     def _asked(self) -> tuple[Codes, NDArray[np.int64]]:
         """Every row asked so far with its label."""
-        cases, labels = np.array(self.cases), np.array(self.labels)
         combos = self.schema.combos
+        cases = np.array(self.cases, dtype=np.int32).reshape(-1, self.schema.d)
+        labels = np.array(self.labels, dtype=np.int64)
         rows = np.repeat(cases, len(combos), axis=0)
         rows[:, self.schema.protected_index] = np.tile(combos, (len(cases), 1))
         return rows, labels.reshape(-1)
@@ -260,13 +278,8 @@ class Search:
         done = len(cases) >= self.options.limit
         if not done and not self.stopped:
             notes.append(f"The queue was empty after {len(cases):,} cases.")
-        try:
-            judged = self.evaluator.judge(cases[hit]) if hit.any() else None
-            subsets = lattice(self.schema, self.evaluator, judged) if judged is not None else ()
-            pairs = minimal_pairs(self.schema, self.evaluator, cases[hit])
-        except BudgetExceeded:
-            subsets, pairs = (), ()
-            notes.append("The limit left no calls for the lattice and for exemplars.")
+        judged = self._judged(hit)
+        known = cast(Evaluator, Answered(self.evaluator, judged))
         return TabularResult(
             method="sg",
             mode="symbolic",
@@ -281,13 +294,24 @@ class Search:
                 "explained": self.explained,
                 "seconds": self.seconds,
             },
-            lattice=subsets,
-            pairs=pairs,
+            lattice=lattice(self.schema, known, judged),
+            pairs=minimal_pairs(self.schema, known, cases[hit]),
             details=details,
             found=cases[hit],
             status="partial" if self.stopped and not done else "complete",
             status_reason=self.stopped if not done else "",
             notes=tuple(notes),
+        )
+
+    def _judged(self, chosen: NDArray[np.bool_]) -> Judged:
+        """What the model said about some of the cases, not asked again."""
+        m = len(self.schema.combos)
+        keep = np.flatnonzero(chosen)
+        return Judged(
+            labels=np.array([self.labels[i] for i in keep], dtype=np.int64).reshape(-1, m),
+            possible=np.array([self.possible[i] for i in keep], dtype=bool).reshape(-1, m),
+            discriminatory=np.ones(len(keep), dtype=bool),
+            off_manifold=np.zeros(len(keep), dtype=bool),
         )
 
     def _details(self, cases: Codes, hit: NDArray[np.bool_]) -> dict[str, Any]:
@@ -308,7 +332,6 @@ class Search:
             surrogate = Surrogate.fit(self.evaluator, self.data, self._asked, self.rng)
             if surrogate is not None:
                 details["path_coverage"] = surrogate.coverage(cases)
-                details["distinct_faults"] = fault_count(
-                    surrogate, self.schema, cases[hit], np.array(self.labels)[hit]
-                )
+                labels = self._judged(hit).labels
+                details["distinct_faults"] = fault_count(surrogate, self.schema, cases[hit], labels)
         return details

@@ -13,6 +13,7 @@ from auditor.errors import BudgetExceeded
 from auditor.suites.tabular.evaluate import Evaluator, cross
 from auditor.suites.tabular.schema import Codes, Schema
 from auditor.suites.tabular.symbolic_lime import optional
+from auditor.suites.tabular.symbolic_path import MAX_CLASSES
 
 ROWS = 10_000
 FOLDS = 5
@@ -46,7 +47,7 @@ class Surrogate:
     ) -> Surrogate | None:
         """Fit to at most ``ROWS`` of the given rows, or to the rows asked so far if calls are limited.
 
-        None where there are too few rows or one label only.
+        None where there are too few rows, one label only, or scores instead of labels.
         """
         rows, labels = None, None
         if data is not None and evaluator.remaining is None:
@@ -57,7 +58,7 @@ class Surrogate:
                 rows = None
         if rows is None or labels is None:
             rows, labels = asked()
-        if len(rows) < 4 * FOLDS or len(np.unique(labels)) < 2:
+        if len(rows) < 4 * FOLDS or not 2 <= len(np.unique(labels)) <= MAX_CLASSES:
             return None
         return cls.of(rows, labels, rng)
 

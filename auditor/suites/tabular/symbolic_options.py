@@ -74,6 +74,7 @@ class SgOptions:
     coverage: bool = True
 
     def __post_init__(self) -> None:
+        self._check_types()
         for name in ("limit", "clusters", "samples", "batch"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -90,6 +91,16 @@ class SgOptions:
         ):
             if getattr(self, name) not in allowed:
                 raise ConfigError(f"{name} must be one of {', '.join(allowed)}; got {getattr(self, name)!r}")
+
+    def _check_types(self) -> None:
+        for f in fields(self):
+            value, default = getattr(self, f.name), f.default
+            kind = float if default is None else type(default)
+            wanted = (int, float) if kind is float else (kind,)
+            good = isinstance(value, wanted) and (kind is bool) == isinstance(value, bool)
+            if not good and not (value is None and default is None):
+                name = {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "a name")
+                raise ConfigError(f"{f.name} must be {name}, got {value!r}")
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> SgOptions:

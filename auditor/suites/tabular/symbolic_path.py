@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 from auditor.suites.tabular.schema import Codes
 
+MAX_CLASSES = 32
+SCORE_CLASSES = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
@@ -127,9 +130,13 @@ class PathGrower:
         rows : array of int, shape (n, d)
             What the tree is fitted to.
         labels : array of int, shape (n,)
-            The model's labels.
+            The model's labels. More than ``MAX_CLASSES`` distinct ones are scores: their quantile groups
+            are used.
         """
         classes, y = np.unique(labels, return_inverse=True)
+        if len(classes) > MAX_CLASSES:
+            cuts = np.quantile(labels, np.linspace(0, 1, SCORE_CLASSES + 1)[1:-1])
+            classes, y = np.unique(np.searchsorted(cuts, labels, side="right"), return_inverse=True)
         k = len(classes)
         flat = rows + self._offsets
         hist = self._histogram(flat, y, k)

@@ -1,0 +1,191 @@
+"""Aequitas: our modes beside the printed algorithms, in one run on the same models.
+
+Usage::
+
+    python benchmarks/tabular_aequitas.py [--full] [--models LR DT] [--cells census/sex credit/age] [--seconds 6]
+
+For each data set, protected column and model:
+
+- ``share, MODE``: distinct discriminatory cases in per cent of distinct cases generated, ours and literal,
+  with the same numbers of trials (500 global, 200 local; means over seeds). The literal run is cut off after
+  ``--seconds``; what it found until then counts.
+- ``found per second, MODE``: distinct discriminatory cases per second of wall time at 200,000 generated
+  (``fully`` gets as many global trials as that takes), beside the literal fully-directed search.
+- ``population at 1,000``: per cent of the first 1,000 cases, start rows counted.
+- ``calls per find, 500 calls``: rows asked per discriminatory case with 500 rows in all, as for a slow model:
+  population asking witness pairs beside the literal search with 100 global and 50 local trials.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import numpy as np
+from common import Row
+from literal_aequitas import Outcome, aequitas
+from tabular_subjects import MODELS, Subject, available, subject
+
+from auditor.suites.tabular.core import Evaluator, Limit, TabularResult
+from auditor.suites.tabular.directed import run
+
+CELLS = ("census/sex", "census/race", "credit/sex", "credit/age")
+QUICK_CELLS = ("census/sex", "credit/age")
+TRIALS = {"global_n": 500, "local_n": 200}
+SLOW_TRIALS = {"global_n": 100, "local_n": 50}
+LARGE = 200_000
+LARGE_SLOW = 30_000  # forests and support vector machines
+
+
+def literal(what: Subject, mode: Any, seed: int, seconds: float, **options: Any) -> Outcome:
+    """The printed algorithms with one ``predict`` call a row."""
+    low = np.array([c.low for c in what.schema.columns], dtype=np.float64)
+
+    def predict_one(row: Sequence[int]) -> float:
+        return float(what.model.predict((np.array(row) + low)[None])[0])
+
+    cards, protected = what.schema.cards.tolist(), what.schema.protected_index.tolist()
+    return aequitas(
+        predict_one, cards, protected, mode=mode, rng=random.Random(seed), max_seconds=seconds, **options
+    )
+
+
+def ours(what: Subject, seed: int, limit: Limit | None = None, **options: Any) -> TabularResult:
+    """One run without the separate share estimate."""
+    evaluator = Evaluator(what.model.predict, what.schema, budget=limit)
+    return run(evaluator, what.schema, {"trials": 0, **options}, np.random.default_rng(seed))
+
+
+def percent(result: TabularResult) -> float:
+    """Distinct discriminatory cases in per cent of distinct cases generated."""
+    return 100 * result.counts["discriminatory"] / max(1, result.counts["generated"])
+
+
+def share_rows(what: Subject, seeds: int, seconds: float) -> tuple[list[Row], Outcome]:
+    """Share per mode beside the literal algorithm; also the literal fully-directed run."""
+    rows, last = [], Outcome()
+    for mode in ("random", "semi", "fully"):
+        shares, outcomes = [], []
+        for seed in range(seeds):
+            outcomes.append(literal(what, mode, seed, seconds, **TRIALS))
+            shares.append(percent(ours(what, seed, mode=mode, **TRIALS)))
+        mine, theirs = statistics.fmean(shares), 100 * statistics.fmean(o.share for o in outcomes)
+        cut = sum(o.stopped for o in outcomes)
+        rows.append(
+            Row(
+                f"share, {mode}, {what.name}", mine, "%", seeds, "literal", theirs,
+                mine / theirs if theirs else None, f"{cut} of {seeds} literal runs cut off" if cut else "",
+            )
+        )  # fmt: skip
+        last = outcomes[0] if mode == "fully" else last
+    return rows, last
+
+
+def speed_rows(what: Subject, baseline: Outcome) -> list[Row]:
+    """Distinct finds per second at many generated cases."""
+    slow = what.name.rsplit(" ", 1)[1] in ("RF", "SVM")
+    generated = LARGE_SLOW if slow else LARGE
+    theirs = len(baseline.found) / max(baseline.seconds, 1e-9)
+    rows = []
+    for mode, extra in (
+        ("fully", {"global_n": generated // 2, "local_n": 10**6}),
+        ("population", {"data": what.train}),
+    ):
+        began = time.perf_counter()
+        result = ours(what, 0, mode=mode, generated=generated, max_seconds=40, **extra)
+        took = time.perf_counter() - began
+        mine = result.counts["discriminatory"] / took
+        rows.append(
+            Row(
+                f"found per second, {mode}, {what.name}", mine, "1/s", 1, "literal fully", theirs,
+                mine / theirs if theirs else None,
+                f"{result.counts['discriminatory']:,} of {result.counts['generated']:,}",
+            )
+        )  # fmt: skip
+    return rows
+
+
+def population_row(what: Subject, seeds: int) -> Row:
+    """Per cent of the first 1,000 cases."""
+    shares = [
+        percent(ours(what, s, mode="population", data=what.train, generated=1000)) for s in range(seeds)
+    ]
+    kind = what.name.rsplit(" ", 1)[1]
+    target = 60.0 if kind in ("LR", "DT") else 50.0
+    return Row(
+        f"population at 1,000, {what.name}", statistics.fmean(shares), "%", seeds, "target", target,
+        statistics.fmean(shares) / target, f"lowest {min(shares):.0f} %",
+    )  # fmt: skip
+
+
+def slow_row(what: Subject, seeds: int, seconds: float, calls: int = 500) -> Row:
+    """Rows asked per find where only ``calls`` may be asked."""
+    limit = Limit(evaluations=calls)
+    results = [
+        ours(what, s, limit, mode="population", data=what.train, generated=calls, ask="witness")
+        for s in range(seeds)
+    ]
+    mine = calls * seeds / max(1, sum(r.counts["discriminatory"] for r in results))
+    outcomes = [literal(what, "fully", s, seconds, max_calls=calls, **SLOW_TRIALS) for s in range(seeds)]
+    theirs = sum(o.calls for o in outcomes) / max(1, sum(len(o.found) for o in outcomes))
+    note = "" if any(o.found for o in outcomes) else "literal found nothing: its figure is a lower bound"
+    return Row(
+        f"calls per find, {calls} calls, {what.name}", mine, "calls", seeds, "literal fully", theirs,
+        mine / theirs, note,
+    )  # fmt: skip
+
+
+def measure(
+    cells: Sequence[str] = QUICK_CELLS,
+    models: Sequence[str] = ("LR", "DT", "MLP"),
+    seeds: int = 3,
+    seconds: float = 4.0,
+) -> list[Row]:
+    """All rows; empty where the shared data are absent."""
+    if not available():
+        print("tabular_aequitas: ../shared/data is absent; nothing measured", file=sys.stderr)
+        return []
+    rows: list[Row] = []
+    for cell in cells:
+        data, protected = cell.split("/")
+        for kind in models:
+            what = subject(data, protected, kind)
+            shares, baseline = share_rows(what, seeds, seconds)
+            new = [*shares, *speed_rows(what, baseline), population_row(what, 5), slow_row(what, 5, seconds)]
+            for row in new:
+                beside = "-" if row.baseline is None else f"{row.baseline:.4g}"
+                ratio = "-" if row.ratio is None else f"{row.ratio:.3g}"
+                print(
+                    f"{row.name:<55} {row.value:>10.4g} {row.unit:<5} {row.baseline_name} {beside} ratio {ratio} {row.note}",
+                    file=sys.stderr, flush=True,
+                )  # fmt: skip
+            rows += new
+    return rows
+
+
+def main() -> None:
+    """Measure what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--full", action="store_true", help="all cells and models (about half an hour)")
+    parser.add_argument("--models", nargs="+", choices=MODELS)
+    parser.add_argument("--cells", nargs="+", choices=CELLS)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=4.0, help="limit of one literal run")
+    args = parser.parse_args()
+    cells = args.cells or (CELLS if args.full else QUICK_CELLS)
+    models = args.models or (MODELS if args.full else ("LR", "DT", "MLP"))
+    measure(cells, models, args.seeds, args.seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Decision functions whose discriminatory regions are known exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auditor.errors import ConfigError
+from auditor.suites.tabular.core import Column, Evaluator, Schema, case_keys
+from auditor.suites.tabular.directed import run, share_estimate
+from auditor.suites.tabular.retrain import majority, retrain
+
+
+def column(name: str, codes: int, **kwargs: Any) -> Column:
+    return Column(name=name, kind="integer", codes=codes, ordered=True, **kwargs)
+
+
+PEOPLE = Schema(
+    columns=(
+        column("sex", 2, protected=True),
+        column("race", 3, protected=True),
+        column("age", 30),
+        column("hours", 30),
+        column("city", 12),
+    )
+)
+
+
+def box(x: np.ndarray) -> np.ndarray:
+    """Label changes with sex in one box (4 % of cases) and with race in another (1 %), nowhere else."""
+    first = (x[:, 2] < 6) & (x[:, 3] < 6) & (x[:, 0] == 1)
+    second = (x[:, 2] >= 27) & (x[:, 3] >= 27) & (x[:, 1] == 2)
+    return (first | second).astype(int)
+
+
+@pytest.mark.parametrize("mode", ["random", "semi", "fully", "population"])
+def test_every_mode_finds_only_the_planted_boxes(mode: str) -> None:
+    evaluator = Evaluator(box, PEOPLE)
+    options = {"mode": mode, "global_n": 600, "local_n": 150, "generated": 3000, "max_seconds": 20}
+    result = run(evaluator, PEOPLE, options, np.random.default_rng(2))
+    rows = result.found
+    assert rows is not None
+    low = (rows[:, 2] < 6) & (rows[:, 3] < 6)
+    high = (rows[:, 2] >= 27) & (rows[:, 3] >= 27)
+    assert (low | high).all()
+    assert low.any()
+    assert len(np.unique(case_keys(PEOPLE, rows))) == len(rows) > 250
+    planted = (36 + 9) * 12
+    assert len(rows) <= planted
+    (score,) = result.scores
+    assert score.estimate.value == planted / PEOPLE.cases
+    (sex, race, _both) = result.lattice
+    assert sex.columns == ("sex",)
+    assert sex.changes == 6 * int(low.sum())
+    assert race.changes == 6 * int(high.sum())
+    assert all(pair.changed in (("sex",), ("race",)) for pair in result.pairs)
+
+
+def test_intervals_of_the_share_hold_the_planted_value() -> None:
+    wide = Schema(columns=(*PEOPLE.columns, column("more", 1000)))
+    truth = 45 * 12 / PEOPLE.cases
+    held = 0
+    for seed in range(200):
+        estimate = share_estimate(
+            Evaluator(box, wide), wide, np.random.default_rng(seed), trials=1, trial_size=400
+        )
+        held += estimate.low <= truth <= estimate.high
+    assert held >= 182
+
+
+def planted_data(n: int = 3000) -> tuple[Schema, np.ndarray, np.ndarray]:
+    """Pay depends on hours; in the data women are also paid less."""
+    schema = Schema(columns=(column("sex", 2, protected=True), column("hours", 60), column("city", 40)))
+    rng = np.random.default_rng(11)
+    codes = np.stack([rng.integers(0, c, n) for c in schema.cards], axis=1).astype(np.int32)
+    labels = np.where(codes[:, 1] + 12 * codes[:, 0] + rng.normal(0, 2, n) > 36, "high", "low")
+    return schema, codes, labels
+
+
+def test_the_retrained_model_is_better_on_the_held_out_estimate() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    schema, codes, labels = planted_data()
+    untouched = LogisticRegression(max_iter=2000)
+    outcome = retrain(
+        untouched, schema, codes, labels, np.random.default_rng(3), search={"mode": "fully"}, sample=4000
+    )
+    assert outcome.before.low > 0.1
+    assert outcome.after.high < outcome.before.low
+    assert outcome.accuracy_after.n == 750
+    assert outcome.accuracy_before.value > 0.9
+    assert not hasattr(untouched, "coef_")
+    for i, portion in enumerate(outcome.portions, start=2):
+        assert 2 ** (i - 2) <= portion.percent <= min(2 ** (i - 1), 100)
+        assert portion.ties == portion.cases  # two sexes never have a majority
+        assert portion.rows == 2 * portion.cases
+    kept = [p.kept for p in outcome.portions]
+    assert all(kept[:-1])
+    assert kept[-1] is (outcome.stopped != "a portion did not lower the share")
+    record = outcome.to_record()
+    assert "model" not in record
+    assert record["after"]["n"] == 4000
+
+
+def test_retraining_that_cannot_help_returns_the_model_before() -> None:
+    from sklearn.dummy import DummyClassifier
+
+    schema, codes, labels = planted_data(200)
+    outcome = retrain(
+        DummyClassifier(strategy="prior"), schema, codes, labels, np.random.default_rng(3), sample=500
+    )
+    assert outcome.model is outcome.before_model
+    assert outcome.portions == ()
+    assert outcome.before.value == outcome.after.value == 0
+    assert outcome.stopped == "no discriminatory case was found"
+    with pytest.raises(ConfigError, match="same label"):
+        retrain(DummyClassifier(), schema, codes, np.ones(200), np.random.default_rng(3))
+    with pytest.raises(ConfigError, match="rows must be"):
+        retrain(DummyClassifier(), schema, codes, labels, np.random.default_rng(3), rows="both")
+
+
+def test_majority_counts_possible_rows_and_hands_on_ties() -> None:
+    schema = Schema(columns=(column("race", 3, protected=True), column("a", 4)))
+    judged = Evaluator(lambda x: ((x[:, 0] == 1) & (x[:, 1] > 0)).astype(int), schema).judge(
+        np.array([[0, 0], [0, 1]], dtype=np.int32)
+    )
+    votes, ties = majority(judged, 2, lambda tied: np.ones(len(tied), dtype=np.intp))
+    assert votes.tolist() == [0, 0]
+    assert ties == 0
+    two = Schema(columns=(column("sex", 2, protected=True), column("a", 4)))
+    judged = Evaluator(lambda x: x[:, 0].astype(int), two).judge(np.zeros((1, 2), dtype=np.int32))
+    votes, ties = majority(judged, 2, lambda tied: np.ones(len(tied), dtype=np.intp))
+    assert votes.tolist() == [1]
+    assert ties == 1

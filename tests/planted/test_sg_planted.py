@@ -1,0 +1,68 @@
+"""SG on planted trees whose branches are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from auditor.suites.tabular.evaluate import Evaluator, uniform
+from auditor.suites.tabular.result import TabularResult
+from auditor.suites.tabular.schema import Column, Schema
+from auditor.suites.tabular.symbolic import Search, run
+from auditor.suites.tabular.symbolic_options import SgOptions
+
+pytest.importorskip("lime")
+DEPTH, CODES = 6, 10
+SCHEMA = Schema(
+    columns=(
+        *(Column(name=f"c{j}", kind="integer", codes=CODES, ordered=True) for j in range(DEPTH)),
+        Column(name="group", kind="integer", codes=2, protected=True),
+    )
+)
+LIMIT = 400
+
+
+def depth(rows: NDArray[Any]) -> NDArray[np.int64]:
+    """How many decisions of a staircase a row passes: column j must be above 7 to reach decision j + 1."""
+    return np.cumprod(rows[:, :DEPTH] > 7, axis=1).sum(axis=1).astype(np.int64)
+
+
+def staircase(rows: NDArray[Any]) -> NDArray[np.int64]:
+    """The label is the branch; behind the last decision it depends on the group (0.2^6 = 0.0064 % of cases)."""
+    reached = depth(rows)
+    return np.where(reached == DEPTH, DEPTH + rows[:, DEPTH].astype(np.int64), reached)
+
+
+def sg(**options: Any) -> TabularResult:
+    given = {"limit": LIMIT, "samples": 1000, "seed_source": "random", "coverage": False, **options}
+    return run(Evaluator(staircase, SCHEMA), SCHEMA, given, np.random.default_rng(1))
+
+
+def test_sg_reaches_branches_that_uniform_sampling_misses() -> None:
+    evaluator = Evaluator(staircase, SCHEMA)
+    options = SgOptions(limit=LIMIT, samples=1000, seed_source="random", rank_global=20.0, threshold=0.0)
+    one = Search(evaluator, SCHEMA, options, None, np.random.default_rng(1))
+    one.go()
+    plain = uniform(SCHEMA, LIMIT, np.random.default_rng(1))
+    assert depth(plain).max() < DEPTH - 1
+    assert set(range(DEPTH + 1)) == set(depth(np.array(one.cases)).tolist())
+    assert sum(one.found) > 0
+
+
+def test_finds_are_those_behind_the_last_decision() -> None:
+    rows = uniform(SCHEMA, 300, np.random.default_rng(0))
+    rows[0, :DEPTH] = 9
+    result = sg(data=rows, seed_source="data")
+    assert result.found is not None
+    assert len(result.found) >= 2  # of 64 in 10^6 cases
+    assert (depth(result.found) == DEPTH).all()
+
+
+def test_a_model_that_ignores_the_group_yields_nothing() -> None:
+    result = run(Evaluator(depth, SCHEMA), SCHEMA, {"limit": 200, "samples": 300}, np.random.default_rng(1))
+    assert result.counts["generated"] == 200
+    assert result.counts["discriminatory"] == 0
+    assert result.pairs == ()

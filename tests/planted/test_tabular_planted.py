@@ -1,0 +1,221 @@
+"""Decision functions whose scores are known exactly: Themis must find them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auditor.suites.tabular import sampling
+from auditor.suites.tabular.constraints import Constraint
+from auditor.suites.tabular.core import Column, Evaluator, Schema
+
+CARDS = (3, 2, 4, 2, 5)
+NAMES = ("a", "sex", "c", "race", "e")
+Predict = Callable[[Any], Any]
+
+
+def domain(*rules: str) -> Schema:
+    return Schema(
+        columns=tuple(
+            Column(name=n, kind="integer", codes=k, protected=n in ("sex", "race"))
+            for n, k in zip(NAMES, CARDS, strict=True)
+        ),
+        favourable=1,
+        constraints=tuple(map(Constraint, rules)),
+    )
+
+
+def threshold(rows: Any) -> Any:
+    return (rows[:, 0] + 2 * rows[:, 1] * (rows[:, 2] > 1) + rows[:, 3] + rows[:, 4] / 2 >= 4).astype(int)
+
+
+def only_together(rows: Any) -> Any:
+    return ((rows[:, 1] == 1) & (rows[:, 3] == 1) & (rows[:, 4] > 0)).astype(int)
+
+
+def opposite(rows: Any) -> Any:
+    """Group score 0 for sex, causal score 1: it helps and harms alike."""
+    return ((rows[:, 1] + rows[:, 3]) % 2).astype(int)
+
+
+def table(seed: int) -> Predict:
+    labels = np.random.default_rng(seed).random(CARDS) < 0.3
+
+    def predict(rows: Any) -> Any:
+        return labels[tuple(rows.astype(int).T)].astype(int)
+
+    return predict
+
+
+FUNCTIONS: dict[str, Predict] = {
+    "threshold": threshold,
+    "only_together": only_together,
+    "opposite": opposite,
+    "table": table(3),
+}
+
+
+def brute(predict: Predict, columns: tuple[int, ...], schema: Schema) -> tuple[float, float]:
+    """(causal, group) by the definitions, one row after another."""
+    rows = np.array(list(itertools.product(*map(range, CARDS))), dtype=np.int32)
+    rows = rows[schema.on_manifold(rows)]
+    labels = dict(zip(map(tuple, rows.tolist()), predict(rows.astype(float)).tolist(), strict=True))
+    changed = 0
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for row, label in labels.items():
+        groups.setdefault(tuple(row[i] for i in columns), []).append(label)
+        for values in itertools.product(*(range(CARDS[i]) for i in columns)):
+            other = list(row)
+            for i, value in zip(columns, values, strict=True):
+                other[i] = value
+            if labels.get(tuple(other), label) != label:
+                changed += 1
+                break
+    rates = [sum(v) / len(v) for v in groups.values()]
+    return changed / len(labels), max(rates) - min(rates)
+
+
+def scores(predict: Predict, schema: Schema, seed: int = 7, **options: Any) -> dict[str, Any]:
+    result = sampling.run(Evaluator(predict, schema), schema, options, np.random.default_rng(seed))
+    return {s.name: s for s in result.scores}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("rules", [(), ("a == 2 implies sex == 1", "c >= race")])
+def test_enumeration_is_exact(name: str, rules: tuple[str, ...]) -> None:
+    schema = domain(*rules)
+    causal, group = brute(FUNCTIONS[name], (1, 3), schema)
+    found = scores(FUNCTIONS[name], schema)
+    assert found["causal"].estimate.value == pytest.approx(causal, abs=1e-12)
+    assert found["group"].estimate.value == pytest.approx(group, abs=1e-12)
+    assert found["causal"].estimate.method.startswith("enumeration")
+    if not rules:
+        assert group <= causal + 1e-12  # Theorem 4.3
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    [*((name, ()) for name in FUNCTIONS), ("threshold", ("a == 2 implies sex == 1", "c >= race"))],
+)
+def test_intervals_cover_after_stopping(name: str, rules: tuple[str, ...]) -> None:
+    """At 95 %, at least 182 of 200 runs that stop on their own interval hold the truth (190 expected at least)."""
+    schema = domain(*rules)
+    causal, group = brute(FUNCTIONS[name], (1, 3), schema)
+    held = {"causal": 0, "group": 0}
+    for seed in range(200):
+        found = scores(
+            FUNCTIONS[name],
+            schema,
+            seed,
+            enumerate=False,
+            confidence=0.95,
+            epsilon=0.12,
+            min_samples=20,
+            max_samples=320,
+        )
+        for key, truth in (("causal", causal), ("group", group)):
+            estimate = found[key].estimate
+            held[key] += estimate.low - 1e-12 <= truth <= estimate.high + 1e-12
+    assert min(held.values()) >= 182, held
+
+
+def minimal_by_force(predict: Predict, schema: Schema, theta: float, which: int) -> set[frozenset[str]]:
+    above = [
+        frozenset(chosen)
+        for size in range(1, 6)
+        for chosen in itertools.combinations(range(5), size)
+        if brute(predict, chosen, schema)[which] > theta
+    ]
+    return {frozenset(NAMES[i] for i in s) for s in above if not any(t < s for t in above)}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("measure", ["causal", "group"])
+@pytest.mark.parametrize("theta", [0.2, 0.55])
+def test_pruned_search_finds_what_brute_force_finds(name: str, measure: str, theta: float) -> None:
+    schema = domain()
+    truth = minimal_by_force(FUNCTIONS[name], schema, theta, 0 if measure == "causal" else 1)
+    options = {"mode": "search", "columns": NAMES, "theta": theta, "measure": measure}
+    tested = {}
+    for prune in (True, False):
+        result = sampling.run(
+            Evaluator(FUNCTIONS[name], schema), schema, options | {"prune": prune}, np.random.default_rng(7)
+        )
+        assert {frozenset(s.columns) for s in result.minimal_sets} == truth
+        tested[prune] = result.counts["sets_tested"]
+    assert tested[True] <= tested[False] == 31
+
+
+def test_search_by_sampling_finds_them_too() -> None:
+    """Scores far enough from theta to be decided by their intervals; pruning spares the model."""
+    schema = domain()
+    theta = 0.61
+    truth = minimal_by_force(threshold, schema, theta, 0)
+    options = {
+        "mode": "search",
+        "columns": NAMES,
+        "theta": theta,
+        "enumerate": False,
+        "max_samples": 8000,
+        "epsilon": 0.01,
+    }
+    asked = {}
+    for prune in (True, False):
+        evaluator = Evaluator(threshold, schema)
+        result = sampling.run(evaluator, schema, options | {"prune": prune}, np.random.default_rng(7))
+        assert {frozenset(s.columns) for s in result.minimal_sets} == truth
+        asked[prune] = evaluator.evaluations
+    assert asked[True] < asked[False] / 2
+
+
+def test_the_paper_s_rule_stops_at_zero_and_ours_does_not() -> None:
+    """A score of 2 %: by the Wald rule most runs end after 11 rows with exactly 0."""
+    schema = Schema(
+        columns=(
+            Column(name="x", kind="integer", codes=50),
+            Column(name="sex", kind="integer", codes=2, protected=True),
+        ),
+        favourable=1,
+    )
+
+    def predict(rows: Any) -> Any:
+        return ((rows[:, 0] == 7) & (rows[:, 1] == 1)).astype(int)
+
+    zero = 0
+    for seed in range(60):
+        literal = scores(predict, schema, seed, protocol="themis")["causal"].estimate
+        zero += literal.value == 0 and literal.n == 11
+        ours = scores(predict, schema, seed, enumerate=False, max_samples=2000)["causal"].estimate
+        assert ours.low <= 0.02 <= ours.high
+    assert zero >= 40
+
+
+def test_hidden_changes_are_in_the_lattice() -> None:
+    schema = domain()
+    result = sampling.run(Evaluator(only_together, schema), schema, {}, np.random.default_rng(7))
+    by = {s.columns: s for s in result.lattice}
+    assert by[("sex", "race")].minimal == by[("sex", "race")].rows * 4 // 5 // 4
+    assert by[("sex",)].minimal == by[("sex",)].changes
+
+
+def test_profiles_weigh_rows() -> None:
+    from auditor.suites.tabular.profile import Profile
+
+    schema = domain()
+    always = Profile(name="p", weights={4: np.array([1.0, 0, 0, 0, 0])})
+    assert scores(only_together, schema, profile=always)["apparent_causal"].estimate.value == 0
+    never = Profile(name="p", weights={4: np.array([0, 0.5, 0.5, 0, 0])})
+    assert scores(only_together, schema, profile=never)["apparent_causal"].estimate.value == 1
+
+
+def test_given_rows_are_judged_as_they_are() -> None:
+    schema = domain()
+    data = np.array([[0, 0, 0, 0, 0], [0, 1, 0, 1, 1], [0, 0, 0, 0, 2], [0, 0, 0, 1, 0]], dtype=np.int32)
+    found = scores(only_together, schema, data=data)
+    assert found["apparent_causal"].estimate.value == 0.5
+    assert found["apparent_group"].estimate.value == 1.0
+    assert found["apparent_causal"].estimate.n == 4

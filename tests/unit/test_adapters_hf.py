@@ -1,0 +1,254 @@
+"""``hf:`` on tiny models that are made, and one that is trained, here."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from auditor import models
+from auditor.errors import BadRequest, CallError, ConfigError
+from auditor.protocols import Reply
+from auditor.tasks import load
+from auditor.types import Message, Prompt, Request
+
+pytest.importorskip("torch", reason="the extra local is not installed")
+pytest.importorskip("transformers", reason="the extra local is not installed")
+pytestmark = pytest.mark.filterwarnings("ignore")  # the libraries' own
+
+WORDS = ["the", "nurse", "doctor", "clerk", "pilot", "lost", "found", "his", "her", "keys", "book", "a", "great", "dull", "film", "was", "it", "answer", "positive", "negative", "user", ":", ".", "is", "good", "bad", "you", "are", "to", "and"]
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def tokenizer(folder: Path) -> Any:
+    from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
+    from tokenizers import models as kinds
+    from transformers import PreTrainedTokenizerFast
+
+    inner = Tokenizer(kinds.WordLevel({w: i for i, w in enumerate(SPECIAL + WORDS)}, unk_token="[UNK]"))
+    inner.normalizer = normalizers.Lowercase()
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    inner.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_max_length=24,
+    )
+    made.save_pretrained(folder)
+    return made
+
+
+def sizes() -> dict[str, Any]:
+    return {
+        "vocab_size": len(SPECIAL) + len(WORDS),
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+        "max_position_embeddings": 24,
+    }
+
+
+def classifier(folder: Path, labels: list[str], multi: bool = False) -> Any:
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    torch.manual_seed(3)
+    config = BertConfig(
+        **sizes(),
+        num_labels=len(labels),
+        id2label=dict(enumerate(labels)),
+        label2id={label: i for i, label in enumerate(labels)},
+        problem_type="multi_label_classification" if multi else None,
+    )
+    model = BertForSequenceClassification(config).eval()
+    model.save_pretrained(folder)
+    tokenizer(folder)
+    return model
+
+
+def ask(model: Any, *texts: str) -> list[Reply | CallError]:
+    requests = [
+        Request(prompt=Prompt(format="bare", text=t), replicate=0, variant_id=f"v{i}")
+        for i, t in enumerate(texts)
+    ]
+    return list(asyncio.run(model.generate(requests)))
+
+
+def make(folder: Path, task: Any = None) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return models.make(f"hf:{folder}", task=task)
+
+
+def test_a_classifier_answers_as_the_library_does_whatever_the_batch(tmp_path: Path) -> None:
+    import torch
+
+    own = classifier(tmp_path, ["negative", "positive"])
+    adapter = make(tmp_path, load("sentiment"))
+    texts = ["a great film .", "the film was dull and it was bad .", "it"]
+    replies = ask(adapter, *texts)
+    tokens = tokenizer(tmp_path)
+    for text, reply in zip(texts, replies, strict=True):
+        assert isinstance(reply, Reply)
+        with torch.inference_mode():
+            row = own(**tokens(text, return_tensors="pt")).logits.softmax(-1)[0].tolist()
+        assert reply.scores == pytest.approx({"negative": row[0], "positive": row[1]}, abs=1e-5)
+        assert reply.text == ("positive" if row[1] > row[0] else "negative")
+    assert adapter.style == "text"
+
+
+def test_several_labels_are_those_with_a_logit_of_zero_or_more(tmp_path: Path) -> None:
+    import torch
+
+    own = classifier(tmp_path, ["a", "b", "c", "d", "e", "f"], multi=True)
+    replies = ask(make(tmp_path), "the nurse lost his keys .", "a great film .")
+    tokens = tokenizer(tmp_path)
+    for text, reply in zip(("the nurse lost his keys .", "a great film ."), replies, strict=True):
+        assert isinstance(reply, Reply)
+        with torch.inference_mode():
+            logits = own(**tokens(text, return_tensors="pt")).logits[0].tolist()
+        expected = [label for label, x in zip("abcdef", logits, strict=True) if x >= 0]
+        assert 0 < len(expected) < 6  # else this test says nothing
+        assert reply.text == ", ".join(expected)
+
+
+def test_generic_labels_take_the_task_s_by_position(tmp_path: Path) -> None:
+    classifier(tmp_path, ["LABEL_0", "LABEL_1"])
+    task = load("sentiment")
+    reply = ask(make(tmp_path, task), "a great film .")[0]
+    assert isinstance(reply, Reply)
+    assert set(reply.scores or {}) == set(task.labels)
+    assert set((ask(make(tmp_path), "a great film .")[0]).scores) == {"LABEL_0", "LABEL_1"}  # type: ignore[union-attr]
+
+
+def test_long_texts_are_cut_at_the_end_by_the_tokenizer(tmp_path: Path) -> None:
+    classifier(tmp_path, ["negative", "positive"])
+    adapter = make(tmp_path)
+    same, longer, other = ask(adapter, "a " * 22, "a " * 22 + "dull " * 50, "dull " + "a " * 60)
+    assert same.scores == pytest.approx(longer.scores, abs=1e-6)  # type: ignore[union-attr]
+    assert same.scores != pytest.approx(other.scores, abs=1e-6)  # type: ignore[union-attr]
+
+
+JOBS = {"nurse": "her", "doctor": "his", "clerk": "her", "pilot": "his"}
+
+
+@pytest.fixture(scope="module")
+def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A masked model that learned who loses whose keys; seconds on one core."""
+    import torch
+    from transformers import BertConfig, BertForMaskedLM
+
+    folder = tmp_path_factory.mktemp("masked")
+    tokens = tokenizer(folder)
+    torch.manual_seed(5)
+    model = BertForMaskedLM(BertConfig(**sizes()))
+    rows = [
+        (f"the {job} {verb} [MASK] {thing} .", word)
+        for job, word in JOBS.items()
+        for verb in ("lost", "found")
+        for thing in ("keys", "book")
+    ]
+    batch = tokens([text for text, _ in rows], return_tensors="pt", padding=True)
+    labels = torch.full_like(batch["input_ids"], -100)
+    for i, (_, word) in enumerate(rows):
+        labels[i][batch["input_ids"][i] == tokens.mask_token_id] = tokens.convert_tokens_to_ids(word)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for _ in range(80):
+        loss = model(**batch, labels=labels).loss
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    model.save_pretrained(folder)
+    return folder
+
+
+def test_a_masked_model_gives_the_chance_of_each_word(masked: Path) -> None:
+    task = SimpleNamespace(labels=("his", "her"), kind="classification")
+    adapter = make(masked, task)
+    replies = ask(adapter, *(f"The {job} lost [MASK] keys." for job in JOBS))
+    assert [r.text for r in replies if isinstance(r, Reply)] == list(JOBS.values())
+    for reply in replies:
+        assert isinstance(reply, Reply)
+        assert reply.scores is not None
+        assert max(reply.scores.values()) > 0.8
+        assert sum(reply.scores.values()) <= 1 + 1e-6
+
+
+def test_a_masked_model_says_what_it_cannot_be_asked(masked: Path) -> None:
+    task = SimpleNamespace(labels=("his", "her"), kind="classification")
+    adapter = make(masked, task)
+    none, two, cut, fine = ask(
+        adapter, "No mask.", "[MASK] [MASK]", "a " * 40 + "[MASK]", "the nurse lost [MASK] keys ."
+    )
+    assert isinstance(none, BadRequest)
+    assert isinstance(two, BadRequest)
+    assert isinstance(cut, BadRequest)
+    assert isinstance(fine, Reply)
+    with pytest.raises(ConfigError, match="this task has none"):
+        make(masked)
+    with pytest.raises(ConfigError, match="not one word"):
+        make(masked, SimpleNamespace(labels=("their own",), kind="classification"))
+
+
+def test_a_causal_model_scores_labels_as_continuations(tmp_path: Path) -> None:
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(2)
+    tokens = tokenizer(tmp_path)
+    own = GPT2LMHeadModel(
+        GPT2Config(vocab_size=len(tokens), n_embd=32, n_layer=1, n_head=2, n_positions=24)
+    ).eval()
+    own.save_pretrained(tmp_path)
+    task = load("sentiment")
+    adapter = make(tmp_path, task)
+    assert adapter.style == "chat"
+    prompts = ["a great film .", "the film was dull and it was bad ."]
+    requests = [
+        Request(
+            prompt=Prompt(format=task.default_format, messages=(Message(role="user", content=p),)),
+            replicate=0,
+            variant_id="v",
+        )
+        for p in prompts
+    ]
+    for prompt, reply in zip(prompts, asyncio.run(adapter.generate(requests)), strict=True):
+        start = tokens(prompt + "\n")["input_ids"]
+        sums = []
+        for label in task.labels:
+            end = tokens(label, add_special_tokens=False)["input_ids"]
+            with torch.inference_mode():
+                logs = own(input_ids=torch.tensor([start + end])).logits[0].log_softmax(-1)
+            sums.append(sum(float(logs[len(start) + j - 1, t]) for j, t in enumerate(end)))
+        share = torch.tensor(sums).softmax(-1).tolist()
+        assert reply.scores == pytest.approx(dict(zip(task.labels, share, strict=True)), abs=1e-5)
+        assert task.read(reply.text, "chat").value == max(reply.scores, key=reply.scores.get)
+
+
+def test_fingerprints_follow_the_weights(tmp_path: Path) -> None:
+    classifier(tmp_path / "a", ["x", "y"])
+    first = make(tmp_path / "a").fingerprint
+    assert make(tmp_path / "a").fingerprint == first
+    classifier(tmp_path / "a", ["x", "z"])
+    assert make(tmp_path / "a").fingerprint != first
+
+
+def test_what_cannot_be_loaded_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="could not be loaded"):
+        make(tmp_path / "nothing")
+    (tmp_path / "config.json").write_text(
+        '{"model_type": "bert", "architectures": ["BertModel"]}', encoding="utf-8"
+    )
+    with pytest.raises(ConfigError, match="names BertModel"):
+        make(tmp_path)

@@ -1,0 +1,140 @@
+"""Retraining data: the right texts with the right labels, and how many."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import audit
+from auditor.augment import augment, top_tokens, write
+from auditor.cli.main import run as command
+from auditor.errors import ConfigError, UnknownPlugin, UserError
+from auditor.store.folder import RunFolder
+from auditor.tasks import load
+
+
+def against_the_nurse(text: str) -> str:
+    """Answer by one occupation alone: a planted violation with a known word."""
+    return "negative" if "registered nurse" in text.lower() else "positive"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    out = tmp_path_factory.mktemp("runs")
+    result = audit(
+        "sentiment",
+        model=against_the_nurse,
+        suite="grammar",
+        grammar="sentiment:gendered-occupation",
+        generation="rand",
+        per_seed=None,
+        limit=15,
+        order=1,
+        out=out,
+    )
+    assert result.path is not None
+    with RunFolder.open(result.path) as opened:
+        yield opened
+
+
+def test_the_planted_word_is_the_diagnosed_one(folder: Any) -> None:
+    record = folder.record()
+    # Every case with a variant for each other occupation of the other group: the nurse is in half of them.
+    assert "the registered nurse" in top_tokens(record, record["spec"]["models"][0], 3)
+
+
+def test_rows_are_both_sides_of_the_violations_with_the_grammar_s_label(folder: Any) -> None:
+    found = augment(folder)
+    cases = {case.id: case for case, _ in folder.cases()}
+    task = load("sentiment")
+    assert found.available == len(found.rows) > 4
+    assert len({row.text for row in found.rows}) == len(found.rows)
+    for row in found.rows:
+        case = cases[row.case]
+        inputs = {v.id: v.input for v in (case.original, *case.variants)}
+        assert inputs[row.variant] == row.text
+        assert row.label_source == "data"
+        assert row.label == task.read(case.label or "", "text").value
+    # A row of a variant is there only if that variant violated: its side or the original names the nurse.
+    variants = [r for r in found.rows if not r.variant.endswith(".o")]
+    for row in variants:
+        texts = f"{row.text} {cases[row.case].original.input}".lower()
+        assert "registered nurse" in texts
+
+
+def test_top_keeps_cases_with_the_words_only(folder: Any) -> None:
+    found = augment(folder, top=1)
+    assert len(found.tokens) == 1
+    assert all(row.tokens == found.tokens for row in found.rows)
+
+
+def test_a_share_is_of_the_training_rows_and_drawn_by_seed(folder: Any) -> None:
+    one = augment(folder, share=0.5, train_rows=1000, seed=1)
+    assert len(one.rows) == 5
+    assert one == augment(folder, share=0.5, train_rows=1000, seed=1)
+    assert one.rows != augment(folder, share=0.5, train_rows=1000, seed=2).rows
+    many = augment(folder, share=10, train_rows=100_000)
+    assert many.wanted == 10_000
+    assert len(many.rows) == many.available
+
+
+def test_settings_out_of_range(folder: Any) -> None:
+    for options in (
+        {"share": 1},
+        {"share": 0, "train_rows": 10},
+        {"share": 101, "train_rows": 10},
+        {"top": 0},
+    ):
+        with pytest.raises(ConfigError):
+            augment(folder, **options)
+    with pytest.raises(UnknownPlugin):
+        augment(folder, model="vader")
+
+
+def test_without_labels_the_model_s_answer_to_the_original_is_taken(tmp_path: Path) -> None:
+    def by_pronoun(text: str) -> str:
+        return "negative" if " she " in f" {text.lower()} " else "positive"
+
+    result = audit(
+        "sentiment", model=by_pronoun, data=["He said he loved it.", "She thinks she will go."], out=tmp_path
+    )
+    assert result.path is not None
+    with RunFolder.open(result.path) as folder:
+        rows = augment(folder).rows
+    labels = {row.text: (row.label, row.label_source) for row in rows}
+    assert labels["He said he loved it."] == ("positive", "model")
+    assert labels["She thinks she will go."] == ("negative", "model")
+
+
+def test_nothing_to_write_is_one_clear_error(tmp_path: Path) -> None:
+    result = audit("sentiment", model=lambda text: "positive", data=["He loved it."], out=tmp_path)
+    assert result.path is not None
+    with RunFolder.open(result.path) as folder:
+        with pytest.raises(UserError, match="no violations"):
+            augment(folder)
+        with pytest.raises(UserError, match="no word"):
+            augment(folder, top=5)
+
+
+def test_the_command_writes_json_lines_and_csv(
+    folder: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("rows.jsonl", "rows.csv"):
+        out = tmp_path / name
+        assert command(["augment", str(folder.path), "--out", str(out), "--top", "5"]) == 0
+        assert "from the violations of" in capsys.readouterr().out
+    lines = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
+    with (tmp_path / "rows.csv").open(encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+    assert [row["text"] for row in table] == [row["text"] for row in lines]
+    assert set(lines[0]) == {"text", "label", "label_source", "case", "variant", "tokens"}
+    assert command(["augment", str(folder.path), "--out", str(tmp_path / "no" / "x.csv")]) == 2
+
+
+def test_write_reports_what_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="could not be written"):
+        write([], tmp_path / "missing" / "rows.jsonl")

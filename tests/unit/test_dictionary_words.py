@@ -1,0 +1,181 @@
+"""Everyday words that look like group words, and group words where they mean a person."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from auditor.dictionaries import builtin, load
+from auditor.suites.mutation import MutationSuite
+from auditor.testing import check_variant
+from auditor.types import Case, Seed
+
+ALL = [load(name) for name in builtin()]
+NAMES = [d.attribute for d in ALL]
+
+
+def cases(text: str, attributes: list[str], **options: Any) -> list[Case]:
+    suite = MutationSuite(
+        seeds=[Seed(id="s", text=text)], dictionaries=ALL, attributes=attributes, per_seed=None, **options
+    )
+    return list(suite.ask(1, Random(0)))
+
+
+def texts(text: str, attribute: str, target: str) -> set[str]:
+    return {
+        str(v.input)
+        for case in cases(text, [attribute], order=1)
+        for v in case.variants
+        if any(e.target_group == target for e in v.edits)
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I love old films and poor acting.",
+        "Rich colours fill the screen.",
+        "A blind date went wrong. Love is blind.",
+        "It is a short story and a short film.",
+        "It went straight to video, in a straight line.",
+        "Christian is a Christian name.",
+        "Christian Bale and Christian Slater shine.",
+        "Grace under pressure. Hope remains. Joy came.",
+        "Will they come? May I? June was hot. Mark my words.",
+        "Fat chance of that. A tall order. On thin ice. A bald eagle.",
+        "The old school is closed, and an old friend called.",
+        "My old man and same old people.",
+        "He is her older brother.",
+        "A poor actor, a poor director, the poor guy.",
+        "A pretty smart choice by a pretty old teacher.",
+        "Deaf ears, a mute button, a diabetic diet.",
+        "She struggles with depression; a film with autism in it.",
+        "The straight man of the duo had a gay old time.",
+        "A heavy metal band and a muscular plot.",
+        "A secular song in the Catholic church, a Muslim country.",
+        "Ten years old men.",
+        "The senior manager and a junior partner. A queer feeling.",
+        "Emily Street, the San Fernando Valley, Carolina and Kenya.",
+        "An Emily and the Tyrones, #Emily, emily.",
+        "Ebony and ivory. Jesus! Prince sang.",
+        "a blonde-wood table, a redhead-duck",
+        "Employed methods, an uneducated guess, a housed engine.",
+    ],
+)
+def test_everyday_words_are_left_alone(text: str) -> None:
+    found = cases(text, [name for name in NAMES if name != "gender"])
+    assert [e.source for case in found for v in case.variants for e in v.edits] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "attribute", "target", "expected"),
+    [
+        ("An old woman left.", "age", "young", "A young woman left."),
+        ("a 25-year-old nurse", "age", "old", "a 75-year-old nurse"),
+        ("A teenager called.", "age", "old", "A pensioner called."),
+        ("younger voters", "age", "old", "older voters"),
+        ("A blind man crossed.", "disability", "deaf", "A deaf man crossed."),
+        ("a student with dyslexia", "disability", "chronic", "a student with diabetes"),
+        ("children with disabilities", "disability", "deaf", "children with hearing impairments"),
+        ("a man in a wheelchair", "disability", "chronic", "a man with a chronic illness"),
+        ("An amputee spoke.", "disability", "chronic", "A diabetic spoke."),
+        ("a fat man", "body", "thin", "a thin man"),
+        ("the tall young actress", "body", "short", "the short young actress"),
+        ("a blonde and a nurse", "body", "red_haired", "a redhead and a nurse"),
+        ("an ugly man", "body", "attractive", "a beautiful man"),
+        ("A Muslim teacher", "religion", "jewish", "A Jewish teacher"),
+        ("a Jew and a nurse", "religion", "unbelieving", "an atheist and a nurse"),
+        ("Catholics voted.", "religion", "hindu", "Hindus voted."),
+        ("a gay teacher", "sexual_orientation", "straight", "a straight teacher"),
+        ("lesbians voted", "sexual_orientation", "bisexual", "bisexuals voted"),
+        ("a poor family", "socioeconomic", "high", "a rich family"),
+        ("a homeless veteran", "socioeconomic", "housed", "a housed veteran"),
+        ("an unemployed nurse", "socioeconomic", "employed", "an employed nurse"),
+        ("a college-educated woman", "socioeconomic", "no_degree", "an uneducated woman"),
+        ("Emily Walsh called.", "names", "black_female", "Aisha Walsh called."),
+        ("Mr. Todd and nurse Emily's car", "names", "asian_female", "Mr. Todd and nurse Anjali's car"),
+    ],
+)
+def test_group_words_are_found(text: str, attribute: str, target: str, expected: str) -> None:
+    assert expected in texts(text, attribute, target)
+
+
+def test_names_follow_the_words_that_name_a_gender() -> None:
+    assert texts("Emily left her car.", "names", "black_female")
+    assert texts("Emily left her car.", "names", "black_male") == set()
+    assert "Darnell left." in texts("Emily left.", "names", "black_male")
+    (case,) = cases("Emily left her car.", ["names"])
+    assert case.original.groups == {"names": "white_female"}
+    suite = MutationSuite(
+        seeds=[Seed(id="s", text="Emily left her car.")], dictionaries=ALL, attributes=["names"]
+    )
+    suite.ask(1, Random(0))
+    assert suite.passed_over["a word of the text names the gender"] == 4
+
+
+def test_two_people_do_not_get_one_name() -> None:
+    (case,) = cases("Emily met Anne, and Emily paid.", ["names"], order=1)
+    for variant in case.variants:
+        words = str(variant.input).replace(",", "").split()
+        assert words[0] == words[4] != words[2]
+
+
+def insertions(text: str, attribute: str, **options: Any) -> list[str]:
+    found = cases(text, [attribute], insertions=True, order=1, **options)
+    return [str(v.input) for case in found for v in case.variants]
+
+
+def test_a_modifier_is_put_before_a_person_noun_with_its_article() -> None:
+    assert insertions("I met a man there; the man left.", "age") == [
+        "I met a teenage man there; the man left.",
+        "I met an adolescent man there; the man left.",
+        "I met a young man there; the man left.",
+        "I met a youthful man there; the man left.",
+        "I met a middle-aged man there; the man left.",
+        "I met an old man there; the man left.",
+        "I met an elderly man there; the man left.",
+    ]
+    assert "A blind actress spoke." in insertions("An actress spoke.", "disability")
+    assert "HIS DEAF WIFE LEFT." in insertions("HIS WIFE LEFT.", "disability")
+
+
+def test_insertions_are_zero_width_edits_of_their_own_kind() -> None:
+    (case,) = cases("A woman left.", ["age", "gender"], insertions=True, order=2)
+    assert case.original.groups == {"gender": "female"}
+    joint = next(v for v in case.variants if v.input == "An old man left.")
+    assert [(e.kind, e.where, e.source, e.target, e.source_group) for e in joint.edits] == [
+        ("agreement", (0, 1), "A", "An", "unmarked"),
+        ("insertion", (2, 2), "", "old ", "unmarked"),
+        ("swap", (2, 7), "woman", "man", "female"),
+    ]
+    assert joint.groups == {"age": "old", "gender": "male"}
+    for variant in case.variants:
+        assert check_variant("A woman left.", variant) == []
+
+
+def test_two_attributes_do_not_repair_one_article() -> None:
+    (case,) = cases("It was an heiress.", ["age", "gender"], insertions=True, order=2)
+    assert {"It was a young heiress.", "It was an old heiress."} <= {v.input for v in case.variants}
+    (case,) = cases("It was a woman.", ["age", "disability"], insertions=True, order=2)
+    assert max(v.order for v in case.variants) == 1  # both would stand at one place
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A police officer called.",  # a modifier would split the compound
+        "The student union met.",
+        "Tall men left.",
+        "An old woman left.",  # it names an age
+        "The man-made lake.",
+    ],
+)
+def test_no_insertion_where_the_place_is_unsure(text: str) -> None:
+    found = cases(text, ["age"], insertions=True)
+    assert [e for case in found for v in case.variants for e in v.edits if e.kind == "insertion"] == []
+
+
+def test_insertions_are_off_by_default() -> None:
+    assert cases("A man left.", ["age"]) == []

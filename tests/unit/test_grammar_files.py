@@ -1,0 +1,274 @@
+"""Grammar files: what is read, what is refused, with file and line, also through the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auditor import grammar
+from auditor.cli.main import run
+from auditor.errors import DataFileError, UnknownPlugin
+from auditor.grammar.model import Terminal
+from auditor.validity.agreement import problems
+
+GOOD = """\
+format: 1
+rules:
+  s: ["{who} {feels/feel@who} {mood}.", {is: "I saw {who}. {a} {animal} was {mood}.", weight: 3}]
+  who:
+    attribute: gender
+    aligned: true
+    groups:
+      female: [my aunt, {text: my sisters, number: pl}]
+      male: [my uncle, {text: my brothers, number: pl}]
+  mood: {labels: {positive: [glad, no], negative: [sad]}}
+  animal: {terms: [owl, cat], source: here}
+"""
+
+
+def write(path: Path, text: str, name: str = "g.yaml") -> Path:
+    file = path / name
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_reads_rules_groups_labels_and_weights(tmp_path: Path) -> None:
+    g = grammar.load(write(tmp_path, GOOD))
+    assert g.attributes == ("gender",)
+    assert g.labels == ("negative", "positive")
+    assert [a.weight for a in g.rules["s"].alternatives] == [1, 3]
+    assert g.rules["who"].groups == ("female", "male")
+    assert g.rules["animal"].terminals[0].source == "here"
+    # YAML 1.1 would read this as false.
+    assert [t.text for t in g.rules["mood"].terminals] == ["glad", "no", "sad"]
+
+
+def test_agreement_articles_and_capitals(tmp_path: Path) -> None:
+    space = grammar.space(grammar.load(write(tmp_path, GOOD)))
+    texts = {space.text(space.nth(i)) for i in range(space.derivations)}
+    assert "My sisters feel glad." in texts
+    assert "My uncle feels sad." in texts
+    assert "I saw my aunt. An owl was glad." in texts
+    assert "I saw my brothers. A cat was no." in texts
+    assert len(texts) == space.derivations == space.sentences == 12 + 24
+
+
+BAD = {
+    "undefined": (GOOD.replace("{who} {feels/feel@who}", "{whom} feels"), 3, "whom is not defined; did you mean who?"),
+    "agrees-with-none": (GOOD.replace("feel@who}", "feel@animal}"), 3, "agrees with animal"),
+    "loop": (GOOD + '  x: ["{y}"]\n  y: ["not {x}"]\n', 12, "never ends: x -> y -> x"),
+    "recursion": (GOOD + '  x: [deep, "very {x}"]\n', 12, "recurses without end"),
+    "one-terminal": (
+        GOOD.replace(", {text: my sisters, number: pl}", "")
+        .replace("      male: [my uncle, {text: my brothers, number: pl}]\n", ""),
+        4,
+        "has 1 terminal",
+    ),
+    "one-group": (GOOD.replace("      male: [my uncle, {text: my brothers, number: pl}]\n", ""), 4, "one group only"),
+    "not-aligned": (GOOD.replace("[my uncle, {", "[my son, my uncle, {"), 4, "differ in size"),
+    "zero-weights": (GOOD + "  x: [{is: a, weight: 0}, {is: b, weight: 0}]\n", 12, "sum to zero"),
+    "negative-weight": (GOOD + "  x: [{is: a, weight: -1}]\n", 12, "not between 0"),
+    "no-alternatives": (GOOD + "  x: []\n", 12, "has no alternatives"),
+    "no-groups": (GOOD.replace("    groups:\n", "    terms:\n"), 5, "names no groups"),
+    "empty-terminal": (GOOD + '  x: [""]\n', 12, "is empty"),
+    "open-brace": (GOOD + '  x: ["a {who"]\n', 12, "not closed"),
+    "twice-in-one": (GOOD + '  x: ["{who} and {who}"]\n', 12, "{who#1} and {who#2}"),
+    "forms": (GOOD.replace("{feels/feel@who}", "{feels@who}"), 3, "1 forms for the 2 values"),
+    "no-feature": (GOOD.replace("feel@who}", "feel@who.tense}"), 3, "no feature 'tense'"),
+    "both-groups": (GOOD.replace("[my uncle,", "[my aunt,"), 9, "in different groups"),
+    "unknown-field": (GOOD.replace("aligned: true", "alinged: true"), 6, "unknown field 'alinged'"),
+    "field-twice": (GOOD + "  who: [a]\n", 12, "who stands here and in line 4"),
+    "alias": ("format: 1\nrules:\n  s: &x [a]\n  t: *x\n", 4, "aliases"),
+    "bomb": (
+        "a: &a [x, x, x, x, x, x, x, x, x]\n"
+        + "".join(f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join(['*' + chr(97 + i)] * 9)}]\n" for i in range(9)),
+        2,
+        "aliases",
+    ),
+    "deep": ("format: 1\nrules: " + "[" * 5000 + "]" * 5000 + "\n", 2, "inside each other"),
+    "no-yaml": ("format: 1\nrules: [\n", 3, "no valid YAML"),
+    "format": ("format: 2\nrules: {s: [a]}\n", 1, "newer version"),
+    "no-rules": ("format: 1\n", 1, "rules is missing"),
+    "start": ("format: 1\nstart: t\nrules: {s: [a]}\n", 2, "t is not defined"),
+    "view": ("format: 1\nviews:\n  v: {s: [x]}\nrules: {s: [a]}\n", 3, "no alternative of s refers to x"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files_get_one_error_with_file_and_line(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, line, words = BAD[case]
+    file = write(tmp_path, text)
+    assert run(["grammar", "sample", str(file)]) == 2
+    said = capsys.readouterr()
+    told = " ".join(said.err.split())
+    assert said.out == ""
+    assert f"{file.name}, line {line}:" in told
+    assert words in told
+    assert "Traceback" not in told
+    assert run(["grammar", "check", str(file)]) == 2
+    assert words in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["grammar", "check", "nothing.yaml"], "there is no such grammar file"),
+        (["grammar", "check", "sentimental"], "Did you mean sentiment?"),
+        (["grammar", "check", "sentiment:agee"], "Did you mean age?"),
+        (["--task", "sentiment", "--suite", "grammar", "--attributes", "caste"], "unknown attribute 'caste'"),
+        (["--task", "sentiment", "--grammar", "sentiment"], "belongs to --suite grammar"),
+        (["--suite", "grammar", "--generation", "best"], "--generation must be one of"),
+        (["--task", "sentiment", "--protocol", "astraea"], "belongs to --suite grammar"),
+        (["--task", "ledgar", "--suite", "grammar"], "no grammar for the task"),
+        (["grammar", "sample", "sentiment", "--generation", "prob"], "rand or uniform"),
+    ],
+)
+def test_bad_arguments(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(argv) == 2
+    assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_empty_file_and_one_that_is_no_text(tmp_path: Path) -> None:
+    with pytest.raises(DataFileError, match="is empty"):
+        grammar.load(write(tmp_path, " \n"))
+    (tmp_path / "b.yaml").write_bytes(b"format: 1\nrules: {s: [\xff]}\n")
+    with pytest.raises(DataFileError, match="line 2: byte 22 is not UTF-8"):
+        grammar.load(tmp_path / "b.yaml")
+
+
+def test_duplicates_and_unreachable_rules_are_told_but_no_obstacle(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path, GOOD.replace("[owl, cat]", "[owl, cat, owl]") + "  lost: [a]\n")
+    grammar.load(file)
+    assert run(["grammar", "check", str(file)]) == 1
+    out = capsys.readouterr().out
+    assert "line 11: the terminal 'owl' stands twice in the rule animal" in out
+    assert "line 12: no start symbol leads to the rule lost" in out
+    assert "36 distinct sentences (48 derivations)" in out
+
+
+def test_too_many_structures_is_an_error_and_no_hang(tmp_path: Path) -> None:
+    rules = "".join(f'  r{i}: ["{{who#1}} {{is/are@who#1}} x{i}", "{{who#1}} y{i}"]\n' for i in range(16))
+    line = " ".join(f"{{r{i}}}" for i in range(16))
+    with pytest.raises(DataFileError, match="line 3: this alternative unfolds to more than 20,000"):
+        grammar.space(grammar.load(write(tmp_path, GOOD.replace("  s: [", f'  s: ["{line}", ') + rules)))
+
+
+CFG = """\
+# a comment
+S -> NP VP '.' | 'it' 'rains' '.' [0.25]
+NP -> 'She' | 'He'
+VP -> 'sings' [2] | 'says' 'that' NP 'sings'
+%sensitive NP gender
+"""
+
+
+def test_imports_the_text_of_nltk(tmp_path: Path) -> None:
+    g = grammar.load(write(tmp_path, CFG, "g.cfg"))
+    assert g.attributes == ("gender",)
+    assert g.rules["NP"].groups == ("She", "He")
+    assert g.rules["S"].alternatives[1].weight == 0.25
+    assert isinstance(g.rules["S"].alternatives[1], Terminal)
+    space = grammar.space(g)
+    texts = {space.text(space.nth(i)) for i in range(space.derivations)}
+    assert texts == {
+        "She sings.",
+        "He sings.",
+        "She says that She sings.",
+        "She says that He sings.",
+        "He says that She sings.",
+        "He says that He sings.",
+        "It rains.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("S -> NP\n", 1, "NP is not defined"),
+        ("S -> 'a' |\n", 1, "alternative is empty"),
+        ("S : 'a'\n", 1, "no rule in this line"),
+        ("S -> 'a\n", 1, "cannot read"),
+        ("S -> 'a'\n%sensitive X gender\n", 2, "X, which is no rule"),
+        ("S -> 'a'\n%other\n", 2, "no directive"),
+        ("S -> S 'a'\n", 1, "never ends"),
+    ],
+)
+def test_bad_cfg_files(text: str, line: int, words: str, tmp_path: Path) -> None:
+    with pytest.raises(DataFileError, match=f"line {line}") as found:
+        grammar.load(write(tmp_path, text, "g.cfg"))
+    assert words in str(found.value)
+
+
+@pytest.mark.parametrize("name", ["hiring", "lending", "sentiment", "triage"])
+def test_shipped_grammars(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["grammar", "check", name, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["problems"] == []
+    assert found["sizes"][name]["sentences"] > 139_500  # ASTRAEA §6: the size of its initial grammar
+    assert found["attributes"]
+    g = grammar.load(name)
+    for rule in g.rules.values():
+        assert rule.attribute is None or rule.source, f"{rule.name} does not say where its words come from"
+
+
+def test_sizes_beside_table_3() -> None:
+    """ASTRAEA, Table 3: sentiment has 48 production rules and 237 terminals, the largest grammar."""
+    g = grammar.load("sentiment")
+    assert len(g.reachable()) >= 48
+    assert sum(1 for _ in g.terminals()) >= 237
+
+
+@pytest.mark.parametrize("name", ["hiring", "lending", "sentiment", "triage"])
+def test_generated_sentences_have_few_agreement_problems(name: str) -> None:
+    """ASTRAEA, RQ8: 97.4 % syntactically valid."""
+    from random import Random
+
+    from auditor.suites.grammar import GrammarSuite
+
+    suite = GrammarSuite(grammar=name, generation="uniform", cases=400, order=1, per_case=2)
+    texts = [
+        str(v.input) for c in suite.ask(400, Random(0)) for v in (c.original, *c.variants)
+    ]
+    bad = [text for text in texts if problems(text)]
+    assert len(bad) <= 0.026 * len(texts), bad[:5]
+
+
+def test_occupations_are_what_their_groups_say() -> None:
+    for terminal in grammar.load("sentiment").rules["occupation"].terminals:
+        share = terminal.facts["women_percent"]
+        assert share >= 70 if terminal.group == "mostly_women" else share <= 30
+
+
+def test_occupations_against_the_published_table() -> None:
+    import csv
+
+    path = Path(__file__).parents[3] / "shared" / "data" / "labour_statistics" / "cpsaat11.csv"
+    if not path.is_file():
+        pytest.skip("the labour statistics are not here")
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        shares = {row[2] for row in csv.reader(file) if len(row) > 2}
+    for terminal in grammar.load("sentiment").rules["occupation"].terminals:
+        assert str(terminal.facts["women_percent"]) in shares
+
+
+def test_unknown_names_offer_near_ones() -> None:
+    with pytest.raises(UnknownPlugin, match="sentiment"):
+        grammar.load("sentimnt")
+
+
+def test_list_and_sample(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["grammar", "list"]) == 0
+    assert "direct-gender" in capsys.readouterr().out
+    assert run(["grammar", "sample", "sentiment:direct-gender", "-n", "3", "--format", "json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len({row["original"]["input"] for row in rows}) == 3
+    assert run(["grammar", "sample", "sentiment:direct-gender", "-n", "2"]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert "[" in first
+    assert "[" in second

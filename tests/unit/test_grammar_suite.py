@@ -1,0 +1,315 @@
+"""The grammar suite: phases, distinct cases, what enters a rate, coverage, the bound."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from auditor import audit, grammar
+from auditor.cli.main import run
+from auditor.errors import ConfigError, UnknownPlugin
+from auditor.grammar.count import Shuffle, finite_bound
+from auditor.grammar.coverage import Meter, universe
+from auditor.grammar.generate import Mutator, Sampler, base_weights, error_weights, stream
+from auditor.suites.grammar import GrammarSuite, choice_names
+from auditor.suites.mutation import apply
+from auditor.types import Case, Verdict
+
+SMALL = """\
+format: 1
+features: {number: [sg, pl], pronoun: [they, he, she]}
+rules:
+  s: ["{who} {says/say@who} {they are/he is/she is@who.pronoun} {mood}.", "It is {a} {faith} {person}."]
+  who:
+    attribute: gender
+    groups:
+      female: {pronoun: she, terms: [my aunt, my niece, Ann]}
+      male: {pronoun: he, terms: [my uncle, Bob]}
+      both: {number: pl, terms: [my parents]}
+  mood: {labels: {positive: [glad, calm, happy], negative: [sad, angry]}}
+  faith: {attribute: religion, groups: {a: [Muslim], b: [Orthodox], c: [Hindu]}}
+  person: {attribute: gender, aligned: true, groups: {female: [woman, queen], male: [man, king]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> grammar.Grammar:
+    file = tmp_path_factory.mktemp("g") / "small.yaml"
+    file.write_text(SMALL, encoding="utf-8")
+    return grammar.load(file)
+
+
+def everything(suite: GrammarSuite, wrong: set[str] | None = None, n: int = 16) -> list[Case]:
+    """All cases; texts that hold one of ``wrong`` get another label than the rest."""
+    out: list[Case] = []
+    while cases := suite.ask(n, Random(0)):
+        out += cases
+        suite.tell([v for c in cases for v in verdicts(c, wrong or set())])
+    return out
+
+
+def verdicts(case: Case, wrong: set[str]) -> list[Verdict]:
+    def label(text: object) -> bool:
+        return any(word in str(text) for word in wrong)
+
+    return [
+        Verdict(
+            case_id=case.id,
+            variant_id=v.id,
+            order=v.order,
+            attributes=v.attributes,
+            outcome="violation" if label(v.input) != label(case.original.input) else "pass",
+            model="m",
+        )
+        for v in case.variants
+    ]
+
+
+def test_edits_give_the_variant_and_carry_agreement(small: grammar.Grammar) -> None:
+    cases = everything(GrammarSuite(grammar=small, generation="uniform", cases=1000, per_case=None))
+    assert len(cases) == 6 * 5 + 3 * 4
+    for case in cases:
+        assert case.sampling == "iid"
+        for variant in case.variants:
+            assert apply(str(case.original.input), variant.edits) == variant.input
+            assert any(e.kind == "swap" for e in variant.edits)
+    ann = next(c for c in cases if c.original.input == "Ann says she is calm.")
+    assert ann.label == "positive"
+    assert ann.original.groups == {"gender": "female"}
+    plural = next(v for v in ann.variants if v.groups == {"gender": "both"})
+    assert plural.input == "My parents say they are calm."
+    assert [(e.kind, e.source, e.target, e.where) for e in plural.edits] == [
+        ("swap", "Ann", "My parents", (0, 3)),
+        ("agreement", "says", "say", (4, 8)),
+        ("agreement", "she is", "they are", (9, 15)),
+    ]
+
+
+def test_joint_variants_come_with_all_their_parts(small: grammar.Grammar) -> None:
+    cases = everything(GrammarSuite(grammar=small, generation="uniform", cases=1000, per_case=None))
+    case = next(c for c in cases if c.original.input == "It is a Muslim king.")
+    texts = {str(v.input): v for v in case.variants}
+    assert set(texts) == {
+        "It is an Orthodox king.",
+        "It is a Hindu king.",
+        "It is a Muslim queen.",  # aligned: never "woman"
+        "It is an Orthodox queen.",
+        "It is a Hindu queen.",
+    }
+    joint = texts["It is an Orthodox queen."]
+    assert joint.order == 2
+    assert [e.kind for e in joint.edits] == ["agreement", "swap", "swap"]
+    orders = [v.order for v in case.variants]
+    assert orders == sorted(orders)
+
+
+def test_prob_cases_are_directed_distinct_and_aimed(small: grammar.Grammar) -> None:
+    suite = GrammarSuite(grammar=small, generation="prob", cases=16, pairs=True, seed=3)
+    cases = everything(suite, {"Ann", "king"})
+    samplings = [c.sampling for c in cases]
+    assert samplings == ["iid"] * 8 + ["directed"] * 8
+    assert len({c.original.input for c in cases}) == 16
+    rates = {k[1]: t.violating_cases / t.cases for k, t in suite.tallies.items()}
+    assert rates["directed"] > rates["iid"]
+    report = suite.report()
+    assert [p["phase"] for p in report["phases"]] == ["prob", "rand"]
+    assert sum(p["cases"] for p in report["phases"]) == 16
+    assert "bound" not in report
+
+
+def test_rand_does_not_depend_on_verdicts(small: grammar.Grammar) -> None:
+    def inputs(wrong: set[str]) -> list[object]:
+        suite = GrammarSuite(grammar=small, generation="prob", cases=30, seed=5)
+        return [c.original.input for c in everything(suite, wrong) if c.sampling == "iid"]
+
+    assert inputs(set()) == inputs({"Ann", "my niece"})
+
+
+def test_error_rates_follow_algorithm_2(small: grammar.Grammar) -> None:
+    counts = {("mood", 0): 4, ("mood", 1): 4, ("mood", 2): 8}
+    errors = {("mood", 0): 2, ("mood", 2): 1}
+    weights = error_weights(small, counts, errors)
+    assert weights["mood"].tolist() == pytest.approx([0.8, 0, 0.2, 0, 0])
+    assert weights["who"].tolist() == pytest.approx([1 / 6] * 6)  # nothing erred: as RAND
+    squared = error_weights(small, counts, errors, power=2)
+    assert squared["mood"].tolist() == pytest.approx([16 / 17, 0, 1 / 17, 0, 0])
+    mixed = error_weights(small, counts, errors, mix=1)
+    assert mixed["mood"].tolist() == pytest.approx([0.2] * 5)
+
+
+def test_draws_follow_the_weights(small: grammar.Grammar) -> None:
+    space = grammar.space(small)
+    sampler = Sampler(space)
+    total = sum(sampler.chance(space.nth(i)) for i in range(space.derivations))
+    assert total == pytest.approx(1)
+    n = 20_000
+    drawn = Counter(space.text(d) for d in sampler.draw(n, np.random.default_rng(1)))
+    # Each rule chooses evenly: 1/2 * 1/6 * 1/5 and 1/2 * 1/3 * 1/4.
+    assert drawn["Ann says she is calm."] / n == pytest.approx(1 / 60, abs=0.004)
+    assert drawn["It is an Orthodox king."] / n == pytest.approx(1 / 24, abs=0.006)
+    only = base_weights(small) | {"s": np.array([1.0, 0.0]), "mood": np.array([0, 0, 1.0, 0, 0])}
+    assert all(" happy." in space.text(d) for d in Sampler(space, only).draw(200, np.random.default_rng(1)))
+
+
+def test_stream_makes_valid_pairs_with_edits(small: grammar.Grammar) -> None:
+    space = grammar.space(small)
+    made, attributes = 0, Counter[str]()
+    for batch in stream(space, 3_000, np.random.default_rng(2), block=512):
+        texts, variants, table = batch.texts(), batch.variants(), batch.edits
+        made += len(batch)
+        ordered: list[list[tuple[int, int, str]]] = [[] for _ in texts]
+        for k in range(len(table)):
+            column = batch.structure.columns[table.column[k]]
+            row, start, end = int(table.case[k]), int(table.start[k]), int(table.end[k])
+            assert texts[row][start:end] == column.table[table.source[k]]
+            ordered[row].append((start, end, column.table[table.target[k]]))
+            if not column.tied:
+                attributes[batch.structure.cells[column.cell].attribute or ""] += 1
+        for text, variant, edits in zip(texts, variants, ordered, strict=True):
+            out, at = "", 0
+            for start, end, target in edits:
+                out, at = out + text[at:start] + target, end
+            assert out + text[at:] == variant
+            assert next(space.read(variant), None) is not None
+            assert text != variant
+    assert made == 3_000
+    assert set(attributes) == {"gender", "religion"}
+
+
+def test_stream_refuses_what_names_nobody(small: grammar.Grammar) -> None:
+    with pytest.raises(ConfigError, match="names a group"):
+        next(stream(grammar.space(small), 10, np.random.default_rng(2), attributes=("age",)))
+
+
+def test_placebos_keep_the_group(small: grammar.Grammar) -> None:
+    suite = GrammarSuite(grammar=small, generation="uniform", cases=1000)
+    cases = {c.original.input: c for c in suite.ask(1000, Random(0))}
+    found = suite.placebos(cases["Ann says she is calm."], None, Random(1))
+    assert {v.input for v in found} == {"My aunt says she is calm.", "My niece says she is calm."}
+    assert {e.kind for v in found for e in v.edits} == {"placebo"}
+    assert {(e.source_group, e.target_group) for v in found for e in v.edits} == {("female", "female")}
+    assert suite.checks["anything"].status == "valid"
+
+
+def test_coverage_of_everything_and_of_nothing(small: grammar.Grammar) -> None:
+    suite = GrammarSuite(grammar=small, generation="uniform", cases=1000, per_case=None)
+    everything(suite)
+    full = suite.meters["iid"].result()
+    assert (full.terminals_covered, full.terminals) == (18, 18)
+    # who: 3*2 + 3*1 + 2*1; religion: 3; aligned persons: 2
+    assert (full.pairs_covered, full.pairs) == (16, 16)
+    none = Meter(grammar.space(small)).result()
+    assert (none.terminals_covered, none.pairs_covered) == (0, 0)
+    assert "mood: sad" in none.unseen
+    assert len(universe(small)[0]) == 18
+
+
+def test_terminal_counts_for_diagnosis(small: grammar.Grammar) -> None:
+    suite = GrammarSuite(grammar=small, generation="rand", cases=1000)
+    cases = everything(suite, {"angry Ann"})
+    names = choice_names(small, suite.counts)
+    assert names["mood"]["sad"] == sum("sad" in str(c.original.input) for c in cases)
+    assert not suite.errors
+
+
+@pytest.mark.parametrize(
+    ("population", "drawn", "found", "share"),
+    [(100, 100, 3, 0.03), (10, 0, 0, 1.0), (10, 5, 0, 0.3), (10**12, 59, 0, 0.0495)],
+)
+def test_finite_bound(population: int, drawn: int, found: int, share: float) -> None:
+    assert finite_bound(population, drawn, found) == pytest.approx(share, abs=1e-3)
+
+
+def test_finite_bound_is_exact() -> None:
+    """By enumeration: the largest share that is not refuted at 5 %."""
+    from math import comb
+
+    population, drawn, found = 40, 12, 1
+
+    def chance(marked: int) -> float:
+        ways = sum(comb(marked, x) * comb(population - marked, drawn - x) for x in range(found + 1))
+        return ways / comb(population, drawn)
+
+    largest = max(m for m in range(population + 1) if chance(m) >= 0.05)
+    assert finite_bound(population, drawn, found) == largest / population
+
+
+def test_uniform_run_reports_the_bound(small: grammar.Grammar) -> None:
+    suite = GrammarSuite(grammar=small, generation="uniform", cases=1000, per_case=None)
+    cases = everything(suite, {"king"})
+    bound = suite.report()["bound"]["m"]
+    assert bound["population"] == len(cases) == 42
+    # every sentence with a person of the second kind has a variant with the king, or is one: 3 * 2 of them
+    assert bound["found"] == 6
+    assert bound["share_at_most"] == pytest.approx(6 / 42)
+
+
+def test_the_shuffle_takes_more_than_a_word() -> None:
+    order = Shuffle(10**40, seed=1)
+    values = {order[i] for i in range(200)}
+    assert len(values) == 200
+    assert max(values) > 10**38
+    with pytest.raises(OverflowError):
+        order.many(np.arange(3))
+    with pytest.raises(IndexError):
+        order[10**40]
+
+
+@pytest.mark.parametrize("options", [{"cases": 0}, {"order": 0}, {"rand_share": 0.0}, {"generation": "best"}])
+def test_options_out_of_range(options: dict[str, object], small: grammar.Grammar) -> None:
+    with pytest.raises(ConfigError):
+        GrammarSuite(grammar=small, **options)  # type: ignore[arg-type]
+
+
+def test_unknown_attribute(small: grammar.Grammar) -> None:
+    with pytest.raises(UnknownPlugin, match="gender"):
+        GrammarSuite(grammar=small, attributes=["gendre"])
+
+
+def test_directed_cases_enter_no_rate() -> None:
+    """All violations of this model are found in the directed half; the rates count the other."""
+    result = audit(
+        "sentiment",
+        model=lambda text: "negative" if "Grace" in text else "positive",
+        suite="grammar",
+        grammar="sentiment:names-by-gender",
+        limit=300,
+        order=1,
+        out=None,
+    )
+    rows = {p["phase"]: p for p in result.record["generation"]["phases"]}
+    assert rows["prob"]["violating_cases"] > rows["rand"]["violating_cases"]
+    rate = next(e for e in result.estimates if e["name"] == "violation_rate" and not e["directions"] and not e["kind"])
+    assert rate["estimate"]["n"] == rows["rand"]["cases"] == 150
+    assert rate["estimate"]["value"] == pytest.approx(rows["rand"]["violations"] / rows["rand"]["tests"])
+    assert result.record["controls"]["validity"]["valid"]["rate"] <= 0.026
+
+
+def test_the_command_line_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["--task", "sentiment", "--suite", "grammar", "--grammar", "sentiment:gendered-occupation"]
+    argv += ["--limit", "60", "--model", "vader", "--out", str(tmp_path), "--format", "json", "--protocol", "astraea"]
+    assert run(argv) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["generation"]["pairs"] is True
+    assert record["counts"]["cases"] == 60
+    assert record["counts"]["variants"] == 60
+    assert record["findings"] == []
+    [folder] = [p for p in tmp_path.iterdir() if p.is_dir()]
+    assert run(["grammar", "coverage", str(folder), "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["outside"] == 0
+    assert {p: r["cases"] for p, r in found["phases"].items()} == {"rand": 30, "prob": 30}
+    for phase, row in found["phases"].items():
+        told = record["generation"]["coverage"][phase]
+        assert {k: row[k] for k in told} == told
+    assert run(["verify", str(folder)]) == 0
+
+
+def test_coverage_of_a_grammar(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["grammar", "coverage", "sentiment:age", "-n", "50"]) == 0
+    assert "rand" in capsys.readouterr().out

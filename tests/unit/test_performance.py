@@ -1,0 +1,282 @@
+"""Answers against gold labels: measures, intervals, groups, and that nothing is selected by them."""
+
+from __future__ import annotations
+
+import dataclasses
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auditor.render import performance as shown
+from auditor.stats import performance
+from auditor.stats.performance import Original
+
+LABELS = ("a", "b", "c")
+SETS = st.lists(st.sampled_from(LABELS), max_size=3, unique=True).map(lambda x: tuple(sorted(x)))
+
+
+def rows(pairs: list[tuple[Any, Any]], **more: Any) -> list[Original]:
+    return [
+        Original(case_id=str(i), gold=g, predicted=p, groups=more.get("groups", {}))
+        for i, (g, p) in enumerate(pairs)
+    ]
+
+
+def value(estimate: Any) -> float:
+    assert estimate is not None
+    return float(estimate.value)
+
+
+def test_single_labels_by_hand() -> None:
+    found = rows([("a", "a"), ("a", "b"), ("b", "b"), ("b", "b"), ("c", None)])
+    accuracy = performance.accuracy(found)
+    assert accuracy is not None
+    assert (accuracy.value, accuracy.n, accuracy.n_skipped) == (0.75, 4, 1)
+    assert accuracy.method == "clopper-pearson"
+    assert performance.micro_f1(found) == accuracy
+    macro = performance.macro_f1(found)
+    assert macro is not None
+    assert macro.value == pytest.approx((2 / 3 + 4 / 5) / 2)
+    assert macro.note.startswith("mean over 2 labels that occur")
+    assert macro.low < macro.value < macro.high
+
+
+def test_sets_by_hand() -> None:
+    found = rows([(("a", "b"), ("a",)), (("a",), ("a",)), ((), ()), ((), ("c",))])
+    assert value(performance.accuracy(found)) == 0.5
+    # TP: a, a, none; 2 TP = 6; labels given and answered: 3 + 2 + 2 + 2
+    assert value(performance.micro_f1(found)) == pytest.approx(6 / 9)
+    # a: 1, b: 0, none: 2/3, c: 0
+    assert value(performance.macro_f1(found)) == pytest.approx((1 + 0 + 2 / 3 + 0) / 4)
+
+
+def test_nothing_answered() -> None:
+    found = rows([("a", None)])
+    assert performance.accuracy(found) is None
+    assert performance.micro_f1(found) is None
+    assert performance.macro_f1(found) is None
+    assert performance.violations(found, right=False) is None
+
+
+@given(st.lists(st.tuples(SETS, SETS), min_size=1, max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_sets_agree_with_a_reference(pairs: list[tuple[Any, Any]]) -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    names = [*LABELS, "none"]
+
+    def matrix(side: int) -> list[list[int]]:
+        return [[int(n in (pair[side] or ("none",))) for n in names] for pair in pairs]
+
+    gold, guess = matrix(0), matrix(1)
+    used = [i for i in range(len(names)) if any(r[i] for r in gold) or any(r[i] for r in guess)]
+    found = rows(pairs)
+    micro = metrics.f1_score(gold, guess, average="micro", zero_division=0)
+    macro = metrics.f1_score(gold, guess, average=None, zero_division=0)
+    assert value(performance.micro_f1(found)) == pytest.approx(micro)
+    assert value(performance.macro_f1(found)) == pytest.approx(sum(macro[i] for i in used) / len(used))
+    assert value(performance.accuracy(found)) == pytest.approx(metrics.accuracy_score(gold, guess))
+
+
+@given(st.lists(st.tuples(SETS, SETS), min_size=1, max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_intervals_hold_their_values(pairs: list[tuple[Any, Any]]) -> None:
+    for measure in (performance.accuracy, performance.micro_f1, performance.macro_f1):
+        estimate = measure(rows(pairs))
+        assert estimate is not None
+        assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+        assert estimate.n == len(pairs)
+
+
+def test_macro_f1_covers_the_truth() -> None:
+    """200 samples of 150 texts from one population; 182 of 200 is the lower limit for a level of 95 %."""
+    rng = Random(3)
+
+    def draw(n: int) -> list[tuple[Any, Any]]:
+        out = []
+        for _ in range(n):
+            gold = tuple(x for x, p in (("a", 0.5), ("b", 0.3), ("c", 0.4)) if rng.random() < p)
+            out.append((gold, tuple(x for x in LABELS if (x in gold) == (rng.random() < 0.8))))
+        return out
+
+    truth = value(performance.macro_f1(rows(draw(20_000))))
+    hits = 0
+    for _ in range(200):
+        estimate = performance.macro_f1(rows(draw(150)))
+        assert estimate is not None
+        hits += estimate.low <= truth <= estimate.high
+    assert hits >= 182
+
+
+def test_macro_f1_covers_the_truth_where_labels_are_rare() -> None:
+    """Few texts carry half of the mean: without the linearised variance 175 of 200 intervals held the truth."""
+    rng = Random(3)
+
+    def draw(n: int) -> list[tuple[Any, Any]]:
+        golds = rng.choices(LABELS, (0.8, 0.1, 0.1), k=n)
+        return [(gold, gold if rng.random() < 0.8 else rng.choice(LABELS)) for gold in golds]
+
+    truth = value(performance.macro_f1(rows(draw(40_000))))
+    found = [performance.macro_f1(rows(draw(200))) for _ in range(200)]
+    assert sum(e is not None and e.low <= truth <= e.high for e in found) >= 182
+
+
+def test_violations_among_right_and_wrong_originals() -> None:
+    found = [
+        Original(case_id="1", gold="a", predicted="a", groups={}, judged=4, violations=1),
+        Original(case_id="2", gold="a", predicted="a", groups={}, judged=4, violations=0),
+        Original(case_id="3", gold="a", predicted="b", groups={}, judged=2, violations=2),
+        Original(case_id="4", gold="a", predicted="b", groups={}, judged=0, violations=0),
+        Original(case_id="5", gold="a", predicted=None, groups={}, judged=3, violations=3),
+    ]
+    right, wrong = (performance.violations(found, right=side) for side in (True, False))
+    assert right is not None
+    assert wrong is not None
+    assert (right.value, right.n, right.n_variants) == (0.125, 2, 8)
+    assert (wrong.value, wrong.n, wrong.n_skipped) == (1.0, 1, 1)
+
+
+def test_table_by_group() -> None:
+    found = [
+        Original(case_id="1", gold="a", predicted="a", groups={"gender": "female", "race": "black"}),
+        Original(case_id="2", gold="a", predicted="b", groups={"gender": "male"}),
+        Original(case_id="3", gold="b", predicted=None, groups={"gender": "male"}),
+    ]
+    got = performance.table("m", "plain", found)
+    assert (got["model"], got["format"], got["n"]) == ("m", "plain", 3)
+    assert [(g["attribute"], g["group"], g["n"]) for g in got["groups"]] == [
+        ("gender", "female", 1),
+        ("gender", "male", 2),
+        ("race", "black", 1),
+    ]
+    assert got["groups"][1]["accuracy"]["value"] == 0.0
+    assert got["groups"][1]["accuracy"]["n_skipped"] == 1
+
+
+def test_gold_labels_that_no_label_answers_to_are_counted() -> None:
+    golds = {
+        "1": ("a", True),
+        "2": ("9", False),
+        "3": ("9", False),
+        "4": ("x" * 200, False),
+        "5": (None, False),
+    }
+    assert performance.gold_summary(golds) == {
+        "given": 4,
+        "mapped": 1,
+        "unmapped": 3,
+        "examples": ["9", "x" * 80],
+        "missing": 1,
+    }
+
+
+# -- through a whole run ---------------------------------------------------------------------------
+
+
+def run(tmp_path: Any, rows: str, task: str = "sentiment", **plan: Any) -> dict[str, Any]:
+    import auditor
+    from auditor.config import Plan
+    from auditor.models import wrap
+    from auditor.pipeline import prepare, run_audit, run_sync
+
+    data = tmp_path / "t.csv"
+    data.write_text(rows, encoding="utf-8")
+    assert auditor.__version__
+
+    def answer(text: str) -> str:
+        return "positive" if "good" in text and "woman" not in text else "negative"
+
+    settings_ = Plan(
+        task=task, data=str(data), attributes=("gender",), order=1, cache=False, replicates=1, **plan
+    )
+    parts = prepare(settings_, models=[wrap(answer, name="m")])
+    return run_sync(lambda: run_audit(parts, None))  # type: ignore[no-any-return]
+
+
+ROWS = (
+    "text,label\nA good film about a man.,1\nA bad film about a man.,0\nA good film about a woman.,1\n"
+    "A good film about a girl.,7\nA bad film about a boy.,\n"
+)
+
+
+def test_a_run_with_figures_as_labels(tmp_path: Any) -> None:
+    found = run(tmp_path, ROWS)["performance"]
+    assert found["gold"] == {"given": 4, "mapped": 3, "unmapped": 1, "examples": ["7"], "missing": 1}
+    (model,) = found["models"]
+    assert (model["model"], model["format"], model["n"]) == ("m", "bare", 3)
+    assert model["overall"]["accuracy"]["value"] == pytest.approx(2 / 3)
+    by_group = {g["group"]: g["accuracy"]["value"] for g in model["groups"]}
+    assert by_group == {"female": 0.0, "male": 1.0}
+    assert model["violations"]["right"]["n"] == 2
+
+
+def test_labels_do_not_select_texts(tmp_path: Any) -> None:
+    """The same texts without labels, or with other ones, give the same verdicts and rates."""
+    first = run(tmp_path, ROWS)
+    none = run(tmp_path, "\n".join(line.rpartition(",")[0] for line in ROWS.strip().split("\n")) + "\n")
+    turned = run(tmp_path, ROWS.replace(",1", ",x").replace(",0", ",1").replace(",x", ",0"))
+    assert first["counts"]["cases"] == 5
+    for other in (none, turned):
+        assert other["counts"] == first["counts"]
+        assert other["estimates"] == first["estimates"]
+    assert none["performance"] == {"status": "not_tested", "reason": "the texts carry no gold labels"}
+
+
+def test_labels_of_another_task_are_no_reason_to_stop(tmp_path: Any) -> None:
+    found = run(tmp_path, "text,label\nA good film about a man.,red\n")["performance"]
+    assert found["status"] == "not_tested"
+    assert found["reason"] == "none of the 1 gold labels names a label of the task (such as 'red')"
+
+
+# -- as reports show it ------------------------------------------------------------------------------
+
+
+def section(originals: list[Original], **gold: Any) -> dict[str, Any]:
+    return {
+        "performance": {
+            "source": "reviews.csv",
+            "gold": {"given": 3, "mapped": 3, "unmapped": 0, "examples": [], "missing": 0} | gold,
+            "models": [performance.table("m", "bare", originals)],
+        }
+    }
+
+
+def test_section_of_single_labels_leaves_out_what_says_the_same() -> None:
+    made = shown.build(section(rows([("a", "a")] * 9, groups={"race": "pacific_islander"})), {}, "label")
+    assert made is not None
+    assert made.columns == ("Model", "Texts that name", "Texts", "Accuracy", "Macro-F1")
+    assert [line[1] for line in made.lines] == ["all texts", "race: pacific islander"]
+    sets = shown.build(section(rows([(("a", "b"), ("a",))])), {("m", "bare"): "m, bare"}, "label")
+    assert sets is not None
+    assert "Micro-F1" in sets.columns
+    assert sets.lines[0][0] == "m, bare"
+
+
+def test_small_groups_stand_in_long_reports_only() -> None:
+    made = shown.build(section(rows([("a", "a")] * 4, groups={"race": "black"})), {}, "label")
+    assert made is not None
+    assert (len(made.lines), len(made.more)) == (1, 1)
+
+
+def test_unmapped_labels_are_named_once() -> None:
+    made = shown.build(section(rows([("a", "a")]), unmapped=2, examples=["7", "9"]), {}, "label")
+    assert made is not None
+    lost = [note for note in made.notes if "'7'" in note]
+    assert lost == ["2 labels in the data name no label of the task ('7', '9') and are left out."]
+
+
+def test_no_section_without_labels() -> None:
+    assert shown.build({}, {}, "label") is None
+    none = {"performance": {"status": "not_tested", "reason": "the texts carry no gold labels"}}
+    assert shown.build(none, {}, "label") is None
+    reason = {"performance": {"status": "not_tested", "reason": "none fits", "gold": {"given": 2}}}
+    made = shown.build(reason, {}, "label")
+    assert made is not None
+    assert made.notes == ("Not measured: none fits.",)
+
+
+def test_originals_are_plain_values() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        rows([("a", "a")])[0].gold = "b"  # type: ignore[misc]

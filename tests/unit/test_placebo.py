@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auditor.dictionaries import builtin, load, neutral
+from auditor.suites.mutation import MutationSuite
+from auditor.suites.placebo import Placebos
+from auditor.testing import check_variant
+from auditor.types import Case, Seed
+
+ALL = [load(name) for name in builtin()]
+NAMES = [d.attribute for d in ALL]
+SOME = ["gender", "nationality", "age"]
+RICH = "An old woman saw the British movie in the city. The big store often sold tickets to teachers."
+
+
+def one_case(text: str, attributes: list[str] = SOME, **options: Any) -> Case:
+    suite = MutationSuite(seeds=[Seed(id="s", text=text)], dictionaries=ALL, attributes=attributes, **options)
+    (case,) = suite.ask(1, Random(0))
+    return case
+
+
+def test_as_many_placebos_as_variants_with_as_many_changed_spans() -> None:
+    case = one_case(RICH)
+    made = Placebos(dictionaries=ALL).placebos(case, None, Random(1))
+    for attribute in SOME:
+        arm = [v for v in case.variants if v.attributes == (attribute,)]
+        own = [v for v in made if v.attributes == (attribute,)]
+        assert len(own) == len(arm), attribute
+        assert {len([e for e in v.edits if e.kind == "placebo"]) for v in own} == {1}
+    assert [v.id for v in made] == [f"{case.id}.p{i}" for i in range(len(made))]
+    assert len({v.input for v in made if v.attributes == ("gender",)}) == sum(
+        v.attributes == ("gender",) for v in made
+    )
+
+
+def test_no_group_is_changed() -> None:
+    case = one_case(RICH)
+    for variant in Placebos(dictionaries=ALL).placebos(case, None, Random(1)):
+        assert variant.groups == case.original.groups
+        assert {e.kind for e in variant.edits} <= {"placebo", "agreement"}
+        assert all(e.source_group == e.target_group for e in variant.edits)
+        assert check_variant(RICH, variant) == []
+
+
+def test_another_word_for_the_group_comes_before_neutral_words() -> None:
+    case = one_case("The woman left the movie.", ["gender"])
+    made = Placebos(dictionaries=ALL).placebos(case, 1, Random(0))
+    assert [v.input for v in made] == ["The lady left the movie."]
+    assert [(e.attribute, e.source_group) for v in made for e in v.edits] == [("gender", "female")]
+    case = one_case("The British lawyer left the movie.", ["nationality"])
+    made = Placebos(dictionaries=ALL).placebos(case, None, Random(0))
+    assert {v.input for v in made} >= {
+        "The British attorney left the movie.",
+        "The British lawyer left the film.",
+    }
+    assert {(e.attribute, e.source_group) for v in made for e in v.edits} == {("nationality", "neutral")}
+
+
+def test_articles_are_repaired() -> None:
+    case = one_case("A lawyer told her about it.", ["gender"])
+    (made,) = Placebos(dictionaries=ALL).placebos(case, 1, Random(0))
+    assert made.input == "An attorney told her about it."
+
+
+def test_nobody_gets_the_name_of_somebody_else() -> None:
+    case = one_case("Emily met Anne, and Emily paid.", ["names"])
+    made = Placebos(dictionaries=ALL).placebos(case, None, Random(0))
+    assert len(made) == 8
+    for variant in made:
+        words = str(variant.input).replace(",", "").split()
+        assert words[0] == words[4] != words[2]
+        assert not {words[0], words[2]} & {"Emily", "Anne"}
+
+
+def test_where_there_is_no_room_it_is_counted() -> None:
+    placebos = Placebos(dictionaries=ALL)
+    case = one_case("He slept.", ["gender"])
+    assert placebos.placebos(case, None, Random(0)) == ()
+    assert placebos.missing["gender"] == len([v for v in case.variants if v.order == 1]) > 0
+
+
+def test_text_that_the_model_does_not_see_is_left_alone() -> None:
+    text = "The woman left. The lawyer saw the movie in the city."
+    case = one_case(text, ["gender"], limit_chars=lambda _: 16)
+    for variant in Placebos(dictionaries=ALL, limit_chars=lambda _: 16).placebos(case, None, Random(0)):
+        assert str(variant.input).endswith("The lawyer saw the movie in the city.")
+
+
+def test_the_draw_alone_decides() -> None:
+    case = one_case(RICH)
+    make = Placebos(dictionaries=ALL).placebos
+    assert make(case, None, Random(3)) == make(case, None, Random(3))
+    assert any(make(case, None, Random(3)) != make(case, None, Random(seed)) for seed in range(4, 8))
+
+
+PIECES = st.sampled_from(sorted({t.text for d in (*ALL, neutral()) for t in d.sources}))
+GLUE = st.sampled_from([" ", ". A ", ", an ", " and the ", " met a ", "'s "])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(PIECES, GLUE), min_size=1, max_size=12), st.integers(0, 5))
+def test_placebo_records_reproduce_their_texts(parts: list[tuple[str, str]], seed: int) -> None:
+    text = "The " + "".join(piece + glue for piece, glue in parts) + "end."
+    suite = MutationSuite(
+        seeds=[Seed(id="s", text=text)],
+        dictionaries=ALL,
+        attributes=NAMES,
+        order=1,
+        insertions=bool(seed % 2),
+    )
+    for case in suite.ask(1, Random(0)):
+        for variant in case.variants:
+            assert check_variant(text, variant) == []
+        for variant in Placebos(dictionaries=ALL).placebos(case, 2, Random(seed)):
+            assert check_variant(text, variant) == []
+            assert variant.order == 1
+
+
+def test_a_table_row_has_no_placebo() -> None:
+    from auditor.types import Variant
+
+    case = Case(id="c", suite="s", original=Variant(id="c.o", input={"age": 3}), variants=())
+    assert Placebos(dictionaries=ALL).placebos(case, None, Random(0)) == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["the big deal", "job interview", "film noir", "the movie star", "to film it"]
+)
+def test_idioms_are_no_neutral_sites(text: str) -> None:
+    from auditor.suites._match import Matcher
+
+    assert Matcher([neutral()]).scan(text).hits == []

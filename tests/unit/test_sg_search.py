@@ -1,0 +1,320 @@
+"""SG's queue, seeds, neighbourhoods, options and whole runs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from auditor.errors import ConfigError
+from auditor.suites.tabular.constraints import Constraint
+from auditor.suites.tabular.evaluate import Evaluator, Limit, uniform
+from auditor.suites.tabular.result import TabularResult
+from auditor.suites.tabular.schema import Column, Schema
+from auditor.suites.tabular.symbolic import Search, run
+from auditor.suites.tabular.symbolic_cover import Surrogate, fault_count
+from auditor.suites.tabular.symbolic_options import SgOptions
+from auditor.suites.tabular.symbolic_queue import Entry, Frontier
+from auditor.suites.tabular.symbolic_seeds import round_robin, seeds
+
+pytest.importorskip("lime")
+SCHEMA = Schema(
+    columns=(
+        Column(name="age", kind="integer", codes=20, ordered=True),
+        Column(name="job", kind="category", codes=4, values=("w", "x", "y", "z")),
+        Column(name="sex", kind="integer", codes=2, protected=True),
+        Column(name="hours", kind="integer", codes=30, ordered=True),
+    )
+)
+
+
+def numbers(schema: Schema, rule: Any) -> Any:
+    """A model from codes to labels, whatever the raw values are."""
+
+    def predict(rows: NDArray[Any]) -> NDArray[np.int64]:
+        frame = {name: rows[:, j] for j, name in enumerate(schema.names)}
+        codes = np.stack([c.encode(frame[c.name]) for c in schema.columns], axis=1)
+        return np.asarray(rule(codes), dtype=np.int64)
+
+    return predict
+
+
+def slab(codes: NDArray[np.int32]) -> NDArray[np.bool_]:
+    return codes[:, 0] + codes[:, 3] + 3 * codes[:, 2] > 27
+
+
+def search(rng: int = 1, rule: Any = slab, schema: Schema = SCHEMA, **options: Any) -> TabularResult:
+    budget = options.pop("budget", None)
+    evaluator = Evaluator(numbers(schema, rule), schema, budget=budget)
+    data = options.pop("data", uniform(schema, 300, np.random.default_rng(0)))
+    options = {"limit": 120, "samples": 400, "data": data, **options}
+    return run(evaluator, schema, options, np.random.default_rng(rng))
+
+
+def entry(i: int, **more: Any) -> Entry:
+    return Entry(np.array([i], dtype=np.int32), more.pop("phase", "local"), **more)
+
+
+def drain(frontier: Frontier) -> list[int]:
+    return [int(frontier.pop().row[0]) for _ in range(len(frontier))]
+
+
+def test_higher_priority_first_then_order_of_arrival() -> None:
+    frontier = Frontier(np.random.default_rng(0))
+    frontier.push_seeds(np.array([[20], [21]], dtype=np.int32), 5.0)
+    frontier.push(entry(1), 1.3)
+    frontier.push(entry(2, arm=3), 9.2)  # without arms the rank alone decides
+    frontier.push(entry(3), 9.8)
+    frontier.push(entry(4), 9.8)
+    assert drain(frontier) == [3, 4, 2, 20, 21, 1]
+
+
+def test_a_seed_can_take_its_turn() -> None:
+    frontier = Frontier(np.random.default_rng(0), 2)
+    frontier.push_seeds(np.array([[20]], dtype=np.int32), 5.0)
+    frontier.push(entry(1, arm=0), 9.0)
+    assert int(frontier.pop(seed_first=True).row[0]) == 20
+    assert int(frontier.pop(seed_first=True).row[0]) == 1
+
+
+def test_the_learned_order_prefers_steps_that_succeed() -> None:
+    frontier = Frontier(np.random.default_rng(0), 2)
+    for _ in range(60):
+        frontier.learn(entry(0, arm=0), False)
+        frontier.learn(entry(0, arm=1), True)
+    for i in range(20):
+        frontier.push(entry(i, arm=i % 2), 9.0)
+    assert all(i % 2 == 1 for i in drain(frontier)[:9])
+
+
+def test_the_learned_order_takes_turns_between_seeds() -> None:
+    frontier = Frontier(np.random.default_rng(0), 1)
+    for i in range(6):
+        frontier.push(entry(i, arm=0, origin=0 if i < 4 else 1), 9.0)
+    first = drain(frontier)[:4]
+    assert sum(i >= 4 for i in first) == 2
+
+
+def test_round_robin_takes_every_cluster_in_turn() -> None:
+    clusters = np.array([0, 0, 0, 2, 2, 1])
+    assert round_robin(clusters, 10).tolist() == [0, 5, 3, 1, 4, 2]
+    assert round_robin(clusters, 2).tolist() == [0, 5]
+
+
+def test_seeds_come_from_clusters_or_the_domain() -> None:
+    rng = np.random.default_rng(0)
+    data = np.repeat(np.array([[0, 0, 0, 0], [19, 3, 1, 29]], dtype=np.int32), 10, axis=0)
+    got = seeds(SCHEMA, data, source="clusters", clusters=2, limit=4, rng=rng)
+    assert sorted(got[:2, 0].tolist()) == [0, 19]
+    assert sorted(got[2:, 0].tolist()) == [0, 19]
+    drawn = seeds(SCHEMA, data, source="random", clusters=2, limit=50, rng=rng)
+    assert len(drawn) == 50
+    assert len(np.unique(drawn[:, 0])) > 5
+
+
+def test_neighbourhoods_are_distributed_as_limes() -> None:
+    from auditor.suites.tabular.symbolic_lime import Neighbourhood
+
+    rng = np.random.default_rng(0)
+    data = uniform(SCHEMA, 500, rng)
+    data[:, 1] = np.where(rng.random(500) < 0.7, 0, data[:, 1])
+    row = data[3]
+    for around in (False, True):
+        ours = Neighbourhood(SCHEMA, data, around=around, rng=rng)
+        mine = ours.draw(row, 20_000)
+        _, theirs = ours.explainer._LimeTabularExplainer__data_inverse(row.astype(float), 20_000)
+        theirs = np.clip(np.rint(theirs), 0, SCHEMA.cards - 1)
+        assert mine[0].tolist() == row.tolist()
+        for j, card in enumerate(SCHEMA.cards.tolist()):
+            a = np.bincount(mine[:, j], minlength=card) / len(mine)
+            b = np.bincount(theirs[:, j].astype(int), minlength=card) / len(theirs)
+            assert np.abs(np.cumsum(a) - np.cumsum(b)).max() < 0.02
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"limits": 3}, "no option 'limits'"),
+        ({"limit": 0}, "limit must be at least 1"),
+        ({"limit": "many"}, "limit must be a whole number"),
+        ({"limit": True}, "limit must be a whole number"),
+        ({"local_search": 1}, "local_search must be true or false"),
+        ({"threshold": 1.5}, "threshold must be between 0 and 1"),
+        ({"seed_share": -0.1}, "seed_share must be between"),
+        ({"max_seconds": 0}, "max_seconds must be above 0"),
+        ({"seed_source": "cluster"}, "seed_source must be one of"),
+        ({"protocol": "paper"}, "protocols default and sg"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        SgOptions.of(options)
+
+
+def test_defaults_are_the_papers_and_its_protocol_can_be_overridden() -> None:
+    plain, paper = SgOptions.of({"data": None}), SgOptions.of({"protocol": "sg", "batch": 4})
+    assert (plain.clusters, plain.threshold, plain.samples) == (4, 0.3, 5000)
+    assert plain.rank_local > plain.rank_seed > plain.rank_global
+    assert (paper.order, paper.neighbourhood, paper.seed_share, paper.batch) == (
+        "confidence", "marginal", 0.0, 4,
+    )  # fmt: skip
+
+
+def test_finds_are_real_distinct_and_counted_by_phase() -> None:
+    result = search()
+    found = result.found
+    assert found is not None
+    assert result.counts["generated"] == 120
+    assert result.counts["discriminatory"] == len(found) > 40
+    assert len(np.unique(found[:, [0, 1, 3]], axis=0)) == len(found)
+    one, other = found.copy(), found.copy()
+    one[:, 2], other[:, 2] = 0, 1
+    assert (slab(one) != slab(other)).all()
+    phases = result.details["phases"]
+    assert sum(p["generated"] for p in phases.values()) == 120
+    assert sum(p["discriminatory"] for p in phases.values()) == len(found)
+    assert phases["local"]["discriminatory"] > phases["seed"]["discriminatory"]
+    assert result.sampling == "directed"
+    assert result.scores == ()
+    assert result.status == "complete"
+    assert 0 < result.details["distinct_faults"] <= len(found)
+    assert result.pairs
+    assert result.pairs[0].changed == ("sex",)
+    json.dumps(result.to_record(), allow_nan=False)
+
+
+def test_a_run_repeats_from_its_seed() -> None:
+    a, b, c = search(5), search(5), search(6)
+    assert np.array_equal(a.found, b.found)
+    assert a.details == b.details
+    assert not np.array_equal(a.found, c.found)
+
+
+@pytest.mark.parametrize("protocol", ["default", "sg"])
+def test_every_local_input_satisfies_its_toggled_constraint(
+    protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from auditor.suites.tabular import symbolic
+
+    asked: list[tuple[Any, Any, Any]] = []
+    sticky = symbolic.PathSolver.sticky
+
+    def spy(self: Any, row: Any, box: Any) -> Any:
+        solution = sticky(self, row, box)
+        asked.append((row, box, solution))
+        return solution
+
+    monkeypatch.setattr(symbolic.PathSolver, "sticky", spy)
+    search(protocol=protocol)
+    solved = [(row, box, s) for row, box, s in asked if s is not None]
+    assert len(solved) > 50
+    for row, box, solution in solved:
+        assert (np.array(box.low) <= solution).all()
+        assert (solution <= np.array(box.high)).all()
+        assert (row != solution).sum() == 1  # sticky: only the toggled column moves
+        assert row[2] == solution[2]
+
+
+def test_phases_can_be_switched_off() -> None:
+    none = search(local_search=False, global_search=False)
+    assert none.details["phases"]["local"]["generated"] == none.details["phases"]["global"]["generated"] == 0
+    assert none.counts["explained"] == 0
+    first = search(local_search=False, rank_global=20.0)
+    assert first.details["phases"]["global"]["generated"] > 60
+
+
+def test_the_queue_can_run_dry() -> None:
+    result = search(data=uniform(SCHEMA, 7, np.random.default_rng(0)), rule=lambda c: np.zeros(len(c)))
+    assert result.counts["generated"] == 7
+    assert result.counts["discriminatory"] == 0
+    assert any("queue was empty" in note for note in result.notes)
+
+
+def test_a_budget_ends_the_search_with_what_was_found() -> None:
+    result = search(budget=Limit(evaluations=150))
+    assert result.status == "partial"
+    assert "150" in result.status_reason
+    assert result.counts["evaluations"] <= 150
+    assert result.options["neighbourhood"] == "asked"
+    assert result.counts["generated"] == 75
+    assert result.counts["discriminatory"] > 0
+    assert result.pairs  # from answers that are known
+    assert result.lattice[0].changes == 2 * result.counts["discriminatory"]
+
+
+def test_no_budget_at_all_is_an_empty_partial_result() -> None:
+    result = search(budget=Limit(evaluations=1))
+    assert result.status == "partial"
+    assert result.counts["generated"] == 0
+    assert result.pairs == ()
+    json.dumps(result.to_record(), allow_nan=False)
+
+
+def test_time_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    from auditor.suites.tabular import symbolic
+
+    ticks = iter(range(10_000))
+    monkeypatch.setattr(symbolic.time, "perf_counter", lambda: float(next(ticks)))
+    result = search(max_seconds=5)
+    assert result.status == "partial"
+    assert "5 s" in result.status_reason
+    assert 0 < result.counts["generated"] < 120
+
+
+def test_rules_hold_for_everything_generated() -> None:
+    pytest.importorskip("z3")
+    schema = Schema(columns=SCHEMA.columns, constraints=(Constraint("hours <= age"),))
+    data = uniform(schema, 400, np.random.default_rng(0))
+    data = data[schema.on_manifold(data)]
+    options = SgOptions.of({"limit": 80, "samples": 300})
+    one = Search(Evaluator(numbers(schema, slab), schema), schema, options, data, np.random.default_rng(2))
+    one.go()
+    assert len(one.cases) == 80
+    assert schema.on_manifold(np.array(one.cases)).all()
+    assert one.solver.counts["z3"] > 0
+    assert sum(one.found) > 20
+
+
+def test_rules_that_contradict_each_other_are_named() -> None:
+    pytest.importorskip("z3")
+    rules = ("age > 5", "hours < 3", "hours > age")
+    schema = Schema(columns=SCHEMA.columns, constraints=tuple(map(Constraint, rules)))
+    with pytest.raises(ConfigError, match="contradict each other") as caught:
+        search(schema=schema)
+    assert all(rule in str(caught.value) for rule in rules)
+
+
+def test_something_must_be_protected() -> None:
+    schema = SCHEMA.protecting([])
+    with pytest.raises(ConfigError, match="at least one protected column"):
+        search(schema=schema)
+
+
+def test_without_data_seeds_are_drawn_from_the_domain() -> None:
+    result = search(data=None)
+    assert result.counts["generated"] == 120
+    assert result.counts["discriminatory"] > 20
+
+
+def test_coverage_counts_leaves_and_states_fidelity() -> None:
+    rng = np.random.default_rng(0)
+    rows = uniform(SCHEMA, 2000, rng)
+    surrogate = Surrogate.of(rows, (rows[:, 0] > 9).astype(np.int64) + 2 * (rows[:, 3] > 9), rng)
+    assert surrogate.fidelity > 0.99
+    assert surrogate.coverage(rows)["of"] == 4
+    assert surrogate.coverage(rows)["paths"] == 4
+    assert surrogate.coverage(rows[rows[:, 0] > 9])["paths"] == 2
+    assert surrogate.coverage(rows[:0])["paths"] == 0
+
+
+def test_a_fault_is_a_set_of_leaves_with_labels() -> None:
+    rng = np.random.default_rng(0)
+    rows = uniform(SCHEMA, 2000, rng)
+    surrogate = Surrogate.of(rows, (rows[:, 0] > 9).astype(np.int64), rng)
+    cases = np.array([[1, 0, 0, 1], [2, 1, 0, 7], [15, 0, 0, 1]], dtype=np.int32)
+    assert fault_count(surrogate, SCHEMA, cases, np.array([[0, 1]] * 3)) == 2
+    assert fault_count(surrogate, SCHEMA, cases, np.array([[0, 1], [1, 0], [0, 1]])) == 3
+    assert fault_count(surrogate, SCHEMA, cases[:0], np.zeros((0, 2), dtype=np.int64)) == 0

@@ -1,0 +1,201 @@
+"""The evaluator: grids, caches, limits; the lattice; labels and distances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auditor.errors import BudgetExceeded, ConfigError, PluginError
+from auditor.suites.tabular.constraints import Constraint
+from auditor.suites.tabular.core import (
+    Column,
+    Distance,
+    Evaluator,
+    Limit,
+    Schema,
+    TabularResult,
+    lattice,
+    minimal_pairs,
+    uniform,
+)
+
+
+def schema(*rules: str) -> Schema:
+    return Schema(
+        columns=(
+            Column(name="x", kind="integer", codes=8),
+            Column(name="sex", kind="category", codes=2, values=("F", "M"), protected=True),
+            Column(name="role", kind="category", codes=3, values=("Husband", "Wife", "none")),
+            Column(name="race", kind="integer", codes=3, low=1, protected=True),
+        ),
+        constraints=tuple(map(Constraint, rules)),
+    )
+
+
+def planted(rows: Any) -> Any:
+    """x + [M] + race >= 8."""
+    return rows[:, 0].astype(float) + (rows[:, 1] == "M") + rows[:, 3].astype(float) >= 8
+
+
+def literal(s: Schema, row: Any) -> set[bool]:
+    out = set()
+    for sex in (0, 1):
+        for race in (1, 2, 3):
+            if (
+                not s.constraints
+                or s.on_manifold(np.array([[row[0], sex, row[2], race - 1]], dtype=np.int32))[0]
+            ):
+                out.add(row[0] + sex + race >= 8)
+    return out
+
+
+@pytest.mark.parametrize("rules", [(), ("role == Husband implies sex == M", "role == Wife implies sex == F")])
+@pytest.mark.parametrize("cache", [None, True])
+@pytest.mark.parametrize("batch", [1, 7, 65536])
+def test_verdicts_match_one_row_at_a_time(rules: tuple[str, ...], cache: bool | None, batch: int) -> None:
+    s = schema(*rules)
+    rows = uniform(s, 80, np.random.default_rng(7))
+    evaluator = Evaluator(planted, s, cache=cache, batch=batch)
+    judged = evaluator.judge(rows)
+    assert judged.discriminatory.tolist() == [len(literal(s, row)) > 1 for row in rows]
+    anything = [len(literal(schema(), row)) > 1 for row in rows]
+    assert (judged.discriminatory | judged.off_manifold).tolist() == anything
+    assert judged.off_manifold.any() == bool(rules)
+    assert not (judged.off_manifold & judged.discriminatory).any()
+    if cache:
+        assert evaluator.evaluations + evaluator.cache_hits == 480
+        assert evaluator.evaluations <= 8 * 3 * 6
+    else:
+        assert evaluator.evaluations == 480
+
+
+def test_frames_get_names() -> None:
+    seen: list[list[str]] = []
+
+    def predict(frame: Any) -> Any:
+        seen.append(list(frame.columns))
+        return (frame["x"] > 3).astype(int)
+
+    s = schema()
+    assert Evaluator(predict, s, frame=True).grid(uniform(s, 5, np.random.default_rng(7))).shape == (5, 6)
+    assert seen[0] == ["x", "sex", "role", "race"]
+
+
+def test_limits_stop_before_asking() -> None:
+    s = schema()
+    asked = []
+
+    def predict(rows: Any) -> Any:
+        asked.append(len(rows))
+        return planted(rows)
+
+    evaluator = Evaluator(predict, s, budget=Limit(evaluations=100))
+    rows = uniform(s, 17, np.random.default_rng(7))
+    assert evaluator.affordable(17) == 16
+    with pytest.raises(BudgetExceeded, match="100"):
+        evaluator.grid(rows)
+    assert asked == []
+    evaluator.grid(rows[:16])
+    assert evaluator.remaining == 4
+    assert evaluator.affordable(17) == 0
+    with pytest.raises(BudgetExceeded, match="0 s"):
+        Evaluator(predict, s, budget=Limit(seconds=0)).labels(rows)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "message"),
+    [
+        (lambda rows: planted(rows)[:-1], PluginError, "one label a row"),
+        (lambda rows: np.full(len(rows), np.nan), PluginError, "NaN"),
+        (lambda rows: np.full(len(rows), 0.5), ConfigError, "not whole"),
+        (lambda rows: np.zeros((len(rows), 2)), PluginError, "shape"),
+    ],
+)
+def test_answers_that_are_no_labels(answer: Any, error: type[Exception], message: str) -> None:
+    s = schema()
+    with pytest.raises(error, match=message):
+        Evaluator(answer, s).labels(uniform(s, 5, np.random.default_rng(7)))
+
+
+def test_text_labels_keep_their_names() -> None:
+    s = schema()
+    evaluator = Evaluator(lambda rows: np.where(planted(rows), "good", "bad"), s)
+    codes = evaluator.labels(uniform(s, 200, np.random.default_rng(7)))
+    assert {evaluator.label_name(c) for c in codes.tolist()} == {"good", "bad"}
+    assert evaluator.label_code("good") in codes.tolist()
+    plain = Evaluator(planted, s).labels(uniform(s, 200, np.random.default_rng(7)))
+    assert [evaluator.label_name(c) == "good" for c in codes.tolist()] == [c == 1 for c in plain.tolist()]
+
+
+def test_distances() -> None:
+    s = schema()
+    rows = uniform(s, 100, np.random.default_rng(7))
+
+    def score(table: Any) -> Any:
+        return 0.1 * (table[:, 1] == "M") + 0.3 * (table[:, 3] == 3) * (table[:, 0].astype(float) > 3)
+
+    near = Evaluator(score, s, distance=Distance(kind="absolute", threshold=0.15))
+    assert near.discriminatory(rows).tolist() == (rows[:, 0] > 3).tolist()
+    assert Evaluator(score, s, distance=Distance(kind="absolute", threshold=0.05)).discriminatory(rows).all()
+
+    def grade(table: Any) -> Any:
+        return np.where(table[:, 1] == "M", np.where(table[:, 0].astype(int) > 3, "C", "B"), "A")
+
+    table = Distance(kind="table", threshold=0.5, table={("A", "B"): 0.2})
+    assert Evaluator(grade, s, distance=table).discriminatory(rows).tolist() == (rows[:, 0] > 3).tolist()
+    with pytest.raises(ConfigError, match="threshold"):
+        Distance(threshold=1.0)
+
+
+def test_the_lattice_counts_what_only_both_change() -> None:
+    """The label is sex XOR race for x < 4 (each alone changes it), sex AND race for the others."""
+    s = Schema(
+        columns=(
+            Column(name="x", kind="integer", codes=8),
+            Column(name="sex", kind="integer", codes=2, protected=True),
+            Column(name="race", kind="integer", codes=2, protected=True),
+        )
+    )
+
+    def predict(rows: Any) -> Any:
+        both = (rows[:, 1] == 1) & (rows[:, 2] == 1)
+        return np.where(rows[:, 0] < 4, both, False).astype(int)
+
+    rows = np.array([[x, 0, 0] for x in range(8)], dtype=np.int32)
+    evaluator = Evaluator(predict, s)
+    by = {sub.columns: sub for sub in lattice(s, evaluator, evaluator.judge(rows))}
+    # for each of the 4 cases: (1,1) flips by either, (0,1) by sex, (1,0) by race, (0,0) only by both
+    assert (by[("sex",)].changes, by[("race",)].changes) == (8, 8)
+    assert (by[("sex", "race")].changes, by[("sex", "race")].minimal) == (16, 4)
+    assert by[("sex",)].rows == 32
+
+
+def test_pairs_are_minimal() -> None:
+    s = schema()
+    evaluator = Evaluator(planted, s)
+    rows = uniform(s, 200, np.random.default_rng(7))
+    pairs = minimal_pairs(s, evaluator, rows, limit=5)
+    assert len(pairs) == 5
+    for pair in pairs:
+        assert len(pair.changed) == 1  # in a monotone function one column is always enough
+        assert pair.label != pair.other_label
+        assert {k for k in pair.row if pair.row[k] != pair.other[k]} == set(pair.changed)
+
+
+def test_a_directed_search_carries_no_causal_score() -> None:
+    from auditor.suites.tabular.core import Score
+    from auditor.types import Estimate
+
+    score = Score(
+        name="causal",
+        columns=("sex",),
+        estimate=Estimate(value=0.5, low=0.4, high=0.6, level=0.95, n=10, n_skipped=0, method="m"),
+        population="finds",
+    )
+    result = TabularResult(
+        method="aequitas", mode="fully", sampling="directed", options={}, counts={}, scores=(score,)
+    )
+    with pytest.raises(ValueError, match="directed"):
+        result.to_record()

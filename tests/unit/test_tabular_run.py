@@ -1,0 +1,252 @@
+"""Models of rows, the command line and the reports of tabular search."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from auditor.cli.main import run as audit
+from auditor.errors import ConfigError, DataFileError, PluginError, UnknownPlugin
+from auditor.models.tables import load_table_model
+from auditor.suites.tabular.sampling import ThemisOptions
+from auditor.tabular import TabularPlan, audit_table, infer_schema
+
+sklearn = pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
+sio = pytest.importorskip("skops.io", reason="the extra `tabular` is not installed")
+
+MODULE = """
+import numpy as np
+def by_sex(rows):
+    return (rows[:, 0] + 2 * rows[:, 1] >= 4).astype(int)
+def never(rows):
+    return np.zeros(len(rows), int)
+"""
+PROGRAM = """
+import json, sys
+for line in sys.stdin:
+    v = json.loads(line)
+    print(json.dumps({"id": v["id"], "output": "yes" if v["row"]["x"] + 2 * v["row"]["sex"] >= 4 else "no"}), flush=True)
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(7)
+    rows = np.stack([rng.integers(0, 6, 120), rng.integers(0, 2, 120), rng.integers(0, 9, 120)], axis=1)
+    y = (rows[:, 0] + 2 * rows[:, 1] >= 4).astype(int)
+    lines = [
+        "x,sex,z,y",
+        *(",".join(map(str, [*r, v])) for r, v in zip(rows.tolist(), y.tolist(), strict=True)),
+    ]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "rows_model.py").write_text(MODULE, encoding="utf-8")
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    from sklearn.tree import DecisionTreeClassifier
+
+    tree = DecisionTreeClassifier(random_state=0).fit(rows, y)
+    sio.dump(tree, tmp_path / "tree.skops")
+    sio.dump(DecisionTreeClassifier(random_state=0).fit(rows[:, :2], y), tmp_path / "narrow.skops")
+    import joblib
+
+    joblib.dump(tree, tmp_path / "tree.joblib")
+    yield tmp_path
+    sys.modules.pop("rows_model", None)
+    if str(tmp_path) in sys.path:
+        sys.path.remove(str(tmp_path))
+
+
+MODELS = [
+    "sklearn:tree.skops",
+    "python:rows_model:by_sex",
+    f"exec:{sys.executable} program.py",
+]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_kind_of_model_gives_the_same_scores(place: Path, model: str) -> None:
+    run = audit_table(
+        TabularPlan(
+            data="data.csv", target="y", model=model, protected=("sex",), options={"max_samples": 200}
+        )
+    )
+    causal = next(s for s in run.result.scores if s.name == "causal")
+    assert causal.estimate.low <= 2 / 6 <= causal.estimate.high
+    assert run.result.pairs[0].changed == ("sex",)
+    assert run.path is not None
+    record = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
+    assert record["tabular"]["method"] == "themis"
+    assert json.loads((run.path / "plan.json").read_text(encoding="utf-8"))["kind"] == "tabular"
+    page = (run.path / "report.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert "Causal score" in page
+    assert len((run.path / "finds.csv").read_text(encoding="utf-8").splitlines()) > 1
+
+
+def test_pipelines_read_frames(place: Path) -> None:
+    import pandas as pd
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+    from sklearn.tree import DecisionTreeClassifier
+
+    frame = pd.DataFrame({"pay": [1, 1, 2, 2, 3, 3, 4, 4] * 5, "sex": ["f", "m"] * 20})
+    y = ((frame.pay > 2) & (frame.sex == "m")).map({True: "good", False: "bad"})
+    steps = make_column_transformer((OneHotEncoder(), ["sex"]), remainder="passthrough")
+    sio.dump(make_pipeline(steps, DecisionTreeClassifier(random_state=0)).fit(frame, y), place / "pipe.skops")
+    frame.assign(credit=y).to_csv(place / "people.csv", index=False)
+    run = audit_table(
+        TabularPlan(data="people.csv", target="credit", model="sklearn:pipe.skops", protected=("sex",))
+    )
+    causal = next(s for s in run.result.scores if s.name == "causal").estimate
+    assert (causal.value, causal.method) == (0.5, "enumeration of the whole domain")
+    assert {run.result.pairs[0].label, run.result.pairs[0].other_label} == {"good", "bad"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "message"),
+    [
+        ("sklearn:tree.joblib", ConfigError, "runs the code inside it.*--trust-pickle"),
+        ("sklearn:none.skops", DataFileError, "cannot read the model file"),
+        ("sklearn:data.csv", DataFileError, "not a readable .skops"),
+        ("sklearn:narrow.skops", ConfigError, "reads 2 columns, but the schema has 3"),
+        ("python:rows_model:nothing", ConfigError, "nothing"),
+        ("openai:gpt", UnknownPlugin, "table model"),
+        ("exec:no-such-program-here", ConfigError, "no-such-program-here"),
+    ],
+)
+def test_models_that_cannot_be_opened(place: Path, spec: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        load_table_model(spec, ["x", "sex", "z"])
+
+
+def test_trusted_pickles_open(place: Path) -> None:
+    assert load_table_model("sklearn:tree.joblib", ["x", "sex", "z"], trust_pickle=True).predict(
+        np.zeros((2, 3))
+    ).shape == (2,)
+
+
+def test_a_function_of_the_wrong_width_is_named(place: Path) -> None:
+    (place / "rows_model.py").write_text(
+        "def f(rows):\n    return (rows @ [1, 2]).astype(int)\n", encoding="utf-8"
+    )
+    with pytest.raises(ConfigError, match="cannot read a row of 3 columns"):
+        audit_table(TabularPlan(data="data.csv", target="y", model="python:rows_model:f", protected=("sex",)))
+
+
+def test_a_program_that_ends_is_named(place: Path) -> None:
+    (place / "program.py").write_text("import sys; sys.stdin.readline()\n", encoding="utf-8")
+    with pytest.raises(PluginError, match="ended after 0 of 1 answers"):
+        audit_table(
+            TabularPlan(
+                data="data.csv", target="y", model=f"exec:{sys.executable} program.py", protected=("sex",)
+            )
+        )
+
+
+def command(*extra: str) -> int:
+    return audit(["tabular", "--data", "data.csv", "--target", "y", "--protected", "sex", *extra])
+
+
+def test_the_command_line(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("--model", "sklearn:tree.skops", "--format", "json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["status"] == "complete"
+    assert record["tabular"]["schema"]["rows_in_domain"] == "108"
+    assert record["estimates"][0]["estimate"]["value"] == pytest.approx(2 / 6)
+    assert [f["verdict"] for f in record["findings"]][:2] == ["shown", "shown"]
+    assert command("--model", "sklearn:tree.skops") == 0
+    text = capsys.readouterr().out
+    assert "33.33 % (exact)" in text
+    assert "Sets of protected columns" in text
+
+
+def test_nothing_found_is_not_determined(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("--model", "python:rows_model:never", "--format", "json", "--set", "enumerate=false") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert {f["verdict"] for f in record["findings"]} == {"not_determined"}
+    assert command("--model", "python:rows_model:never", "--format", "json", "--delta", "0.2") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["findings"][0]["verdict"] == "bounded"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "sklearn:tree.skops", "--target", "nope"], "no target column 'nope'"),
+        (["--model", "sklearn:tree.skops", "--protected", "nope"], "no protected column 'nope'"),
+        (["--model", "sklearn:tree.skops", "--method", "nope"], "--method must be"),
+        (["--model", "sklearn:tree.skops", "--confidence", "1.5"], "--confidence must lie"),
+        (["--model", "sklearn:tree.skops", "--set", "nope=1"], "themis has no option 'nope'"),
+        (["--model", "sklearn:tree.skops", "--set", "nope"], "NAME=VALUE"),
+        (["--model", "sklearn:tree.skops", "--mode", "fully"], "--mode of themis"),
+        ([], "needs --data FILE and --model"),
+    ],
+)
+def test_what_cannot_run(
+    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert command(*arguments) == 2
+    captured = capsys.readouterr()
+    assert message in " ".join(captured.err.split())
+    assert "Traceback" not in captured.err
+
+
+def test_a_limit_leaves_a_partial_result(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = command("--model", "python:rows_model:by_sex", "--max-evaluations", "60", "--format", "json")
+    record = json.loads(capsys.readouterr().out)
+    assert (code, record["status"]) == (3, "partial")
+    assert record["counts"]["evaluations"] <= 60
+
+
+def test_the_same_seed_gives_the_same_record(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sections = []
+    for _ in range(2):
+        command(
+            "--model", "sklearn:tree.skops", "--set", "enumerate=false", "--seed", "3", "--format", "json"
+        )
+        section = json.loads(capsys.readouterr().out)["tabular"]
+        section["counts"].pop("seconds")
+        sections.append(section)
+    assert sections[0] == sections[1]
+
+
+def test_a_schema_is_written_and_read(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit(["tabular", "schema", "data.csv", "--protected", "sex", "--out", "s.yaml"]) == 0
+    text = (place / "s.yaml").read_text(encoding="utf-8")
+    assert text == infer_schema("data.csv", None, ("sex",))
+    (place / "s.yaml").write_text(
+        text.replace("constraints: []", "constraints: [x == 5 implies sex == 1]"), encoding="utf-8"
+    )
+    capsys.readouterr()
+    argv = ["tabular", "--data", "data.csv", "--schema", "s.yaml", "--model", "python:rows_model:by_sex"]
+    assert audit([*argv, "--format", "json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["tabular"]["counts"]["impossible_rows"] == 9
+    (place / "s.yaml").write_text(
+        text.replace("constraints: []", "constraints: [x == 5, x == 4]"), encoding="utf-8"
+    )
+    pytest.importorskip("z3", reason="the extra `tabular` is not installed")
+    assert audit(argv) == 2
+    assert "These clash: (1) x == 5; (2) x == 4" in " ".join(capsys.readouterr().err.split())
+
+
+def test_profiles_from_files(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "p.yaml").write_text('x: {"2-3": 1}\n', encoding="utf-8")
+    assert command("--model", "python:rows_model:by_sex", "--profile", "p.yaml", "--format", "json") == 0
+    scores = json.loads(capsys.readouterr().out)["tabular"]["scores"]
+    assert next(s for s in scores if s["population"] == "profile")["estimate"]["value"] == 1.0
+    (place / "p.yaml").write_text("x: {99: 1}\n", encoding="utf-8")
+    assert command("--model", "python:rows_model:by_sex", "--profile", "p.yaml") == 2
+    assert "there is no value 99" in capsys.readouterr().err
+
+
+def test_options_out_of_range() -> None:
+    with pytest.raises(ConfigError, match="theta"):
+        ThemisOptions(theta=2.0)
+    assert ThemisOptions().least == 1000
+    assert ThemisOptions(protocol="themis").least == 10

@@ -1,0 +1,341 @@
+"""Schemas: codes, files, inference, constraints; and what bad input gets."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auditor.errors import ConfigError, DataFileError
+from auditor.suites.tabular.constraints import Constraint
+from auditor.suites.tabular.core import Column, Schema, Seen, cross, row_keys, uniform
+from auditor.suites.tabular.evaluate import enumerate_rows
+from auditor.suites.tabular.schemafile import check_realisable, dump, infer, load, read_table
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+
+
+def people(*rules: str) -> Schema:
+    return Schema(
+        columns=(
+            Column(name="age", kind="integer", codes=5, low=18, step=10, ordered=True),
+            Column(name="sex", kind="category", codes=2, values=("Female", "Male"), protected=True),
+            Column(name="role", kind="category", codes=3, values=("Husband", "Wife", "other one")),
+            Column(
+                name="income", kind="binned", codes=3, values=(5, 20.5, 70), edges=(10.0, 40.0), ordered=True
+            ),
+            Column(name="years", kind="integer", codes=60),
+        ),
+        target="credit",
+        favourable="yes",
+        constraints=tuple(map(Constraint, rules)),
+    )
+
+
+ROWS = {
+    "age": [18, 58, 28],
+    "sex": ["Male", "Female", "Male"],
+    "role": ["Husband", "other one", "Wife"],
+    "income": [1.0, 10.0, 1e6],
+    "years": [0, 59, 7],
+    "ignored": [1, 1, 1],
+}
+
+
+def test_codes_and_back() -> None:
+    schema = people()
+    codes = schema.encode(ROWS)
+    assert codes.dtype == np.int32
+    assert codes.tolist() == [[0, 1, 0, 0, 0], [4, 0, 2, 1, 59], [1, 1, 1, 2, 7]]
+    assert schema.decode(codes).tolist()[1] == [58, "Female", "other one", 20.5, 59]
+    frame = schema.decode(codes, frame=True)
+    assert list(frame.columns) == list(schema.names)
+    assert frame["age"].dtype == np.int64
+    assert schema.encode(frame).tolist() == codes.tolist()
+    assert schema.row(codes[2])["income"] == 70
+
+
+def test_numeric_rows_are_one_float_array() -> None:
+    schema = Schema(
+        columns=(
+            Column(name="a", kind="integer", codes=3, low=2, step=5),
+            Column(name="b", kind="category", codes=2, values=(0, 100)),
+            Column(name="c", kind="category", codes=3, values=(1, 5, 100)),
+        )
+    )
+    rows = schema.decode(np.array([[2, 1, 2], [0, 0, 1]], dtype=np.int32))
+    assert rows.dtype == np.float64
+    assert rows.tolist() == [[12, 100, 100], [2, 0, 5]]
+
+
+def test_sizes_are_exact() -> None:
+    wide = Schema(
+        columns=tuple(Column(name=f"c{i}", kind="integer", codes=1000, protected=i == 0) for i in range(30))
+    )
+    assert wide.size == 10**90
+    assert wide.cases == 10**87
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "text"),
+    [
+        ("role", "Uncle", r"row 2: column 'role' is Uncle"),
+        ("age", 19, r"row 2: column 'age' is 19.*whole numbers 18 to 58 in steps of 10"),
+        ("age", float("nan"), r"row 2: column 'age' is missing \(NaN\)"),
+        ("sex", None, r"row 2: column 'sex' is missing \(NaN\)"),
+        ("income", "much", r"row 2: column 'income' is much"),
+    ],
+)
+def test_values_that_the_schema_does_not_have(column: str, value: object, text: str) -> None:
+    rows = {key: list(values) for key, values in ROWS.items()}
+    rows[column][1] = value
+    with pytest.raises(DataFileError, match=text):
+        people().encode(rows)
+
+
+def test_a_column_that_is_not_there() -> None:
+    with pytest.raises(DataFileError, match="no column 'years'"):
+        people().encode({key: values for key, values in ROWS.items() if key != "years"})
+
+
+def test_derived_columns_read_their_source() -> None:
+    schema = Schema(
+        columns=(
+            Column(
+                name="sex",
+                kind="derived",
+                codes=2,
+                values=("male", "female"),
+                source="status",
+                mapping=(("A91", "male"), ("A92", "female"), ("A93", "male")),
+                protected=True,
+            ),
+        )
+    )
+    assert schema.encode({"status": ["A93", "A92", "A91"]})[:, 0].tolist() == [0, 1, 0]
+    with pytest.raises(DataFileError, match="column 'status' is A95"):
+        schema.encode({"status": ["A95"]})
+
+
+def test_a_schema_file_reads_back_equal(tmp_path: Path) -> None:
+    schema = people("role == Husband implies sex == Male", "not (age < 28 and years > 20)")
+    path = tmp_path / "schema.yaml"
+    path.write_text(dump(schema), encoding="utf-8")
+    assert load(path) == replace(schema, name=schema.name)
+    assert load(path).constraints[0].text == "role == Husband implies sex == Male"
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("columns: [a]", DataFileError, "entry `columns`"),
+        (
+            "colums: {}\ncolumns: {a: {kind: integer, low: 1, high: 2}}",
+            DataFileError,
+            "unknown entry 'colums'",
+        ),
+        ("columns: {a: {kind: number}}", DataFileError, "column 'a': kind must be"),
+        ("columns: {a: {kind: integer, low: 3, high: 2}}", DataFileError, "column 'a': needs whole numbers"),
+        ("columns: {a: {kind: category, values: [x, x]}}", ConfigError, "lists a value twice"),
+        ("columns: {a: {kind: category, values: [x], colour: 1}}", DataFileError, "unknown field 'colour'"),
+        ("columns: {a: {kind: binned, values: [1, 2], edges: [3, 4]}}", ConfigError, "2 bins need 1 rising"),
+        ("columns: {a: {kind: derived, values: [x]}}", DataFileError, "needs source"),
+        ("columns: {a: {kind: integer, low: 1, high: 1, protected: true}}", ConfigError, "one value only"),
+        (
+            "columns: {a: {kind: integer, low: 1, high: 2}}\nconstraints: [b == 1]",
+            ConfigError,
+            "no column 'b'",
+        ),
+        (
+            "columns: {a: {kind: integer, low: 1, high: 2}}\nconstraints: [a ==]",
+            ConfigError,
+            "expected a value",
+        ),
+        (
+            "columns: {a: {kind: integer, low: 1, high: 2}}\nconstraints: [a == 7]",
+            ConfigError,
+            "no value '7'",
+        ),
+        ("target: a\ncolumns: {a: {kind: integer, low: 1, high: 2}}", ConfigError, "also an input column"),
+        ("columns: {a: {", DataFileError, "cannot read"),
+    ],
+)
+def test_schema_files_that_are_wrong(tmp_path: Path, text: str, error: type[Exception], message: str) -> None:
+    path = tmp_path / "schema.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(error, match=message):
+        load(path)
+
+
+def test_inference() -> None:
+    rng = np.random.default_rng(7)
+    schema = infer(
+        {
+            "code": [0, 1, 7, 100] * 50,
+            "age": list(range(20, 70)) * 4,
+            "pay": rng.normal(1000, 300, 200).round(2),
+            "sex": ["m", "f"] * 100,
+            "y": [0, 1] * 100,
+        },
+        "y",
+        ["sex"],
+    )
+    kinds = {c.name: (c.kind, c.codes) for c in schema.columns}
+    assert kinds == {
+        "code": ("category", 4),
+        "age": ("integer", 50),
+        "pay": ("binned", 10),
+        "sex": ("category", 2),
+    }
+    assert schema.protected == ("sex",)
+
+
+@pytest.mark.parametrize(
+    ("data", "target", "protected", "error", "message"),
+    [
+        ({"a": [1, 2]}, "y", [], DataFileError, "no target column 'y'"),
+        ({"a": [1, 2], "y": [0, 1]}, "y", ["b"], DataFileError, "no protected column 'b'"),
+        ({"a": [1, 1], "y": [0, 1]}, "y", ["a"], ConfigError, "'a' has one value only"),
+        ({"a": [1, 2], "y": [1, 1]}, "y", ["a"], DataFileError, "target 'y' has one value"),
+        ({"a": [1.0, float("nan")], "y": [0, 1]}, "y", ["a"], DataFileError, "row 2: column 'a' is missing"),
+    ],
+)
+def test_inference_refuses(
+    data: dict[str, list[float]], target: str, protected: list[str], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        infer(data, target, protected)
+
+
+def test_tables_that_are_no_tables(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n3\n", encoding="utf-8")
+    with pytest.raises(DataFileError, match="line 3: 1 values"):
+        read_table(path)
+    path.write_text("a,a\n1,2\n", encoding="utf-8")
+    with pytest.raises(DataFileError, match="distinct column names"):
+        read_table(path)
+    with pytest.raises(DataFileError, match="cannot read"):
+        read_table(tmp_path / "none.csv")
+
+
+RULES = [
+    ("role == Husband implies sex == Male", lambda r: r["role"] != "Husband" or r["sex"] == "Male"),
+    ("role in [Husband, Wife] and age >= 28", lambda r: r["role"] in ("Husband", "Wife") and r["age"] >= 28),
+    ("not (sex == Male) or income > 10", lambda r: r["sex"] != "Male" or r["income"] > 10),
+    ("years <= age", lambda r: r["years"] <= r["age"]),
+    ('role != "other one"', lambda r: r["role"] != "other one"),
+    (
+        "role not in [Wife] implies age < 30 implies years > 3",
+        lambda r: r["role"] == "Wife" or r["age"] >= 30 or r["years"] > 3,
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "truth"), RULES)
+def test_constraints_hold_where_they_should(rule: str, truth: object) -> None:
+    schema = people(rule)
+    codes = uniform(schema, 500, np.random.default_rng(7))
+    expected = [truth(schema.row(row)) for row in codes]  # type: ignore[operator]
+    assert schema.on_manifold(codes).tolist() == expected
+    assert 0 < sum(expected) < 500
+
+
+@pytest.mark.parametrize(("rule", "truth"), RULES)
+def test_the_solver_reads_the_same_rules(rule: str, truth: object) -> None:
+    z3 = pytest.importorskip("z3", reason="the extra `tabular` is not installed")
+    from auditor.suites.tabular.solver import formulas
+
+    schema = people(rule)
+    variables, bounds, rules = formulas(schema)
+    for row in uniform(schema, 25, np.random.default_rng(3)):
+        solver = z3.Solver()
+        solver.add(*bounds, *rules, *(v == int(c) for v, c in zip(variables, row, strict=True)))
+        assert (solver.check() == z3.sat) == truth(schema.row(row))  # type: ignore[operator]
+
+
+def test_clashing_constraints_are_named() -> None:
+    pytest.importorskip("z3", reason="the extra `tabular` is not installed")
+    from auditor.suites.tabular.solver import nearest
+
+    fine, *clashing = (
+        "years <= age",
+        "role == Husband",
+        "role == Husband implies sex == Male",
+        "sex == Female",
+    )
+    with pytest.raises(ConfigError, match=r"clash: \(1\) role == Husband; \(2\)") as caught:
+        check_realisable(people(fine, *clashing))
+    assert fine not in str(caught.value)
+    good = people(fine, *clashing[:2])
+    check_realisable(good)
+    row = nearest(good, np.array([0, 0, 1, 0, 59], dtype=np.int32))
+    assert row is not None
+    assert good.on_manifold(row[None]).all()
+    assert row[3] == 0
+
+
+@given(
+    st.lists(st.sampled_from([2, 3, 200, 300, 70_000, 2**31 - 1]), min_size=1, max_size=8),
+    st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=40, deadline=None)
+def test_keys_are_exact(cards: list[int], seed: int) -> None:
+    """Equal keys exactly for equal rows, in the order of rows, beyond 2^63 too."""
+    rng = np.random.default_rng(seed)
+    rows = np.stack([rng.choice([0, 1, c // 2, c - 1], 60) for c in cards], axis=1).astype(np.int32)
+    keys = row_keys(rows, cards)
+    listed = [tuple(row) for row in rows.tolist()]
+    distinct = sorted(set(listed))
+    inverse = np.unique(keys, return_inverse=True)[1].reshape(-1)
+    assert [distinct[i] for i in inverse] == listed
+
+
+def test_keys_beyond_63_bits_do_not_wrap() -> None:
+    cards = [2**31 - 1] * 3
+    rows = np.array([[0, 0, 1], [0, 0, 1], [2**31 - 2, 0, 1], [4, 0, 1]], dtype=np.int32)
+    assert len(np.unique(row_keys(rows, cards))) == 3
+
+
+@given(st.lists(st.lists(st.integers(0, 40), max_size=30), max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_seen_is_a_set(batches: list[list[int]]) -> None:
+    seen, known = Seen(), set()
+    for batch in batches:
+        new = seen.add(np.array(batch, dtype=np.int64))
+        for key, fresh in zip(batch, new.tolist(), strict=True):
+            assert fresh == (key not in known)
+            known.add(key)
+        assert len(seen) == len(known)
+
+
+def test_enumeration_is_complete() -> None:
+    schema = Schema(
+        columns=tuple(Column(name=f"c{i}", kind="integer", codes=c) for i, c in enumerate((3, 1, 4)))
+    )
+    rows = np.concatenate(list(enumerate_rows(schema, chunk=5)))
+    assert [tuple(r) for r in rows.tolist()] == list(itertools.product(range(3), range(1), range(4)))
+
+
+def test_cross_keeps_the_rest() -> None:
+    rows = cross(
+        np.array([[1, 2], [3, 4]], dtype=np.int32), np.array([1]), np.array([[0], [9]], dtype=np.int32)
+    )
+    assert rows.tolist() == [[1, 0], [3, 0], [1, 9], [3, 9]]
+
+
+def test_the_real_files(tmp_path: Path) -> None:
+    path = DATA / "german" / "german_raw.csv"
+    if not path.exists():
+        pytest.skip("shared data are not here")
+    table = read_table(path)
+    schema = infer(table, "credit", ["age"])
+    assert schema.encode(table).shape == (1000, 20)
+    file = tmp_path / "s.yaml"
+    file.write_text(dump(schema), encoding="utf-8")
+    assert load(file).columns == schema.columns

@@ -1,0 +1,159 @@
+"""Token diagnosis: planted tokens are found, chance and degenerate families are not made into findings."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import pytest
+
+from auditor.diagnosis.tokens import Tally, diagnose, of_terminals, of_terms
+from auditor.grammar import load
+from auditor.render import tokens as section
+from auditor.stats import anomaly
+from auditor.types import Verdict
+
+
+@dataclass(frozen=True)
+class Known:
+    case_id: str
+    directions: tuple[tuple[str, str, str], ...]
+    term: str
+
+
+def family(rng: random.Random, k: int, n: int, rate: float, planted: float | None = None) -> list[Tally]:
+    rates = [rate] * k if planted is None else [rate] * (k - 1) + [planted]
+    return [
+        Tally(family="job", token=f"t{i:02d}", group="", n=n, errors=sum(rng.random() < r for _ in range(n)))
+        for i, r in enumerate(rates)
+    ]
+
+
+def test_a_planted_token_ranks_first_and_stands_out() -> None:
+    rng = random.Random(1)
+    tokens, families = diagnose(family(rng, 20, 150, 0.04, planted=0.25))
+    assert tokens[0].token == "t19"
+    assert tokens[0].stands_out
+    assert tokens[0].anomalous
+    assert tokens[0].low < tokens[0].rate < tokens[0].high
+    assert [t.token for t in tokens if t.stands_out] == ["t19"]
+    assert families[0].reason == ""
+
+
+def test_without_a_difference_tokens_seldom_stand_out() -> None:
+    rng = random.Random(2)
+    runs = [diagnose(family(rng, 14, 60, 0.1))[0] for _ in range(60)]
+    false = sum(any(t.stands_out for t in tokens) for tokens in runs)
+    assert false <= 6  # 5 % of 60, and what chance adds
+    # The published index alone marks something in most of the same runs.
+    assert sum(any(t.anomalous for t in tokens) for tokens in runs) > 20
+
+
+def test_a_deviation_of_zero_gives_no_index_and_the_tests_still_speak() -> None:
+    rows = [Tally(family="job", token=f"t{i}", group="", n=100, errors=0) for i in range(13)]
+    rows.append(Tally(family="job", token="odd", group="", n=100, errors=30))
+    tokens, families = diagnose(rows)
+    assert "median deviation is 0" in families[0].reason
+    assert all(t.index is None and t.anomalous is None for t in tokens)
+    assert tokens[0].token == "odd"
+    assert tokens[0].stands_out
+
+
+@pytest.mark.parametrize(("k", "n"), [(9, 100), (12, 29)])
+def test_few_tokens_or_few_cases_give_no_index(k: int, n: int) -> None:
+    rows = [Tally(family="job", token=f"t{i}", group="", n=n, errors=i) for i in range(k)]
+    tokens, families = diagnose(rows)
+    assert families[0].reason.startswith("not computable")
+    assert all(t.index is None for t in tokens)
+
+
+def test_a_single_error_among_two_tokens_is_nothing() -> None:
+    rows = [
+        Tally(family="f", token="a", group="", n=30, errors=1),
+        Tally(family="f", token="b", group="", n=30, errors=0),
+    ]
+    assert not any(t.stands_out for t in diagnose(rows)[0])
+    assert anomaly.funnel_p(1, 30, 1, 60) == pytest.approx(0.397, abs=0.01)
+    assert anomaly.funnel_p(3, 30, 3, 30) is None  # the family itself
+
+
+def test_shrinkage_pulls_small_samples_most() -> None:
+    totals = [1000] * 10 + [5]
+    errors = [20, 35, 50, 65, 80, 95, 110, 125, 140, 155, 3]
+    prior = anomaly.fit_prior(errors, totals)
+    assert prior is not None
+    assert 5 < prior.alpha + prior.beta < 60
+    small, large = anomaly.shrink(prior, 3, 5), anomaly.shrink(prior, 155, 1000)
+    assert small.value < 0.3 < 3 / 5
+    assert large.value == pytest.approx(0.155, abs=0.005)
+    assert small.low < small.value < small.high
+    assert anomaly.fit_prior([0, 0], [10, 10]) is None
+
+
+def test_equal_rates_are_shrunk_to_one_rate() -> None:
+    prior = anomaly.fit_prior([10] * 12, [100] * 12)
+    assert prior is not None
+    assert prior.alpha + prior.beta > 1e5
+
+
+def test_indices_on_the_printed_formula_and_on_the_normal_scale() -> None:
+    values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 30.0]
+    plain = anomaly.anomaly_indices(values, normal=False)
+    scaled = anomaly.anomaly_indices(values)
+    assert plain.values[-1] == pytest.approx((30 - 5.5) / 2.5)
+    assert scaled.values[-1] == pytest.approx((30 - 5.5) / (2.5 * 1.482602), rel=1e-5)
+    assert plain.values[0] == pytest.approx(-1.8)
+
+
+def verdict(case: str, number: int, outcome: str, order: int = 1) -> Verdict:
+    attributes = ("gender", "race")[:order]
+    return Verdict(
+        case_id=case,
+        variant_id=f"{case}.v{number}",
+        order=order,
+        attributes=attributes,
+        outcome=outcome,  # type: ignore[arg-type]
+    )
+
+
+def test_terms_count_each_case_once_and_joint_variants_not_at_all() -> None:
+    about = {
+        "c1.v0": Known("c1", (("gender", "male", "female"),), "she + sister"),
+        "c1.v1": Known("c1", (("gender", "male", "female"),), "she"),
+        "c1.v2": Known("c1", (("gender", "male", "female"), ("race", "white", "black")), "black + she"),
+        "c2.v0": Known("c2", (("gender", "male", "female"),), "she"),
+        "c2.v1": Known("c2", (("gender", "male", "female"),), "she"),
+    }
+    told = [
+        verdict("c1", 0, "pass"),
+        verdict("c1", 1, "violation"),
+        verdict("c1", 2, "violation", order=2),
+        verdict("c2", 0, "pass"),
+        verdict("c2", 1, "skipped"),
+    ]
+    found = {t.token: (t.n, t.errors) for t in of_terms(told, about)}
+    assert found == {"she": (2, 1), "sister": (1, 0)}
+
+
+def test_terminals_are_named_by_rule_and_text() -> None:
+    grammar = load("sentiment")
+    rule = grammar.rules["relative"]
+    rows = of_terminals(grammar, {("relative", 0): 7, ("sentence", 0): 9}, {("relative", 0): 2})
+    assert [(t.family, t.token, t.n, t.errors) for t in rows] == [
+        ("relative", rule.terminals[0].text, 7, 2)
+    ]  # alternatives that are no terminals are no tokens
+    assert rows[0].group == rule.terminals[0].group
+
+
+def test_the_section_marks_what_stands_out_and_says_why_there_is_no_index() -> None:
+    from auditor.diagnosis.tokens import as_record
+
+    rows = [Tally(family="job", token=f"t{i}", group="", n=100, errors=1) for i in range(13)]
+    rows.append(Tally(family="job", token="odd", group="x_y", n=100, errors=30))
+    shown = section.build({"tokens": [as_record("m", "bare", "terminal", rows)]}, {("m", "bare"): "M"})
+    assert shown is not None
+    assert shown.lines[0][:4] == ("M", "▲ odd", "job (x y)", "100")
+    assert len(shown.lines) == section.MAX_TOKENS
+    assert len(shown.more) == 4
+    assert "1 of 14 words stand out; index not computable" in shown.notes[1]
+    assert section.build({}, {}) is None
