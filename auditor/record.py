@@ -35,8 +35,8 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         How long it took.
     """
     from auditor.controls import control_seen, outcomes
-    from auditor.stats import findings as found
     from auditor.stats import arms, contrast, summary, two_way
+    from auditor.stats import findings as found
 
     verdicts = [v for tally in loop.tallies for v in tally.verdicts]
     drawn = [v for v in verdicts if v.case_id not in loop.directed]
@@ -351,14 +351,18 @@ def _tokens(loop: Loop) -> list[dict[str, Any]]:
             if grammar is None:
                 unit, counted = "term", tokens.of_terms(verdicts, loop.about)
             else:
-                unit, counted = "terminal", tokens.of_terminals(grammar, *_drawn_again(loop, verdicts))
+                again, cases = _drawn_again(loop, verdicts)
+                unit, counted = "terminal", tokens.of_terminals(grammar, again.counts, again.errors)
+                if not again.describe()["pairs"]:
+                    swapped = tokens.of_swaps(grammar, cases, verdicts)
+                    counted = [t for t in counted if not t.group] + swapped
             if counted:
                 rows.append(tokens.as_record(tally.model.name, name, unit, counted))
     return rows
 
 
 def _drawn_again(loop: Loop, verdicts: list[Any]) -> tuple[Any, Any]:
-    """Cases and errors of each terminal for one model alone: the same independent cases, told its verdicts only."""
+    """The suite once more, told the verdicts of one model alone, and its independent cases."""
     from random import Random
 
     suite = loop.parts.suite
@@ -369,10 +373,11 @@ def _drawn_again(loop: Loop, verdicts: list[Any]) -> tuple[Any, Any]:
         cases=told["cases"] if told["generation"] == "uniform" else told["rand_cases"],
         **{key: told[key] for key in ("attributes", "order", "per_case", "pairs", "seed")},
     )
-    while again.ask(1024, Random(0)):
-        pass
+    cases: list[Any] = []
+    while more := again.ask(1024, Random(0)):
+        cases += more
     again.tell(verdicts)
-    return again.counts, again.errors
+    return again, cases
 
 
 def _hinter(loop: Loop) -> dict[str, Any]:

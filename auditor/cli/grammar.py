@@ -46,7 +46,9 @@ def list_grammars(format: common.Format = "terminal") -> int:
 def sample(
     file: GrammarFile,
     n: Annotated[int, typer.Option("-n", "--number", min=1, help="How many cases.")] = 10,
-    generation: Annotated[str, typer.Option("--generation", help="rand, or uniform over sentences.")] = "rand",
+    generation: Annotated[
+        str, typer.Option("--generation", help="rand, or uniform over sentences.")
+    ] = "rand",
     seed: common.SeedOption = None,
     attributes: common.Attributes = None,
     format: common.Format = "terminal",
@@ -138,7 +140,9 @@ def check(file: GrammarFile, format: common.Format = "terminal") -> int:
             f"{name}: {size['rules']} rules, {size['alternatives']} alternatives, {size['terminals']} terminals; "
             f"{count} distinct sentences ({size['derivations']:,} derivations)\n"
         )
-    sys.stdout.write(f"Attributes: {', '.join(one.attributes) or 'none'}. Labels: {', '.join(one.labels) or 'none'}.\n")
+    sys.stdout.write(
+        f"Attributes: {', '.join(one.attributes) or 'none'}. Labels: {', '.join(one.labels) or 'none'}.\n"
+    )
     return 1 if problems else 0
 
 

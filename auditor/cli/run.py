@@ -118,6 +118,7 @@ def _show_estimate(values: dict[str, Any], format: str) -> str:
         f"Seeds with people-terms  {values['cases']:,} of {values['seeds']:,}",
         f"Variants                 {values['variants']:,} "
         f"({values['valid']:,} valid, {values['discarded']:,} discarded)",
+        f"Placebo variants         {values['placebos']:,} ({values['placebos_valid']:,} valid)",
         "",
         f"{'model':<34}{'prompts':>10}{'replicates':>12}{'calls':>10}"
         f"{'tokens in':>12}{'tokens out':>12}{'cost USD':>12}",

@@ -1,7 +1,8 @@
 """Which words the changes go with: error rates of terminals or terms (ASTRAEA, Algorithm 3).
 
-In runs from a grammar a token is a terminal and its family the production rule, as published. In mutation
-runs a token is a term that was put in and its family the attribute. The unit is the case (one seed text, one
+In runs from a grammar a token is a terminal and its family the production rule, as published; where a case has
+several variants, a sensitive terminal counts in the variants it was put into. In mutation runs a token is a
+term that was put in and its family the attribute. The unit is the case (one seed text, one
 generated sentence): several variants of one case count once, with an error if any of them violates, so that
 units are independent and the intervals are exact.
 """
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from auditor.stats import anomaly
-from auditor.types import Verdict
+from auditor.types import Case, Verdict
 
 SIGNIFICANT = 0.05  # the false discovery rate at which a token is said to stand out
 NOTE_FAMILY = "compared within its family: tokens that may stand in one place"
@@ -219,6 +220,44 @@ def of_terminals(
                 Tally(family=rule, token=text, group=group, n=n, errors=errors.get((rule, number), 0))
             )
     return tallies
+
+
+def of_swaps(grammar: Any, cases: Iterable[Case], verdicts: Iterable[Verdict]) -> list[Tally]:
+    """Count the sensitive terminals that were put in, over variants that change one attribute.
+
+    A case with many variants errs as soon as one of them does; counting whole cases, as for other terminals,
+    would charge every term that stands in such a case with the error of one.
+
+    Parameters
+    ----------
+    grammar : Grammar
+        What the cases came from.
+    cases : iterable of Case
+        The cases.
+    verdicts : iterable of Verdict
+        Of one model and format.
+    """
+    places = {
+        (terminal.attribute, terminal.text.lower()): (rule, terminal)
+        for rule, terminal in grammar.terminals()
+        if terminal.attribute is not None
+    }
+    told = {v.variant_id: v.outcome for v in verdicts if v.outcome in ("pass", "violation")}
+    seen: dict[tuple[str, str, str], dict[str, bool]] = {}
+    for case in cases:
+        for variant in case.variants:
+            if variant.order != 1 or variant.id not in told:
+                continue
+            for edit in variant.edits:
+                place = places.get((edit.attribute, edit.target.lower()))
+                if place is not None and edit.kind != "agreement":
+                    rule, terminal = place
+                    errs = seen.setdefault((rule, terminal.text, terminal.group or ""), {})
+                    errs[case.id] = errs.get(case.id, False) or told[variant.id] == "violation"
+    return [
+        Tally(family=rule, token=text, group=group, n=len(errs), errors=sum(errs.values()))
+        for (rule, text, group), errs in sorted(seen.items())
+    ]
 
 
 def as_record(model: str, format: str, unit: str, tallies: Sequence[Tally]) -> dict[str, Any]:

@@ -231,6 +231,4 @@ def _unreachable(grammar: Grammar) -> Iterator[Problem]:
         return
     for name, rule in grammar.rules.items():
         if name not in reached:
-            yield Problem(
-                line=rule.line, message=f"no start symbol leads to the rule {name}", fatal=False
-            )
+            yield Problem(line=rule.line, message=f"no start symbol leads to the rule {name}", fatal=False)

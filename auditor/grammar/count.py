@@ -122,7 +122,8 @@ class Automaton:
         """Sentence ``rank`` in [0, size), in the order of characters."""
         if not 0 <= rank < self.size:
             raise IndexError(f"sentence {rank} of {self.size}")
-        state, out = self.start, []
+        state = self.start
+        out: list[str] = []
         while True:
             if (0, -1) in state:
                 if rank == 0:

@@ -236,9 +236,7 @@ class Mutator:
 
     def __init__(self, structure: Structure, attributes: tuple[str, ...] | None = None) -> None:
         self.structure = structure
-        self.attributes = tuple(
-            a for a in structure.attributes if attributes is None or a in attributes
-        )
+        self.attributes = tuple(a for a in structure.attributes if attributes is None or a in attributes)
         self.cells = {
             a: [j for j, c in enumerate(structure.cells) if c.attribute == a] for a in self.attributes
         }
@@ -247,9 +245,7 @@ class Mutator:
         self._rank: dict[int, Ints] = {}  # cell -> place of each entry in its group
         self._of: dict[int, list[Ints]] = {}  # cell -> entries of each group
         for attribute, cells in self.cells.items():
-            names = list(
-                dict.fromkeys(t.group or "" for j in cells for t in structure.cells[j].terminals)
-            )
+            names = list(dict.fromkeys(t.group or "" for j in cells for t in structure.cells[j].terminals))
             self.groups[attribute] = names
             for j in cells:
                 by_group = structure.cells[j].by_group()
@@ -316,12 +312,12 @@ class Mutator:
 
     def source(self, index: tuple[int, ...], attribute: str) -> str:
         """The group, or groups, of ``attribute`` that a derivation names."""
-        names = {self.structure.cells[j].entries[index[j]].terminal.group or "" for j in self.cells[attribute]}
+        names = {
+            self.structure.cells[j].entries[index[j]].terminal.group or "" for j in self.cells[attribute]
+        }
         return "+".join(sorted(names))
 
-    def toward(
-        self, index: tuple[int, ...], attribute: str, group: str, pick: int
-    ) -> dict[int, int]:
+    def toward(self, index: tuple[int, ...], attribute: str, group: str, pick: int) -> dict[int, int]:
         """The new entry of each cell when all of ``attribute`` becomes ``group``.
 
         ``pick`` in [0, terminals of the group) chooses the terminal; further cells take it modulo their
@@ -380,7 +376,9 @@ def stream(
     mutators = [Mutator(s, attributes) for s in space.structures]
     useful = np.array([bool(m.attributes) for m in mutators])
     if not sampler.shares[useful].sum() > 0:
-        raise ConfigError(f"No sentence of the grammar {space.grammar.full_name} names a group to be replaced.")
+        raise ConfigError(
+            f"No sentence of the grammar {space.grammar.full_name} names a group to be replaced."
+        )
     left = n
     while left > 0:
         for number, _, index in sampler.block(min(block, left), rng):

@@ -28,15 +28,13 @@ from auditor.grammar.model import (
     Text,
     View,
 )
+from auditor.grammar.nodes import HELP, compose, read_text
 
-LARGEST = 4_000_000  # bytes
 MOST_TERMINALS = 200_000
-DEEPEST = 20  # nested fields
 NAME = re.compile(r"[A-Za-z_][\w-]*\Z")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _TOP = {"format", "name", "task", "description", "start", "features", "views", "directed", "rules", "source"}
 _RULE = {"attribute", "aligned", "groups", "terms", "labels", "alternatives", "source", "note"}
-_HELP = "The format: grammars/README.md"
 
 
 def available() -> list[str]:
@@ -63,14 +61,14 @@ def load(name_or_path: str | Path) -> Grammar:
     grammar = parse(name_or_path)
     for problem in check(grammar):
         if problem.fatal:
-            raise DataFileError(f"{grammar.where(problem.line)}: {problem.message}. {_HELP}")
+            raise DataFileError(f"{grammar.where(problem.line)}: {problem.message}. {HELP}")
     return grammar
 
 
 def parse(name_or_path: str | Path) -> Grammar:
     """Read a grammar without checking it; see `auditor.grammar.check`."""
     path, view = _find(str(name_or_path))
-    text = _text(path)
+    text = read_text(path)
     sha256 = hashlib.sha256(text.encode()).hexdigest()
     if path.suffix in (".cfg", ".pcfg"):
         from auditor.grammar.nltk import parse_cfg
@@ -114,52 +112,6 @@ def _find(name: str) -> tuple[Path, str]:
     raise UnknownPlugin("grammar", name, available(), "Or give a file: --grammar FILE")
 
 
-def _text(path: Path) -> str:
-    raw = path.read_bytes()
-    if len(raw) > LARGEST:
-        raise DataFileError(f"{path}: {len(raw):,} bytes; a grammar file has at most {LARGEST:,}.")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise DataFileError(f"{path}, line {line}: byte {error.start} is not UTF-8.") from None
-    if not text.strip():
-        raise DataFileError(f"{path}: the file is empty. {_HELP}")
-    return text
-
-
-def compose(text: str, path: Path) -> Any:
-    """The YAML node tree of ``text``; aliases, deep nesting and repeated fields are refused."""
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        depth = 0
-
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.events.AliasEvent):
-                line = self.peek_event().start_mark.line + 1
-                raise DataFileError(f"{path}, line {line}: aliases (*name) are not read. Write it out.")
-            self.depth += 1
-            if self.depth > DEEPEST:
-                line = self.peek_event().start_mark.line + 1
-                raise DataFileError(f"{path}, line {line}: more than {DEEPEST} fields inside each other.")
-            node = super().compose_node(parent, index)
-            self.depth -= 1
-            return node
-
-    try:
-        node = Loader(text).get_single_node()
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        at = f", line {mark.line + 1}" if mark else ""
-        raise DataFileError(f"{path}{at}: this is no valid YAML: {error.problem or error.context}.") from None
-    except yaml.YAMLError as error:
-        raise DataFileError(f"{path}: this is no valid YAML: {' '.join(str(error).split())}.") from None
-    if node is None:
-        raise DataFileError(f"{path}: the file is empty. {_HELP}")
-    return node
-
-
 class _Reader:
     """Walks one node tree; values stay text, so that ``no`` is no truth value."""
 
@@ -170,7 +122,7 @@ class _Reader:
         self.n_terminals = 0
 
     def fail(self, node: Any, what: str) -> NoReturn:
-        raise DataFileError(f"{self.path}, line {_line(node)}: {what}. {_HELP}")
+        raise DataFileError(f"{self.path}, line {_line(node)}: {what}. {HELP}")
 
     # -- plain values -------------------------------------------------------
 
@@ -232,7 +184,7 @@ class _Reader:
                 self.fail(key, f"unknown field {name!r}; known: {', '.join(sorted(_TOP))}")
         for name in ("format", "rules"):
             if name not in top:
-                raise DataFileError(f"{self.path}, line 1: the field {name} is missing. {_HELP}")
+                raise DataFileError(f"{self.path}, line 1: the field {name} is missing. {HELP}")
         if self.text(top["format"][1], "format") != "1":
             self.fail(top["format"][0], "format must be 1; a newer version of this tool wrote this file")
 
@@ -345,7 +297,7 @@ class _Reader:
                 out[feature] = value
         return out
 
-    def bundle(self, node: Any, rule: str, base: Mapping[str, Any]) -> Iterator[Terminal]:
+    def bundle(self, node: Any, rule: str, base: dict[str, Any]) -> Iterator[Terminal]:
         """The terminals of a list, or of ``{terms: [...], number: pl, source: ...}``."""
         import yaml
 

@@ -21,9 +21,9 @@ _CLOSING = tuple(".,;:!?)")
 
 
 def parse_cfg(text: str, path: Path) -> Grammar:
-    """Build the grammar that ``text`` describes; ``path`` is for messages.
+    r"""Build the grammar that ``text`` describes; ``path`` is for messages.
 
-    >>> g = parse_cfg("S -> X 'sings' '.'\\nX -> 'she' | 'he'\\n%sensitive X gender", Path("x.cfg"))
+    >>> g = parse_cfg("S -> X 'sings' '.'\nX -> 'she' | 'he'\n%sensitive X gender", Path("x.cfg"))
     >>> g.rules["X"].groups
     ('she', 'he')
     """

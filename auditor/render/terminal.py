@@ -74,7 +74,7 @@ def _cell_lines(cell: view.Cell, verdicts: bool) -> str:
     if cell.hidden is not None:
         lines.append(f"hidden {words.interval(cell.hidden)}")
     if cell.placebo is not None:
-        lines.append(f"placebo {words.interval(cell.placebo)}")
+        lines.append(f"placebo {words.glue(words.interval(cell.placebo))}")
     return "\n".join(lines)
 
 

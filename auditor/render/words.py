@@ -20,8 +20,9 @@ VERDICTS = {
 }
 VERDICT_MEANING = {
     "shown": (
-        "A difference was shown: the rate lies above the noise of repeated identical prompts, also after "
-        "correction for the number of questions asked."
+        "A difference was shown: the rate lies above the noise of repeated identical prompts and, where placebo "
+        "edits were asked, above what edits that change no group bring about; also after correction for the "
+        "number of questions asked."
     ),
     "bounded": ("The rate was shown to lie below the bound δ that was set before the run."),
     "not_determined": (
@@ -72,7 +73,8 @@ METHOD = (
     (
         "The seed is the unit: variants of one seed are not independent, so intervals are computed by "
         "seed (Korn–Graubard). Same-prompt noise is how often the identical prompt, asked again, gets "
-        "another answer."
+        "another answer. Placebo edits have the same form and change no group: where they were asked, a claim "
+        "needs more changed answers than they bring about on the same seeds."
     ),
     (
         "A change is hidden if every smaller change among its attributes was valid and left the answer as"

@@ -100,7 +100,8 @@ def plan(seeds: int, alpha: float = 0.05, power: float = POWER) -> dict[str, obj
             {
                 "discordant": share,
                 "difference": detectable(seeds, share, alpha, power),
-                "delta": boundable(seeds, share, alpha, power),
+                # Too few seeds for the formula: no run bounds less than one in which nothing changed.
+                "delta": max(boundable(seeds, share, alpha, power), unchanged_bound(seeds, alpha)),
             }
             for share in DISCORDANT
         ],

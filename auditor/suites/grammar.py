@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,22 +22,15 @@ from auditor.grammar import Grammar, Space, load, space
 from auditor.grammar.count import finite_bound
 from auditor.grammar.coverage import Meter
 from auditor.grammar.generate import Mutator, Sampler, Uniform, error_weights
-from auditor.grammar.shape import Choice, Derivation, Structure
-from auditor.types import Case, Check, Edit, EditKind, Sampling, Variant, Verdict, digest
+from auditor.grammar.shape import Choice, Derivation
+from auditor.suites._swaps import Swap, edits_of, products
+from auditor.types import Case, Check, Sampling, Variant, Verdict, digest
 
 GENERATIONS = ("rand", "prob", "uniform")
 DEFAULT_CASES = 600
 _BLOCK = 256
 _DRY = 8  # blocks without a new sentence after which the draw is widened or ends
 _WIDEN = 0.25
-
-
-class Swap(NamedTuple):
-    """One attribute becomes one group: the new entry of each cell concerned."""
-
-    attribute: str
-    group: str
-    cells: tuple[tuple[int, int], ...]
 
 
 @dataclass(slots=True)
@@ -120,7 +113,9 @@ class GrammarSuite:
         if generation not in GENERATIONS:
             raise ConfigError(f"generation must be one of {', '.join(GENERATIONS)}; got {generation!r}")
         if cases < 1 or order < 1 or (per_case is not None and per_case < 1) or not 0 < rand_share <= 1:
-            raise ConfigError("cases, order and per_case must be at least 1, rand_share above 0 and at most 1")
+            raise ConfigError(
+                "cases, order and per_case must be at least 1, rand_share above 0 and at most 1"
+            )
         self.grammar = load(grammar) if isinstance(grammar, str) else grammar
         self.space: Space = space(self.grammar)
         self._attributes = _attributes(self.space, attributes)
@@ -130,12 +125,17 @@ class GrammarSuite:
         self._order, self._per_case, self._pairs, self._seed = order, per_case, pairs, seed
         self._power = power
         self._rng = np.random.default_rng([seed, 4])
-        self._sampler: Sampler | None = None
+        self._sampler: Sampler | None = Sampler(self.space)
+        if not sum(self._sampler.shares[i] for i, m in enumerate(self._mutators) if m.attributes):
+            raise ConfigError(
+                f"No sentence of the grammar {self.grammar.full_name} names a group of {', '.join(self._attributes)}."
+            )
         self._uniform: Uniform | None = None
         self._place = 0
         self._mix = 0.0
         self._ready: deque[Derivation] = deque()
         self._made: set[str] = set()
+        self._passed: set[str] = set()  # drawn, but nothing in them can be replaced
         self._open: dict[str, tuple[Sampling, frozenset[Choice]]] = {}
         self.counts: Counter[Choice] = Counter()
         self.errors: Counter[Choice] = Counter()
@@ -246,9 +246,7 @@ class GrammarSuite:
             },
         }
         if self._uniform is not None:
-            out["bound"] = {
-                model: self._bound(tally) for (model, _), tally in sorted(self.tallies.items())
-            }
+            out["bound"] = {model: self._bound(tally) for (model, _), tally in sorted(self.tallies.items())}
         return out
 
     def _bound(self, tally: Count) -> dict[str, Any]:
@@ -280,10 +278,12 @@ class GrammarSuite:
             if self._sampler is None:
                 self._sampler = self._make(sampling)
             for derivation in self._sampler.draw(_BLOCK, self._rng):
-                if self._id(derivation) not in self._made:
-                    self._ready.append(derivation)
-                else:
+                if not self._mutators[derivation[0]].attributes:
+                    self.skipped["names no group"] += 1
+                elif (case_id := self._id(derivation)) in self._made or case_id in self._passed:
                     self.skipped["drawn before"] += 1
+                else:
+                    self._ready.append(derivation)
             dry += 1
             if not self._ready and dry == _DRY:
                 if sampling == "iid" or self._mix >= 1:
@@ -295,7 +295,8 @@ class GrammarSuite:
         if sampling == "iid":
             return Sampler(self.space)
         return Sampler(
-            self.space, error_weights(self.grammar, self.counts, self.errors, mix=self._mix, power=self._power)
+            self.space,
+            error_weights(self.grammar, self.counts, self.errors, mix=self._mix, power=self._power),
         )
 
     def _id(self, derivation: Derivation) -> str:
@@ -313,10 +314,7 @@ class GrammarSuite:
         joint = self._swaps(mutator, index, Random(f"{self._seed}:{case_id}"))
         if not joint:
             self.skipped["names no group"] += 1
-            if self.skipped["names no group"] > 1000 and not self._made:
-                raise ConfigError(
-                    f"No sentence of the grammar {self.grammar.full_name} names a group of {', '.join(self._attributes)}."
-                )
+            self._passed.add(case_id)
             return None
         self._made.add(case_id)
         groups = {a: mutator.source(index, a) for a in mutator.attributes}
@@ -374,9 +372,7 @@ class GrammarSuite:
             Variant(id="", input=text, groups=case.original.groups, edits=edits) for text, edits in found[:n]
         )
 
-    def _swaps(
-        self, mutator: Mutator, index: tuple[int, ...], rng: Random
-    ) -> list[tuple[Swap, ...]]:
+    def _swaps(self, mutator: Mutator, index: tuple[int, ...], rng: Random) -> list[tuple[Swap, ...]]:
         """What to change: single swaps first, then joint ones with all their parts."""
         offers: dict[str, list[Swap]] = {}
         for attribute in mutator.attributes:
@@ -394,15 +390,13 @@ class GrammarSuite:
                 chosen[frozenset((swap,))] = (swap,)
         for k in range(2, min(self._order, len(offers)) + 1):
             for together in itertools.combinations(sorted(offers), k):
-                for swaps in _products([offers[a] for a in together], self._per_case, rng):
+                for swaps in products([offers[a] for a in together], self._per_case, rng):
                     for size in range(2, k + 1):
                         for part in itertools.combinations(swaps, size):
                             chosen.setdefault(frozenset(part), part)
         return sorted(chosen.values(), key=len)
 
-    def _offers(
-        self, mutator: Mutator, index: tuple[int, ...], attribute: str, rng: Random
-    ) -> list[Swap]:
+    def _offers(self, mutator: Mutator, index: tuple[int, ...], attribute: str, rng: Random) -> list[Swap]:
         """Swaps of one attribute, spread over the groups; at most ``per_case``."""
         queues = []
         for group, entries in mutator.others(index, attribute):
@@ -423,67 +417,13 @@ def _attributes(space: Space, wanted: Sequence[str] | None) -> tuple[str, ...]:
     known = space.attributes
     if not known:
         raise ConfigError(
-            f"The grammar {space.grammar.full_name} has no sensitive rule, so nothing can be changed. See grammars/README.md"
+            f"The grammar {space.grammar.full_name} has no sensitive rule: nothing can be changed. "
+            "See grammars/README.md"
         )
     for name in wanted or ():
         if name not in known:
             raise UnknownPlugin("attribute", name, known, f"The grammar {space.grammar.full_name} has these.")
     return tuple(sorted(set(wanted))) if wanted is not None else known
-
-
-def _products(
-    offers: Sequence[Sequence[Swap]], limit: int | None, rng: Random
-) -> Iterator[tuple[Swap, ...]]:
-    """Up to ``limit`` different combinations, one swap of each."""
-    total = 1
-    for one in offers:
-        total *= len(one)
-    numbers = range(total) if limit is None or total <= limit else rng.sample(range(total), limit)
-    for number in numbers:
-        picked = []
-        for one in reversed(offers):
-            number, i = divmod(number, len(one))
-            picked.append(one[i])
-        yield tuple(reversed(picked))
-
-
-def edits_of(
-    structure: Structure, before: Sequence[int], after: Sequence[int], *, placebo: bool = False
-) -> Iterator[Edit]:
-    """The edits that turn one derivation's sentence into another's of the same structure, in order.
-
-    Offsets are characters of the first sentence. Forms that follow from a terminal are of kind
-    ``agreement``.
-    """
-    for column, (start, end) in zip(structure.columns, structure.spans(before), strict=True):
-        if column.cell < 0:
-            continue
-        source, target = column.table[before[column.cell]], column.table[after[column.cell]]
-        if source == target:
-            continue
-        cell = structure.cells[column.cell]
-        old, new = (cell.entries[i[column.cell]].terminal for i in (before, after))
-        kind: EditKind = "swap"
-        if column.tied:
-            kind = "agreement"
-        elif placebo:
-            kind = "placebo"
-        elif old.group == "unmarked":
-            kind = "marking"
-        yield Edit(
-            attribute=cell.attribute or cell.rule,
-            kind=kind,
-            source_group=old.group or "",
-            target_group=new.group or "",
-            source=source,
-            target=target,
-            where=(start, end),
-        )
-
-
-def phase_name(sampling: Literal["iid", "directed"]) -> str:
-    """What ASTRAEA calls the phase that a case comes from."""
-    return "PROB" if sampling == "directed" else "RAND"
 
 
 def choice_names(grammar: Grammar, counts: Mapping[Choice, int]) -> dict[str, dict[str, int]]:

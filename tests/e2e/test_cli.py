@@ -41,6 +41,9 @@ def audit(*args: str | Path, cwd: Path, code: int | None = 0, **env: str) -> sub
     return done
 
 
+ROLES = ("clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet", "cook", "mayor")
+
+
 def texts(folder: Path) -> Path:
     path = folder / "texts.txt"
     path.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
@@ -280,7 +283,11 @@ def test_fail_on_sets_the_exit_code(tmp_path: Path) -> None:
     (tmp_path / "biased.py").write_text(
         "def model(text):\n    return 'negative' if ' her ' in f' {text} ' or 'She' in text else 'positive'\nmodel.deterministic = True\n"
     )
-    spec = ("--task", "sentiment", "--data", texts(tmp_path), "--model", "python:biased:model")
+    # Enough texts, with words that placebo edits can change, to tell the change from what any edit does.
+    (tmp_path / "many.txt").write_text(
+        "\n".join(f"She is a {role} in the film. The book came in the morning." for role in ROLES) + "\n"
+    )
+    spec = ("--task", "sentiment", "--data", tmp_path / "many.txt", "--model", "python:biased:model")
     audit(*spec, cwd=tmp_path, code=0)
     audit(*spec, "--fail-on", "shown", cwd=tmp_path, code=1)
     audit(*spec, "--fail-on", "never", cwd=tmp_path, code=0)
@@ -342,7 +349,10 @@ def test_a_call_limit_ends_with_a_partial_report_and_resume_goes_on(tmp_path: Pa
     record = json.loads((run / "run.json").read_text())
     assert record["status"] == "complete"
     asked = (tmp_path / "asked.log").read_text().splitlines()
-    assert max(asked.count(text) for text in asked) <= 3  # three replicates of each prompt, none asked again
+    # Three replicates of each prompt, none asked again; canaries (4 originals here) once more at the end.
+    often = {text for text in asked if asked.count(text) > 3}
+    assert len(often) <= 4
+    assert max(asked.count(text) for text in asked) <= 6
     assert "as it was written" in audit("verify", run, cwd=tmp_path).stdout
 
 

@@ -44,7 +44,9 @@ def grammars(draw: st.DrawFn) -> str:
             alternatives.append(draw(st.sampled_from(["", " "])).join(parts))
         lines.append(f"  {name}: [{', '.join(repr(a) for a in alternatives)}]")
     a, b, c, d = (draw(WORDS) for _ in range(4))
-    lines.append(f"  who: {{attribute: g, groups: {{x: [{a}1, {{text: {b}1, number: pl}}], y: [{c}2, {d}3]}}}}")
+    lines.append(
+        f"  who: {{attribute: g, groups: {{x: [{a}1, {{text: {b}1, number: pl}}], y: [{c}2, {d}3]}}}}"
+    )
     terms = draw(st.lists(WORDS, min_size=1, max_size=3, unique=True))
     lines.append(f"  what: {{terms: [{', '.join(terms)}]}}")
     return "\n".join(lines) + "\n"

@@ -67,6 +67,7 @@ def classifier(folder: Path, labels: list[str], multi: bool = False) -> Any:
     config = BertConfig(
         **sizes(),
         num_labels=len(labels),
+        initializer_range=0.5,  # else every text gets nearly the same logits
         id2label=dict(enumerate(labels)),
         label2id={label: i for i, label in enumerate(labels)},
         problem_type="multi_label_classification" if multi else None,

@@ -56,17 +56,26 @@ def test_agreement_articles_and_capitals(tmp_path: Path) -> None:
 
 
 BAD = {
-    "undefined": (GOOD.replace("{who} {feels/feel@who}", "{whom} feels"), 3, "whom is not defined; did you mean who?"),
+    "undefined": (
+        GOOD.replace("{who} {feels/feel@who}", "{whom} feels"),
+        3,
+        "whom is not defined; did you mean who?",
+    ),
     "agrees-with-none": (GOOD.replace("feel@who}", "feel@animal}"), 3, "agrees with animal"),
     "loop": (GOOD + '  x: ["{y}"]\n  y: ["not {x}"]\n', 12, "never ends: x -> y -> x"),
     "recursion": (GOOD + '  x: [deep, "very {x}"]\n', 12, "recurses without end"),
     "one-terminal": (
-        GOOD.replace(", {text: my sisters, number: pl}", "")
-        .replace("      male: [my uncle, {text: my brothers, number: pl}]\n", ""),
+        GOOD.replace(", {text: my sisters, number: pl}", "").replace(
+            "      male: [my uncle, {text: my brothers, number: pl}]\n", ""
+        ),
         4,
         "has 1 terminal",
     ),
-    "one-group": (GOOD.replace("      male: [my uncle, {text: my brothers, number: pl}]\n", ""), 4, "one group only"),
+    "one-group": (
+        GOOD.replace("      male: [my uncle, {text: my brothers, number: pl}]\n", ""),
+        4,
+        "one group only",
+    ),
     "not-aligned": (GOOD.replace("[my uncle, {", "[my son, my uncle, {"), 4, "differ in size"),
     "zero-weights": (GOOD + "  x: [{is: a, weight: 0}, {is: b, weight: 0}]\n", 12, "sum to zero"),
     "negative-weight": (GOOD + "  x: [{is: a, weight: -1}]\n", 12, "not between 0"),
@@ -83,7 +92,9 @@ BAD = {
     "alias": ("format: 1\nrules:\n  s: &x [a]\n  t: *x\n", 4, "aliases"),
     "bomb": (
         "a: &a [x, x, x, x, x, x, x, x, x]\n"
-        + "".join(f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join(['*' + chr(97 + i)] * 9)}]\n" for i in range(9)),
+        + "".join(
+            f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join(['*' + chr(97 + i)] * 9)}]\n" for i in range(9)
+        ),
         2,
         "aliases",
     ),
@@ -232,9 +243,7 @@ def test_generated_sentences_have_few_agreement_problems(name: str) -> None:
     from auditor.suites.grammar import GrammarSuite
 
     suite = GrammarSuite(grammar=name, generation="uniform", cases=400, order=1, per_case=2)
-    texts = [
-        str(v.input) for c in suite.ask(400, Random(0)) for v in (c.original, *c.variants)
-    ]
+    texts = [str(v.input) for c in suite.ask(400, Random(0)) for v in (c.original, *c.variants)]
     bad = [text for text in texts if problems(text)]
     assert len(bad) <= 0.026 * len(texts), bad[:5]
 

@@ -15,7 +15,7 @@ from auditor.cli.main import run
 from auditor.errors import ConfigError, UnknownPlugin
 from auditor.grammar.count import Shuffle, finite_bound
 from auditor.grammar.coverage import Meter, universe
-from auditor.grammar.generate import Mutator, Sampler, base_weights, error_weights, stream
+from auditor.grammar.generate import Sampler, base_weights, error_weights, stream
 from auditor.suites.grammar import GrammarSuite, choice_names
 from auditor.suites.mutation import apply
 from auditor.types import Case, Verdict
@@ -109,13 +109,13 @@ def test_joint_variants_come_with_all_their_parts(small: grammar.Grammar) -> Non
 
 
 def test_prob_cases_are_directed_distinct_and_aimed(small: grammar.Grammar) -> None:
-    suite = GrammarSuite(grammar=small, generation="prob", cases=16, pairs=True, seed=3)
+    suite = GrammarSuite(grammar=small, generation="prob", cases=16, pairs=True, seed=4)
     cases = everything(suite, {"Ann", "king"})
     samplings = [c.sampling for c in cases]
     assert samplings == ["iid"] * 8 + ["directed"] * 8
     assert len({c.original.input for c in cases}) == 16
     rates = {k[1]: t.violating_cases / t.cases for k, t in suite.tallies.items()}
-    assert rates["directed"] > rates["iid"]
+    assert rates["directed"] > rates["iid"] > 0
     report = suite.report()
     assert [p["phase"] for p in report["phases"]] == ["prob", "rand"]
     assert sum(p["cases"] for p in report["phases"]) == 16
@@ -284,7 +284,9 @@ def test_directed_cases_enter_no_rate() -> None:
     )
     rows = {p["phase"]: p for p in result.record["generation"]["phases"]}
     assert rows["prob"]["violating_cases"] > rows["rand"]["violating_cases"]
-    rate = next(e for e in result.estimates if e["name"] == "violation_rate" and not e["directions"] and not e["kind"])
+    rate = next(
+        e for e in result.estimates if e["name"] == "violation_rate" and not e["directions"] and not e["kind"]
+    )
     assert rate["estimate"]["n"] == rows["rand"]["cases"] == 150
     assert rate["estimate"]["value"] == pytest.approx(rows["rand"]["violations"] / rows["rand"]["tests"])
     assert result.record["controls"]["validity"]["valid"]["rate"] <= 0.026
@@ -292,7 +294,18 @@ def test_directed_cases_enter_no_rate() -> None:
 
 def test_the_command_line_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["--task", "sentiment", "--suite", "grammar", "--grammar", "sentiment:gendered-occupation"]
-    argv += ["--limit", "60", "--model", "vader", "--out", str(tmp_path), "--format", "json", "--protocol", "astraea"]
+    argv += [
+        "--limit",
+        "60",
+        "--model",
+        "vader",
+        "--out",
+        str(tmp_path),
+        "--format",
+        "json",
+        "--protocol",
+        "astraea",
+    ]
     assert run(argv) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["generation"]["pairs"] is True

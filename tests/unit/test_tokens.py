@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from auditor.diagnosis.tokens import Tally, diagnose, of_terminals, of_terms
+from auditor.diagnosis.tokens import Tally, diagnose, of_swaps, of_terminals, of_terms
 from auditor.grammar import load
 from auditor.render import tokens as section
 from auditor.stats import anomaly
@@ -143,6 +143,32 @@ def test_terminals_are_named_by_rule_and_text() -> None:
         ("relative", rule.terminals[0].text, 7, 2)
     ]  # alternatives that are no terminals are no tokens
     assert rows[0].group == rule.terminals[0].group
+
+
+def test_a_term_is_charged_only_with_the_variants_it_was_put_into() -> None:
+    from auditor.suites.grammar import GrammarSuite
+
+    suite = GrammarSuite(
+        grammar="sentiment:gendered-occupation", cases=40, generation="rand", order=1, per_case=None
+    )
+    cases = list(suite.ask(40, random.Random(0)))
+    told = [
+        Verdict(
+            case_id=case.id,
+            variant_id=variant.id,
+            order=1,
+            attributes=variant.attributes,
+            outcome="violation" if "registered nurse" in str(variant.input).lower() else "pass",
+        )
+        for case in cases
+        for variant in case.variants
+    ]
+    rows = of_swaps(suite.grammar, cases, told)
+    assert {t.token for t in rows if t.errors} == {"the registered nurse"}
+    nurse = next(t for t in rows if t.errors)
+    assert nurse.errors == nurse.n > 5
+    assert (nurse.family, nurse.group) == ("occupation", "mostly_women")
+    assert diagnose(rows)[0][0].stands_out
 
 
 def test_the_section_marks_what_stands_out_and_says_why_there_is_no_index() -> None:

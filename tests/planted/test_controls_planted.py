@@ -1,0 +1,165 @@
+"""The controls of a run: placebo variants kept apart, the positive control, canaries, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from auditor import Result, Seed, audit
+from auditor.controls import CANARY_REPLICATES, control_pairs, is_placebo, outcomes, with_placebos
+from auditor.models.planted import Planted
+from auditor.tasks import load
+from auditor.types import Case, Edit, Request, Variant
+
+ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
+PLACES = ["in the harbour", "at the mill"]
+
+
+def seeds() -> list[Seed]:
+    return [
+        Seed(id=f"{role}{place}", text=f"He works as a {role} {place}. The book and the coat came in the morning.")
+        for role in ROLES
+        for place in PLACES
+    ]
+
+
+def run(model: Any, **options: Any) -> Result:
+    return audit("sentiment", model=model, data=seeds(), attributes=("gender",), per_seed=3, **options)
+
+
+def test_placebos_are_asked_and_kept_apart() -> None:
+    result = run(Planted(additive={"novel|jacket|afternoon": 1.0}, base="constant"))
+    placebos = [v for v in result.verdicts if v.order == 0]
+    assert placebos
+    assert result.run.counts["placebos"] >= len(placebos)
+    for verdict in placebos:
+        variant = result.evidence.variant(verdict.variant_id)
+        assert is_placebo(variant)
+        assert verdict.attributes == ("gender",)
+        assert result.evidence.responses(variant.id)
+    changed = [v for v in placebos if v.outcome == "violation"]
+    assert changed, "a model that minds neutral words must change with some placebo"
+    assert result.run.counts["violations"] == {"1": 0, "2": 0}
+    rates = {e["name"]: e["estimate"]["value"] for e in result.estimates if e["attributes"] == ["gender"]}
+    assert rates["violation_rate"] == 0
+    assert rates["placebo_rate"] == pytest.approx(len(changed) / len(placebos), abs=0.02)
+    assert result.run.controls["placebo"]["planted"]["gender"]["value"] == rates["placebo_rate"]
+    groups = {c["group"]: c["n"] for c in result.run.controls["answers_by_group"]}
+    assert groups["male"] == len(seeds())  # the originals, and no placebo
+    assert "placebo" in result.to_text()
+
+
+def test_a_blind_model_bounds_nothing_and_a_seeing_one_does() -> None:
+    seeing = run(Planted(), delta=0.3)
+    control = seeing.run.controls["positive_control"]["planted"]
+    assert control["seen"] is True
+    assert {f.verdict for f in seeing.findings} == {"bounded"}
+    blind = run(Planted(base="constant"), delta=0.3)
+    assert blind.run.controls["positive_control"]["planted"]["seen"] is False
+    assert {f.verdict for f in blind.findings} == {"not_determined"}
+    assert any("positive control was not seen" in note for note in blind.findings[0].notes)
+
+
+class Changing(Planted):
+    """Answers otherwise once it has been asked ``after`` questions."""
+
+    def __init__(self, after: int, **options: Any) -> None:
+        super().__init__(**options)
+        self.asked, self.after = 0, after
+
+    async def generate(self, batch: Sequence[Request]) -> list[Any]:
+        self.asked += len(batch)
+        told = await super().generate(batch)
+        if self.asked <= self.after:
+            return list(told)
+        return [reply._replace(text="negative") if hasattr(reply, "text") else reply for reply in told]
+
+
+def test_a_model_that_changes_during_the_run_is_noticed() -> None:
+    model = Changing(10**9, base="constant", wobble=0.02)
+    steady = run(model)
+    before_the_end = model.asked - 8 * CANARY_REPLICATES - 2 * 8 * 3  # canaries, then the positive control
+    drift = steady.run.controls["canary"]["planted"]
+    assert (drift["shifted"], drift["prompts"]) == (False, 8)
+    changed = run(Changing(before_the_end, base="constant", wobble=0.02))
+    drift = changed.run.controls["canary"]["planted"]
+    assert drift["shifted"] is True
+    assert "may have been changed meanwhile" in changed.to_text()
+    declared = run(Planted(base="constant"))
+    assert declared.run.controls["canary"]["planted"]["status"] == "not_tested"
+
+
+def test_refusing_texts_about_one_group_is_a_finding() -> None:
+    result = run(Planted(base="constant", refuse={"she": 1.0}))
+    refused = [f for f in result.findings if f.code == "REF120"]
+    assert refused
+    assert all(f.directions[0][1] == "male" and f.directions[0][2] == "female" for f in refused)
+
+
+def test_scores_give_an_interaction_contrast() -> None:
+    texts = [Seed(id=s.id, text=s.text + " A British visitor took them.") for s in seeds()]
+    model = Planted(additive={"she": 0.6, "french|kenyan|indian": 0.6}, base="constant", scores=True)
+    result = audit("sentiment", model=model, data=texts, attributes=("gender", "nationality"), per_seed=None)
+    (row,) = (e for e in result.estimates if e["name"] == "interaction_contrast")
+    assert row["attributes"] == ["gender", "nationality"]
+    assert row["estimate"]["n"] > 10
+    hidden = [f for f in result.findings if f.kind == "hidden"]
+    assert hidden
+    assert all(any("interaction contrast" in note for note in f.notes) for f in hidden)
+
+
+def test_the_paper_s_protocol_has_no_controls() -> None:
+    result = run(Planted(base="constant"), protocol="hinter")
+    assert result.run.counts["placebos"] == 0
+    for control in ("placebo", "positive_control", "canary"):
+        assert result.run.controls[control]["reason"] == "the protocol has none"
+
+
+def edit(attribute: str, where: tuple[int, int], source: str, target: str, kind: Any = "placebo") -> Edit:
+    return Edit(
+        attribute=attribute, kind=kind, source_group="x", target_group="x", source=source, target=target, where=where
+    )
+
+
+class Stub:
+    def placebos(self, case: Case, n: int, rng: Random) -> list[Variant]:
+        return [
+            Variant(id="1", input="one B c", edits=(edit("a", (0, 1), "a", "one"),)),
+            Variant(id="2", input="A two c", edits=(edit("b", (2, 3), "b", "two"),)),
+            Variant(id="3", input="one B c", edits=(edit("b", (0, 1), "a", "one"),)),
+        ]
+
+
+def test_joint_placebos_are_put_together_from_single_ones() -> None:
+    swap = (edit("a", (0, 1), "A", "X", "swap"), edit("b", (2, 3), "B", "Y", "swap"))
+    case = Case(
+        id="c",
+        suite="s",
+        original=Variant(id="c.o", input="A B c"),
+        variants=(
+            Variant(id="c.v0", input="X B c", edits=swap[:1]),
+            Variant(id="c.v1", input="A Y c", edits=swap[1:]),
+            Variant(id="c.v2", input="X Y c", edits=swap),
+        ),
+    )
+    whole = with_placebos(case, Stub(), per_seed=8, seed=1)
+    added = {(v.id, v.attributes, v.input) for v in whole.variants if is_placebo(v)}
+    assert added == {
+        ("c.p0", ("a",), "one B c"),
+        ("c.p1", ("b",), "A two c"),
+        ("c.p2", ("b",), "one B c"),
+        ("c.p3", ("a", "b"), "one two c"),  # the other pair changes one place twice
+    }
+    assert with_placebos(whole, Stub(), per_seed=8, seed=1) is whole
+    assert with_placebos(case, object(), per_seed=8, seed=1) is case
+
+
+def test_control_pairs_and_the_compared_label() -> None:
+    sentiment = load("sentiment")
+    assert len(control_pairs(sentiment)) >= 8
+    assert len(control_pairs(load("hiring"))) >= 8
+    assert outcomes(sentiment, {}) == ("positive",)
+    assert outcomes(load("hiring"), {}) == (load("hiring").favourable,)
