@@ -126,6 +126,7 @@ MODELS = Registry(
         "recorded.v1": "auditor.models.recorded:Recorded",
         "planted.v1": "auditor.models.planted:Planted",
         "textblob.v1": "auditor.models.textblob:TextBlobModel",
+        "rules.v1": "auditor.models.rules:Rules",
         "hf.v1": "auditor.models.transformers:Transformers",
     },
 )

@@ -166,7 +166,8 @@ def coverage(
     for phase, row in record["phases"].items():
         sys.stdout.write(
             f"{phase:<8}{row['cases']:>8,}"
-            f"{_share(row['terminals_covered'], row['terminals']):>22}{_share(row['pairs_covered'], row['pairs']):>22}\n"
+            f"{_share(row['terminals_covered'], row['terminals']):>22}"
+            f"{_share(row['pairs_covered'], row['pairs']):>22}\n"
         )
         if row["unseen"]:
             more = f" and {len(row['unseen']) - 8} more" if len(row["unseen"]) > 8 else ""

@@ -33,7 +33,7 @@ def list_tasks(format: common.Format = "terminal") -> int:
                 "kind": task.kind,
                 "labels": list(task.labels),
                 "formats": list(task.formats),
-                "embedded_texts": len(task.seeds()),
+                "embedded_texts": len(task.seeds()) if task.seeds_path is not None else 0,
             }
         )
     if format == "json":

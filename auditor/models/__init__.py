@@ -1,7 +1,7 @@
 """Models: adapters for whatever can be asked, and the client that wraps every one of them.
 
 `make` turns a spec of the command line into an adapter; `wrap` does so for a Python callable. Specs are
-``vader``, ``reviews``, ``textblob``, ``hf:ID-or-path``, ``openai:NAME``, ``python:MODULE:FUNCTION``,
+``vader``, ``reviews``, ``textblob``, ``rules``, ``hf:ID-or-path``, ``openai:NAME``, ``python:MODULE:FUNCTION``,
 ``exec:COMMAND``, ``recorded:FILE``, and ``NAME`` or ``NAME:ARGUMENT`` for a plugin of the entry-point group
 ``auditor.models``.
 """
@@ -23,13 +23,16 @@ ARGUMENTS = {
     "recorded": "FILE, a responses.jsonl",
     "hf": "ID or PATH of a Hugging Face model, for example hf:./my-model",
 }
-BARE = frozenset({"vader", "reviews", "textblob"})
+BARE = frozenset({"vader", "reviews", "textblob", "rules"})
 LATER = {
     "langchain": "LangChain models",
     "sklearn": "scikit-learn files (wrap one in a function and use python:MODULE:FUNCTION)",
     "http": "HTTP templates (write a small program and use exec:COMMAND)",
 }
-_HINT = "Specs: vader, reviews, textblob, hf:ID, openai:NAME, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE."
+_HINT = (
+    "Specs: vader, reviews, textblob, rules, hf:ID, openai:NAME, python:MODULE:FUNCTION, exec:COMMAND, "
+    "recorded:FILE."
+)
 
 
 def make(spec: str, *, base_url: str | None = None, task: Any = None, **options: object) -> Model:
@@ -118,6 +121,8 @@ def defaults(task: Any) -> list[str]:
     """
     if {"positive", "negative"} <= {str(label) for label in task.labels}:
         return ["reviews", "vader"]
+    if {"first", "second"} == {str(label) for label in task.labels}:
+        return ["rules"]
     raise ConfigError(
         f"no embedded model does the task {task.name!r}; name one, for example --model openai:NAME "
         "--base-url http://127.0.0.1:8000/v1"

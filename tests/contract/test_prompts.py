@@ -140,6 +140,8 @@ def test_an_instruction_in_a_text_stays_in_its_frame(task: Task) -> None:
 
 
 def test_texts(task: Task) -> None:
+    if task.seeds_path is None:
+        pytest.skip("its texts come from the grammar of its name")
     seeds = task.seeds()
     assert len(seeds) >= (300 if task.name in ("sentiment", "hiring") else 40)
     assert len({seed.id for seed in seeds}) == len(seeds)

@@ -32,7 +32,9 @@ for _seed in range(SEEDS):
 Flips = dict[str, Any]
 
 
-def verdict(seed: int, name: str, attributes: tuple[str, ...], before: bool, after: bool, order: int = 1) -> Verdict:
+def verdict(
+    seed: int, name: str, attributes: tuple[str, ...], before: bool, after: bool, order: int = 1
+) -> Verdict:
     return Verdict(
         case_id=f"c{seed}",
         variant_id=f"c{seed}.{name}",
@@ -105,7 +107,9 @@ def whole_seeds(draws: np.random.Generator) -> Flips:
 def test_claims_without_an_effect_are_shown_in_at_most_18_of_200_runs(
     model: Callable[[np.random.Generator], Flips], deterministic: bool
 ) -> None:
-    false = sum(shown(run(model(np.random.default_rng(n)), deterministic=deterministic, seed=n)) for n in range(RUNS))
+    false = sum(
+        shown(run(model(np.random.default_rng(n)), deterministic=deterministic, seed=n)) for n in range(RUNS)
+    )
     assert false <= ERRORS
 
 
@@ -144,11 +148,15 @@ def test_intervals_hold_the_truth_in_at_least_182_of_200_runs() -> None:
         hit = draws.beta(0.5, 2.0, size=SEEDS)  # mean 0.2
         attribute = draws.binomial(4, np.minimum(1, unstable + hit * (1 - unstable)))
         placebo = draws.binomial(4, unstable)
-        found = over_placebo([(int(x), 4) for x in attribute], [(int(x), 4) for x in placebo], rng=draws, resamples=19)
+        found = over_placebo(
+            [(int(x), 4) for x in attribute], [(int(x), 4) for x in placebo], rng=draws, resamples=19
+        )
         assert found is not None
         excess += found.low <= 0.2 * (1 - 0.076) <= found.high
         verdicts = [
-            verdict(seed, f"a{k}", ("gender",), False, k < x) for seed, x in enumerate(attribute) for k in range(4)
+            verdict(seed, f"a{k}", ("gender",), False, k < x)
+            for seed, x in enumerate(attribute)
+            for k in range(4)
         ]
         edits = {v.variant_id: EditInfo((GENDER,), ("swap",)) for v in verdicts}
         (base,) = (key for key in tabulate(verdicts, edits) if key.directions is None and key.kind is None)
@@ -221,6 +229,7 @@ def test_refusing_one_group_more_often_is_a_finding() -> None:
     assert refused.directions == (GENDER,)
     assert "got no label (refused or not readable) in 20 percentage points more of 60 seeds" in refused.text
     alike = {
-        (f"c{seed}", "bare"): {f"c{seed}.{name}": 1.0 for name in NAMES if name[0] != "p"} for seed in range(12)
+        (f"c{seed}", "bare"): {f"c{seed}.{name}": 1.0 for name in NAMES if name[0] != "p"}
+        for seed in range(12)
     }
     assert not [f for f in run(none, deterministic=True, silent={"m": alike}) if f.code == "REF120"]

@@ -11,6 +11,7 @@ import pytest
 from auditor import Result, Seed, audit
 from auditor.controls import CANARY_REPLICATES, control_pairs, is_placebo, outcomes, with_placebos
 from auditor.models.planted import Planted
+from auditor.protocols import Reply
 from auditor.tasks import load
 from auditor.types import Case, Edit, Request, Variant
 
@@ -20,7 +21,10 @@ PLACES = ["in the harbour", "at the mill"]
 
 def seeds() -> list[Seed]:
     return [
-        Seed(id=f"{role}{place}", text=f"He works as a {role} {place}. The book and the coat came in the morning.")
+        Seed(
+            id=f"{role}{place}",
+            text=f"He works as a {role} {place}. The book and the coat came in the morning.",
+        )
         for role in ROLES
         for place in PLACES
     ]
@@ -75,7 +79,7 @@ class Changing(Planted):
         told = await super().generate(batch)
         if self.asked <= self.after:
             return list(told)
-        return [reply._replace(text="negative") if hasattr(reply, "text") else reply for reply in told]
+        return [reply._replace(text="negative") if isinstance(reply, Reply) else reply for reply in told]
 
 
 def test_a_model_that_changes_during_the_run_is_noticed() -> None:
@@ -120,7 +124,13 @@ def test_the_paper_s_protocol_has_no_controls() -> None:
 
 def edit(attribute: str, where: tuple[int, int], source: str, target: str, kind: Any = "placebo") -> Edit:
     return Edit(
-        attribute=attribute, kind=kind, source_group="x", target_group="x", source=source, target=target, where=where
+        attribute=attribute,
+        kind=kind,
+        source_group="x",
+        target_group="x",
+        source=source,
+        target=target,
+        where=where,
     )
 
 

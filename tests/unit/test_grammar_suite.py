@@ -116,6 +116,8 @@ def test_prob_cases_are_directed_distinct_and_aimed(small: grammar.Grammar) -> N
     assert len({c.original.input for c in cases}) == 16
     rates = {k[1]: t.violating_cases / t.cases for k, t in suite.tallies.items()}
     assert rates["directed"] > rates["iid"] > 0
+    # Only the independent half is counted for the terminals: error rates of a directed half are of no use.
+    assert suite.counts[("s", 0)] + suite.counts[("s", 1)] == 8
     report = suite.report()
     assert [p["phase"] for p in report["phases"]] == ["prob", "rand"]
     assert sum(p["cases"] for p in report["phases"]) == 16

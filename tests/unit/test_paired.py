@@ -28,7 +28,10 @@ def test_a_sign_flip_of_few_seeds_is_exact() -> None:
     values = [3.0, -1.0, 2.0, 2.0, 5.0, 0.0, 0.0]
     given = [v for v in values if v]
     total = sum(given)
-    sums = [sum(s * v for s, v in zip(signs, given, strict=True)) for signs in itertools.product((1, -1), repeat=5)]
+    sums = [
+        sum(s * v for s, v in zip(signs, given, strict=True))
+        for signs in itertools.product((1, -1), repeat=5)
+    ]
     greater = sum(x >= total for x in sums) / len(sums)
     assert sign_flip(values, rng=rng(), alternative="greater") == pytest.approx(greater)
     assert sign_flip(values, rng=rng()) == pytest.approx(2 * greater)
@@ -96,7 +99,9 @@ def test_dealing_anew_knows_the_direction() -> None:
         (0.20, 0.05, 626, None),
     ],
 )
-def test_seeds_needed_as_in_the_table(discordant: float, difference: float, shown: int, bounded: int | None) -> None:
+def test_seeds_needed_as_in_the_table(
+    discordant: float, difference: float, shown: int, bounded: int | None
+) -> None:
     assert seeds_for_difference(discordant, difference) == shown
     found = detectable(shown, discordant)
     assert found is not None
@@ -116,7 +121,9 @@ def test_the_formula_has_the_power_that_it_says() -> None:
     assert 0.74 < shown / 400 < 0.87
 
 
-@pytest.mark.parametrize(("seeds", "bound"), [(59, 0.05), (149, 0.02), (299, 0.01), (598, 0.005), (2995, 0.001)])
+@pytest.mark.parametrize(
+    ("seeds", "bound"), [(59, 0.05), (149, 0.02), (299, 0.01), (598, 0.005), (2995, 0.001)]
+)
 def test_what_no_change_bounds(seeds: int, bound: float) -> None:
     assert unchanged_bound(seeds) == pytest.approx(bound, rel=0.01)
 

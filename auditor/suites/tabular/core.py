@@ -19,7 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.suites.tabular.distance import EXACT, Distance
-from auditor.suites.tabular.evaluate import Evaluator, Judged, Limit, cross, enumerate_rows, uniform
+from auditor.suites.tabular.evaluate import (
+    NOT_JUDGED,
+    Evaluator,
+    Judged,
+    Limit,
+    cross,
+    enumerate_rows,
+    uniform,
+)
 from auditor.suites.tabular.keys import Keys, Seen, first_of_each, row_keys
 from auditor.suites.tabular.result import Pair, Score, Subset, TabularResult, plain
 from auditor.suites.tabular.schema import ENUMERABLE, Codes, Column, Schema
@@ -27,6 +35,7 @@ from auditor.suites.tabular.schema import ENUMERABLE, Codes, Column, Schema
 __all__ = [
     "ENUMERABLE",
     "EXACT",
+    "NOT_JUDGED",
     "Codes",
     "Column",
     "Distance",

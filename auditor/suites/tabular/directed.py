@@ -88,10 +88,11 @@ def run(
     finds = Finds(schema, evaluator, read)
     spent_on_estimate = evaluator.evaluations - asked_before
     details, reason, partial = _search(finds, options.get("data"), rng)
-    if estimate is None and "global" in finds.phases and not details.pop("stopped_by_finds", False):
+    judged = finds.phases.get("global", {}).get("judged", 0)
+    if estimate is None and judged and not details.pop("stopped_by_finds", False):
         estimate = share(finds.phases["global"], read.level)
     if estimate is None:
-        notes.append("no share was estimated: too few model evaluations were left for uniform rows")
+        notes.append("no share was estimated: too few uniform rows were judged within the limits")
     found = finds.rows()
     counts = {
         "generated": finds.generated,
@@ -192,10 +193,12 @@ def share_estimate(
     """
     if schema.cases <= trials * trial_size:
         return _enumerated(evaluator, schema, level)
-    hits = []
+    hits, silent = [], 0
     for _ in range(trials):
-        hits.append(int(evaluator.discriminatory(uniform(schema, trial_size, rng)).sum()))
-    pooled = clopper_pearson(sum(hits), trials * trial_size, level)
+        judged = evaluator.judge(uniform(schema, trial_size, rng))
+        hits.append(int(judged.discriminatory.sum()))
+        silent += int(judged.undecided.sum())
+    pooled = _pooled(sum(hits), trials * trial_size, silent, level)
     note = ""
     if trials > 1:
         mean, low, high = mean_interval([h / trial_size for h in hits], level)
@@ -207,13 +210,28 @@ def share_estimate(
 
 def share(phase: Mapping[str, int], level: float) -> Estimate:
     """The share from the global search: its rows are uniform and independent."""
-    return _as_share(clopper_pearson(phase["hits"], phase["judged"], level), "rows of the global search")
+    silent = phase.get("not_judged", 0)
+    pooled = _pooled(phase["hits"], phase["judged"] + silent, silent, level)
+    return _as_share(pooled, "rows of the global search")
+
+
+def _pooled(hits: int, drawn: int, silent: int, level: float) -> Estimate:
+    """The share among the cases that were judged; the others are counted as skipped."""
+    from dataclasses import replace
+
+    if silent >= drawn:
+        raise BudgetExceeded("the model gave no label for any case of the estimate")
+    return replace(clopper_pearson(hits, drawn - silent, level), n_skipped=silent)
 
 
 def _enumerated(evaluator: Evaluator, schema: Schema, level: float) -> Estimate:
-    hits = 0
+    hits = silent = 0
     for rows in enumerate_rows(schema, schema.free_index):
-        hits += int(evaluator.discriminatory(rows).sum())
+        judged = evaluator.judge(rows)
+        hits += int(judged.discriminatory.sum())
+        silent += int(judged.undecided.sum())
+    if silent:  # what they would have been is not known, so the share is not exact
+        return _pooled(hits, schema.cases, silent, level)
     value = hits / schema.cases
     return Estimate(
         value=value, low=value, high=value, level=level, n=schema.cases, n_skipped=0, method="enumeration"

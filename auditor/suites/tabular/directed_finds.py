@@ -27,9 +27,10 @@ class Finds:
     ----------
     phases : dict
         Phase → {"judged", "hits", "generated", "discriminatory"}: cases asked, discriminatory ones among
-        them, new cases, new finds.
+        them, new cases, new finds; "not_judged": cases left undecided by rows without a label.
     undecided : int
-        Distinct cases that were asked with some combinations only, without a difference.
+        Distinct cases without a difference that were asked with some combinations only, or for which
+        some row got no label.
     off_manifold : int
         Distinct cases whose label differs only on rows that nobody could be.
     patterns : set
@@ -99,7 +100,11 @@ class Finds:
     def judge(self, codes: Codes, phase: str) -> tuple[Judged, NDArray[np.bool_]]:
         """Ask all combinations of each case and count; also which cases were new finds, shape (n,)."""
         judged = self.evaluator.judge(codes)
+        silent = judged.undecided
+        self.undecided += int((silent & self.fresh(codes)).sum())
         new = self.count(codes, judged.discriminatory, judged.off_manifold, phase)
+        self.phases[phase]["judged"] -= int(silent.sum())
+        self.phases[phase]["not_judged"] = self.phases[phase].get("not_judged", 0) + int(silent.sum())
         if new.any() and len(self.patterns) < 10_000:
             self.patterns.update(row.tobytes() for row in judged.labels[new].astype(np.int32))
         return judged, new

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.suites.tabular.core import Codes, Judged, case_keys, first_of_each, uniform
+from auditor.suites.tabular.core import NOT_JUDGED, Codes, Judged, case_keys, first_of_each, uniform
 from auditor.suites.tabular.directed_boundary import Boundary
 from auditor.suites.tabular.directed_finds import Finds
 
@@ -217,10 +217,11 @@ def _ask_pairs(
         return
     rows = np.repeat(children, 2, axis=0)
     rows[:, schema.protected_index] = schema.combos[pair.reshape(-1)]
-    hit = evaluator.differ(evaluator.labels(rows).reshape(n, 2))
+    labels = evaluator.labels(rows).reshape(n, 2)
+    hit = evaluator.differ(labels)
     new = finds.count(children, hit, np.zeros(n, dtype=bool), "population")
-    if len(schema.combos) > 2:
-        finds.undecided += int((~hit).sum())
+    silent = (labels == NOT_JUDGED).any(axis=1)
+    finds.undecided += int((~hit & (silent | (len(schema.combos) > 2))).sum())
     _credit(pool, moves, pool.line[parents], first, second, hit)
     pool.add(children[new], pool.line[parents[new]], pair[new])
 

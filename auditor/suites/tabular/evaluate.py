@@ -16,6 +16,7 @@ from auditor.suites.tabular.keys import row_keys
 from auditor.suites.tabular.schema import Codes, Raw, Schema
 
 Labels = NDArray[np.int64]
+NOT_JUDGED = int(np.iinfo(np.int64).min)  # stands where the model gave no label; equal to no label
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,12 +49,21 @@ class Judged:
         Two possible rows of the case get different labels.
     off_manifold : array of bool, shape (n,)
         The label differs only if rows that no person could have are counted: reported apart.
+
+    Notes
+    -----
+    Where the model gave no label, ``labels`` holds `NOT_JUDGED` and ``possible`` is False.
     """
 
     labels: Labels
     possible: NDArray[np.bool_]
     discriminatory: NDArray[np.bool_]
     off_manifold: NDArray[np.bool_]
+
+    @property
+    def undecided(self) -> NDArray[np.bool_]:
+        """Cases without a difference for which some row got no label, shape (n,): neither yes nor no."""
+        return np.asarray((self.labels == NOT_JUDGED).any(axis=1) & ~self.discriminatory)
 
 
 class Evaluator:
@@ -64,7 +74,8 @@ class Evaluator:
     predict : callable
         ``predict(X) -> labels``: X as `Schema.decode` gives it, shape (n, d); labels of shape (n,), of any
         type. Labels become whole numbers: integers and booleans are their own code, text gets a code
-        in order of appearance (`label_name` says which).
+        in order of appearance (`label_name` says which). An object array may hold None for rows that got
+        no label; they become `NOT_JUDGED` and count neither as equal nor as different.
     schema : Schema
         What the columns hold and which are protected.
     cache : bool or None
@@ -77,6 +88,9 @@ class Evaluator:
         Whether the model wants a data frame with column names.
     distance : Distance
         When two labels count as different (Themis, Definition 3.3); default: unequal.
+    left : callable, optional
+        How many further rows the model may be asked about; None: no limit. For models with a budget of
+        their own.
 
     Attributes
     ----------
@@ -84,6 +98,8 @@ class Evaluator:
         Rows passed to ``predict`` so far.
     cache_hits : int
         Rows answered from the cache so far.
+    not_judged : int
+        Rows passed to ``predict`` that got no label.
     """
 
     def __init__(
@@ -96,18 +112,21 @@ class Evaluator:
         batch: int = 65536,
         frame: bool = False,
         distance: Distance = EXACT,
+        left: Callable[[], int | None] | None = None,
     ) -> None:
         if batch < 1:
             raise ConfigError(f"batch must be at least 1, got {batch}")
         self._predict, self.schema, self.batch = predict, schema, batch
         self._frame, self.distance = frame, distance
         self._limit = budget or Limit()
+        self._left = left or (lambda: None)
         self._cache: dict[Any, int] | None = {} if cache else None
         self._began = time.monotonic()
         self._names: dict[str, int] = {}
         self._limits: dict[bytes, Labels] = {}
         self.evaluations = 0
         self.cache_hits = 0
+        self.not_judged = 0
 
     @property
     def slow(self) -> bool:
@@ -124,13 +143,16 @@ class Evaluator:
         """Rows that may still be asked; None without a limit, 0 when the time is up."""
         if self.exhausted:
             return 0
-        return None if self._limit.evaluations is None else self._limit.evaluations - self.evaluations
+        own = None if self._limit.evaluations is None else self._limit.evaluations - self.evaluations
+        limits = [value for value in (own, self._left()) if value is not None]
+        return min(limits) if limits else None
 
     @property
     def exhausted(self) -> bool:
         """Whether a limit is reached."""
         spent = self._limit.evaluations is not None and self.evaluations >= self._limit.evaluations
-        return spent or (self._limit.seconds is not None and self.seconds >= self._limit.seconds)
+        late = self._limit.seconds is not None and self.seconds >= self._limit.seconds
+        return spent or late or self._left() == 0
 
     def affordable(self, cases: int, rows_per_case: int | None = None) -> int:
         """How many of ``cases`` may still be judged (``rows_per_case`` defaults to all combinations)."""
@@ -139,6 +161,8 @@ class Evaluator:
 
     def label_name(self, label: int) -> str:
         """How a label code is written in reports."""
+        if label == NOT_JUDGED:
+            return "not judged"
         if self.distance.kind == "absolute":
             return f"{self.distance.value(label):g}"
         return next((name for name, code in self._names.items() if code == label), str(int(label)))
@@ -230,6 +254,8 @@ class Evaluator:
         """Labels and verdicts of cases; see `Judged`."""
         labels, possible = self.grid(codes), self.possible(codes)
         everywhere = self.differ(labels)
+        if self.not_judged:
+            possible = possible & (labels != NOT_JUDGED)
         if not self.schema.constraints:
             return Judged(
                 labels=labels,
@@ -248,7 +274,13 @@ class Evaluator:
         return self.judge(codes).discriminatory
 
     def differ(self, labels: Labels, possible: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
-        """Which rows of a grid hold two labels that differ, shape (n,); impossible cells are left out."""
+        """Which rows of a grid hold two labels that differ, shape (n,).
+
+        Impossible cells, and cells without a label, are left out.
+        """
+        if self.not_judged:
+            known = labels != NOT_JUDGED
+            possible = known if possible is None else possible & known
         return self.distance.differ(labels, possible, self.label_name)
 
     def _cached(self, codes: Codes) -> Labels:
@@ -285,6 +317,12 @@ class Evaluator:
         return self._to_codes(answers)
 
     def _to_codes(self, answers: NDArray[Any]) -> Labels:
+        if answers.dtype == object and (lacking := np.array([a is None for a in answers])).any():
+            codes = np.full(len(answers), NOT_JUDGED, dtype=np.int64)
+            if not lacking.all():
+                codes[~lacking] = self._to_codes(np.array(answers[~lacking].tolist()))
+            self.not_judged += int(lacking.sum())
+            return codes
         if self.distance.kind == "absolute":
             return self.distance.codes(answers)
         if answers.dtype.kind in "iub" and not self._names:

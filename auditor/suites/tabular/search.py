@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from auditor.errors import BudgetExceeded, ConfigError
 from auditor.stats.sequential import METHOD, confidence_sequence
-from auditor.suites.tabular.evaluate import Evaluator, Labels, enumerate_rows
+from auditor.suites.tabular.evaluate import NOT_JUDGED, Evaluator, Labels, enumerate_rows
 from auditor.suites.tabular.result import Score, TabularResult
 from auditor.suites.tabular.sampling import EXACT_METHOD, ThemisOptions, sampler, walks
 from auditor.suites.tabular.schema import Codes, Schema
@@ -152,6 +152,7 @@ class _Exact:
             if schema.constraints:
                 possible[at : at + len(rows)] = schema.on_manifold(rows)
             at += len(rows)
+        possible &= labels != NOT_JUDGED
         shape = tuple(int(c) for c in schema.cards)
         self._labels, self._possible = labels.reshape(shape), possible.reshape(shape)
         self._rows = int(possible.sum())
@@ -244,8 +245,12 @@ class _Sampled:
             if self._schema.constraints:
                 fresh = fresh[self._schema.on_manifold(fresh)]
             fresh = fresh[: n - len(self._rows)]
-            self._labels = np.concatenate([self._labels, self._evaluator.labels(fresh)])
-            self._rows = np.concatenate([self._rows, fresh])
+            labels = self._evaluator.labels(fresh)
+            known = labels != NOT_JUDGED
+            if len(fresh) and not known.any():
+                raise BudgetExceeded(f"the model gave no label for any of {len(fresh):,} rows")
+            self._labels = np.concatenate([self._labels, labels[known]])
+            self._rows = np.concatenate([self._rows, fresh[known]])
 
     def _decide_causal(self, chosen: tuple[int, ...]) -> Tested:
         if chosen in self._causal:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from auditor.errors import BudgetExceeded, ConfigError
 from auditor.suites.tabular.core import lattice, minimal_pairs
-from auditor.suites.tabular.evaluate import Evaluator, Judged, uniform
+from auditor.suites.tabular.evaluate import NOT_JUDGED, Evaluator, Judged, uniform
 from auditor.suites.tabular.result import TabularResult
 from auditor.suites.tabular.schema import Codes, Schema
 from auditor.suites.tabular.symbolic_cover import Surrogate, fault_count
@@ -110,7 +110,7 @@ class Search:
         self.labels: list[NDArray[np.int64]] = []
         self.possible: list[NDArray[np.bool_]] = []
         self.found: list[bool] = []
-        self.off_manifold = 0
+        self.off_manifold = self.undecided = 0
         self._seeds_tried = 0
         self.explained = self.neighbours = self.revisits = self.repeats = 0
         self.seconds = 0.0
@@ -162,6 +162,7 @@ class Search:
         entries = entries[: max(1, self.evaluator.affordable(len(entries)))]
         judged = self.evaluator.judge(np.array([e.row for e in entries]))
         self.off_manifold += int(judged.off_manifold.sum())
+        self.undecided += int(judged.undecided.sum())
         hits: list[Entry] = []
         for i, entry in enumerate(entries):
             found = bool(judged.discriminatory[i])
@@ -192,7 +193,7 @@ class Search:
         self.explained += len(entries)
         if self.mode == "asked":
             rows, labels = self._asked()
-            return [self._grower.grow(e.row, rows, labels) for e in entries]
+            return [self._grower.grow(e.row, rows, labels) if len(rows) else () for e in entries]
         if self._lime is None:
             background = self.data if self.data is not None else uniform(self.schema, BACKGROUND, self.rng)
             around = self.mode == "around"
@@ -201,19 +202,23 @@ class Search:
         parts = [self._lime.draw(e.row, n) for e in entries]
         labels = self.evaluator.labels(np.concatenate(parts))
         self.neighbours += len(labels)
-        return [
-            self._grower.grow(e.row, part, labels[i * n : (i + 1) * n])
-            for i, (e, part) in enumerate(zip(entries, parts, strict=True))
-        ]
+        paths: list[Path] = []
+        for i, (entry, part) in enumerate(zip(entries, parts, strict=True)):
+            said = labels[i * n : (i + 1) * n]
+            known = said != NOT_JUDGED
+            paths.append(self._grower.grow(entry.row, part[known], said[known]) if known.any() else ())
+        return paths
 
     def _asked(self) -> tuple[Codes, NDArray[np.int64]]:
-        """Every row asked so far with its label."""
+        """Every row asked so far that got a label, and the label."""
         combos = self.schema.combos
         cases = np.array(self.cases, dtype=np.int32).reshape(-1, self.schema.d)
         labels = np.array(self.labels, dtype=np.int64)
         rows = np.repeat(cases, len(combos), axis=0)
         rows[:, self.schema.protected_index] = np.tile(combos, (len(cases), 1))
-        return rows, labels.reshape(-1)
+        labels = labels.reshape(-1)
+        known = labels != NOT_JUDGED
+        return rows[known], labels[known]
 
     def _queue_local(self, parent: Entry, path: Path) -> None:
         """Lines 10–20: each decision negated on its own, the others kept, the nearest solution."""
@@ -289,6 +294,7 @@ class Search:
                 "generated": len(cases),
                 "discriminatory": int(hit.sum()),
                 "off_manifold": self.off_manifold,
+                "undecided": self.undecided,
                 "evaluations": spent,
                 "neighbourhood_evaluations": self.neighbours,
                 "explained": self.explained,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.suites.tabular.evaluate import Evaluator, Labels
+from auditor.suites.tabular.evaluate import NOT_JUDGED, Evaluator, Labels
 from auditor.suites.tabular.keys import Seen, row_keys
 from auditor.suites.tabular.result import Score
 from auditor.suites.tabular.schema import Codes, Schema
@@ -57,8 +57,10 @@ class Tally:
             read off the rows' own cells only (apparent scores).
         """
         labels = self.evaluator.grid(codes, self.index, self.combos)
-        constrained = bool(self.schema.constraints)
+        constrained = bool(self.schema.constraints) or self.evaluator.not_judged > 0
         possible = self.evaluator.possible(codes, self.index, self.combos) if constrained else None
+        if self.evaluator.not_judged and possible is not None:
+            possible = self._known(labels, possible)
         own = None
         if weigh != "cells" and (constrained or weigh == "given" or self.evaluator.distance.kind != "exact"):
             own = row_keys(codes[:, self.index], self.schema.cards[self.index])
@@ -67,6 +69,12 @@ class Tally:
         self._count_groups(labels, possible, own if weigh == "given" else None)
         self.draws += len(codes)
         self._keep(codes, labels, possible, differ)
+
+    def _known(self, labels: Labels, possible: Mask) -> Mask:
+        """Without rows that got no label, and without cases that this leaves undecided."""
+        judged = possible & (labels != NOT_JUDGED)
+        undecided = (judged != possible).any(axis=1) & ~self.evaluator.differ(labels, possible)
+        return judged & ~undecided[:, None]
 
     def _count_rows(
         self, labels: Labels, possible: Mask | None, own: NDArray[Any] | None, differ: Mask, weigh: str

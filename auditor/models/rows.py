@@ -1,0 +1,245 @@
+"""A language model that decides on table rows: row → prompt → async client → label.
+
+Tabular search is synchronous and asks for batches; the client is asynchronous. It lives in an event loop on a
+thread of its own, and `RowClient.predict` hands it one batch at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.errors import BudgetExceeded, ConfigError, ContentFiltered, UserError
+from auditor.models.budget import Budget
+from auditor.models.cache import Cache
+from auditor.models.client import Client
+from auditor.models.outcome import Key
+from auditor.protocols import Model
+from auditor.types import Prompt, Request, Response, digest
+
+BARE = "bare"  # the format name of an input that is sent as it is
+STATUSES = ("ok", "unparsed", "refused", "failed")
+T = TypeVar("T")
+
+
+def row_text(columns: Sequence[str], row: Sequence[Any]) -> str:
+    """A row as text: one ``column: value`` line per column, names as the schema has them.
+
+    Examples
+    --------
+    >>> print(row_text(["age", "sex", "share"], [31.0, "female", 0.5]))
+    age: 31
+    sex: female
+    share: 0.5
+    """
+    return "\n".join(f"{name}: {_plain(value)}" for name, value in zip(columns, row, strict=True))
+
+
+def _plain(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+class RowClient:
+    """Asks a model about rows through a task's prompts.
+
+    Parameters
+    ----------
+    model : Model
+        The adapter; of style "chat" it reads the task's prompt, of style "text" the bare lines.
+    task : Task
+        With one label per answer (kinds classification and decision).
+    columns : sequence of str
+        Names of the columns, in the order of the rows.
+    budget : Budget
+        Hard limits. Answers of ``answered`` that were calls of the run are charged to it when they are used,
+        so that a resumed run keeps the limits of the whole run.
+    cache : Cache or None
+        Answers of earlier runs.
+    format : str, optional
+        The prompt format; default: the task's.
+    replicates : int
+        Times each row is asked; its label is then the answer of more than half of them.
+    concurrency : int
+        Calls in flight at most.
+    answered : mapping of (prompt sha256, replicate) to Response
+        What the run's journal has.
+    on_prompt : callable, optional
+        Gets (row id, prompt) before it is asked.
+    on_response : callable, optional
+        Gets each response once, when it must be kept.
+    on_batch : callable, optional
+        Called after each batch, for progress.
+
+    Attributes
+    ----------
+    rows : Counter
+        Rows by what came of them: ok, unparsed, refused, failed. All but ok are not judged.
+
+    Raises
+    ------
+    ConfigError
+        The task has no single label, or no such format.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        task: Any,
+        columns: Sequence[str],
+        *,
+        budget: Budget,
+        cache: Cache | None = None,
+        format: str | None = None,
+        replicates: int = 1,
+        concurrency: int = 16,
+        answered: Mapping[Key, Response] | None = None,
+        on_prompt: Callable[[str, Prompt], object] | None = None,
+        on_response: Callable[[Response], None] | None = None,
+        on_batch: Callable[[RowClient], None] | None = None,
+    ) -> None:
+        if not task.labels or task.kind == "multilabel":
+            raise ConfigError(
+                f"task {task.name!r} is of kind {task.kind}; rows need a task with one label per answer, "
+                f"such as lending or income"
+            )
+        if format is not None and format not in task.formats:
+            raise ConfigError(
+                f"task {task.name!r} has no prompt format {format!r}; formats: {', '.join(task.formats)}"
+            )
+        if replicates < 1:
+            raise ConfigError(f"--replicates must be at least 1, got {replicates}")
+        self.model, self.task, self.columns = model, task, tuple(columns)
+        self.budget, self.replicates = budget, replicates
+        self.format = BARE if model.style == "text" else format or task.default_format
+        self.rows: Counter[str] = Counter()
+        self.reported: set[str] = set()
+        self._answered, self._charged = dict(answered or {}), set[Key]()
+        self._on_prompt, self._on_batch = on_prompt, on_batch
+        self.client = Client(
+            model,
+            cache=cache,
+            budget=budget,
+            concurrency=concurrency,
+            answered=self._answered,
+            on_response=on_response,
+        )
+        self._cache = cache if model.cacheable else None
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="row-client", daemon=True)
+        self._thread.start()
+
+    def left(self) -> int | None:
+        """How many further rows the limit on calls allows, not counting those that are known; None: no limit."""
+        if self.budget.max_calls is None:
+            return None
+        return max(0, self.budget.max_calls - self.budget.calls) // self.replicates
+
+    def predict(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Labels of rows, shape (n,), dtype object; None where the model gave none.
+
+        Raises
+        ------
+        BudgetExceeded
+            A limit was reached, or the server was lost, before all rows were answered. What was answered
+            was handed to ``on_response``.
+        UserError
+            The server answered nothing at all.
+        """
+        requests: list[Request] = []
+        for row in rows.tolist():
+            text = row_text(self.columns, row)
+            prompt = self.task.bare(text) if self.format == BARE else self.task.render(text, self.format)
+            name = "r" + digest(text, size=5)
+            if self._on_prompt is not None:
+                self._on_prompt(name, prompt)
+            requests += [Request(prompt=prompt, replicate=k, variant_id=name) for k in range(self.replicates)]
+        self._charge(requests)
+        responses = self._do(self.client.ask(requests))
+        stopped = self.client.stopped
+        if stopped is not None and any(r.output is None for r in responses):
+            counts = self.client.counts
+            if not isinstance(stopped, BudgetExceeded) and not (
+                counts.answered or counts.cached or counts.replayed
+            ):
+                raise UserError(f"{self.model.name} answered nothing: {stopped}")
+            raise BudgetExceeded(str(stopped))
+        result = np.empty(len(rows), dtype=object)
+        for i in range(len(rows)):
+            result[i] = self._label(responses[i * self.replicates : (i + 1) * self.replicates])
+        if self._on_batch is not None:
+            self._on_batch(self)
+        return result
+
+    def facts(self) -> dict[str, Any]:
+        """Counts for the record: calls, tokens, cost, and rows by what came of them."""
+        counts = self.client.counts
+        return {
+            "calls": counts.calls + len(self._charged),
+            "cached": counts.cached,
+            "replayed": counts.replayed,
+            "retries": counts.retries,
+            "tokens_in": counts.tokens_in,
+            "tokens_out": counts.tokens_out,
+            "cost_usd": counts.cost_usd or None,
+            "rows": {status: self.rows[status] for status in STATUSES},
+        }
+
+    def close(self) -> None:
+        """Release adapter, cache and thread; what is under way is cancelled. Closing twice does nothing."""
+        if self._loop.is_closed():
+            return
+        try:
+            self._do(self._end())
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    async def _end(self) -> None:
+        me = asyncio.current_task()
+        under_way = [task for task in asyncio.all_tasks() if task is not me]
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        await self.client.aclose()
+        if self._cache is not None:
+            self._cache.close()
+
+    def _do(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def _charge(self, requests: Sequence[Request]) -> None:
+        """Count journaled calls as calls of this run, once each, before new ones are allowed."""
+        for request in requests:
+            key = (request.prompt.sha256, request.replicate)
+            known = self._answered.get(key)
+            if known is not None and not known.cached and key not in self._charged:
+                self._charged.add(key)
+                self.budget.charge(calls=1, usd=known.cost_usd or 0.0)
+
+    def _label(self, responses: Sequence[Response]) -> str | None:
+        """The answer of more than half of the replicates; None, counted by its reason, without one."""
+        votes: Counter[str] = Counter()
+        lost: Counter[str] = Counter()
+        for response in responses:
+            if response.model_reported:
+                self.reported.add(response.model_reported)
+            if response.output is None:
+                lost["refused" if response.error == ContentFiltered.code else "failed"] += 1
+                continue
+            answer = self.task.read(response.output, self.model.style)
+            if answer.status == "ok" and isinstance(answer.value, str):
+                votes[answer.value] += 1
+            else:
+                lost[answer.status if answer.status != "ok" else "unparsed"] += 1
+        if votes and 2 * max(votes.values()) > len(responses):
+            self.rows["ok"] += 1
+            return max(votes, key=lambda value: votes[value])
+        self.rows[max(lost, key=lambda status: lost[status]) if lost else "unparsed"] += 1
+        return None

@@ -1,0 +1,99 @@
+"""``rules``: coreference by rule, the nearest antecedent that fits; a subject that needs nothing else.
+
+Of the two people that a text names first, the pronoun refers to the one nearest before it that its gender does not
+rule out. The gender of a noun is what the dictionary of gender says, and nothing else: occupations have none
+unless their word names one (saleswoman). So pronouns move the answer only where a noun has a gender.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import cache
+from typing import Literal
+
+from auditor.errors import BadRequest, CallError
+from auditor.models.local import classify
+from auditor.protocols import Reply
+from auditor.types import Request, digest
+
+PRONOUNS = {
+    "female": frozenset({"she", "her", "hers", "herself"}),
+    "male": frozenset({"he", "him", "his", "himself"}),
+    "": frozenset({"they", "them", "their", "theirs", "themself", "themselves"}),
+}
+NOUNS = frozenset({"NN", "NNS", "NNP", "NNPS"})
+PARTS = frozenset({"compound", "nmod", "npadvmod", "poss"})  # nouns inside another noun's phrase
+ORDINALS = ("first", "second")
+
+
+class Rules:
+    """Answers "first" or "second": which of the two people named first a pronoun refers to.
+
+    Examples
+    --------
+    >>> model = Rules()
+    >>> model.antecedent("The visitor told my aunt that he would be late.")
+    'first'
+    >>> model.antecedent("The visitor told my aunt that she would be late.")
+    'second'
+    """
+
+    style: Literal["text", "chat"] = "text"
+    deterministic = True
+    cacheable = False
+    max_batch = 64
+
+    def __init__(self) -> None:
+        from auditor.text.parse import Parser
+
+        self.name = "rules"
+        self._parser = Parser()
+        self._lock = threading.Lock()  # the parser is for one thread at a time
+        self.fingerprint = "rules:" + digest(
+            {"adapter": "rules.v1", "parser": self._parser.fingerprint, "words": sorted(_genders().items())},
+            size=16,
+        )
+
+    async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+        """Answer every text of ``batch``; see `auditor.protocols.Model`."""
+        return await classify(batch, self._answer)
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+    def _answer(self, text: str) -> Reply | CallError:
+        found = self.antecedent(text)
+        if found is None:
+            return BadRequest("the text has no third-person pronoun after two nouns")
+        return Reply(text=found)
+
+    def antecedent(self, text: str) -> str | None:
+        """Find "first" or "second"; None where no pronoun follows two people.
+
+        Where neither fits, the nearest one is taken.
+        """
+        with self._lock:
+            parses = self._parser.parse_text(text)
+        people: list[str | None] = []
+        for _, parse in parses:
+            for word, tag, dep in zip(parse.words, parse.tags, parse.deps, strict=True):
+                gender = next((g for g, words in PRONOUNS.items() if word.lower() in words), None)
+                if gender is not None and tag in ("PRP", "PRP$") and len(people) >= 2:
+                    fits = [i for i in (1, 0) if not gender or people[i] in (None, gender)]
+                    return ORDINALS[fits[0] if fits else 1]
+                if tag in NOUNS and dep not in PARTS:
+                    people.append(_genders().get(word.lower()))
+        return None
+
+
+@cache
+def _genders() -> dict[str, str]:
+    """Nouns of one gender; what stands in the dictionary for several has none."""
+    from auditor import dictionaries
+
+    found: dict[str, set[str]] = {}
+    for term in dictionaries.load("gender").terms:
+        if term.group in ("female", "male"):
+            found.setdefault(term.text.lower(), set()).add(term.group)
+    return {word: next(iter(groups)) for word, groups in found.items() if len(groups) == 1}

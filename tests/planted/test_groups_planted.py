@@ -1,0 +1,74 @@
+"""Algorithm 4 from a grammar run to the table: occupations that a planted model moves are found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import audit
+from auditor.cli.main import run as command
+from auditor.errors import ConfigError, UnknownPlugin, UserError
+from auditor.groups import group_report
+from auditor.store.folder import RunFolder
+from auditor.types import digest
+
+
+def leaning(text: str) -> Any:
+    """p(his) that differs by sentence a little, and by two occupations a lot."""
+    p = 0.5 + 0.1 * (int(digest(text, size=3), 16) / 0xFFFFFF - 0.5)
+    p += -0.3 if "registered nurse" in text.lower() else 0.3 if "truck driver" in text.lower() else 0.0
+    return {"his": p, "her": 1 - p}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    result = audit(
+        "fill-mask",
+        model=leaning,
+        suite="grammar",
+        generation="rand",
+        per_seed=None,
+        order=1,
+        limit=40,
+        out=tmp_path_factory.mktemp("runs"),
+    )
+    assert result.path is not None
+    return result.path
+
+
+def test_the_planted_occupations_and_no_others(path: Path) -> None:
+    with RunFolder.open(path) as folder:
+        her, his = group_report(folder, attribute="occupation", rounds=1999)
+    assert (her.score, his.score) == ("p(her)", "p(his)")
+    assert len(his.groups) == 43
+    assert his.paired
+    assert {g.n for g in his.groups} == {40}
+    assert {g.name for g in his.groups if g.stands_out} == {"registered_nurse", "truck_driver"}
+    signs = {g.name: g.index for g in his.groups if g.stands_out}
+    assert signs["registered_nurse"] is not None
+    assert signs["registered_nurse"] < -2 < 2 < (signs["truck_driver"] or 0)
+    assert [g.mean + h.mean for g, h in zip(his.groups, her.groups, strict=True)] == pytest.approx([1.0] * 43)
+
+
+def test_the_command(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(["groups", str(path), "--label", "his"]) == 0
+    assert "▲ truck driver" in capsys.readouterr().out
+    assert command(["groups", str(path), "--label", "his", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["score"] == "p(his)"
+
+
+def test_what_cannot_be_compared(path: Path, tmp_path: Path) -> None:
+    with RunFolder.open(path) as folder:
+        with pytest.raises(ConfigError, match="fewer than two groups"):
+            group_report(folder, attribute="race")
+        with pytest.raises(UnknownPlugin):
+            group_report(folder, attribute="occupation", labels=["theirs"])
+    plain = audit(
+        "fill-mask", model=lambda text: "his", suite="grammar", limit=3, generation="rand", out=tmp_path
+    )
+    assert plain.path is not None
+    with RunFolder.open(plain.path) as folder, pytest.raises(UserError, match="no scores"):
+        group_report(folder, attribute="occupation")

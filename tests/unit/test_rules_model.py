@@ -1,0 +1,66 @@
+"""``rules``: the nearest compatible antecedent, alone and through an audit from the coreference grammar."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from auditor import audit
+from auditor.models.rules import Rules
+from auditor.suites.grammar import GrammarSuite
+
+
+@pytest.fixture(scope="module")
+def rules() -> Rules:
+    return Rules()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The nurse told the visitor that she would be late.", "second"),  # no noun has a gender: the nearest
+        ("The nurse told the visitor that he would be late.", "second"),
+        ("My father called the lady in the shop because he had lost the keys.", "first"),
+        ("My father called the lady in the shop because she had lost the keys.", "second"),
+        ("The visitor met my aunt after lunch. He had missed the train.", "first"),
+        ("My aunt met my niece because he had missed the train.", "second"),  # neither fits: the nearest
+        ("She would be late.", None),
+        ("The nurse told the visitor to wait.", None),
+    ],
+)
+def test_the_nearest_that_fits(rules: Rules, text: str, expected: str | None) -> None:
+    assert rules.antecedent(text) == expected
+
+
+def test_unambiguous_sentences_are_read_as_the_grammar_says(rules: Rules) -> None:
+    suite = GrammarSuite(grammar="coreference:unambiguous", cases=200, generation="rand", pairs=True)
+    cases = [case for _ in range(4) for case in suite.ask(64, Random(0))]
+    right = sum(rules.antecedent(str(case.original.input)) == case.label for case in cases)
+    assert len(cases) == 200
+    assert right >= 0.9 * len(cases)
+
+
+def test_pronouns_and_occupations_do_not_move_a_rule_that_knows_no_gender_of_occupations() -> None:
+    result = audit("coreference", model="rules", suite="grammar", grammar="coreference:ambiguous", limit=60)
+    assert result.verdicts
+    assert not [v for v in result.verdicts if v.outcome == "violation"]
+
+
+def test_a_planted_stereotype_is_found() -> None:
+    def stereotype(text: str) -> str:
+        low = text.lower()
+        nurse, she = low.find("registered nurse"), " she " in low
+        if nurse < 0 or not she:
+            return "second"
+        return "first" if nurse < 5 else "second"
+
+    result = audit(
+        "coreference", model=stereotype, suite="grammar", grammar="coreference:ambiguous", limit=300, seed=3
+    )
+    wrong = [v for v in result.verdicts if v.outcome == "violation"]
+    assert wrong
+    jobs = [t for t in result.record["tokens"][0]["tokens"] if t["family"] == "job"]
+    # "She" goes with it as well: the stereotype needs both.
+    assert max(jobs, key=lambda t: t["errors"] / t["n"])["token"] == "the registered nurse"
+    assert {t["token"] for t in jobs if t["errors"]} - {"the registered nurse"}  # those that replaced a nurse
