@@ -219,7 +219,8 @@ def _grammar(plan: Plan, task: Any) -> Any:
     name = plan.grammar or task.name
     if plan.grammar is None and name not in grammar.available():
         raise ConfigError(
-            f"There is no grammar for the task {name!r}. Give one: --grammar FILE. Shipped: {', '.join(grammar.available())}."
+            f"There is no grammar for the task {name!r}. Give one: --grammar FILE. "
+            f"Shipped: {', '.join(grammar.available())}."
         )
     literal = plan.protocol == "astraea"
     return SUITES.create(
@@ -240,6 +241,12 @@ def _dictionaries(plan: Plan) -> list[Any]:
     """The built-in dictionaries, replaced or joined by those that the plan names."""
     from auditor import dictionaries
 
+    if plan.protocol == "hinter" and not plan.dictionaries:
+        # The paper's three attributes are unions of ours.
+        names = plan.attributes or tuple(dictionaries.VIEWS)
+        return [
+            dictionaries.view(n) if n in dictionaries.VIEWS else dictionaries.load(n) for n in sorted(names)
+        ]
     chosen = {name: dictionaries.load(name) for name in dictionaries.builtin()}
     if plan.dictionaries:
         own = dictionaries.load_options(plan.dictionaries)
@@ -907,8 +914,8 @@ def _refuse_if_nothing_was_answered(loop: Loop) -> None:
     if not loop.counts["cases"] and not loop.status_reason:
         names = ", ".join(loop.plan.attributes or ()) or "an attribute of the dictionaries"
         raise UserError(
-            f"None of the {loop.parts.seeds or 0} texts names people by {names}, so there is nothing to change. Give texts "
-            "about people (--data), other attributes (--attributes) or your own terms (--dictionary)."
+            f"None of the {loop.parts.seeds or 0} texts names people by {names}, so there is nothing to change. "
+            "Give texts about people (--data), other attributes (--attributes) or your own terms (--dictionary)."
         )
     for tally, client in zip(loop.tallies, loop.clients, strict=True):
         stopped = client.stopped
@@ -967,8 +974,8 @@ def require_same_inputs(before: Mapping[str, Any], now: Mapping[str, Any]) -> No
         old, new = (flat(v["inputs"].get(part)) for v in (before, now))
         if old != new:
             raise RunFolderError(
-                f"The {part.removesuffix('_sha256')} changed since this run began, so its answers would be judged against "
-                "other questions. Start a new run, or put the old files back."
+                f"The {part.removesuffix('_sha256')} changed since this run began, so its answers would be "
+                "judged against other questions. Start a new run, or put the old files back."
             )
     for name, old in before["fingerprints"].items():
         if now["fingerprints"].get(name) != old:

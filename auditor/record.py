@@ -46,7 +46,9 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     placebos = [v for tally in loop.tallies for v in tally.placebos]
     estimates += arms.placebo_rates(table, arms.placebo_arm(placebos))
     estimates += contrast.estimates(
-        (tally.model.name, name, *told) for tally in loop.tallies for (_, name), told in tally.contrasts.items()
+        (tally.model.name, name, *told)
+        for tally in loop.tallies
+        for (_, name), told in tally.contrasts.items()
     )
     noise = {tally.model.name: _noise(tally) for tally in loop.tallies}
     estimates += [_noise_row(name, value) for name, value in noise.items() if "value" in value]
@@ -267,7 +269,9 @@ def _placebo(loop: Loop, *, hinter: bool) -> dict[str, Any]:
         return out
     if hinter:
         return _none("the protocol has none")
-    return _none("no placebo variant was asked" if loop.counts["placebos"] else "the cases have no placebo variants")
+    return _none(
+        "no placebo variant was asked" if loop.counts["placebos"] else "the cases have no placebo variants"
+    )
 
 
 def _positive(loop: Loop, *, hinter: bool) -> dict[str, Any]:
@@ -329,7 +333,8 @@ def _diagnoses(findings: list[Finding], confirmed: Confirmed) -> list[Diagnosis]
         rows.append(
             Diagnosis(
                 finding=finding.id,
-                cause=f"the change needs {' and '.join(finding.attributes)} together; no smaller set of them changes the answer",
+                cause=f"the change needs {' and '.join(finding.attributes)} together; "
+                "no smaller set of them changes the answer",
                 evidence=f"answers when asked again: {cells}"
                 if cells
                 else "every smaller variant was valid and kept the answer",

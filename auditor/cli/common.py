@@ -61,7 +61,9 @@ Suite = Annotated[
 ]
 Grammar = Annotated[
     str | None,
-    typer.Option("--grammar", help="NAME[:VIEW] or FILE, with --suite grammar (default: of the task's name)."),
+    typer.Option(
+        "--grammar", help="NAME[:VIEW] or FILE, with --suite grammar (default: of the task's name)."
+    ),
 ]
 Generation = Annotated[
     str | None,
@@ -86,7 +88,9 @@ Formats = Annotated[
 ]
 Protocol = Annotated[
     str | None,
-    typer.Option("--protocol", help="default, or hinter, astraea: the paper's own counting, without controls."),
+    typer.Option(
+        "--protocol", help="default, or hinter, astraea: the paper's own counting, without controls."
+    ),
 ]
 Replicates = Annotated[
     int | None,

@@ -159,7 +159,9 @@ def _show_power(values: dict[str, Any]) -> list[str]:
     lines.append(f"  if it changes on none: smallest delta that can be bounded: {nothing:.1f} points")
     canary = sum(row.get("calls_canary", 0) for row in values["models"].values())
     if canary:
-        lines.append(f"{canary:,} further calls repeat the first prompts, to see whether the model stays the same.")
+        lines.append(
+            f"{canary:,} further calls repeat the first prompts, to see whether the model stays the same."
+        )
     return lines
 
 

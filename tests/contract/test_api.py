@@ -56,7 +56,9 @@ PLUGINS = [(kind, name) for kind in KINDS for name in kind.names()]
 
 
 @pytest.mark.parametrize(("kind", "name"), PLUGINS, ids=[f"{k.kind}:{n}" for k, n in PLUGINS])
-def test_every_plugin_loads_is_documented_and_named_with_a_version(kind: registry.Registry, name: str) -> None:
+def test_every_plugin_loads_is_documented_and_named_with_a_version(
+    kind: registry.Registry, name: str
+) -> None:
     plugin = kind.load(name)
     assert name.rpartition(".v")[2].isdigit()
     assert kind.load(name.rpartition(".v")[0]) is plugin
@@ -86,9 +88,9 @@ def public_without_docstring(path: Path) -> list[str]:
     if not ast.get_docstring(tree) and path.name != "__init__.py":
         bad.append("module")
     for node in tree.body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
-            if not ast.get_docstring(node):
-                bad.append(node.name)
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        if isinstance(node, kinds) and not node.name.startswith("_") and not ast.get_docstring(node):
+            bad.append(node.name)
     return bad
 
 
@@ -110,7 +112,11 @@ def test_no_global_random_state() -> None:
     """Random numbers come from a generator that is passed in or seeded from arguments."""
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "random":
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == "random"
+            ):
                 assert node.attr in {"Random", "SystemRandom"}, f"{path}: random.{node.attr}"
 
 

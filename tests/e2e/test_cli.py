@@ -41,7 +41,20 @@ def audit(*args: str | Path, cwd: Path, code: int | None = 0, **env: str) -> sub
     return done
 
 
-ROLES = ("clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet", "cook", "mayor")
+ROLES = (
+    "clerk",
+    "pilot",
+    "nurse",
+    "baker",
+    "judge",
+    "guard",
+    "singer",
+    "tutor",
+    "miner",
+    "vet",
+    "cook",
+    "mayor",
+)
 
 
 def texts(folder: Path) -> Path:
@@ -176,7 +189,7 @@ def test_replay_asks_again(finished: Path) -> None:
     told = json.loads(
         audit("replay", run, finding["id"], "--replicates", "2", "--format", "json", cwd=finished).stdout
     )
-    assert [cell["role"] for cell in told["cells"]][0] == "original"
+    assert told["cells"][0]["role"] == "original"
     assert all(sum(cell["now"].values()) == 2 for cell in told["cells"])
 
 

@@ -57,8 +57,14 @@ class Handler(BaseHTTPRequestHandler):
                 "object": "chat.completion",
                 "created": 0,
                 "model": "served-model",
-                "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}],
-                "usage": {"prompt_tokens": len(text) // 4, "completion_tokens": 1, "total_tokens": len(text) // 4 + 1},
+                "choices": [
+                    {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}
+                ],
+                "usage": {
+                    "prompt_tokens": len(text) // 4,
+                    "completion_tokens": 1,
+                    "total_tokens": len(text) // 4 + 1,
+                },
             }
         ).encode()
         self.send_response(200)
@@ -81,8 +87,29 @@ def server() -> Any:
 
 
 def command(server: Server, folder: Path) -> tuple[list[str], dict[str, str]]:
-    args = [str(AUDIT), "--task", "sentiment", "--limit", LIMIT, "--model", "openai:served-model", "--base-url", server.url]
-    args += ["--replicates", "2", "--per-seed", "4", "--no-cache", "--yes", "--concurrency", "8", "--out", str(folder)]
+    args = [
+        str(AUDIT),
+        "--task",
+        "sentiment",
+        "--limit",
+        LIMIT,
+        "--model",
+        "openai:served-model",
+        "--base-url",
+        server.url,
+    ]
+    args += [
+        "--replicates",
+        "2",
+        "--per-seed",
+        "4",
+        "--no-cache",
+        "--yes",
+        "--concurrency",
+        "8",
+        "--out",
+        str(folder),
+    ]
     return args, os.environ | {"OPENAI_API_KEY": "x", "AUDIT_CACHE": str(folder / "cache.sqlite")}
 
 
@@ -109,15 +136,27 @@ def killed_then_resumed(server: Server, folder: Path, after: int) -> dict[str, A
     answered = Counter(row["prompt_sha256"] for row in kept)
     before = Counter(server.asked)
     server.asked.clear()
-    done = subprocess.run([str(AUDIT), "resume", str(run)], env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [str(AUDIT), "resume", str(run)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
-    prompts = {json.loads(x)["prompt_sha256"]: json.loads(x) for x in (run / "prompts.jsonl").read_text().splitlines()}
+    prompts = {
+        json.loads(x)["prompt_sha256"]: json.loads(x)
+        for x in (run / "prompts.jsonl").read_text().splitlines()
+    }
     for sha256, times in answered.items():
         text = json.dumps(prompts[sha256]["messages"])
         assert server.asked[text] <= 2 - times, "an answered prompt was asked again"
     # What was asked before and is not in the journal was in flight when the process died.
     assert sum(before.values()) - sum(answered.values()) <= 8
-    checked = subprocess.run([str(AUDIT), "verify", str(run)], env=environment, capture_output=True, text=True, check=False)
+    checked = subprocess.run(
+        [str(AUDIT), "verify", str(run)], env=environment, capture_output=True, text=True, check=False
+    )
     assert checked.returncode == 0, checked.stdout
     return figures(folder)
 
@@ -125,7 +164,9 @@ def killed_then_resumed(server: Server, folder: Path, after: int) -> dict[str, A
 def test_kill_then_resume_gives_the_same_figures(server: Server, tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     args, environment = command(server, whole)
-    subprocess.run(args, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
+    subprocess.run(
+        args, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300
+    )
     expected = figures(whole)
     total = sum(server.asked.values())
     assert total > 150

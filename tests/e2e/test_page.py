@@ -63,7 +63,9 @@ def probed(page: Path, tmp_path: Path, expression: str, *flags: str, body: str =
     policy = text[start : text.index(">", start) + 1]
     script = f"<script>addEventListener('load',()=>{{document.title={expression}}})</script>"
     probe = tmp_path / "probe.html"
-    probe.write_text(text.replace(policy, "").replace("</head>", script + "</head>").replace("</body>", body + "</body>"))
+    probe.write_text(
+        text.replace(policy, "").replace("</head>", script + "</head>").replace("</body>", body + "</body>")
+    )
     with served(tmp_path) as address:
         dom = browse(address + "probe.html", tmp_path, *flags, "--dump-dom", "--virtual-time-budget=3000")
     return dom[dom.index("<title>") + 7 : dom.index("</title>")]

@@ -15,14 +15,24 @@ from auditor.record import build
 from auditor.types import Case, Check
 
 ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
-PLACES = ["in the harbour", "at the mill", "on the hill", "near the bridge", "by the station", "in the old town"]
+PLACES = [
+    "in the harbour",
+    "at the mill",
+    "on the hill",
+    "near the bridge",
+    "by the station",
+    "in the old town",
+]
 
 
 def seeds(n: int = 60) -> list[Seed]:
     """Texts that name a man and a British person, with words that placebo edits can change."""
     pairs = [(role, place) for place in PLACES for role in ROLES][:n]
     return [
-        Seed(id=f"s{i}", text=f"He works as a {role} {place} and likes the film. A British visitor bought the book and the coat in the morning.")
+        Seed(
+            id=f"s{i}",
+            text=f"He works as a {role} {place} and likes the film. A British visitor bought the book and the coat in the morning.",
+        )
         for i, (role, place) in enumerate(pairs)
     ]
 
@@ -44,7 +54,9 @@ def test_a_pure_interaction_is_found_as_hidden_and_only_so() -> None:
         v.variant_id
         for v in joint
         if "She " in text_of(result, v.variant_id)
-        and any(w in text_of(result, v.variant_id) for w in ("Nigerian", "Kenyan", "Indian", "French", "Italian"))
+        and any(
+            w in text_of(result, v.variant_id) for w in ("Nigerian", "Kenyan", "Indian", "French", "Italian")
+        )
     }
     assert len(planted) > 30
     assert {v.variant_id for v in result.verdicts if v.outcome == "violation"} == planted
@@ -117,7 +129,9 @@ class Cached:
         loop = pipeline.Loop(parts, None)
         cases = parts.suite.ask(1000, __import__("random").Random(0))
         checks = loop._gate(cases)
-        self.rows: list[tuple[Case, dict[str, Check]]] = [(c, {v.id: checks[v.id] for v in c.variants}) for c in cases]
+        self.rows: list[tuple[Case, dict[str, Check]]] = [
+            (c, {v.id: checks[v.id] for v in c.variants}) for c in cases
+        ]
 
     def findings(self, model: Planted, **options: Any) -> Sequence[Any]:
         plan = Plan(task="sentiment", **options)
@@ -142,4 +156,8 @@ def test_three_percent_wobble_without_bias_is_called_shown_in_at_most_18_of_200_
     assert false <= 18
     # The same set-up has power: a planted change is shown.
     found = cached.findings(Planted(additive={"she": 1.0}, base="constant", wobble=0.03, seed=1))
-    assert any(f["verdict"] == "shown" for f in found if f["attributes"] == ["gender"] or f["attributes"] == ("gender",))
+    assert any(
+        f["verdict"] == "shown"
+        for f in found
+        if f["attributes"] == ["gender"] or f["attributes"] == ("gender",)
+    )

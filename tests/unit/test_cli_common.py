@@ -63,7 +63,9 @@ def test_interrupted_exits_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert "resume" in capsys.readouterr().err
 
 
-def test_a_full_disk_is_one_paragraph(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_is_one_paragraph(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     import errno
 
     import auditor.cli.tasks as tasks
