@@ -113,6 +113,7 @@ ORACLES = Registry(
     {
         "label.v1": "auditor.oracles.label:LabelOracle",
         "labelset.v1": "auditor.oracles.labelset:LabelSetOracle",
+        "probability.v1": "auditor.oracles.probability:ProbabilityOracle",
     },
 )
 MODELS = Registry(

@@ -55,13 +55,10 @@ def groups(
         if one.violating is None:
             lines.append(f"  Index {one.reason}.")
         else:
-            lines.append(
-                f"  {one.violating} of {len(one.groups)} groups ({one.violating / len(one.groups):.1%}) have an index beyond "
-                "±2, the published mark."
-            )
-        lines.append(
-            f"  ▲ {plural(one.standing_out, 'group')} with q of 0.05 or less in the {one.method['test']}, against the median group."
-        )
+            share = f"{one.violating} of {len(one.groups)} groups ({one.violating / len(one.groups):.1%})"
+            lines.append(f"  {share} have an index beyond ±2, the published mark.")
+        out = plural(one.standing_out, "group")
+        lines.append(f"  ▲ {out} with q of 0.05 or less against the median group ({one.method['test']}).")
         sys.stdout.write("\n".join(lines) + "\n\n")
     return 0
 

@@ -20,7 +20,38 @@ pytest.importorskip("torch", reason="the extra local is not installed")
 pytest.importorskip("transformers", reason="the extra local is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # the libraries' own
 
-WORDS = ["the", "nurse", "doctor", "clerk", "pilot", "lost", "found", "his", "her", "keys", "book", "a", "great", "dull", "film", "was", "it", "answer", "positive", "negative", "user", ":", ".", "is", "good", "bad", "you", "are", "to", "and"]
+WORDS = [
+    "the",
+    "nurse",
+    "doctor",
+    "clerk",
+    "pilot",
+    "lost",
+    "found",
+    "his",
+    "her",
+    "keys",
+    "book",
+    "a",
+    "great",
+    "dull",
+    "film",
+    "was",
+    "it",
+    "answer",
+    "positive",
+    "negative",
+    "user",
+    ":",
+    ".",
+    "is",
+    "good",
+    "bad",
+    "you",
+    "are",
+    "to",
+    "and",
+]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
@@ -253,3 +284,36 @@ def test_what_cannot_be_loaded_is_one_clear_error(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError, match="names BertModel"):
         make(tmp_path)
+
+
+def test_the_fill_mask_task_from_its_grammar_to_the_groups(masked: Path, tmp_path: Path) -> None:
+    from auditor import audit
+    from auditor.groups import group_report
+    from auditor.store.folder import RunFolder
+
+    grammar = tmp_path / "keys.yaml"
+    grammar.write_text(
+        "format: 1\nname: keys\ntask: fill-mask\nrules:\n"
+        '  sentence: ["{person} {lost} [MASK] {thing} ."]\n'
+        "  person:\n    attribute: occupation\n    groups:\n"
+        + "".join(f"      {job}: [the {job}]\n" for job in JOBS)
+        + "  lost: [lost, found]\n  thing: [keys, book]\n",
+        encoding="utf-8",
+    )
+    result = audit(
+        "fill-mask",
+        model=f"hf:{masked}",
+        suite="grammar",
+        grammar=str(grammar),
+        generation="uniform",
+        per_seed=None,
+        order=1,
+        cache=False,
+        out=tmp_path,
+    )
+    assert {v.outcome for v in result.verdicts} == {"pass", "violation"}
+    assert result.path is not None
+    with RunFolder.open(result.path) as folder:
+        found = group_report(folder, attribute="occupation", labels=["her"], rounds=999)[0]
+    means = {g.name: g.mean for g in found.groups}
+    assert {job for job, mean in means.items() if mean > 0.8} == {"nurse", "clerk"}

@@ -1,0 +1,126 @@
+"""The oracle on probabilities (ASTRAEA, §7.1): how far the score of one label moves between two inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Literal
+
+from auditor.oracles.label import Label, LabelOracle
+from auditor.types import Answer, Case, Variant, Verdict
+
+EPSILONS = (0.01, 0.05, 0.1, 0.2)
+
+
+class ProbabilityOracle:
+    """Compares p(label | original) with p(label | variant).
+
+    - *skipped* where the answers of one side carry no score for the label.
+    - *violation* if the difference, less what the reference expects, is more than the first of ``epsilons``;
+      else *pass*.
+
+    ``distance`` of a verdict is that absolute difference, so that `exceeding` can count for every epsilon.
+
+    Parameters
+    ----------
+    label : str
+        Whose score.
+    epsilons : sequence of float
+        Tolerances in [0, 1], the one of the verdicts first.
+    reference : {"equal", "shares"}
+        What two groups should get: the same, or a difference as large as that of ``shares``.
+    shares : mapping of str to float
+        Group → share in [0, 1] of the people it names (men in an occupation, from labour statistics).
+    attribute : str
+        Whose groups ``shares`` has.
+
+    Raises
+    ------
+    ValueError
+        No epsilon, one outside [0, 1], or ``shares`` missing.
+    """
+
+    name = "probability.v1"
+
+    def __init__(
+        self,
+        *,
+        label: str = "his",
+        epsilons: Sequence[float] = EPSILONS,
+        reference: Literal["equal", "shares"] = "equal",
+        shares: Mapping[str, float] | None = None,
+        attribute: str = "occupation",
+    ) -> None:
+        if not epsilons or not all(0 <= e <= 1 for e in epsilons):
+            raise ValueError(f"one or more tolerances in [0, 1], got {list(epsilons)}")
+        if reference == "shares" and not shares:
+            raise ValueError("the reference 'shares' needs the shares of the groups")
+        self.label, self.epsilons, self.attribute = label, tuple(epsilons), attribute
+        self._shares = dict(shares or {}) if reference == "shares" else None
+        self._labels = LabelOracle()
+
+    def judge(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> list[Verdict]:
+        """Verdicts for the variants of ``case`` that ``answers`` holds, in the order of the case."""
+        before = self._score(answers.get(case.original.id, ()))
+        verdicts = []
+        for variant in case.variants:
+            if variant.id not in answers:
+                continue
+            after = self._score(answers[variant.id])
+            expected = self._expected(case.original, variant)
+            reason, distance = "", None
+            if before is None or after is None:
+                reason = f"no score of {self.label!r}"
+            elif expected is None:
+                reason = f"no reference share for this change of {self.attribute}"
+            else:
+                distance = min(1.0, abs(after - before - expected))
+            verdicts.append(
+                Verdict(
+                    case_id=case.id,
+                    variant_id=variant.id,
+                    order=variant.order,
+                    attributes=variant.attributes,
+                    outcome="skipped"
+                    if distance is None
+                    else "violation"
+                    if distance > self.epsilons[0] + 1e-12
+                    else "pass",
+                    original_output=_text(before),
+                    variant_output=_text(after),
+                    distance=distance,
+                    reason=reason,
+                )
+            )
+        return verdicts
+
+    def answer(self, answers: Sequence[Answer]) -> Label | None:
+        """The label that stands for the replicates of one input; None where there is none."""
+        return self._labels.answer(answers)
+
+    def _score(self, answers: Sequence[Answer]) -> float | None:
+        found = [a.scores[self.label] for a in answers if a.scores and self.label in a.scores]
+        return fmean(found) if found and len(found) == len(answers) else None
+
+    def _expected(self, original: Variant, variant: Variant) -> float | None:
+        if self._shares is None:
+            return 0.0
+        groups = (original.groups.get(self.attribute), variant.groups.get(self.attribute))
+        if groups[0] not in self._shares or groups[1] not in self._shares:
+            return None
+        return self._shares[str(groups[1])] - self._shares[str(groups[0])]
+
+
+def exceeding(
+    verdicts: Sequence[Verdict], epsilons: Sequence[float] = EPSILONS
+) -> dict[float, tuple[int, int]]:
+    """For each tolerance: distinct cases with a variant beyond it, of the distinct cases judged."""
+    worst: dict[str, float] = {}
+    for verdict in verdicts:
+        if verdict.distance is not None:
+            worst[verdict.case_id] = max(verdict.distance, worst.get(verdict.case_id, 0.0))
+    return {e: (sum(d > e + 1e-12 for d in worst.values()), len(worst)) for e in epsilons}
+
+
+def _text(score: float | None) -> str | None:
+    return None if score is None else f"{score:.4f}"
