@@ -30,7 +30,7 @@ class Suite(Protocol):
     name: str
 
     def ask(self, n: int, rng: Random) -> Sequence[Case]:
-        """Up to ``n`` further cases; fewer than ``n`` means that the suite is exhausted."""
+        """Up to ``n`` further cases; an empty answer means that the suite is exhausted."""
         ...
 
     def tell(self, verdicts: Sequence[Verdict]) -> None:

@@ -24,7 +24,7 @@ from auditor.protocols import Model
 from auditor.types import Prompt, Request, Response, digest
 
 BARE = "bare"  # the format name of an input that is sent as it is
-STATUSES = ("ok", "unparsed", "refused", "failed")
+STATUSES = ("ok", "unparsed", "refused", "failed", "divided")
 T = TypeVar("T")
 
 
@@ -79,7 +79,8 @@ class RowClient:
     Attributes
     ----------
     rows : Counter
-        Rows by what came of them: ok, unparsed, refused, failed. All but ok are not judged.
+        Rows by what came of them: ok, unparsed, refused, failed, divided (replicates without a majority).
+        All but ok are not judged.
 
     Raises
     ------
@@ -241,5 +242,5 @@ class RowClient:
         if votes and 2 * max(votes.values()) > len(responses):
             self.rows["ok"] += 1
             return max(votes, key=lambda value: votes[value])
-        self.rows[max(lost, key=lambda status: lost[status]) if lost else "unparsed"] += 1
+        self.rows[max(lost, key=lambda status: lost[status]) if lost else "divided"] += 1
         return None

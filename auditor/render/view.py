@@ -330,14 +330,10 @@ def _asked(record: Data) -> tuple[tuple[str, str], ...]:
     formats = [f for f in spec.get("formats") or () if f]
     items = [
         ("Task", str(spec.get("task", "not recorded"))),
-        ("Texts", f"{spec.get('data') or 'embedded seed texts'}{limit}; {seeds} used"),
+        ("Texts", f"{_source(record)}{limit}; {seeds} used"),
         ("Models", ", ".join(record.get("models") or spec.get("models") or ["none"])),
         ("Attributes", ", ".join(attributes) or "those that the texts name"),
-        (
-            "Edits",
-            f"up to {words.plural(int(spec.get('order', 1)), 'attribute')} at once, "
-            f"scope {spec.get('scope', '–')}",
-        ),
+        ("Edits", _edits(spec)),
         (
             "Replicates",
             str(replicates) if replicates else "3 per prompt; 1 where a model is declared deterministic",
@@ -352,6 +348,23 @@ def _asked(record: Data) -> tuple[tuple[str, str], ...]:
     return tuple(items)
 
 
+def _source(record: Data) -> str:
+    """Where the texts come from, in words."""
+    if record.get("spec", {}).get("data"):
+        return str(record["spec"]["data"])
+    source = ((record.get("provenance") or {}).get("seeds") or {}).get("source")
+    return str(source) if source else "embedded seed texts"
+
+
+def _edits(spec: Data) -> str:
+    order = f"up to {words.plural(int(spec.get('order', 1)), 'attribute')} at once"
+    if spec.get("protocol") == "hinter":
+        return f"{order}, all occurrences of a word pair, one pair after the other"
+    if spec.get("suite") == "grammar":
+        return f"{order}, terminals of the grammar"
+    return f"{order}, scope {spec.get('scope', '–')}"
+
+
 def _answer(
     record: Data, subjects: Sequence[Subject], rows: Sequence[Row], hidden: Sequence[Data], noun: str
 ) -> Iterable[tuple[str, str]]:
@@ -361,13 +374,18 @@ def _answer(
         if not judged:
             yield subject.name, "gave too few answers: no rate could be measured."
             continue
+        # The lower end of the interval: a rate of a few seeds is no headline.
         row, cell = max(
-            judged, key=lambda rc: (float(rc[1].rate["value"]) if rc[1].rate else 0.0, rc[0].label)
+            judged,
+            key=lambda rc: (
+                (float(rc[1].rate["low"]), float(rc[1].rate["value"])) if rc[1].rate else (0.0, 0.0),
+                rc[0].label,
+            ),
         )
         assert cell.rate is not None
         shown = [r.label for r, c in judged if c.verdict == "shown"]
         n = sum(f["model"] == subject.model and f.get("format", "") in ("", subject.format) for f in hidden)
-        if float(cell.rate["value"]) == 0:
+        if all(float(c.rate["value"]) == 0 for _, c in judged if c.rate):
             highest = max(float(c.rate["high"]) for _, c in judged if c.rate)
             first = (
                 f"changed its {noun} in none of the variants judged; the intervals reach up to "
@@ -375,9 +393,10 @@ def _answer(
             )
         else:
             first = (
-                f"changed its {noun} most often with {row.label}: in "
+                f"changed its {noun} most clearly with {row.label}: in "
                 f"{words.interval(cell.rate)} of the variants of {_seeds(cell.rate)}; "
-                f"same-prompt noise: {cell.noise_text}."
+                f"same-prompt noise: {cell.noise_text}"
+                + (f"; placebo edits changed it in {words.interval(cell.placebo)}." if cell.placebo else ".")
             )
         sets = words.plural(len(judged), "attribute set")
         if not any(c.claim for _, c in judged):

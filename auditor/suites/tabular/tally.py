@@ -74,7 +74,7 @@ class Tally:
         """Without rows that got no label, and without cases that this leaves undecided."""
         judged = possible & (labels != NOT_JUDGED)
         undecided = (judged != possible).any(axis=1) & ~self.evaluator.differ(labels, possible)
-        return judged & ~undecided[:, None]
+        return np.asarray(judged & ~undecided[:, None])
 
     def _count_rows(
         self, labels: Labels, possible: Mask | None, own: NDArray[Any] | None, differ: Mask, weigh: str
