@@ -1,31 +1,35 @@
 """Joins the stages for tables: data and schema, a model of rows, a method, the record, the reports.
 
 Beside `auditor.pipeline`: tabular search asks the model about millions of coded rows through one batch call,
-so cases do not go through the journal one by one; only counts, scores and exemplars are kept.
+so cases do not go through the journal one by one; only counts, scores and exemplars are kept. A language model
+that decides on rows (``task``) is asked through the client, and its answers are journaled like those of an audit.
 """
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import platform
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from auditor._version import __version__
-from auditor.errors import BudgetExceeded, ConfigError
-from auditor.types import FORMAT_VERSION, Finding, Progress, digest
+from auditor.errors import BudgetExceeded, ConfigError, DataFileError, RunFolderError, UserError
+from auditor.types import FORMAT_VERSION, Progress, Response
 
 if TYPE_CHECKING:
+    from auditor.models.rows import RowClient
     from auditor.models.tables import TableModel
     from auditor.protocols import Observer
+    from auditor.store.folder import RunFolder
+    from auditor.suites.tabular.evaluate import Evaluator
     from auditor.suites.tabular.result import TabularResult
     from auditor.suites.tabular.schema import Schema
 
+ROWS = Path(__file__).parent / "suites" / "tabular" / "rows"  # row tasks and their schemas
 Method = Literal["themis", "aequitas", "sg"]
 METHODS: Mapping[str, tuple[str, str]] = {
     "themis": ("auditor.suites.tabular.sampling", "Themis"),
@@ -41,9 +45,12 @@ class TabularPlan:
     Parameters
     ----------
     data : str
-        CSV file with the rows; also what a schema is inferred from.
+        CSV file with the rows; also what a schema is inferred from. May be empty with a schema or a task.
     model : str
-        ``sklearn:FILE``, ``python:MODULE:FUNCTION`` or ``exec:COMMAND``.
+        ``sklearn:FILE``, ``python:MODULE:FUNCTION`` or ``exec:COMMAND``; with a task any model of text.
+    task : str, optional
+        A row-to-prompt task (``lending``, ``income``, or a task file with labels): the model reads each row as
+        ``column: value`` lines within the task's prompt.
     target : str, optional
         The label column; needed without a schema that names it.
     schema : str, optional
@@ -68,12 +75,21 @@ class TabularPlan:
         Limits.
     trust_pickle : bool
         Whether a pickled model may be opened.
+    retrain : bool
+        Aequitas on ``sklearn:`` models: fit again with portions of the finds (Algorithm 5).
+    max_calls, max_cost, price_in, price_out, concurrency, cache, base_url
+        With a task: as for an audit of texts.
+    prompt_format : str, optional
+        With a task: which of its prompt formats; default: its first.
+    replicates : int
+        With a task: times each row is asked; the label is the answer of more than half.
     out : str
         Folder of the run folders; empty: nothing is written.
     """
 
     data: str
     model: str
+    task: str | None = None
     target: str | None = None
     schema: str | None = None
     protected: tuple[str, ...] = ()
@@ -89,12 +105,28 @@ class TabularPlan:
     max_evaluations: int | None = None
     max_seconds: float | None = None
     trust_pickle: bool = False
+    retrain: bool = False
+    max_calls: int | None = None
+    max_cost: float | None = None
+    price_in: float | None = None
+    price_out: float | None = None
+    concurrency: int = 16
+    cache: bool = True
+    base_url: str | None = None
+    prompt_format: str | None = None
+    replicates: int = 1
     out: str = "reports"
 
     def as_dict(self) -> dict[str, Any]:
         """The plan as plain data."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return values | {"protected": list(self.protected), "options": dict(self.options), "kind": "tabular"}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TabularPlan:
+        """The plan that `as_dict` wrote; other entries are left out."""
+        known = {f.name: values[f.name] for f in dataclasses.fields(cls) if f.name in values}
+        return cls(**known | {"protected": tuple(known.get("protected", ()))})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,52 +170,202 @@ def audit_table(plan: TabularPlan, *, observe: Observer | None = None) -> Tabula
     UserError
         A file, option or model is wrong.
     """
+    return _audit(plan, observe or _silent, None)
+
+
+def resume_table(
+    path: Path, *, observe: Observer | None = None, limits: Mapping[str, Any] | None = None
+) -> TabularRun:
+    """Finish a run with a task that was cut off: what was answered is not asked again.
+
+    Parameters
+    ----------
+    path : Path
+        The run folder.
+    limits : mapping, optional
+        New ``max_calls``, ``max_cost`` or ``max_seconds``; they are for the whole run.
+
+    Raises
+    ------
+    RunFolderError
+        It is no tabular run with a task, or its schema is no longer what it was.
+    """
+    from auditor.store.folder import RunFolder
+
+    with RunFolder.open(path, write=True) as folder:
+        if folder.plan.get("kind") != "tabular" or not folder.plan.get("task"):
+            raise RunFolderError(
+                f"{path} is no tabular run with a task; other tabular runs are just run again"
+            )
+        stored = folder.plan | {k: v for k, v in (limits or {}).items() if v is not None}
+        return _audit(TabularPlan.from_dict(stored), observe or _silent, folder)
+
+
+def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None) -> TabularRun:
     import numpy as np
 
-    from auditor.models.tables import load_table_model
-    from auditor.suites.tabular.distance import Distance
-    from auditor.suites.tabular.evaluate import Evaluator, Limit
+    from auditor.suites.tabular.schemafile import dump
 
-    tell = observe or _silent
     started = datetime.now(UTC)
-    tell(Progress(phase="tabular", done=0, message=f"reading {plan.data}"))
-    schema, codes = _load(plan)
+    tell(Progress(phase="tabular", done=0, message=f"reading {plan.data or 'the schema'}"))
+    schema, codes, labels = _load(plan)
     run = _method(plan.method)
-    kind: Any = plan.distance
-    distance = Distance(kind=kind, threshold=plan.distance_threshold, scale=plan.distance_scale)
-    model = load_table_model(plan.model, schema.names, trust_pickle=plan.trust_pickle)
-    try:
-        evaluator = Evaluator(
-            model.predict,
-            schema,
-            cache=model.slow,
-            budget=Limit(evaluations=plan.max_evaluations, seconds=plan.max_seconds),
-            frame=model.frame,
-            distance=distance,
+    if plan.retrain and (plan.method != "aequitas" or not plan.model.startswith("sklearn:")):
+        raise ConfigError("--retrain goes with --method aequitas and --model sklearn:FILE")
+    if folder is not None and folder.plan.get("schema_text") != dump(schema):
+        raise RunFolderError(
+            f"the schema is not what it was when {folder.path} began: undo the change, or start a new run"
         )
+    with ExitStack() as stack:
+        if folder is None and plan.out and plan.task is not None:
+            folder = stack.enter_context(_new_folder(plan, schema))
+        model, asked = _open_model(plan, schema, folder, tell)
+        stack.callback(model.close)
+        evaluator = _evaluator(plan, schema, model, asked)
         _try(evaluator, codes, model)
         tell(Progress(phase="tabular", done=0, message=f"{METHODS[plan.method][1]} on {plan.model}"))
-        options: dict[str, Any] = {"data": codes, **plan.options}
+        options: dict[str, Any] = {"data": codes if len(codes) else None, **plan.options}
         if plan.profile is not None:
             from auditor.suites.tabular.profile import load_profile
 
             options["profile"] = load_profile(plan.profile, schema)
         result = run(evaluator, schema, options, np.random.default_rng(plan.seed))
-    finally:
+        retrained = None
+        if plan.retrain:
+            tell(Progress(phase="tabular", done=0, message="retraining"))
+            retrained = _retrain(plan, schema, codes, labels, model)
+        record = _record(plan, schema, model, result, started)
+        if retrained is not None:
+            record["tabular"]["retraining"] = retrained.to_record()
+        if asked is not None:
+            _add_task(record, plan, asked, evaluator)
+        if not plan.out:
+            return TabularRun(record=record, result=result)
+        if folder is None:
+            folder = stack.enter_context(_new_folder(plan, schema))
         model.close()
-    return _write(plan, schema, model, result, started)
+        _write(folder, record, schema, result, retrained)
+        return TabularRun(record=record, result=result, path=folder.path)
 
 
 def _silent(event: Progress) -> None:
     """Nobody watches."""
 
 
-def _load(plan: TabularPlan) -> tuple[Schema, Any]:
-    from auditor.suites.tabular.schemafile import check_realisable, infer, load, read_table
+def _new_folder(plan: TabularPlan, schema: Schema) -> RunFolder:
+    from auditor.store.folder import RunFolder
+    from auditor.suites.tabular.schemafile import dump
 
-    table = read_table(plan.data)
-    if plan.schema is not None:
-        schema = load(plan.schema)
+    return RunFolder.create(Path(plan.out), plan.as_dict() | {"schema_text": dump(schema)})
+
+
+def _open_model(
+    plan: TabularPlan, schema: Schema, folder: RunFolder | None, tell: Observer
+) -> tuple[TableModel, RowClient | None]:
+    """The model of rows, and the client behind it where a task is asked."""
+    from auditor.models.tables import load_table_model, predict_from_client
+
+    if plan.task is None:
+        return load_table_model(plan.model, schema.names, trust_pickle=plan.trust_pickle), None
+    from auditor import models
+    from auditor.models.budget import Budget
+    from auditor.models.cache import Cache
+    from auditor.models.client import definitive
+    from auditor.models.rows import RowClient
+
+    task = load_task(plan.task)
+    adapter = models.make(plan.model, base_url=plan.base_url, task=task)
+    budget = Budget(
+        max_calls=plan.max_calls,
+        max_cost=plan.max_cost,
+        max_seconds=plan.max_seconds,
+        price_in=plan.price_in,
+        price_out=plan.price_out,
+    )
+    known: dict[tuple[str, int], Response] = {}
+    for response in folder.responses() if folder is not None else ():
+        if definitive(response):
+            known[response.prompt_sha256, response.replicate] = response
+
+    def progress(client: RowClient) -> None:
+        counts = client.client.counts
+        tell(
+            Progress(
+                phase="ask",
+                model=plan.model,
+                done=sum(client.rows.values()),
+                cached=counts.cached,
+                failed=client.rows["failed"],
+                cost_usd=counts.cost_usd or None,
+            )
+        )
+
+    asked = RowClient(
+        adapter,
+        task,
+        schema.names,
+        budget=budget,
+        cache=Cache() if plan.cache and adapter.cacheable else None,
+        format=plan.prompt_format,
+        replicates=plan.replicates,
+        concurrency=plan.concurrency,
+        answered=known,
+        on_prompt=None if folder is None else folder.add_prompt,
+        on_response=None if folder is None else folder.add_response,
+        on_batch=progress,
+    )
+    return predict_from_client(asked), asked
+
+
+def load_task(name: str) -> Any:
+    """The task of this name: one for table rows only, or any other."""
+    from auditor import tasks
+
+    own = ROWS / f"{name}.yaml"
+    return tasks.load(own if own.is_file() else name)
+
+
+def _evaluator(plan: TabularPlan, schema: Schema, model: TableModel, asked: RowClient | None) -> Evaluator:
+    from auditor.suites.tabular.distance import Distance
+    from auditor.suites.tabular.evaluate import Evaluator, Limit
+
+    kind: Any = plan.distance
+    return Evaluator(
+        model.predict,
+        schema,
+        cache=model.slow,
+        budget=Limit(evaluations=plan.max_evaluations, seconds=plan.max_seconds),
+        frame=model.frame,
+        distance=Distance(kind=kind, threshold=plan.distance_threshold, scale=plan.distance_scale),
+        left=None if asked is None else asked.left,
+    )
+
+
+def _retrain(plan: TabularPlan, schema: Schema, codes: Any, labels: Any, model: TableModel) -> Any:
+    import numpy as np
+
+    from auditor.suites.tabular.retrain import retrain
+
+    if labels is None:
+        raise ConfigError("--retrain needs --data with the target column (--target NAME)")
+    return retrain(
+        model.estimator, schema, codes, labels, np.random.default_rng(plan.seed), frame=model.frame
+    )
+
+
+def _load(plan: TabularPlan) -> tuple[Schema, Any, Any]:
+    """Schema, codes of the given rows (none without data), and their labels where the data have them."""
+    import numpy as np
+
+    from auditor.suites.tabular.schemafile import Table, check_realisable, infer, load, read_table
+
+    table: Table | None = read_table(plan.data) if plan.data else None
+    favourable: Any = None if plan.favourable is None else _value(plan.favourable)
+    if plan.task is not None:
+        task = load_task(plan.task)
+        favourable = plan.favourable if plan.favourable is not None else task.favourable
+    if plan.schema is not None or table is None:
+        schema = load(plan.schema or _shipped(plan))
         if plan.target and plan.target != schema.target:
             columns = tuple(c for c in schema.columns if c.name != plan.target)
             schema = dataclasses.replace(schema, target=plan.target, columns=columns)
@@ -192,23 +374,33 @@ def _load(plan: TabularPlan) -> tuple[Schema, Any]:
             "--target is missing: name the column of --data that holds the label, or give --schema"
         )
     else:
-        schema = infer(
-            table, plan.target, plan.protected, name=Path(plan.data).name.split(".")[0], where=plan.data
-        )
-    if plan.target is not None and plan.target not in table:
-        from auditor.errors import DataFileError
-
+        name = Path(plan.data).name.split(".")[0]
+        schema = infer(table, plan.target, plan.protected, name=name, where=plan.data)
+    if table is not None and plan.target is not None and plan.target not in table:
         raise DataFileError(f"{plan.data} has no target column {plan.target!r}; columns: {', '.join(table)}")
     if plan.protected:
         schema = schema.protecting(plan.protected)
-    if plan.favourable is not None:
-        schema = dataclasses.replace(schema, favourable=_value(plan.favourable))
+    if favourable is not None:
+        schema = dataclasses.replace(schema, favourable=favourable)
     if not schema.protected and not plan.options.get("columns"):
         raise ConfigError(
             f"no column is protected: give --protected NAME[,NAME]. Columns: {', '.join(schema.names)}"
         )
     check_realisable(schema)
-    return schema, schema.encode(table, where=plan.data)
+    if table is None:
+        return schema, np.empty((0, schema.d), dtype=np.int32), None
+    return schema, schema.encode(table, where=plan.data), table.get(schema.target)
+
+
+def _shipped(plan: TabularPlan) -> Path:
+    """The schema that comes with a row task."""
+    if plan.task is not None and (path := ROWS / f"{plan.task}.schema.yaml").is_file():
+        return path
+    known = ", ".join(sorted(p.name.partition(".")[0] for p in ROWS.glob("*.schema.yaml")))
+    raise ConfigError(
+        f"which columns a row has is not known: give --data FILE or --schema FILE. Tasks with a schema of their "
+        f"own: {known}"
+    )
 
 
 def _value(text: str) -> str | int | float:
@@ -241,7 +433,9 @@ def _try(evaluator: Any, codes: Any, model: TableModel) -> None:
         return
     try:
         evaluator.labels(codes[:1])
-    except (BudgetExceeded, ConfigError):
+    except BudgetExceeded:
+        return  # the method meets the limit itself and reports a partial result
+    except UserError:
         raise
     except (ValueError, TypeError, IndexError, KeyError) as error:
         columns = evaluator.schema.names
@@ -251,22 +445,12 @@ def _try(evaluator: Any, codes: Any, model: TableModel) -> None:
         ) from error
 
 
-def _write(
+def _record(
     plan: TabularPlan, schema: Schema, model: TableModel, result: TabularResult, started: datetime
-) -> TabularRun:
-    from auditor.suites.tabular.schemafile import dump
+) -> dict[str, Any]:
+    from auditor.suites.tabular.record import sections
 
-    section = result.to_record()
-    described = {
-        "name": schema.name,
-        "columns": schema.d,
-        "protected": list(schema.protected),
-        "rows_in_domain": str(schema.size),
-        "cases_in_domain": str(schema.cases),
-        "constraints": [c.text for c in schema.constraints],
-        "sha256": digest(dump(schema)),
-    }
-    record: dict[str, Any] = {
+    return {
         "id": "in-memory",
         "format_version": FORMAT_VERSION,
         "tool_version": __version__,
@@ -274,94 +458,57 @@ def _write(
         "status_reason": result.status_reason,
         "spec": plan.as_dict(),
         "provenance": _provenance(started, model),
-        "counts": dict(section["counts"]),
-        "estimates": [_estimate(plan, score) for score in (*section["scores"], *section["minimal_sets"])],
         "controls": {},
-        "findings": [_finding(plan, schema, result, i, s) for i, s in enumerate(_claims(result), 1)],
         "diagnoses": [],
         "models": {
             plan.model: {"fingerprint": model.fingerprint, "counts": {"calls": result.counts["evaluations"]}}
         },
-        "tabular": section | {"schema": described},
+        **sections(schema, result, plan.model, plan.delta),
     }
-    if not plan.out:
-        return TabularRun(record=record, result=result)
+
+
+def _add_task(record: dict[str, Any], plan: TabularPlan, asked: RowClient, evaluator: Evaluator) -> None:
+    """What was asked of a language model: calls, rows without a label, and what one answer a row can say."""
+    facts = asked.facts()
+    record["models"][plan.model] |= {
+        "counts": facts,
+        "deterministic": asked.model.deterministic,
+        "style": asked.model.style,
+        "reported": sorted(asked.reported),
+    }
+    record["counts"] |= {"calls": facts["calls"], "not_judged": evaluator.not_judged}
+    section = record["tabular"]
+    section["answers"] = {
+        "task": asked.task.name,
+        "format": asked.format,
+        "replicates": asked.replicates,
+        "rows": facts["rows"],
+        "calls": facts["calls"],
+        "cached": facts["cached"],
+    }
+    if not asked.model.deterministic and asked.replicates == 1:
+        section["notes"].append(
+            "each row was asked once: where the model answers differently when asked again, a label may have "
+            "changed for that reason alone (--replicates 3 asks each row three times and takes the majority)"
+        )
+
+
+def _write(
+    folder: RunFolder, record: dict[str, Any], schema: Schema, result: TabularResult, retrained: Any
+) -> None:
     from auditor.render.tabular import html
-    from auditor.store.folder import RunFolder
+    from auditor.suites.tabular.record import finds_csv
+    from auditor.suites.tabular.schemafile import dump
 
-    with RunFolder.create(Path(plan.out), plan.as_dict() | {"schema_text": dump(schema)}) as folder:
-        record["id"] = folder.id
-        folder.write_text("schema.yaml", dump(schema))
-        folder.write_text("finds.csv", _finds(schema, result))
-        folder.write_run(record)
-        folder.write_text("report.html", html(record))
-    return TabularRun(record=record, result=result, path=folder.path)
+    record["id"] = folder.id
+    folder.write_text("schema.yaml", dump(schema))
+    folder.write_text("finds.csv", finds_csv(schema, result))
+    if retrained is not None:
+        import skops.io as sio  # type: ignore[import-untyped,unused-ignore]
 
-
-def _estimate(plan: TabularPlan, score: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "name": score["name"],
-        "model": plan.model,
-        "format": "",
-        "attributes": list(score["columns"]),
-        "directions": None,
-        "kind": None,
-        "estimate": score["estimate"],
-        "population": score["population"],
-    }
-
-
-def _claims(result: TabularResult) -> list[Any]:
-    """What findings are made of: every score, and None for the finds of a directed search, which have no rate."""
-    claims: list[Any] = [*result.scores, *result.minimal_sets]
-    return claims if result.sampling == "iid" else [*claims, None]
-
-
-def _finding(
-    plan: TabularPlan, schema: Schema, result: TabularResult, number: int, score: Any
-) -> dict[str, Any]:
-    """One claim with its verdict: shown, bounded below δ, or not determined."""
-    found = result.counts["discriminatory"]
-    if score is None:
-        finding = Finding(
-            id=f"T{number}",
-            kind="claim",
-            code="tabular-finds",
-            model=plan.model,
-            attributes=schema.protected,
-            verdict="shown" if found else "not_determined",
-            text=f"{found:,} distinct cases were found whose label changes with {', '.join(schema.protected)}",
-            notes=("searched for, not sampled: the number says nothing about how often this happens",),
-        )
-    else:
-        rate = score.estimate
-        shown = rate.low > 0 and not rate.note.startswith("not valid")
-        bounded = plan.delta is not None and rate.high < plan.delta
-        finding = Finding(
-            id=f"T{number}",
-            kind="claim",
-            code=f"tabular-{score.name.replace('_', '-')}",
-            model=plan.model,
-            attributes=score.columns,
-            verdict="bounded" if bounded else "shown" if shown else "not_determined",
-            rate=rate,
-            text=f"{score.name} score of {', '.join(score.columns)}, {score.population}",
-        )
-    from auditor.suites.tabular.result import plain
-
-    return dict(plain(finding))
-
-
-def _finds(schema: Schema, result: TabularResult) -> str:
-    """The distinct discriminatory cases as CSV, without the protected columns."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    free = [schema.columns[i] for i in schema.free_index.tolist()]
-    writer.writerow([c.name for c in free])
-    if result.found is not None:
-        for row in result.found[:, schema.free_index].tolist():
-            writer.writerow([c.raw(code) for c, code in zip(free, row, strict=True)])
-    return file.getvalue()
+        sio.dump(retrained.model, folder.path / "retrained.skops")
+    folder.write_run(record)
+    folder.write_text("report.html", html(record))
 
 
 def _provenance(started: datetime, model: TableModel) -> dict[str, Any]:

@@ -14,13 +14,22 @@ from auditor.cli import common
 from auditor.cli.common import Draw, invoke, split
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+resume_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 schema_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
-@app.command(epilog="`audit tabular schema DATA` writes a schema to edit.")
+@app.command(
+    epilog="`audit tabular schema DATA` writes a schema to edit; `audit tabular resume RUN` goes on with a run "
+    "of --task."
+)
 def tabular(
     data: Annotated[
-        str | None, typer.Option("--data", help="Rows: a .csv or .csv.gz file with a header.")
+        str | None,
+        typer.Option("--data", help="Rows: a .csv or .csv.gz file with a header. Not needed with --task."),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option("--task", help="A language model decides: lending, income, or a task file with labels."),
     ] = None,
     target: Annotated[str | None, typer.Option("--target", help="The column that holds the label.")] = None,
     schema: Annotated[
@@ -29,7 +38,11 @@ def tabular(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option("--model", help="sklearn:FILE, python:MODULE:FUNCTION (array to array), exec:COMMAND."),
+        typer.Option(
+            "--model",
+            help="sklearn:FILE, python:MODULE:FUNCTION (array to array), exec:COMMAND; with --task any "
+            "model of text, e.g. openai:NAME.",
+        ),
     ] = None,
     protected: Annotated[
         str | None,
@@ -41,8 +54,21 @@ def tabular(
         typer.Option("--mode", help="themis: score, search. aequitas: random, semi, fully, population."),
     ] = None,
     protocol: Annotated[
-        str | None, typer.Option("--protocol", help="default, or themis: the paper's own stopping rule.")
+        str | None,
+        typer.Option(
+            "--protocol",
+            help="default; themis: the paper's own stopping rule; sg: the paper's own order and neighbourhood.",
+        ),
     ] = None,
+    seed_source: Annotated[
+        str | None, typer.Option("--seed-source", help="sg: clusters (of --data, default), data, or random.")
+    ] = None,
+    retrain: Annotated[
+        bool,
+        typer.Option(
+            "--retrain", help="aequitas on sklearn: models: fit again with portions of the finds and compare."
+        ),
+    ] = False,
     confidence: Annotated[
         float | None, typer.Option("--confidence", help="themis: level (default 0.99).")
     ] = None,
@@ -81,7 +107,21 @@ def tabular(
     max_evaluations: Annotated[
         int | None, typer.Option("--max-evaluations", help="Rows passed to the model at most.")
     ] = None,
+    max_calls: common.MaxCalls = None,
+    max_cost: common.MaxCost = None,
     max_seconds: common.MaxSeconds = None,
+    price_in: common.PriceIn = None,
+    price_out: common.PriceOut = None,
+    base_url: common.BaseUrl = None,
+    concurrency: common.Concurrency = None,
+    prompt_format: Annotated[
+        str | None, typer.Option("--prompt-format", help="With --task: one of its prompt formats.")
+    ] = None,
+    replicates: Annotated[
+        int,
+        typer.Option("--replicates", help="With --task: times each row is asked; the majority is its label."),
+    ] = 1,
+    no_cache: common.NoCache = False,
     trust_pickle: Annotated[
         bool,
         typer.Option("--trust-pickle", help="Open .joblib and .pickle models; opening one runs its code."),
@@ -90,16 +130,19 @@ def tabular(
     format: common.Format = "terminal",
 ) -> int:
     """Search for rows whose label changes when only protected columns change."""
-    from auditor.cli.main import EXIT_INCOMPLETE, complain
     from auditor.errors import ConfigError
     from auditor.tabular import TabularPlan, audit_table
 
     common.check_format(format)
-    if data is None or model is None:
+    if model is None or (data is None and task is None):
         raise ConfigError(
             "audit tabular needs --data FILE and --model SPEC, e.g. "
-            "audit tabular --data german.csv --target credit --protected sex --model sklearn:model.skops"
+            "audit tabular --data german.csv --target credit --protected sex --model sklearn:model.skops, or "
+            "audit tabular --task lending --model openai:NAME --method aequitas --max-calls 2000"
         )
+    limits = {"--max-calls": max_calls, "--max-cost": max_cost, "--prompt-format": prompt_format}
+    if task is None and (given := [name for name, value in limits.items() if value is not None]):
+        raise ConfigError(f"{given[0]} goes with --task; models of rows are limited with --max-evaluations")
     named = {
         "mode": mode,
         "protocol": protocol,
@@ -109,13 +152,15 @@ def tabular(
         "max_samples": max_samples,
         "measure": measure,
         "columns": split(columns),
+        "seed_source": seed_source,
     }
     options: dict[str, Any] = {key: value for key, value in named.items() if value is not None}
     method_: Any = method
     run = audit_table(
         TabularPlan(
-            data=data,
+            data=data or "",
             model=model,
+            task=task,
             target=target,
             schema=schema,
             protected=split(protected) or (),
@@ -130,10 +175,27 @@ def tabular(
             max_evaluations=max_evaluations,
             max_seconds=max_seconds,
             trust_pickle=trust_pickle,
+            retrain=retrain,
+            max_calls=max_calls,
+            max_cost=max_cost,
+            price_in=price_in,
+            price_out=price_out,
+            concurrency=16 if concurrency is None else concurrency,
+            cache=not no_cache,
+            base_url=base_url,
+            prompt_format=prompt_format,
+            replicates=replicates,
             out=out or "reports",
         ),
         observe=Draw(),
     )
+    return _finish(run, format)
+
+
+def _finish(run: Any, format: str) -> int:
+    """Print a run and return its exit code."""
+    from auditor.cli.main import EXIT_INCOMPLETE, complain
+
     if format == "json":
         sys.stdout.write(json.dumps(run.record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     else:
@@ -142,7 +204,10 @@ def tabular(
     if run.path is not None:
         print(f"Report: {run.path / 'report.html'}", file=sys.stderr)
     if not run.complete:
-        complain(f"The search is incomplete: {run.result.status_reason}.")
+        further = ""
+        if run.path is not None and run.record["spec"]["task"] is not None:
+            further = f" Go on with: audit tabular resume {run.path} --max-calls N (or another limit)"
+        complain(f"The search is incomplete: {run.result.status_reason}.{further}")
         return EXIT_INCOMPLETE
     return 0
 
@@ -194,8 +259,26 @@ def schema(
     return 0
 
 
+@resume_app.command()
+def resume(
+    run: common.RunArgument,
+    format: common.Format = "terminal",
+    max_calls: common.MaxCalls = None,
+    max_cost: common.MaxCost = None,
+    max_seconds: common.MaxSeconds = None,
+) -> int:
+    """Finish RUN, a run with --task. New limits may be given; they are for the whole run."""
+    from auditor.tabular import resume_table
+
+    common.check_format(format)
+    limits = {"max_calls": max_calls, "max_cost": max_cost, "max_seconds": max_seconds}
+    return _finish(resume_table(common.find_run(run), observe=Draw(), limits=limits), format)
+
+
 def command(argv: list[str]) -> int:
     """Run the command and return its exit code."""
+    if argv[:1] == ["resume"]:
+        return invoke(resume_app, "tabular resume", argv[1:])
     if argv[:1] == ["schema"]:
         return invoke(schema_app, "tabular schema", argv[1:])
     return invoke(app, "tabular", argv)

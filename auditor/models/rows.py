@@ -29,16 +29,18 @@ T = TypeVar("T")
 
 
 def row_text(columns: Sequence[str], row: Sequence[Any]) -> str:
-    """A row as text: one ``column: value`` line per column, names as the schema has them.
+    """A row as text: one ``column: value`` line per column; underscores in names become spaces.
 
     Examples
     --------
-    >>> print(row_text(["age", "sex", "share"], [31.0, "female", 0.5]))
+    >>> print(row_text(["age", "marital_status", "share"], [31.0, "single", 0.5]))
     age: 31
-    sex: female
+    marital status: single
     share: 0.5
     """
-    return "\n".join(f"{name}: {_plain(value)}" for name, value in zip(columns, row, strict=True))
+    return "\n".join(
+        f"{name.replace('_', ' ')}: {_plain(value)}" for name, value in zip(columns, row, strict=True)
+    )
 
 
 def _plain(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Models that decide on table rows: ``sklearn:FILE``, ``python:MODULE:FUNCTION``, ``exec:COMMAND``.
 
 Tabular search calls ``predict(X) -> labels`` on many rows at once. A language model that decides on rows is
-the same call behind a row-to-prompt task: `predict_from_client` is the place where it joins.
+the same call behind a row-to-prompt task: `predict_from_client` is where it joins.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auditor.errors import ConfigError, DataFileError, MissingDependency, PluginError, UnknownPlugin
 from auditor.models.process import _split as split_command
 from auditor.models.python import load as load_python
 from auditor.types import digest
+
+if TYPE_CHECKING:
+    from auditor.models.rows import RowClient
 
 KINDS = ("sklearn", "python", "exec")
 PICKLES = (".joblib", ".pkl", ".pickle")
@@ -53,6 +56,8 @@ class TableModel:
         Whether each row costs so much that answers are kept and rows are spared.
     close : callable
         Releases what it holds.
+    estimator : object, optional
+        The scikit-learn estimator, for retraining.
     """
 
     name: str
@@ -61,6 +66,7 @@ class TableModel:
     frame: bool = False
     slow: bool = False
     close: Callable[[], None] = lambda: None
+    estimator: Any = None
 
 
 def load_table_model(spec: str, columns: Sequence[str], *, trust_pickle: bool = False) -> TableModel:
@@ -114,16 +120,17 @@ def load_table_model(spec: str, columns: Sequence[str], *, trust_pickle: bool = 
     )
 
 
-def predict_from_client(task: Any, client: Any, columns: Sequence[str]) -> Callable[[Any], Any]:
-    """Rows → prompts of ``task`` → answers of the async ``client`` → labels: the seam for language models.
+def predict_from_client(asked: RowClient) -> TableModel:
+    """A language model behind a row-to-prompt task as a model of rows.
 
-    A row becomes one text of ``column: value`` lines that ``task.render`` puts into its prompt; the client
-    brings cache, budget and retry. Not part of this version: the row tasks (``lending``, ``income``) are
-    not written yet.
+    Rows that got no label (unparsed, refused, failed, no majority) come back as None.
     """
-    raise ConfigError(
-        "language models that decide on rows are not part of this version. "
-        "Wrap the model in a function and give --model python:MODULE:FUNCTION"
+    return TableModel(
+        name=asked.model.name,
+        predict=asked.predict,
+        fingerprint=f"{asked.model.fingerprint}; task {asked.task.name} {digest(asked.task.sha256, size=8)}",
+        slow=True,
+        close=asked.close,
     )
 
 
@@ -144,14 +151,16 @@ def _sklearn(spec: str, path: Path, columns: Sequence[str], trust_pickle: bool) 
         def predict(rows: Any) -> Any:
             return inner(rows[wanted])
 
-        return TableModel(name=spec, predict=predict, fingerprint=f"sklearn:{content}", frame=True)
+        return TableModel(
+            name=spec, predict=predict, fingerprint=f"sklearn:{content}", frame=True, estimator=model
+        )
     width = getattr(model, "n_features_in_", None)
     if width is not None and int(width) != len(columns):
         raise ConfigError(
             f"model {spec} reads {int(width)} columns, but the schema has {len(columns)}: {', '.join(columns)}. "
             f"Give --data with the columns that the model was trained on (the target is not one of them)"
         )
-    return TableModel(name=spec, predict=model.predict, fingerprint=f"sklearn:{content}")
+    return TableModel(name=spec, predict=model.predict, fingerprint=f"sklearn:{content}", estimator=model)
 
 
 def open_estimator(path: Path, *, trust_pickle: bool = False) -> tuple[Any, str]:

@@ -30,6 +30,14 @@ def test_planted_groups_violate_and_stand_out_and_no_others(paired: bool) -> Non
     assert found.share_violating == found.violating / DEFAULT_GROUPS
 
 
+@pytest.mark.parametrize("paired", [True, False])
+def test_one_far_group_does_not_make_the_others_stand_out(paired: bool) -> None:
+    data = {name: [0.1 * v for v in values] for name, values in scores(21, {}, k=12, n=150).items()}
+    data["job 00"] = [v + 0.9 for v in data["job 00"]]
+    found = group_fairness(data, paired=paired, rounds=999)
+    assert [g.name for g in found.groups if g.stands_out] == ["job 00"]
+
+
 def test_equal_groups_seldom_stand_out_where_the_index_alone_marks_some() -> None:
     runs = [group_fairness(scores(100 + i, {}, k=12, n=40), paired=True, rounds=499) for i in range(40)]
     assert sum(r.standing_out > 0 for r in runs) <= 5

@@ -60,6 +60,25 @@ def test_the_command(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)[0]["score"] == "p(his)"
 
 
+def test_directed_cases_do_not_count(tmp_path: Path) -> None:
+    result = audit(
+        "fill-mask",
+        model=leaning,
+        suite="grammar",
+        per_seed=None,
+        order=1,
+        limit=20,
+        generation="prob",
+        out=tmp_path,
+    )
+    assert result.path is not None
+    with RunFolder.open(result.path) as folder:
+        drawn = [case for case, _ in folder.cases() if case.sampling == "iid"]
+        found = group_report(folder, attribute="occupation", labels=["his"], rounds=99)[0]
+    assert 0 < len(drawn) < 20
+    assert {g.n for g in found.groups} == {len(drawn)}
+
+
 def test_what_cannot_be_compared(path: Path, tmp_path: Path) -> None:
     with RunFolder.open(path) as folder:
         with pytest.raises(ConfigError, match="fewer than two groups"):

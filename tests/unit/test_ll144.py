@@ -222,6 +222,11 @@ def test_files_that_cannot_be_used(
     assert message in " ".join(err.split())
 
 
+def flat(text: str) -> str:
+    """One line: where a message breaks depends on the length of the path in it."""
+    return " ".join(text.split())
+
+
 def test_missing_files_and_sources(capsys: pytest.CaptureFixture[str], people: Path) -> None:
     code, _, err = run(capsys, "--data", people.with_name("poeple.csv"), *BASE, "--selected", "ok")
     assert (code, "Did you mean" in " ".join(err.split())) == (2, True)
@@ -229,8 +234,8 @@ def test_missing_files_and_sources(capsys: pytest.CaptureFixture[str], people: P
     assert run(capsys, "--data", people, "--counts", people)[0] == 2
     assert run(capsys, "--data", people, "--selected", "ok")[0] == 2
     assert "folder" in run(capsys, "--data", people.parent, *BASE, "--selected", "ok")[2]
-    assert "--sex: only with --data" in run(capsys, "--counts", people, "--sex", "sex")[2]
-    assert "no column 'n'" in run(capsys, "--counts", people)[2]
+    assert "--sex: only with --data" in flat(run(capsys, "--counts", people, "--sex", "sex")[2])
+    assert "no column 'n'" in flat(run(capsys, "--counts", people)[2])
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,7 @@ def sections(schema: Schema, result: TabularResult, model: str, delta: float | N
     return {
         "counts": dict(section["counts"]),
         "estimates": [_estimate(model, score) for score in scores],
-        "findings": [
-            _finding(model, delta, schema, result, i, s) for i, s in enumerate(_claims(result), 1)
-        ],
+        "findings": [_finding(model, delta, schema, result, i, s) for i, s in enumerate(_claims(result), 1)],
         "tabular": section | {"schema": described(schema)},
     }
 

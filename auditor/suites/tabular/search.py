@@ -73,9 +73,7 @@ def search(
     ]
     if undecided:
         named = ", ".join("{" + ", ".join(schema.names[i] for i in s) + "}" for s in undecided[:8])
-        notes.append(
-            f"The data do not decide about {named}; their estimates were compared with theta."
-        )
+        notes.append(f"The data do not decide about {named}; their estimates were compared with theta.")
     if any(t.score.detail.get("capped") for t in tests.values()):
         notes.append(
             f"Sets with more than {settings.max_combos:,} combinations were tried on that many, drawn at random: "

@@ -1,0 +1,285 @@
+"""A language model that decides on rows: a loopback server with a planted rule, budgets, resume, lost answers."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auditor.cli.main import run as audit
+from auditor.errors import ConfigError
+from auditor.models.budget import Budget
+from auditor.models.rows import RowClient, row_text
+from auditor.suites.tabular.core import NOT_JUDGED, Column, Evaluator, Schema
+from auditor.tabular import TabularPlan, audit_table, load_task
+
+pytestmark = pytest.mark.e2e
+
+
+def planted(row: dict[str, str]) -> str:
+    """Approves by income, except that women between two incomes are turned down."""
+    income = int(row["monthly income"])
+    return "approve" if income >= (5200 if row["sex"] == "female" else 2400) else "deny"
+
+
+def silent_for_widows(row: dict[str, str]) -> str:
+    return "It depends on many things." if row["marital status"] == "widowed" else planted(row)
+
+
+class Server(ThreadingHTTPServer):
+    """An OpenAI-compatible server that answers by a rule on the row, and notes what it was asked."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked: Counter[str] = Counter()
+        self.lock = threading.Lock()
+        self.rule = planted
+        self.status = 200
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        text = body["messages"][-1]["content"]
+        with self.server.lock:
+            self.server.asked[text] += 1
+        said = self.server.rule(dict(re.findall(r"^ *([a-z ]+): (.*)$", text, re.M)))
+        message = {"role": "assistant", "content": said}
+        value = {
+            "id": "x",
+            "object": "chat.completion",
+            "created": 0,
+            "model": "served-model",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10},
+        }
+        data = json.dumps(value if self.server.status == 200 else {"error": {"message": "no"}}).encode()
+        self.send_response(self.server.status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
+    with Server() as one:
+        thread = threading.Thread(target=one.serve_forever, daemon=True)
+        thread.start()
+        yield one
+        one.shutdown()
+        thread.join()
+
+
+def command(server: Server, *extra: str) -> list[str]:
+    base = ["tabular", "--task", "lending", "--model", "openai:served-model", "--base-url", server.url]
+    return [*base, "--method", "aequitas", "--format", "json", *extra]
+
+
+def test_finds_the_planted_rule_within_the_limit(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    code = audit(command(server, "--mode", "population", "--set", "generated=60", "--max-calls", "2000"))
+    record = json.loads(capsys.readouterr().out)
+    assert (code, record["status"]) == (0, "complete")
+    assert set(server.asked.values()) == {1}, "a row was asked twice"
+    assert record["counts"]["calls"] == sum(server.asked.values()) <= 2000
+    assert record["counts"]["discriminatory"] >= 15
+    share = next(e for e in record["estimates"] if e["name"] == "discriminatory_share")["estimate"]
+    assert share["low"] <= 7 / 19 <= share["high"]  # incomes 2,400 to 4,800 of 800, 1,200, … 8,000
+    assert share["low"] > 0
+    pair = record["tabular"]["pairs"][0]
+    assert pair["changed"] == ["sex"]
+    assert {pair["label"], pair["other_label"]} == {"approve", "deny"}
+    assert 2400 <= pair["row"]["monthly_income"] < 5200
+    (folder,) = Path("reports").glob("2*")
+    kept = [json.loads(x) for x in (folder / "responses.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(kept) == record["counts"]["calls"]
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "served-model" in page
+    assert "asked once" in page
+    capsys.readouterr()
+    assert audit(["verify", str(folder)]) == 0
+
+
+@pytest.mark.parametrize("mode", ["fully", "population"])
+def test_a_limit_is_never_exceeded(server: Server, capsys: pytest.CaptureFixture[str], mode: str) -> None:
+    extra = ["--mode", mode, "--set", "generated=100000", "--max-calls", "121", "--no-cache"]
+    code = audit(command(server, *extra))
+    captured = capsys.readouterr()
+    record = json.loads(captured.out)
+    assert (code, record["status"]) == (3, "partial")
+    assert record["counts"]["calls"] == sum(server.asked.values())
+    assert 115 <= sum(server.asked.values()) <= 121
+    assert record["counts"]["discriminatory"] > 0
+    assert "audit tabular resume" in captured.err
+    (folder,) = Path("reports").glob("2*")
+    before = Counter(server.asked)
+    assert audit(["tabular", "resume", str(folder), "--max-calls", "200", "--format", "json"]) == 3
+    record = json.loads(capsys.readouterr().out)
+    assert 190 <= sum(server.asked.values()) <= 200
+    assert record["counts"]["calls"] == sum(server.asked.values())
+    assert all(server.asked[text] == n == 1 for text, n in before.items()), "an answered row was asked again"
+    assert audit(["verify", str(folder)]) == 0
+
+
+def test_rows_without_an_answer_are_not_judged(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    server.rule = silent_for_widows
+    code = audit(command(server, "--mode", "random", "--set", "global_n=80", "--set", "local_n=1", "--max-calls", "600"))
+    record = json.loads(capsys.readouterr().out)
+    assert code == 0
+    rows = record["tabular"]["answers"]["rows"]
+    assert rows["unparsed"] == record["counts"]["not_judged"] > 0
+    assert sum(rows.values()) == sum(server.asked.values())
+    share = record["estimates"][0]["estimate"]
+    assert share["n_skipped"] > 0
+    assert share["low"] <= 7 / 19 <= share["high"]
+    assert all(p["row"]["marital_status"] != "widowed" for p in record["tabular"]["pairs"])
+    (folder,) = Path("reports").glob("2*")
+    assert "widowed" not in (folder / "finds.csv").read_text(encoding="utf-8")
+    assert "got no label" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_themis_reads_rows_from_a_file(server: Server, tmp_path: Path) -> None:
+    lines = ["sex,marital_status,monthly_income,paid"]
+    lines += [f"{s},{m},{i},yes" for s in ("female", "male") for m in ("single", "widowed") for i in (2000, 3000, 6000, 7000)]
+    (tmp_path / "people.csv").write_text("\n".join([*lines, "male,single,800,no"]), encoding="utf-8")
+    server.rule = silent_for_widows
+    run = audit_table(
+        TabularPlan(
+            data="people.csv",
+            target="paid",
+            task="lending",
+            model="openai:served-model",
+            base_url=server.url,
+            protected=("sex",),
+            options={"max_samples": 300, "confidence": 0.95},
+            out="",
+        )
+    )
+    score = next(s for s in run.result.scores if s.name == "causal")
+    assert score.estimate.n_skipped > 0
+    # 2,400 to 5,199 of 800 to 7,000 by bins or values: known from the rule itself
+    column = next(c for c in run.record["tabular"]["schema"]["protected"])
+    assert column == "sex"
+    assert score.estimate.low > 0
+    assert run.record["tabular"]["answers"]["rows"]["unparsed"] > 0
+
+
+def test_a_server_that_refuses_everything(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    server.status = 401
+    assert audit(command(server, "--max-calls", "20")) == 2
+    assert "answered nothing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (["--task", "sentiment"], "give --data FILE or --schema FILE"),
+        (["--task", "lendin"], "Did you mean"),
+        (["--prompt-format", "nothing"], "no prompt format 'nothing'"),
+        (["--replicates", "0"], "--replicates must be at least 1"),
+        (["--retrain"], "--retrain goes with"),
+        (["--protected", "religion"], "there is no column 'religion'"),
+    ],
+)
+def test_what_cannot_run(
+    server: Server, capsys: pytest.CaptureFixture[str], extra: list[str], message: str
+) -> None:
+    assert audit(command(server, *extra)) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert not server.asked
+
+
+def test_the_income_task_and_its_rows(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    server.rule = lambda row: "above" if int(row["hours per week"]) > 40 + 10 * (row["sex"] == "female") else "below"
+    argv = [*command(server, "--set", "generated=100", "--mode", "population", "--max-calls", "300")]
+    argv[2] = "income"
+    assert audit(argv) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["tabular"]["pairs"][0]["row"]["hours_per_week"] in (45, 50)
+    wives = [p for p in record["tabular"]["pairs"] if p["row"]["relationship"] in ("husband", "wife")]
+    assert not wives, "a pair that no person could have"
+
+
+class Words:
+    """A model of text that answers from a list, in order."""
+
+    name = fingerprint = "words"
+    style, deterministic, cacheable, max_batch = "text", False, False, 1
+
+    def __init__(self, *words: str) -> None:
+        self.words = list(words)
+
+    async def generate(self, batch: Any) -> Any:
+        from auditor.protocols import Reply
+
+        return [Reply(self.words.pop(0)) for _ in batch]
+
+    async def aclose(self) -> None:
+        """Hold nothing."""
+
+
+def test_replicates_need_a_majority() -> None:
+    model: Any = Words("approve", "deny", "approve", "approve", "deny", "who knows", "sorry", "deny", "deny")
+    client = RowClient(model, load_task("lending"), ["a"], budget=Budget(), replicates=3, concurrency=1)
+    try:
+        said = client.predict(np.array([[1], [2], [3]], dtype=object)).tolist()
+    finally:
+        client.close()
+        client.close()
+    assert said == ["approve", None, "deny"]
+    assert client.rows["ok"] == 2
+    assert client.rows["unparsed"] == 1
+
+
+def test_tasks_without_one_label_are_refused() -> None:
+    model: Any = Words()
+    with pytest.raises(ConfigError, match="one label per answer"):
+        RowClient(model, load_task("ecthr"), ["a"], budget=Budget())
+
+
+def test_a_row_as_text() -> None:
+    assert row_text(["age", "home_town"], [30.0, "B: x"]) == "age: 30\nhome town: B: x"
+
+
+def test_no_label_is_neither_equal_nor_different() -> None:
+    schema = Schema(
+        columns=(
+            Column(name="sex", kind="integer", codes=3, protected=True),
+            Column(name="x", kind="integer", codes=3),
+        )
+    )
+
+    def predict(rows: Any) -> Any:
+        said = {(0, 0): None, (1, 0): "a", (2, 0): "b", (0, 1): None, (1, 1): "a", (2, 1): "a"}
+        return np.array([said.get((int(s), int(x)), "a") for s, x in rows.tolist()], dtype=object)
+
+    evaluator = Evaluator(predict, schema, cache=True)
+    judged = evaluator.judge(np.array([[0, 0], [0, 1], [0, 2]], dtype=np.int32))
+    assert judged.discriminatory.tolist() == [True, False, False]
+    assert judged.undecided.tolist() == [False, True, False]
+    assert judged.possible.tolist() == [[False, True, True], [False, True, True], [True, True, True]]
+    assert judged.labels[0, 0] == NOT_JUDGED
+    assert evaluator.label_name(NOT_JUDGED) == "not judged"
+    assert evaluator.not_judged == 2
