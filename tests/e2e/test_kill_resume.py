@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -161,14 +162,28 @@ def killed_then_resumed(server: Server, folder: Path, after: int) -> dict[str, A
     return figures(folder)
 
 
-def test_kill_then_resume_gives_the_same_figures(server: Server, tmp_path: Path) -> None:
-    whole = tmp_path / "whole"
-    args, environment = command(server, whole)
+def whole_run(server: Server, folder: Path) -> tuple[dict[str, Any], int]:
+    """The figures of a run that nobody cut off, and how many questions it asked."""
+    args, environment = command(server, folder)
     subprocess.run(
         args, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300
     )
-    expected = figures(whole)
-    total = sum(server.asked.values())
+    return figures(folder), sum(server.asked.values())
+
+
+def test_kill_then_resume_gives_the_same_figures(server: Server, tmp_path: Path) -> None:
+    expected, total = whole_run(server, tmp_path / "whole")
     assert total > 150
     for number, share in enumerate((0.2, 0.7)):
         assert killed_then_resumed(server, tmp_path / f"killed-{number}", int(share * total)) == expected
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not os.environ.get("SOAK"), reason="takes an hour; make soak runs it")
+def test_fifty_kills_at_random_moments(server: Server, tmp_path: Path) -> None:
+    expected, total = whole_run(server, tmp_path / "whole")
+    rng = Random(7)
+    for number in range(50):
+        assert (
+            killed_then_resumed(server, tmp_path / f"killed-{number}", rng.randint(1, total - 1)) == expected
+        )
