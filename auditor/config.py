@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ SCOPES = ("text", "term", "occurrence")
 PROTOCOLS = ("default", "hinter", "astraea")
 SUITES = ("mutation", "grammar")
 GENERATIONS = ("prob", "rand", "uniform")
+ORACLES = ("label", "probability")
+REFERENCES = ("equal", "bls")
 FAIL_ON = ("shown", "hidden", "never")
 DEFAULT_REPLICATES = 3
 CONFIRM_REPLICATES = 5
@@ -30,7 +32,9 @@ class Plan:
     """Everything that shapes a run, resolved. Written to ``plan.json`` before the first call.
 
     ``replicates`` None means 3, or 1 for an adapter that declares itself deterministic. ``per_seed`` None
-    means every variant there is. ``attributes`` None means those that the seeds name.
+    means every variant there is. ``attributes`` None means those that the seeds name. ``oracle`` empty means labels
+    (sets of them for multi-label tasks). ``epsilon`` are the tolerances of the probability oracle, the one that
+    decides first; empty means `auditor.oracles.probability.EPSILONS`.
     """
 
     task: str = "sentiment"
@@ -45,6 +49,9 @@ class Plan:
     suite: str = "mutation"
     grammar: str | None = None
     generation: str = "prob"
+    oracle: str = ""
+    epsilon: tuple[float, ...] = ()
+    reference: str = "equal"
     dictionaries: tuple[str, ...] = ()
     scope: str = "text"
     per_seed: int | None = 8
@@ -93,6 +100,7 @@ def _check(plan: Plan) -> None:
     one_of("protocol", plan.protocol, PROTOCOLS)
     one_of("suite", plan.suite, SUITES)
     one_of("generation", plan.generation, GENERATIONS)
+    _check_oracle(plan, one_of)
     if plan.grammar is not None and plan.suite != "grammar":
         raise ConfigError("--grammar belongs to --suite grammar.")
     if plan.protocol == "astraea" and plan.suite != "grammar":
@@ -119,8 +127,25 @@ def _check(plan: Plan) -> None:
         raise ConfigError("--price-in and --price-out belong together (USD per million tokens).")
 
 
+def _check_oracle(plan: Plan, one_of: Callable[[str, str, tuple[str, ...]], None]) -> None:
+    if plan.oracle:
+        one_of("oracle", plan.oracle, ORACLES)
+    one_of("reference", plan.reference, REFERENCES)
+    if plan.oracle != "probability":
+        for name, given in (("epsilon", bool(plan.epsilon)), ("reference", plan.reference != "equal")):
+            if given:
+                raise ConfigError(f"--{name} belongs to --oracle probability.")
+    if not all(0 <= e <= 1 for e in plan.epsilon):
+        told = ", ".join(f"{e:g}" for e in plan.epsilon)
+        raise ConfigError(f"--epsilon holds differences of probabilities between 0 and 1; got {told}.")
+    if plan.reference == "bls" and plan.suite != "grammar":
+        raise ConfigError(
+            "--reference bls takes the shares that a grammar's occupations carry; it belongs to --suite grammar."
+        )
+
+
 FIELDS = {field.name: field for field in dataclasses.fields(Plan)}
-_LISTS = {"models", "attributes", "dictionaries", "formats"}
+_LISTS = {"models", "attributes", "dictionaries", "formats", "epsilon"}
 _TOML_ALIASES = {"model": "models", "dictionary": "dictionaries", "format": "formats"}
 
 
@@ -154,6 +179,8 @@ def read_toml(path: Path) -> dict[str, Any]:
             raise DataFileError(f"{path}: unknown key {key!r}.{hint}")
         if name in _LISTS and isinstance(value, str):
             value = [part.strip() for part in value.split(",") if part.strip()]
+        if name == "epsilon" and isinstance(value, int | float):
+            value = [value]
         adapter: Any = pydantic.TypeAdapter(_TYPES[name])
         try:
             values[name] = adapter.validate_python(value, strict=name not in _LISTS)
@@ -172,6 +199,7 @@ _TYPES: dict[str, Any] = {
         "int | None": int | None,
         "float | None": float | int | None,
         "tuple[str, ...]": tuple[str, ...],
+        "tuple[float, ...]": tuple[float, ...],
         "tuple[str, ...] | None": tuple[str, ...] | None,
     }[str(field.type)]
     for name, field in FIELDS.items()

@@ -151,7 +151,7 @@ def outcomes(task: Any, given: Mapping[str, int]) -> tuple[str, ...]:
     The favourable one; of two labels "positive" or else the first one, because the other mirrors it; of many
     the twelve that were given most often.
     """
-    if task.kind not in ("classification", "decision", "multilabel") or not task.labels:
+    if task.kind in ("score", "generation") or not task.labels:
         return ()
     if task.favourable is not None:
         return (task.favourable,)

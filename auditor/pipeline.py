@@ -89,7 +89,6 @@ def prepare(
     from auditor import tasks
     from auditor.models.budget import Budget
     from auditor.models.cache import Cache
-    from auditor.registry import ORACLES
 
     task = tasks.load(plan.task)
     for name in plan.formats:
@@ -121,7 +120,7 @@ def prepare(
         suite=suite,
         gate=gate,
         agreement=agreement,
-        oracle=ORACLES.create("labelset" if task.kind == "multilabel" else "label"),
+        oracle=_oracle(plan, task),
         models=list(models),
         budget=budget,
         cache=Cache() if plan.cache and any(m.cacheable for m in models) else None,
@@ -129,6 +128,45 @@ def prepare(
         placebos=placebos,
         facts=facts,
     )
+
+
+def _oracle(plan: Plan, task: Any) -> Any:
+    """Chosen by the plan, or else by the kind of the task."""
+    from auditor.registry import ORACLES
+
+    if plan.oracle != "probability":
+        return ORACLES.create("labelset" if task.kind == "multilabel" else "label")
+    label = next(iter((*outcomes(task, {}), *task.labels)), None)
+    if label is None:
+        raise ConfigError(
+            f"--oracle probability needs a task with labels; {task.name!r} is of kind {task.kind}."
+        )
+    return ORACLES.create(
+        "probability",
+        label=label,
+        reference="equal" if plan.reference == "equal" else "shares",
+        shares=None if plan.reference == "equal" else _shares(plan, task, label),
+        **({"epsilons": plan.epsilon} if plan.epsilon else {}),
+    )
+
+
+def _shares(plan: Plan, task: Any, label: str) -> dict[str, float]:
+    """Share of the people in each occupation whom the possessive ``label`` stands for, as the grammar says."""
+    from auditor import grammar
+    from auditor.oracles.probability import shares_of
+
+    loaded = grammar.load(plan.grammar or task.name)
+    if label not in ("his", "her"):
+        raise ConfigError(
+            f"--reference bls needs a task whose first label is his or her; that of {task.name!r} is {label!r}."
+        )
+    found = shares_of(loaded, women=label == "her")
+    if not found:
+        raise ConfigError(
+            f"--reference bls: the grammar {loaded.full_name} has no occupations with women_percent. "
+            "Use --grammar fill-mask, or add the figures to yours (grammars/README.md)."
+        )
+    return found
 
 
 def _stages(
@@ -545,9 +583,25 @@ class Loop:
         self._progress(tally)
         if client.stopped and not self.status_reason:
             self.status_reason = str(client.stopped)
+        self._require_scores(tally, answers)
         for case in cases:
             for name in tally.formats:
                 told += self._judge(tally, case, name, answers[name], checks)
+
+    def _require_scores(self, tally: Tally, answers: Mapping[str, Mapping[str, Sequence[Answer]]]) -> None:
+        """Stop at once where the oracle compares scores and the model gives none."""
+        if self.plan.oracle != "probability":
+            return
+        label = self.parts.oracle.label
+        read = [
+            a for by_id in answers.values() for given in by_id.values() for a in given if a.status == "ok"
+        ]
+        if read and not any(a.scores and label in a.scores for a in read):
+            raise UserError(
+                f"{tally.model.name} gives no probability of {label!r}, and --oracle probability compares nothing "
+                "else. Use --oracle label, or a model with scores: hf:NAME, vader, or python: and exec: adapters "
+                "that return them."
+            )
 
     def _answer(self, tally: Tally, response: Response) -> Answer:
         """Count a response (each distinct one once) and read it."""
@@ -778,6 +832,8 @@ async def confirm(loop: Loop) -> dict[tuple[str, str, str], dict[str, Any]]:
     for tally, client in zip(loop.tallies, loop.clients, strict=True):
         if tally.model.deterministic or loop.plan.protocol != "default" or loop.status_reason:
             continue
+        if loop.plan.oracle == "probability":
+            continue  # what is asked again is compared by label
         chosen = tally.hidden[:MAX_CONFIRM]
         for done, (case, variant_id, name) in enumerate(chosen):
             cells = lattice_cells(case, variant_id)

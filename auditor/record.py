@@ -50,13 +50,18 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         for tally in loop.tallies
         for (_, name), told in tally.contrasts.items()
     )
-    noise = {tally.model.name: _noise(tally) for tally in loop.tallies}
+    noise = {tally.model.name: _noise(tally, loop.plan.oracle) for tally in loop.tallies}
     estimates += [_noise_row(name, value) for name, value in noise.items() if "value" in value]
     findings: list[Finding] = []
     if loop.plan.protocol == "default":
         settings = found.Settings(
             deterministic={t.model.name: t.model.deterministic for t in loop.tallies},
-            labels={t.model.name: t.labels for t in loop.tallies if not t.model.deterministic},
+            # Noise of labels says nothing about the noise of scores: no claim is made from it.
+            labels={
+                t.model.name: t.labels
+                for t in loop.tallies
+                if not t.model.deterministic and loop.plan.oracle != "probability"
+            },
             answers={t.model.name: t.labels for t in loop.tallies},
             outcomes=outcomes(loop.parts.task, _given(loop)),
             silent={t.model.name: t.silent for t in loop.tallies},
@@ -94,11 +99,32 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     }
     if hasattr(loop.parts.suite, "report"):
         record["generation"] = loop.parts.suite.report()
+    if loop.plan.oracle == "probability":
+        record["probability"] = _probability(loop)
     if loop.plan.protocol != "hinter":
         record["tokens"] = _tokens(loop)
     if loop.plan.protocol == "hinter":
         record["hinter"] = _hinter(loop)
     return record
+
+
+def _probability(loop: Loop) -> dict[str, Any]:
+    """For every tolerance, the distinct cases with a variant beyond it; directed cases are left out."""
+    from auditor.oracles.probability import exceeding
+    from auditor.stats.intervals import clopper_pearson
+
+    oracle = loop.parts.oracle
+    rows = []
+    for tally in loop.tallies:
+        for name in tally.formats:
+            verdicts = [v for v in tally.verdicts if v.format == name and v.case_id not in loop.directed]
+            for epsilon, (found, n) in exceeding(verdicts, oracle.epsilons).items():
+                rate = dataclasses.asdict(clopper_pearson(found, n)) if n else _none("no case was judged")
+                rows.append(
+                    {"model": tally.model.name, "format": name, "epsilon": epsilon, "cases": n}
+                    | {"violating_cases": found, "rate": rate}
+                )
+    return {"label": oracle.label, "reference": loop.plan.reference, "rows": rows}
 
 
 def _performance(loop: Loop) -> dict[str, Any]:
@@ -159,12 +185,14 @@ def _why_partial(loop: Loop) -> str:
     return f"{failed} of {asked} questions got no answer." if failed else ""
 
 
-def _noise(tally: Tally) -> dict[str, Any]:
+def _noise(tally: Tally, oracle: str = "") -> dict[str, Any]:
     """The same-prompt noise of one model: an estimate, a declaration, or why there is none."""
     from auditor.stats.summary import noise_of
 
     if tally.model.deterministic:
         return {"declared": True}
+    if oracle == "probability":
+        return _none("scores are compared, and the noise of labels says nothing about them")
     estimate = noise_of(tally.labels) if tally.replicates > 1 else None
     if estimate is None:
         return {"status": "not_tested", "reason": "no prompt was asked twice"}

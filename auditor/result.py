@@ -283,13 +283,15 @@ def score(path: Path, responses: Path, *, observe: Observer = Silent) -> Result:
 
 
 def load(path: Path) -> Result:
-    """The result that a finished run folder holds; nothing is asked."""
+    """The result that a finished run folder holds, with what readers found; nothing is asked."""
+    from auditor import review
     from auditor.store.folder import RunFolder
 
     folder = RunFolder.open(path)
-    return Result(
-        folder.record(), path=folder.path, evidence=folder.evidence(), verdicts=list(folder.verdicts())
-    )
+    record, readers = folder.record(), review.controls(folder.path)
+    if readers:
+        record["controls"]["human_readers"] = readers
+    return Result(record, path=folder.path, evidence=folder.evidence(), verdicts=list(folder.verdicts()))
 
 
 def replay(path: Path, finding: str, *, replicates: int = 5, observe: Observer = Silent) -> dict[str, Any]:

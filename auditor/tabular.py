@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from auditor._version import __version__
 from auditor.errors import BudgetExceeded, ConfigError, DataFileError, RunFolderError, UserError
-from auditor.types import FORMAT_VERSION, Progress, Response
+from auditor.types import FORMAT_VERSION, Case, Progress, Prompt, Response, Sampling, Variant
 
 if TYPE_CHECKING:
     from auditor.models.rows import RowClient
@@ -300,17 +300,27 @@ def _open_model(
             )
         )
 
+    def keep(row: Variant, prompt: Prompt) -> None:
+        assert folder is not None
+        sampling: Sampling = "iid" if plan.method == "themis" else "directed"
+        name = row.id.partition(".")[0]
+        case = Case(id=name, suite=f"tabular.{plan.method}", original=row, variants=(), sampling=sampling)
+        folder.add_case(case, {})
+        folder.add_prompt(row.id, prompt)
+
     asked = RowClient(
         adapter,
         task,
         schema.names,
         budget=budget,
+        first_limit=None if folder is None else folder.plan.get("max_calls"),
+        per_case=len(schema.combos),
         cache=Cache() if plan.cache and adapter.cacheable else None,
         format=plan.prompt_format,
         replicates=plan.replicates,
         concurrency=plan.concurrency,
         answered=known,
-        on_prompt=None if folder is None else folder.add_prompt,
+        on_row=None if folder is None else keep,
         on_response=None if folder is None else folder.add_response,
         on_batch=progress,
     )
@@ -477,6 +487,9 @@ def _add_task(record: dict[str, Any], plan: TabularPlan, asked: RowClient, evalu
         "reported": sorted(asked.reported),
     }
     record["counts"] |= {"calls": facts["calls"], "not_judged": evaluator.not_judged}
+    left = asked.left()
+    if record["status"] == "partial" and left is not None and left < len(evaluator.schema.combos):
+        record["status_reason"] = f"the limit of {plan.max_calls:,} calls (--max-calls) was reached"
     section = record["tabular"]
     section["answers"] = {
         "task": asked.task.name,

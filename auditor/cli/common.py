@@ -72,6 +72,28 @@ Generation = Annotated[
         help="With --suite grammar: prob (default), rand, or uniform over distinct sentences; --limit cases.",
     ),
 ]
+Oracle = Annotated[
+    str | None,
+    typer.Option(
+        "--oracle",
+        help="label (default): another answer is a change; or probability: another score of one label is.",
+    ),
+]
+Epsilon = Annotated[
+    str | None,
+    typer.Option(
+        "--epsilon",
+        help="With --oracle probability: differences that are tolerated, comma-separated; the first decides "
+        "(default 0.01,0.05,0.1,0.2).",
+    ),
+]
+Reference = Annotated[
+    str | None,
+    typer.Option(
+        "--reference",
+        help="With --oracle probability: equal (default), or bls: the shares of women and men in the occupations.",
+    ),
+]
 Dictionaries = Annotated[
     list[str] | None,
     typer.Option("--dictionary", help="[ATTRIBUTE=]FILE: a dictionary, or a raw pair file source;target."),
@@ -144,6 +166,19 @@ def split(text: str | None) -> tuple[str, ...] | None:
     if text is None:
         return None
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def numbers(text: str | None, flag: str) -> tuple[float, ...] | None:
+    """The numbers of a comma-separated option; None stays None."""
+    from auditor.errors import ConfigError
+
+    parts = split(text)
+    try:
+        return None if parts is None else tuple(float(part) for part in parts)
+    except ValueError:
+        raise ConfigError(
+            f"{flag} takes numbers with commas between them, as 0.05,0.1; got {text!r}."
+        ) from None
 
 
 class Draw:

@@ -23,6 +23,7 @@ COMMANDS = {
     "replay": ("auditor.cli.replay", "Ask the prompts of one finding again."),
     "augment": ("auditor.cli.augment", "Write retraining data from the violations of a run."),
     "groups": ("auditor.cli.groups", "Compare the mean scores of groups in a run."),
+    "validity": ("auditor.cli.validity", "Have two people read a sample of variants."),
     "verify": ("auditor.cli.verify", "Check a run folder's hash chains."),
     "tasks": ("auditor.cli.tasks", "List the tasks, or start a task file of your own."),
     "grammar": ("auditor.cli.grammar", "Sample, measure the coverage of, or check a grammar."),

@@ -21,10 +21,16 @@ def resume(
 ) -> int:
     """Finish RUN; what was answered is not asked again. New limits may be given; they are for the whole run."""
     from auditor.result import resume as go
+    from auditor.store.folder import RunFolder
 
     common.check_format(format)
+    path = find_run(run)
+    if RunFolder.open(path).plan.get("kind") == "tabular":
+        from auditor.errors import ConfigError
+
+        raise ConfigError(f"{path} is a tabular run. Go on with: audit tabular resume {path}")
     limits = {"max_calls": max_calls, "max_cost": max_cost, "max_seconds": max_seconds}
-    return finish(go(find_run(run), observe=Draw(), limits=limits), format=format, fail_on=fail_on)
+    return finish(go(path, observe=Draw(), limits=limits), format=format, fail_on=fail_on)
 
 
 def command(argv: list[str]) -> int:

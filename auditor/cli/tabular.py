@@ -204,10 +204,10 @@ def _finish(run: Any, format: str) -> int:
     if run.path is not None:
         print(f"Report: {run.path / 'report.html'}", file=sys.stderr)
     if not run.complete:
-        further = ""
+        further, reason = "", run.record["status_reason"].rstrip(".")
         if run.path is not None and run.record["spec"]["task"] is not None:
             further = f" Go on with: audit tabular resume {run.path} --max-calls N (or another limit)"
-        complain(f"The search is incomplete: {run.result.status_reason}.{further}")
+        complain(f"The search is incomplete: {reason}.{further}")
         return EXIT_INCOMPLETE
     return 0
 

@@ -21,7 +21,7 @@ from auditor.models.cache import Cache
 from auditor.models.client import Client
 from auditor.models.outcome import Key
 from auditor.protocols import Model
-from auditor.types import Prompt, Request, Response, digest
+from auditor.types import Prompt, Request, Response, Variant, digest
 
 BARE = "bare"  # the format name of an input that is sent as it is
 STATUSES = ("ok", "unparsed", "refused", "failed", "divided")
@@ -44,7 +44,11 @@ def row_text(columns: Sequence[str], row: Sequence[Any]) -> str:
 
 
 def _plain(value: Any) -> str:
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return str(_number(value))
+
+
+def _number(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class RowClient:
@@ -59,8 +63,13 @@ class RowClient:
     columns : sequence of str
         Names of the columns, in the order of the rows.
     budget : Budget
-        Hard limits. Answers of ``answered`` that were calls of the run are charged to it when they are used,
-        so that a resumed run keeps the limits of the whole run.
+        Hard limits. Calls behind ``answered`` are charged to it at once, so that a resumed run keeps the
+        limits of the whole run.
+    first_limit : int, optional
+        The limit on calls that the run began with, if it goes on with another one: `left` then says what it
+        said before, until that limit is reached, so that the search takes the same way again.
+    per_case : int
+        Rows that one case needs; a limit that leaves fewer is reached.
     cache : Cache or None
         Answers of earlier runs.
     format : str, optional
@@ -71,8 +80,8 @@ class RowClient:
         Calls in flight at most.
     answered : mapping of (prompt sha256, replicate) to Response
         What the run's journal has.
-    on_prompt : callable, optional
-        Gets (row id, prompt) before it is asked.
+    on_row : callable, optional
+        Gets (variant, prompt) before a row is asked: the row as an input without edits.
     on_response : callable, optional
         Gets each response once, when it must be kept.
     on_batch : callable, optional
@@ -97,12 +106,14 @@ class RowClient:
         columns: Sequence[str],
         *,
         budget: Budget,
+        first_limit: int | None = None,
+        per_case: int = 1,
         cache: Cache | None = None,
         format: str | None = None,
         replicates: int = 1,
         concurrency: int = 16,
         answered: Mapping[Key, Response] | None = None,
-        on_prompt: Callable[[str, Prompt], object] | None = None,
+        on_row: Callable[[Variant, Prompt], object] | None = None,
         on_response: Callable[[Response], None] | None = None,
         on_batch: Callable[[RowClient], None] | None = None,
     ) -> None:
@@ -122,8 +133,12 @@ class RowClient:
         self.format = BARE if model.style == "text" else format or task.default_format
         self.rows: Counter[str] = Counter()
         self.reported: set[str] = set()
-        self._answered, self._charged = dict(answered or {}), set[Key]()
-        self._on_prompt, self._on_batch = on_prompt, on_batch
+        self._first, self._per_case = first_limit, per_case
+        self._answered, self._used = dict(answered or {}), set[Key]()
+        paid = [r for r in self._answered.values() if not r.cached]
+        self._paid = len(paid)
+        budget.charge(calls=self._paid, usd=sum(r.cost_usd or 0.0 for r in paid))
+        self._on_row, self._on_batch = on_row, on_batch
         self.client = Client(
             model,
             cache=cache,
@@ -141,7 +156,12 @@ class RowClient:
         """How many further rows the limit on calls allows, not counting those that are known; None: no limit."""
         if self.budget.max_calls is None:
             return None
-        return max(0, self.budget.max_calls - self.budget.calls) // self.replicates
+        spent = self.budget.calls - self._paid + len(self._used)
+        if self._first is not None:
+            before = (self._first - spent) // self.replicates
+            if before >= self._per_case:
+                return before
+        return max(0, self.budget.max_calls - spent) // self.replicates
 
     def predict(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Labels of rows, shape (n,), dtype object; None where the model gave none.
@@ -158,11 +178,12 @@ class RowClient:
         for row in rows.tolist():
             text = row_text(self.columns, row)
             prompt = self.task.bare(text) if self.format == BARE else self.task.render(text, self.format)
-            name = "r" + digest(text, size=5)
-            if self._on_prompt is not None:
-                self._on_prompt(name, prompt)
+            name = f"r{digest(text, size=5)}.o"
+            if self._on_row is not None:
+                values = {c: _number(v) for c, v in zip(self.columns, row, strict=True)}
+                self._on_row(Variant(id=name, input=values), prompt)
             requests += [Request(prompt=prompt, replicate=k, variant_id=name) for k in range(self.replicates)]
-        self._charge(requests)
+        self._note(requests)
         responses = self._do(self.client.ask(requests))
         stopped = self.client.stopped
         if stopped is not None and any(r.output is None for r in responses):
@@ -183,7 +204,7 @@ class RowClient:
         """Counts for the record: calls, tokens, cost, and rows by what came of them."""
         counts = self.client.counts
         return {
-            "calls": counts.calls + len(self._charged),
+            "calls": counts.calls + self._paid,
             "cached": counts.cached,
             "replayed": counts.replayed,
             "retries": counts.retries,
@@ -217,14 +238,13 @@ class RowClient:
     def _do(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
-    def _charge(self, requests: Sequence[Request]) -> None:
-        """Count journaled calls as calls of this run, once each, before new ones are allowed."""
+    def _note(self, requests: Sequence[Request]) -> None:
+        """Count journaled calls as used, once each."""
         for request in requests:
             key = (request.prompt.sha256, request.replicate)
             known = self._answered.get(key)
-            if known is not None and not known.cached and key not in self._charged:
-                self._charged.add(key)
-                self.budget.charge(calls=1, usd=known.cost_usd or 0.0)
+            if known is not None and not known.cached:
+                self._used.add(key)
 
     def _label(self, responses: Sequence[Response]) -> str | None:
         """The answer of more than half of the replicates; None, counted by its reason, without one."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from auditor.oracles.label import Label, LabelOracle
 from auditor.types import Answer, Case, Variant, Verdict
+
+if TYPE_CHECKING:
+    from auditor.grammar.model import Grammar
 
 EPSILONS = (0.01, 0.05, 0.1, 0.2)
 
@@ -109,6 +112,22 @@ class ProbabilityOracle:
         if groups[0] not in self._shares or groups[1] not in self._shares:
             return None
         return self._shares[str(groups[1])] - self._shares[str(groups[0])]
+
+
+def shares_of(grammar: Grammar, *, women: bool = False, attribute: str = "occupation") -> dict[str, float]:
+    """Group → share of men (or women) in [0, 1], from the ``women_percent`` of a grammar's terminals.
+
+    A group of several terminals gets their mean; one with a terminal that has no figure is left out.
+    """
+    told: dict[str, list[float | None]] = {}
+    for rule in grammar.rules.values():
+        for item in rule.alternatives if rule.attribute == attribute else ():
+            group, facts = getattr(item, "group", None), getattr(item, "facts", None) or {}
+            if group is not None:
+                percent = facts.get("women_percent")
+                told.setdefault(group, []).append(None if percent is None else float(percent) / 100)
+    means = {g: fmean(v for v in values if v is not None) for g, values in told.items() if None not in values}
+    return {group: share if women else 1 - share for group, share in sorted(means.items())}
 
 
 def exceeding(

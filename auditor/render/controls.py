@@ -34,7 +34,7 @@ def lines(record: Data) -> Iterable[Control]:
     """Yield one line per control; those that were not run say why."""
     controls = record.get("controls") or {}
     for key in [*CONTROL_NAMES, *sorted(set(controls) - set(CONTROL_NAMES) - {"answers_by_group"})]:
-        name = CONTROL_NAMES.get(key, key.replace("_", " "))
+        name = CONTROL_NAMES.get(key, key.replace("_", " ").capitalize())
         if controls.get(key) is None:
             yield Control(name=name, scope="", result="not run: the run record holds no result", ran=False)
         else:

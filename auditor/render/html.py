@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from auditor.render import cards, charts, controls, diff, tokens, view, words
+from auditor.render import cards, charts, controls, diff, generation, tokens, view, words
 from auditor.types import digest
 
 if TYPE_CHECKING:
@@ -133,6 +133,7 @@ def _environment() -> Environment:
         "estimate_of": view.find,
         "token_columns": tokens.COLUMNS,
         "token_right": tokens.RIGHT,
+        "generation_right": generation.RIGHT,
     }
     return environment
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from auditor.render import words
+from auditor.render.tabular_tables import answers_line, blocks
 
 TITLES = {"themis": "Themis", "aequitas": "Aequitas", "sg": "SG"}
 SCORES = {
@@ -74,6 +75,7 @@ def shown(record: Mapping[str, Any]) -> dict[str, Any]:
             for s in section["lattice"]
         ],
         "pairs": [_pair(p) for p in section["pairs"]],
+        "blocks": blocks(section),
         "counts": [(key.replace("_", " "), value) for key, value in counts.items()],
         "options": [(key, "default" if value is None else str(value)) for key, value in options.items()],
         "notes": list(section["notes"]),
@@ -148,6 +150,8 @@ def _summary(section: Mapping[str, Any], counts: Mapping[str, Any], protected: l
             f"{counts['off_manifold']:,} further cases change only through rows that break a constraint; "
             f"they are counted apart."
         )
+    if said := answers_line(section):
+        lines.append(said)
     lines.append(f"The model was asked about {counts['evaluations']:,} rows in {counts['seconds']:.3g} s.")
     return lines
 
@@ -229,6 +233,12 @@ def text(record: Mapping[str, Any], *, width: int | None = None) -> str:
         for pair in what["pairs"][:5]:
             page.paragraph(f"{pair['changed']}   label {pair['labels']}")
             page.paragraph(pair["rest"], indent="    ")
+    for block in what["blocks"]:
+        page.heading(block.title)
+        for line in block.lines:
+            page.paragraph(line)
+        if block.rows:
+            page.table(block.columns, block.rows)
     page.heading("Notes")
     for note in (*what["notes"], *what["limits"]):
         page.paragraph(note, first="- ", indent="  ")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from auditor.errors import UnknownPlugin
-from auditor.render import cards, controls, diff, tokens, view, words
+from auditor.render import cards, controls, diff, generation, tokens, view, words
 from auditor.render.page import Page
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class TerminalReport:
         _headline(page, shown)
         _hidden(page, shown, evidence)
         _directions(page, shown)
+        _generation(page, shown)
         _tokens(page, shown)
         _performance(page, shown)
         _controls(page, shown)
@@ -223,6 +224,18 @@ def _directions(page: Page, shown: view.View) -> None:
     page.paragraph(
         "Picked after the fact, by the lower ends of their intervals: where to look, not a result of its own."
     )
+
+
+def _generation(page: Page, shown: view.View) -> None:
+    section = shown.generation
+    if section is None:
+        return
+    page.heading(section.title)
+    for note in section.notes:
+        page.paragraph(note)
+    for table in section.tables:
+        page.line()
+        page.table([(name, name in generation.RIGHT) for name in table.columns], table.lines)
 
 
 def _tokens(page: Page, shown: view.View) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from auditor.render import controls, performance, tokens, words
+from auditor.render import controls, generation, performance, tokens, words
 from auditor.render.controls import LOSSES, Control
 
 Data = Mapping[str, Any]
@@ -78,6 +78,7 @@ class View:
     paper: tuple[tuple[str, ...], ...]  # the paper's own counting, one line per model and pair
     performance: performance.Performance | None
     tokens: tokens.Tokens | None
+    generation: generation.Generation | None
     commands: tuple[tuple[str, str], ...]
 
     @property
@@ -127,6 +128,7 @@ def build(record: Data) -> View:
         paper=tuple(controls.paper(record)),
         performance=performance.build(record, names, noun),
         tokens=tokens.build(record, names),
+        generation=generation.build(record, names),
         commands=_commands(record, hidden, findings),
     )
 
@@ -160,6 +162,8 @@ def _top(row: Row) -> float:
 
 
 def _kind(record: Data) -> str:
+    if record.get("spec", {}).get("oracle") == "probability":
+        return "score"  # what is compared, whatever the task answers with
     for place in (record.get("spec", {}), record.get("provenance", {})):
         for key in ("kind", "task_kind"):
             if isinstance(place.get(key), str):
@@ -343,6 +347,8 @@ def _asked(record: Data) -> tuple[tuple[str, str], ...]:
     ]
     if spec.get("protocol", "default") != "default":
         items.append(("Protocol", str(spec["protocol"])))
+    if record.get("probability"):
+        items.append(("Compared", generation.compared(record["probability"])))
     if spec.get("delta") is not None:
         items.append(("Bound δ", f"{100 * float(spec['delta']):g} %"))
     return tuple(items)

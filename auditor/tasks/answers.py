@@ -60,7 +60,7 @@ class Reader:
     Parameters
     ----------
     kind : str
-        ``classification``, ``decision``, ``multilabel``, ``score`` or ``generation``.
+        ``classification``, ``decision``, ``coreference``, ``fill-mask``, ``multilabel``, ``score`` or ``generation``.
     names : mapping of str to str
         Names in normal form (`auditor.tasks.wording.normalise`) to labels: labels and aliases.
     keys : tuple of str

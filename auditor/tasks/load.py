@@ -221,8 +221,10 @@ def _seeds_path(seeds: str | None, path: Path, *, builtin: bool) -> Path | None:
 
 def _prove(task: Task, part: TaskFile, path: Path) -> None:
     """Read every answer that the formats ask for, before a model is paid to give it."""
+    from auditor.tasks.schema import ONE_LABEL
+
     for i, example in enumerate(task.examples):
-        if task.kind in ("classification", "decision") and example.value not in task.labels:
+        if task.kind in ONE_LABEL and example.value not in task.labels:
             raise DataFileError(
                 f"{path}: field examples.{i}.label: {example.value!r} is none of the labels "
                 f"({', '.join(task.labels)})"

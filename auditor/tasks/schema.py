@@ -32,8 +32,9 @@ KINDS = (
     "decision",
     "generation",
 )
-SUPPORTED = ("classification", "decision", "multilabel", "score", "generation")
-LABELLED = ("classification", "decision", "multilabel")
+ONE_LABEL = ("classification", "decision", "coreference", "fill-mask")  # answers are read alike
+LABELLED = (*ONE_LABEL, "multilabel")
+SUPPORTED = (*LABELLED, "score", "generation")
 
 NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 Name = Annotated[StrictStr, Field(pattern=NAME)]

@@ -13,7 +13,7 @@ LAYERS = [  # top first; names in one tuple are siblings and may not import each
     ("agent",),
     ("__init__",),
     ("result",),
-    ("pipeline", "tabular", "augment", "groups"),
+    ("pipeline", "tabular", "augment", "groups", "review"),
     ("record", "controls"),
     ("controls",),
     ("tasks", "suites", "validity", "models", "oracles", "diagnosis", "render", "store", "testing", "ll144"),

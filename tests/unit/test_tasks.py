@@ -292,10 +292,31 @@ def test_unknown_name() -> None:
         load("sentimant")
 
 
-@pytest.mark.parametrize("kind", ["ranking", "fill-mask", "coreference"])
-def test_kinds_that_are_reserved(tmp_path: Path, kind: str) -> None:
+def test_the_kind_that_is_reserved(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not supported by this version"):
-        load(write(tmp_path, MINIMAL.replace("classification", kind)))
+        load(write(tmp_path, MINIMAL.replace("classification", "ranking")))
+
+
+@pytest.mark.parametrize("kind", ["fill-mask", "coreference"])
+def test_kinds_that_are_read_like_a_classification(tmp_path: Path, kind: str) -> None:
+    own = load(write(tmp_path, MINIMAL.replace("classification", kind)))
+    like = load(write(tmp_path, MINIMAL, "like.yaml"))
+    assert own.kind == kind == load(kind).kind
+    texts = (
+        *like.labels,
+        f"Answer: {like.labels[0]}",
+        '{"label": "angry"}',
+        "neither of them",
+        "",
+    )
+    assert [own.read(t) for t in texts] == [like.read(t) for t in texts]
+    assert own.read(like.labels[0]).value == like.labels[0]
+    with pytest.raises(DataFileError, match="at least two labels"):
+        load(
+            write(
+                tmp_path, template("one", "generation").replace("kind: generation", f"kind: {kind}"), "o.yaml"
+            )
+        )
 
 
 def test_own_texts_lie_beside_the_file(tmp_path: Path) -> None:

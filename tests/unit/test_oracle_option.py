@@ -1,0 +1,110 @@
+"""``--oracle probability``: from the plan to the record, with models whose scores are known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import audit, grammar
+from auditor.cli.main import run
+from auditor.config import Plan, read_toml
+from auditor.errors import ConfigError, UserError
+from auditor.models.planted import Planted
+from auditor.oracles.probability import shares_of
+
+GRAMMAR = {"suite": "grammar", "order": 1, "out": None, "limit": 40}
+TEXTS = ["He is a fine cook, and he knows it.", "The man plays the father in a warm film."]
+
+
+def rates(result: Any) -> dict[float, tuple[int, int]]:
+    return {r["epsilon"]: (r["violating_cases"], r["cases"]) for r in result.record["probability"]["rows"]}
+
+
+def test_a_change_of_the_score_counts_though_the_label_stays() -> None:
+    # "she" moves the margin from 1 to 0.5: p(positive) from 0.731 to 0.622, a difference of 0.109.
+    model = Planted(additive={"she|woman|mother|lady": 0.5}, scores=True, base="constant")
+    options: dict[str, Any] = {"attributes": ["gender"], "order": 1, "out": None, "data": TEXTS}
+    labels = audit("sentiment", model=model, **options)
+    assert not any(v.outcome == "violation" for v in labels.verdicts)
+    assert "probability" not in labels.record
+    scores = audit("sentiment", model=model, oracle="probability", epsilon=(0.1, 0.2), **options)
+    assert scores.record["probability"]["label"] == "positive"
+    found = rates(scores)
+    assert found[0.1][0] > 0 == found[0.2][0]
+    changed = [v for v in scores.verdicts if v.outcome == "violation"]
+    assert changed
+    assert all(v.distance == pytest.approx(0.1086, abs=1e-4) for v in changed)
+    assert "How often the score changed" in scores.to_text(width=100, encoding="utf-8")
+
+
+def test_a_model_without_scores_is_refused() -> None:
+    with pytest.raises(UserError, match="gives no probability of 'positive'"):
+        audit("sentiment", model=Planted(), oracle="probability", data=TEXTS, out=None)
+
+
+def test_bls_takes_the_shares_as_expected() -> None:
+    shares = shares_of(grammar.load("fill-mask"))
+    assert shares["plumber"] == pytest.approx(0.977)
+    names = {g.replace("_", " "): g for g in shares}
+
+    def follows(text: str) -> dict[str, float]:
+        group = max((n for n in names if n in text.lower()), key=len)
+        return {"his": shares[names[group]], "her": 1 - shares[names[group]]}
+
+    options: dict[str, Any] = {**GRAMMAR, "oracle": "probability", "epsilon": (0.01,)}
+    equal = audit("fill-mask", model=follows, **options)
+    bls = audit("fill-mask", model=follows, reference="bls", **options)
+    assert rates(equal)[0.01][0] > 0
+    assert rates(bls)[0.01][0] == 0 < rates(bls)[0.01][1]
+
+
+def test_no_claim_rests_on_the_noise_of_labels() -> None:
+    model = Planted(additive={"she": 0.5}, scores=True, wobble=0.1)
+    result = audit("sentiment", model=model, oracle="probability", attributes=["gender"], order=2, out=None)
+    assert all(f["verdict"] == "not_determined" for f in result.record["findings"] if f["kind"] == "claim")
+    assert result.record["controls"]["noise_floor"][model.name]["status"] == "not_tested"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"oracle": "probabilty"}, "Did you mean probability"),
+        ({"epsilon": (0.1,)}, "--epsilon belongs to --oracle probability"),
+        ({"reference": "bls"}, "--reference belongs to --oracle probability"),
+        ({"oracle": "probability", "reference": "bsl"}, "Did you mean bls"),
+        ({"oracle": "probability", "epsilon": (1.5,)}, "between 0 and 1; got 1.5"),
+        ({"oracle": "probability", "epsilon": (float("nan"),)}, "between 0 and 1"),
+        ({"oracle": "probability", "reference": "bls"}, "--suite grammar"),
+    ],
+)
+def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Plan(**options)
+
+
+def test_bls_needs_a_grammar_with_figures() -> None:
+    with pytest.raises(ConfigError, match="first label is his or her"):
+        audit("sentiment", model=Planted(scores=True), oracle="probability", reference="bls", **GRAMMAR)
+
+
+@pytest.mark.parametrize("text", ["epsilon = [0.05, 0.1]", 'epsilon = "0.05, 0.1"', "epsilon = 0.05"])
+def test_epsilon_in_the_settings_file(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "audit.toml"
+    path.write_text(f'oracle = "probability"\n{text}\n')
+    plan = Plan(**read_toml(path))
+    assert plan.epsilon in ((0.05, 0.1), (0.05,))
+    assert Plan.from_dict(json.loads(json.dumps(plan.as_dict()))) == plan
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["--task", "sentiment", "--model", "planted:additive=she:0.5,scores=true", "--limit", "12"]
+    argv += ["--oracle", "probability", "--epsilon", "0.05,0.1", "--out", str(tmp_path), "--format", "json"]
+    assert run(argv) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["spec"]["oracle"] == "probability"
+    assert [r["epsilon"] for r in record["probability"]["rows"]] == [0.05, 0.1]
+    assert run([*argv, "--epsilon", "much"]) == 2
+    assert "takes numbers" in capsys.readouterr().err

@@ -1,0 +1,84 @@
+"""The section on generated cases: figures, and nothing where nothing was generated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from auditor import audit
+from auditor.render import generation
+from auditor.render.html import HtmlReport
+from auditor.render.terminal import TerminalReport
+
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def result() -> Any:
+    return audit(
+        "sentiment",
+        model=lambda text: "negative" if "aunt" in text else "positive",
+        suite="grammar",
+        generation="uniform",
+        limit=40,
+        order=1,
+        out=None,
+    )
+
+
+def pages(result: Any, record: dict[str, Any]) -> tuple[str, str]:
+    return (
+        HtmlReport().render(record, result.evidence),
+        TerminalReport(width=120).render(record, result.evidence),
+    )
+
+
+def test_both_reports_show_phases_coverage_and_bound(result: Any) -> None:
+    told = result.record["generation"]
+    [bound] = told["bound"].values()
+    section = generation.build(result.record, {})
+    assert section is not None
+    [phase] = section.tables[0].lines
+    assert phase[1:4] == (
+        "drawn uniformly from the sentences",
+        "40",
+        str(told["phases"][0]["violating_cases"]),
+    )
+    covered = told["coverage"]["rand"]
+    assert section.tables[1].lines[0][1].startswith(f"{covered['terminals_covered']} of ")
+    assert f"{bound['population']:,} sentences" in section.notes[1]
+    for page in pages(result, result.record):
+        assert "Generated cases" in page
+        assert "drawn without replacement" in " ".join(page.split()).replace("\u00a0", " ")
+
+
+def test_everything_is_escaped(result: Any) -> None:
+    told = result.record["generation"]
+    rows = [row | {"model": EVIL, "sampling": EVIL, "phase": EVIL} for row in told["phases"]]
+    hostile = told | {
+        "grammar": EVIL,
+        "phases": rows,
+        "coverage": {EVIL: told["coverage"]["rand"]},
+        "bound": {EVIL: next(iter(told["bound"].values()))},
+    }
+    score = {"model": EVIL, "format": "bare", "epsilon": 0.1, "cases": 0, "violating_cases": 0}
+    probability = {"label": EVIL, "reference": "equal", "rows": [score | {"rate": {"reason": EVIL}}]}
+    html, _ = pages(result, result.record | {"generation": hostile, "probability": probability})
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;") >= 6
+
+
+def test_other_runs_have_no_such_section(result: Any) -> None:
+    record = {k: v for k, v in result.record.items() if k != "generation"}
+    assert generation.build(record, {}) is None
+    html, text = pages(result, record)
+    assert "Generated cases" not in text
+    assert 'id="generation"' not in html
+
+
+@pytest.mark.parametrize("reference", ["equal", "bls"])
+def test_what_is_compared(reference: str) -> None:
+    told = generation.compared({"label": "his", "reference": reference, "rows": [{"epsilon": 0.05}]})
+    assert told.startswith("probability of 'his'; a difference")
+    assert ("shares in the occupations" in told) == (reference == "bls")

@@ -1,0 +1,102 @@
+"""What SG, Aequitas and retraining add to the record and to both reports, and their options on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from auditor.cli.main import run as audit
+from auditor.models.tables import open_estimator
+
+pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
+sio = pytest.importorskip("skops.io", reason="the extra `tabular` is not installed")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    from sklearn.tree import DecisionTreeClassifier
+
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(7)
+    rows = np.stack([rng.integers(0, 12, 400), rng.integers(0, 2, 400), rng.integers(0, 9, 400)], axis=1)
+    y = (rows[:, 0] + 3 * rows[:, 1] * (rows[:, 2] > 4) >= 7).astype(int)
+    lines = [
+        "x,sex,z,y",
+        *(",".join(map(str, [*r, v])) for r, v in zip(rows.tolist(), y.tolist(), strict=True)),
+    ]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    sio.dump(DecisionTreeClassifier(random_state=0).fit(rows, y), tmp_path / "tree.skops")
+    return tmp_path
+
+
+def command(*extra: str) -> int:
+    base = ["tabular", "--data", "data.csv", "--target", "y", "--protected", "sex"]
+    return audit([*base, "--model", "sklearn:tree.skops", *extra])
+
+
+def page() -> str:
+    (folder,) = Path("reports").glob("2*")
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_retraining_is_reported(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("--method", "aequitas", "--set", "global_n=200", "--set", "local_n=20", "--retrain") == 0
+    text = " ".join(capsys.readouterr().out.split())
+    (folder,) = Path("reports").glob("2*")
+    record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    study = record["tabular"]["retraining"]
+    assert study["before"]["low"] <= study["before"]["value"] <= study["before"]["high"]
+    assert study["after"]["value"] <= study["before"]["value"]
+    assert study["portions"]
+    assert study["before"]["n"] == 50_000
+    assert study["accuracy_before"]["n"] == 100
+    for shown in (text, page()):
+        assert "Retraining" in shown
+        assert "uniform rows held out" in shown
+        assert study["stopped"] in shown
+    assert "Local search began at" in text
+    model, _ = open_estimator(folder / "retrained.skops")
+    assert model.predict(np.zeros((2, 3))).shape == (2,)
+
+
+def test_sg_is_reported(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("lime", reason="the extra `tabular` is not installed")
+    extra = ["--method", "sg", "--seed-source", "random", "--set", "limit=60", "--set", "samples=200"]
+    assert command(*extra) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    (folder,) = Path("reports").glob("2*")
+    record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    section = record["tabular"]
+    assert section["options"]["seed_source"] == "random"
+    coverage = section["details"]["path_coverage"]
+    for shown in (text, page()):
+        assert "Phases" in shown
+        assert "seed rows" in shown
+        assert f"{coverage['paths']:,} of {coverage['of']:,}" in shown
+        assert "distinct faults" in shown.lower()
+        assert "by closed form" in shown
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (["--method", "themis", "--retrain"], "--retrain goes with"),
+        (["--method", "sg", "--seed-source", "nowhere"], "seed_source must be one of"),
+        (["--max-calls", "5"], "--max-calls goes with --task"),
+    ],
+)
+def test_what_cannot_run(
+    place: Path, capsys: pytest.CaptureFixture[str], extra: list[str], message: str
+) -> None:
+    assert command(*extra) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_help_names_the_protocols(capsys: pytest.CaptureFixture[str]) -> None:
+    audit(["tabular", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "sg: the" in text
+    assert "--seed-source" in text
