@@ -6,6 +6,7 @@ Results go to stdout, progress and notes to stderr. Exit codes: 0 ran, 1 finding
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -107,8 +108,7 @@ def overview() -> str:
 
 
 def complain(message: str) -> None:
-    """One clear paragraph on stderr."""
-    print(
-        "audit: " + "\n".join(textwrap.wrap(message, 100, break_long_words=False, break_on_hyphens=False)),
-        file=sys.stderr,
-    )
+    """One clear paragraph on stderr; a command to run stands on a line of its own, unbroken."""
+    text, *commands = re.split(r"\s(?=(?:Run|Go on with): )", message)
+    lines = textwrap.wrap(f"audit: {text}", 100, break_long_words=False, break_on_hyphens=False)
+    print("\n".join([*lines, *commands]), file=sys.stderr)

@@ -66,4 +66,4 @@ def test_a_clean_environment_runs_an_audit(wheel: Path, tmp_path: Path) -> None:
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert told.returncode == 2
-    assert "pip install" in told.stderr
+    assert 'pip install "llm-bias-auditor[datasets]"' in told.stderr

@@ -88,3 +88,11 @@ def test_finding_a_run_by_name_or_path(tmp_path: Path, monkeypatch: pytest.Monke
     assert common.find_run(Path("r1")) == Path("reports/r1")
     with pytest.raises(RunFolderError, match="no such run folder"):
         common.find_run(Path("r2"))
+
+
+def test_a_command_to_run_is_not_broken(capsys: pytest.CaptureFixture[str]) -> None:
+    from auditor.cli.main import complain
+
+    line = 'pip install "llm-bias-auditor[datasets]" --and-something-long'
+    complain(f"{'A long explanation of what is missing. ' * 4}Run: {line}")
+    assert f"Run: {line}" in capsys.readouterr().err.splitlines()
