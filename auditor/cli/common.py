@@ -157,6 +157,7 @@ def invoke(app: typer.Typer, name: str, argv: Sequence[str]) -> int:
         complain(f"{error.format_message()} See: audit {name} --help")
         return EXIT_USER
     except typer.Abort:
+        complain("Interrupted. What was answered is on disk: `audit resume RUN` goes on from there.")
         return EXIT_INTERRUPTED
     return int(result or 0)
 
