@@ -1,0 +1,311 @@
+"""From a plan to the stages of a run, each built by its registry or module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from auditor.config import Plan
+from auditor.controls import outcomes
+from auditor.errors import ConfigError
+from auditor.protocols import Model
+from auditor.types import Case, Check, Seed, Verdict
+
+BARE = "bare"  # the format name of an input that is sent as it is
+
+
+@dataclass(kw_only=True)
+class Parts:
+    """The stages of one run, built from a plan by `prepare`."""
+
+    plan: Plan
+    task: Any
+    suite: Any
+    gate: Any | None  # batch validity; None where the checks come with the cases
+    agreement: Any
+    oracle: Any
+    models: list[Model]
+    budget: Any
+    cache: Any | None
+    seeds: int | None  # how many are given, where that is known
+    placebos: Any | None = None  # makes placebo variants; None where the cases bring theirs, or have none
+    facts: dict[str, Any] = field(default_factory=dict)  # for the provenance
+
+
+def prepare(
+    plan: Plan,
+    *,
+    models: Sequence[Model] | None = None,
+    seeds: Iterable[Seed] | None = None,
+    cases: Iterable[tuple[Case, Mapping[str, Check]]] | None = None,
+    need_models: bool = True,
+) -> Parts:
+    """Build the stages of ``plan``.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to run.
+    models : sequence of Model, optional
+        Adapters to use instead of those that ``plan.models`` names.
+    seeds : iterable of Seed, optional
+        Texts to use instead of ``plan.data`` or the task's embedded ones.
+    cases : iterable of (Case, checks), optional
+        Stored cases to use instead of a suite.
+    need_models : bool, default True
+        False builds no adapter (``audit generate``).
+
+    Raises
+    ------
+    UserError
+        Anything in the plan that cannot be done; nothing has been asked then.
+    """
+    from auditor import tasks
+    from auditor.models.budget import Budget
+    from auditor.models.cache import Cache
+
+    task = tasks.load(plan.task)
+    for name in plan.formats:
+        if name != "all" and name not in task.formats:
+            raise ConfigError(
+                f"task {task.name!r} has no prompt format {name!r}; formats: {', '.join(task.formats)}, all."
+            )
+    facts: dict[str, Any] = {"task_sha256": task.sha256}
+    gate, agreement, suite, n_seeds, placebos = None, None, None, None, None
+    if cases is not None:
+        suite = StoredCases(cases)
+    else:
+        suite, gate, agreement, n_seeds, placebos = _stages(plan, task, seeds, facts)
+    if models is None:
+        models = _models(plan, task) if need_models else []
+    budget = Budget(
+        max_calls=plan.max_calls,
+        max_cost=plan.max_cost,
+        max_seconds=plan.max_seconds,
+        price_in=plan.price_in,
+        price_out=plan.price_out,
+    )
+    if plan.max_cost is not None:
+        for model in models:
+            budget.require_price(model)
+    return Parts(
+        plan=plan,
+        task=task,
+        suite=suite,
+        gate=gate,
+        agreement=agreement,
+        oracle=_oracle(plan, task),
+        models=list(models),
+        budget=budget,
+        cache=Cache() if plan.cache and any(m.cacheable for m in models) else None,
+        seeds=n_seeds,
+        placebos=placebos,
+        facts=facts,
+    )
+
+
+def _oracle(plan: Plan, task: Any) -> Any:
+    """Chosen by the plan, or else by the kind of the task."""
+    from auditor.registry import ORACLES
+
+    if plan.oracle != "probability":
+        return ORACLES.create("labelset" if task.kind == "multilabel" else "label")
+    label = next(iter((*outcomes(task, {}), *task.labels)), None)
+    if label is None:
+        raise ConfigError(
+            f"--oracle probability needs a task with labels; {task.name!r} is of kind {task.kind}."
+        )
+    return ORACLES.create(
+        "probability",
+        label=label,
+        reference="equal" if plan.reference == "equal" else "shares",
+        shares=None if plan.reference == "equal" else _shares(plan, task, label),
+        **({"epsilons": plan.epsilon} if plan.epsilon else {}),
+    )
+
+
+def _shares(plan: Plan, task: Any, label: str) -> dict[str, float]:
+    """Share of the people in each occupation whom the possessive ``label`` stands for, as the grammar says."""
+    from auditor import grammar
+    from auditor.oracles.probability import shares_of
+
+    loaded = grammar.load(plan.grammar or task.name)
+    if label not in ("his", "her"):
+        raise ConfigError(
+            f"--reference bls needs a task whose first label is his or her; that of {task.name!r} is {label!r}."
+        )
+    found = shares_of(loaded, women=label == "her")
+    if not found:
+        raise ConfigError(
+            f"--reference bls: the grammar {loaded.full_name} has no occupations with women_percent. "
+            "Use --grammar fill-mask, or add the figures to yours (grammars/README.md)."
+        )
+    return found
+
+
+def _stages(
+    plan: Plan, task: Any, seeds: Iterable[Seed] | None, facts: dict[str, Any]
+) -> tuple[Any, Any, Any, int | None, Any]:
+    """Suite, gate, agreement check, the number of seeds, and what makes placebo variants."""
+    from auditor.registry import CHECKS, SUITES
+    from auditor.text.parse import Parser
+
+    if plan.suite == "grammar":
+        generated = _grammar(plan, task)
+        facts["grammar"] = generated.describe()
+        facts["seeds"] = {
+            "source": f"generated by the grammar {generated.grammar.full_name}",
+            "n": generated.total,
+            "skipped": {},
+            "sha256": generated.grammar.sha256,
+        }
+        return generated, None, CHECKS.create("agreement"), generated.total, generated
+    texts = _seeds(plan, task, seeds, facts)
+    parser = Parser(plan.parser)
+    facts["parser"] = {"name": parser.name, "sha256": parser.fingerprint}
+    dictionaries = _dictionaries(plan)
+    common = {"seeds": texts, "dictionaries": dictionaries, "seed": plan.seed}
+    placebos: Any = None
+    if plan.protocol == "hinter":
+        suite = SUITES.create(
+            "hinter", **common, attributes=plan.attributes, order=min(plan.order, 2), per_seed=plan.per_seed
+        )
+    else:
+        suite = SUITES.create(
+            plan.suite,
+            **common,
+            attributes=plan.attributes,
+            order=plan.order,
+            scope=plan.scope,
+            per_seed=plan.per_seed,
+            parser=parser,
+            limit_chars=task.kept,
+        )
+        placebos = _placebos(suite, dictionaries, task)
+    gate, agreement = CHECKS.create("dependency", parser=parser), CHECKS.create("agreement")
+    return suite, gate, agreement, len(texts), placebos
+
+
+def _placebos(suite: Any, dictionaries: Sequence[Any], task: Any) -> Any:
+    """The suite's own placebos, or for the suite of this project those made from its dictionaries."""
+    if hasattr(suite, "placebos"):
+        return suite
+    if not suite.name.startswith("mutation."):
+        return None
+    from auditor.suites.placebo import Placebos
+
+    return Placebos(dictionaries=dictionaries, limit_chars=task.kept)
+
+
+def _seeds(plan: Plan, task: Any, seeds: Iterable[Seed] | None, facts: dict[str, Any]) -> list[Seed]:
+    from auditor import tasks
+
+    if seeds is not None:
+        texts = list(seeds)
+        facts["seeds"] = {"source": "given by the caller", "n": len(texts)}
+    else:
+        source = plan.data or task.seeds_path
+        if source is None:
+            raise ConfigError(f"task {task.name!r} has no embedded texts. Give texts with --data FILE.")
+        file = tasks.read_seeds(
+            source,
+            text_column=plan.text_column or "text",
+            label_column=plan.label_column,
+            limit=plan.limit,
+        )
+        texts = list(file.seeds)
+        facts["seeds"] = {
+            "source": plan.data or f"embedded texts of task {task.name}",
+            "n": len(texts),
+            "skipped": file.skipped,
+            "sha256": file.sha256,
+        }
+    return texts
+
+
+def _grammar(plan: Plan, task: Any) -> Any:
+    """The suite that generates cases; by default from the grammar of the task's name."""
+    from auditor import grammar
+    from auditor.registry import SUITES
+
+    name = plan.grammar or task.name
+    if plan.grammar is None and name not in grammar.available():
+        raise ConfigError(
+            f"There is no grammar for the task {name!r}. Give one: --grammar FILE. "
+            f"Shipped: {', '.join(grammar.available())}."
+        )
+    literal = plan.protocol == "astraea"
+    return SUITES.create(
+        "grammar",
+        grammar=name,
+        generation=plan.generation,
+        attributes=plan.attributes,
+        order=1 if literal else plan.order,
+        per_case=plan.per_seed,
+        pairs=literal,
+        power=1.0 if literal else 2.0,
+        seed=plan.seed,
+        **({} if plan.limit is None else {"cases": plan.limit}),
+    )
+
+
+def _dictionaries(plan: Plan) -> list[Any]:
+    """The built-in dictionaries, replaced or joined by those that the plan names."""
+    from auditor import dictionaries
+
+    if plan.protocol == "hinter" and not plan.dictionaries:
+        # The paper's three attributes are unions of ours.
+        names = plan.attributes or tuple(dictionaries.VIEWS)
+        return [
+            dictionaries.view(n) if n in dictionaries.VIEWS else dictionaries.load(n) for n in sorted(names)
+        ]
+    chosen = {name: dictionaries.load(name) for name in dictionaries.builtin()}
+    if plan.dictionaries:
+        own = dictionaries.load_options(plan.dictionaries)
+        chosen = {d.attribute: d for d in own}
+        for name in plan.attributes or ():
+            if name not in chosen and name in dictionaries.builtin():
+                chosen[name] = dictionaries.load(name)
+    return [chosen[name] for name in sorted(chosen)]
+
+
+def _models(plan: Plan, task: Any) -> list[Model]:
+    from auditor import models
+
+    return [
+        models.make(spec, base_url=plan.base_url, task=task) for spec in plan.models or models.defaults(task)
+    ]
+
+
+class StoredCases:
+    """A suite that hands out cases which were generated before."""
+
+    name = "stored.v1"
+
+    def __init__(self, cases: Iterable[tuple[Case, Mapping[str, Check]]]) -> None:
+        self._cases = iter(cases)
+        self.checks: dict[str, Check] = {}
+
+    def ask(self, n: int, rng: Random) -> Sequence[Case]:
+        """The next ``n`` stored cases; their checks are put beside them."""
+        taken: list[Case] = []
+        for case, checks in self._cases:
+            taken.append(case)
+            self.checks.update(checks)
+            if len(taken) == n:
+                break
+        return taken
+
+    def tell(self, verdicts: Sequence[Verdict]) -> None:
+        """Not adaptive."""
+
+
+def formats_for(plan: Plan, task: Any, model: Model | None) -> tuple[str, ...]:
+    """The prompt formats that ``model`` is asked in; a classifier gets the bare input."""
+    if model is not None and model.style == "text":
+        return (BARE,)
+    if not plan.formats:
+        return (task.default_format,)
+    return tuple(task.formats) if "all" in plan.formats else plan.formats
