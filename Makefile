@@ -32,6 +32,15 @@ $(VENV)/.e2e: pyproject.toml constraints.txt | $(VENV)/.test
 	$(PIP) install -q -c constraints.txt -e ".[e2e]"
 	@touch $@
 
+$(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.base
+	$(PIP) install -q -c constraints.txt -e ".[docs]"
+	@touch $@
+
+# The accessibility rules that the page tests run; without npm those tests say why they are skipped.
+$(VENV)/.axe: | $(VENV)/bin/python
+	-command -v npm >/dev/null && npm install --silent --no-save --no-audit --no-fund --prefix $(VENV)/node axe-core@4
+	@touch $@
+
 install: $(VENV)/.base
 
 audit: $(VENV)/.base
@@ -51,7 +60,7 @@ types: $(VENV)/.test
 check: lint types
 	$(BIN)/pytest -q -n $(JOBS) -m "not slow and not e2e"
 
-test: $(VENV)/.e2e lint types
+test: $(VENV)/.e2e $(VENV)/.docs $(VENV)/.axe lint types
 	$(BIN)/pytest -q -n $(JOBS)
 
 soak: $(VENV)/.e2e
@@ -63,8 +72,9 @@ golden: $(VENV)/.test
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py
 
-docs: $(VENV)/.test
+docs: $(VENV)/.docs
 	$(BIN)/python tools/check_docs.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build site

@@ -19,10 +19,12 @@ from auditor.errors import ConfigError, DataFileError
 SCOPES = ("text", "term", "occurrence")
 PROTOCOLS = ("default", "hinter", "astraea")
 SUITES = ("mutation", "grammar")
-GENERATIONS = ("prob", "rand", "uniform")
+GENERATIONS = ("prob", "rand", "uniform", "bandit")
 ORACLES = ("label", "probability")
 REFERENCES = ("equal", "bls")
-FAIL_ON = ("shown", "hidden", "never")
+STRATEGIES = ("exhaustive", "adaptive")
+ENGINES = ("local", "ray")
+JOURNALS = ("jsonl", "parquet")
 DEFAULT_REPLICATES = 3
 CONFIRM_REPLICATES = 5
 
@@ -34,7 +36,10 @@ class Plan:
     ``replicates`` None means 3, or 1 for an adapter that declares itself deterministic. ``per_seed`` None
     means every variant there is. ``attributes`` None means those that the seeds name. ``oracle`` empty means labels
     (sets of them for multi-label tasks). ``epsilon`` are the tolerances of the probability oracle, the one that
-    decides first; empty means `auditor.oracles.probability.EPSILONS`.
+    decides first; empty means `auditor.oracles.probability.EPSILONS`. ``tolerance`` is the difference of
+    scores that counts as none, in the unit of the task; None means that of the task, or else what two answers to
+    one prompt differ by.
+    ``judge`` is the spec of a model that compares texts in pairs, ``embedding`` that of an encoder (``hf:NAME``).
     """
 
     task: str = "sentiment"
@@ -59,6 +64,9 @@ class Plan:
     protocol: str = "default"
     replicates: int | None = None
     delta: float | None = None
+    tolerance: float | None = None
+    judge: str | None = None
+    embedding: str | None = None
     seed: int = 7
     max_calls: int | None = None
     max_cost: float | None = None
@@ -66,8 +74,17 @@ class Plan:
     price_in: float | None = None
     price_out: float | None = None
     concurrency: int = 16
+    insertions: bool = False
+    test_discarded: bool = False
+    strategy: str = "exhaustive"
+    engine: str = "local"
+    jobs: int = 1
+    logprobs: bool = False
+    batch: bool = False
     parser: str = "embedded"
     cache: bool = True
+    journal: str = "jsonl"
+    redact: bool = False
     out: str = "reports"
     fail_on: str | None = None
 
@@ -100,6 +117,9 @@ def _check(plan: Plan) -> None:
     one_of("protocol", plan.protocol, PROTOCOLS)
     one_of("suite", plan.suite, SUITES)
     one_of("generation", plan.generation, GENERATIONS)
+    one_of("strategy", plan.strategy, STRATEGIES)
+    one_of("engine", plan.engine, ENGINES)
+    one_of("journal", plan.journal, JOURNALS)
     _check_oracle(plan, one_of)
     if plan.grammar is not None and plan.suite != "grammar":
         raise ConfigError("--grammar belongs to --suite grammar.")
@@ -108,12 +128,18 @@ def _check(plan: Plan) -> None:
     if plan.suite == "grammar" and plan.data is not None:
         raise ConfigError("--suite grammar generates its own texts; --data belongs to --suite mutation.")
     if plan.fail_on is not None:
-        one_of("fail-on", plan.fail_on, FAIL_ON)
+        from auditor import rules
+
+        rules.parse(plan.fail_on)
     at_least("order", plan.order, 1)
     at_least("limit", plan.limit, 1)
     at_least("per-seed", plan.per_seed, 1)
     at_least("replicates", plan.replicates, 1)
     at_least("concurrency", plan.concurrency, 1)
+    at_least("jobs", plan.jobs, 1)
+    if plan.insertions and plan.suite != "mutation":
+        raise ConfigError("--insertions puts words into given texts; it belongs to --suite mutation.")
+    at_least("tolerance", plan.tolerance, 0)
     at_least("max-calls", plan.max_calls, 0)
     at_least("max-cost", plan.max_cost, 0)
     at_least("max-seconds", plan.max_seconds, 0)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -129,20 +128,13 @@ class Pair:
 
 
 def control_pairs(task: Any) -> list[Pair]:
-    """The control texts that come with a built-in task; none for other tasks.
+    """The control texts of a task: those that come with it, or that its file names; else none.
 
     They differ in what the task is about (a review that praises and one that damns), so that a model which
     answers both alike cannot show an effect of anything.
     """
-    from auditor import data
-
-    path = data.path("embedded", "controls", f"{task.name}.jsonl")
-    if getattr(task, "seeds_path", None) is None or not path.is_file():
-        return []
-    if task.seeds_path.parent != data.path("embedded", "seeds"):
-        return []
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    return [Pair(id=f"control.{n}", texts=(row["text"], row["changed"])) for n, row in enumerate(rows)]
+    texts = getattr(task, "controls", ())
+    return [Pair(id=f"control.{n}", texts=pair) for n, pair in enumerate(texts)]
 
 
 def outcomes(task: Any, given: Mapping[str, int]) -> tuple[str, ...]:

@@ -89,7 +89,7 @@ class Renderer(Protocol):
     name: str
     suffix: str  # file ending, e.g. ".html"
 
-    def render(self, record: Mapping[str, Any], evidence: Any) -> str:
+    def render(self, record: Mapping[str, Any], evidence: Any) -> str | bytes:
         """``record`` is run.json as plain data; ``evidence`` reads cases, prompts, answers by id."""
         ...
 

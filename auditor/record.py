@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from auditor import freeze
 from auditor._version import __version__
 from auditor.types import FORMAT_VERSION, Diagnosis, Finding
 
@@ -39,21 +40,24 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     from auditor.stats import findings as found
 
     verdicts = [v for tally in loop.tallies for v in tally.verdicts]
-    drawn = [v for v in verdicts if v.case_id not in loop.directed]
+    drawn = [v for v in verdicts if v.case_id not in loop.directed] if loop.directed else verdicts
     table = summary.tabulate(drawn, loop.about)
     estimates = two_way.beside(summary.estimates(table), drawn, loop.about)
     estimates += summary.valid_share(loop.valid_by_case)
     placebos = [v for tally in loop.tallies for v in tally.placebos]
     estimates += arms.placebo_rates(table, arms.placebo_arm(placebos))
     estimates += contrast.estimates(
-        (tally.model.name, name, *told)
-        for tally in loop.tallies
-        for (_, name), told in tally.contrasts.items()
+        (tally.model.name, *told) for tally in loop.tallies for told in tally.contrasts
     )
-    noise = {tally.model.name: _noise(tally, loop.plan.oracle) for tally in loop.tallies}
+    oracle = loop.plan.oracle or loop.parts.task.kind
+    noise = {tally.model.name: _noise(tally, oracle) for tally in loop.tallies}
     estimates += [_noise_row(name, value) for name, value in noise.items() if "value" in value]
     findings: list[Finding] = []
-    if loop.plan.protocol == "default":
+    # Claims about labels say nothing of amounts and texts: those have claims of their own.
+    free = loop.free_text()
+    if free is not None:
+        findings = free.findings
+    elif loop.plan.protocol == "default":
         settings = found.Settings(
             deterministic={t.model.name: t.model.deterministic for t in loop.tallies},
             # Noise of labels says nothing about the noise of scores: no claim is made from it.
@@ -68,16 +72,14 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
             placebos=placebos,
             positive_control={t.model.name: control_seen(t) for t in loop.tallies},
             contrasts={
-                (t.model.name, variant_id, name): told[2]
-                for t in loop.tallies
-                for (variant_id, name), told in t.contrasts.items()
+                (t.model.name, *key): value for t in loop.tallies for key, value in t.contrasts.hidden.items()
             },
             delta=loop.plan.delta,
             confirmed={key: value["confirmed"] for key, value in confirmed.items()},
             seed=loop.plan.seed,
             directed=frozenset(loop.directed),
         )
-        findings = found.findings(verdicts, loop.about, settings)
+        findings = found.findings(verdicts, loop.about, settings, table=table)
     reason = _why_partial(loop)
     folder = loop.folder
     record: dict[str, Any] = {
@@ -97,15 +99,48 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "diagnoses": [dataclasses.asdict(d) for d in _diagnoses(findings, confirmed)],
         "models": {t.model.name: _model(t) for t in loop.tallies},
     }
+    if free is not None:
+        record[free.name] = free.section
+    if frozen := freeze.of_run(getattr(loop.folder, "plan", {}), loop.plan):
+        record["frozen"] = frozen
     if hasattr(loop.parts.suite, "report"):
         record["generation"] = loop.parts.suite.report()
+    if hasattr(loop.parts.suite, "search_report"):
+        record["adaptive"] = loop.parts.suite.search_report() | {"models": _candidates(loop, confirmed)}
+    if loop.plan.test_discarded:
+        from auditor.stats import discarded
+
+        asked = [v for t in loop.tallies for v in t.discarded if v.case_id not in loop.directed]
+        record["discarded"] = discarded.table(asked, drawn)
+    if len(loop.tallies) > 1 and loop.plan.protocol == "default":
+        from auditor.render import comparison
+
+        record["comparison"] = comparison.measure(
+            drawn, seed=loop.plan.seed, directed=frozenset(loop.directed)
+        )
     if loop.plan.oracle == "probability":
         record["probability"] = _probability(loop)
     if loop.plan.protocol != "hinter":
         record["tokens"] = _tokens(loop)
     if loop.plan.protocol == "hinter":
         record["hinter"] = _hinter(loop)
+        record["hinter_figures"] = _hinter_figures(loop)
     return record
+
+
+def _candidates(loop: Loop, confirmed: Confirmed) -> list[dict[str, Any]]:
+    """Hidden candidates of the directed search, and how many came again when their prompts were repeated."""
+    rows = []
+    for tally in loop.tallies:
+        found = [(v, name) for case, v, name in tally.hidden if case.id in loop.directed]
+        asked = [confirmed[key] for v, name in found if (key := (tally.model.name, v, name)) in confirmed]
+        again = sum(one["confirmed"] is True for one in asked)
+        declared = tally.model.deterministic
+        rows.append(
+            {"model": tally.model.name, "deterministic": declared, "candidates": len(found)}
+            | {"repeated": len(asked), "confirmed": len(found) if declared else again}
+        )
+    return rows
 
 
 def _probability(loop: Loop) -> dict[str, Any]:
@@ -193,6 +228,8 @@ def _noise(tally: Tally, oracle: str = "") -> dict[str, Any]:
         return {"declared": True}
     if oracle == "probability":
         return _none("scores are compared, and the noise of labels says nothing about them")
+    if oracle in ("score", "generation"):
+        return _none("see the table of differences")
     estimate = noise_of(tally.labels) if tally.replicates > 1 else None
     if estimate is None:
         return {"status": "not_tested", "reason": "no prompt was asked twice"}
@@ -260,6 +297,7 @@ def _controls(loop: Loop, noise: Mapping[str, Any]) -> dict[str, Any]:
         if loop.parts.agreement is not None
         else {"status": "not_tested", "reason": "the cases came from a file"},
         "placebo": _placebo(loop, hinter=hinter),
+        "placebo_hidden": _placebo_hidden(loop, hinter=hinter),
         "positive_control": _positive(loop, hinter=hinter),
         "canary": _canary(loop, hinter=hinter),
         "answers_by_group": [
@@ -300,6 +338,33 @@ def _placebo(loop: Loop, *, hinter: bool) -> dict[str, Any]:
     return _none(
         "no placebo variant was asked" if loop.counts["placebos"] else "the cases have no placebo variants"
     )
+
+
+def _placebo_hidden(loop: Loop, *, hinter: bool) -> dict[str, Any]:
+    """How often joint placebo edits look hidden, beside the joint edits of the same seeds."""
+    import numpy as np
+
+    from auditor.stats import arms
+
+    out: dict[str, dict[str, Any]] = {}
+    for number, tally in enumerate(loop.tallies):
+        drawn = [v for v in tally.verdicts if v.case_id not in loop.directed]
+        rng = np.random.default_rng([loop.plan.seed, 5, number])
+        for row in arms.placebo_hidden(drawn, tally.placebos, rng=rng):
+            name = " + ".join(row["attributes"])
+            if len(tally.formats) > 1:
+                name += f", {row['format']}"
+            p, joint = row["p_adjusted"], 100 * row["hidden"]["value"]
+            told = (
+                "too few seeds for a test" if p is None else f"more often than placebo: p = {p:.2g}, adjusted"
+            )
+            out.setdefault(tally.model.name, {})[name] = row["placebo"] | {
+                "note": f"joint edits looked hidden in {joint:.1f} % on the same seeds; {told}",
+                "compared": row,
+            }
+    if out:
+        return out
+    return _none("the protocol has none" if hinter else "no joint placebo variant was judged")
 
 
 def _positive(loop: Loop, *, hinter: bool) -> dict[str, Any]:
@@ -422,8 +487,20 @@ def _hinter(loop: Loop) -> dict[str, Any]:
     }
 
 
+def _hinter_figures(loop: Loop) -> dict[str, Any]:
+    """Counts of the paper's tables and figures, over all pairs of attributes."""
+    from auditor.stats import hinter_figures
+    from auditor.stats.hinter import with_discarded
+
+    return hinter_figures.record(
+        {t.model.name: list(with_discarded(t.mutants, t.discarded)) for t in loop.tallies}
+    )
+
+
 def _provenance(loop: Loop, started: datetime, seconds: float) -> dict[str, Any]:
     from importlib.metadata import PackageNotFoundError, version
+
+    from auditor.provenance import of_inputs
 
     packages: dict[str, str | None] = {}
     for name in PACKAGES:
@@ -440,5 +517,6 @@ def _provenance(loop: Loop, started: datetime, seconds: float) -> dict[str, Any]
         "platform": platform.platform(),
         "packages": packages,
         "plan_sha256": plan_sha256,
+        **of_inputs(loop.parts.suite),
         **loop.parts.facts,
     }

@@ -114,6 +114,8 @@ ORACLES = Registry(
         "label.v1": "auditor.oracles.label:LabelOracle",
         "labelset.v1": "auditor.oracles.labelset:LabelSetOracle",
         "probability.v1": "auditor.oracles.probability:ProbabilityOracle",
+        "score.v1": "auditor.oracles.score:ScoreOracle",
+        "generation.v1": "auditor.oracles.generation:GenerationOracle",
     },
 )
 MODELS = Registry(
@@ -129,6 +131,8 @@ MODELS = Registry(
         "textblob.v1": "auditor.models.textblob:TextBlobModel",
         "rules.v1": "auditor.models.rules:Rules",
         "hf.v1": "auditor.models.transformers:Transformers",
+        "langchain.v1": "auditor.models.langchain:LangChain",
+        "http.v1": "auditor.models.http:HttpTemplate",
     },
 )
 RENDERERS = Registry(
@@ -137,5 +141,16 @@ RENDERERS = Registry(
         "terminal.v1": "auditor.render.terminal:TerminalReport",
         "html.v1": "auditor.render.html:HtmlReport",
         "json.v1": "auditor.render.json:JsonReport",
+        "markdown.v1": "auditor.render.markdown:MarkdownReport",
+        "csv.v1": "auditor.render.csv:CsvReport",
+        "junit.v1": "auditor.render.junit:JunitReport",
+        "sarif.v1": "auditor.render.sarif:SarifReport",
+        "parquet.v1": "auditor.render.parquet:ParquetReport",
+        "github.v1": "auditor.render.github:GithubSummary",
+        "eu-ai-act.v1": "auditor.render.compliance:EuAiAct",
+        "nist-ai-rmf.v1": "auditor.render.compliance:NistAiRmf",
+        "ai-verify.v1": "auditor.render.compliance:AiVerify",
+        "ai-verify-json.v1": "auditor.render.compliance_data:AiVerifyJson",
+        "ll144.v1": "auditor.render.compliance:Ll144",
     },
 )

@@ -1,5 +1,7 @@
 """The library's front door: run an audit, get a `Result`.
 
+Examples
+--------
 >>> from auditor import audit
 >>> result = audit("sentiment", model=lambda text: "positive", limit=5, out=None)
 >>> result.complete, len(result.findings)
@@ -18,7 +20,7 @@ from auditor import pipeline
 from auditor.config import Plan
 from auditor.errors import ConfigError
 from auditor.protocols import Model, Observer
-from auditor.types import Estimate, Finding, Response, Run, Seed
+from auditor.types import Estimate, Finding, Run, Seed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,16 +39,28 @@ class Result:
         The run folder, where one was written.
     evidence : object or None
         Reads cases, prompts and answers by id.
-    verdicts : sequence of Verdict
-        Every judgement.
+    verdicts : sequence of Verdict, or callable that iterates over them
+        Every judgement; those of a callable are read when they are first asked for.
     """
 
     def __init__(
-        self, record: dict[str, Any], *, path: Path | None, evidence: Any, verdicts: Sequence[Any]
+        self,
+        record: dict[str, Any],
+        *,
+        path: Path | None,
+        evidence: Any,
+        verdicts: Sequence[Any] | Callable[[], Iterable[Any]],
     ) -> None:
         self.record, self.path, self.evidence = record, path, evidence
-        self.verdicts = tuple(verdicts)
+        self._verdicts = verdicts
         self.run: Run = run_value(record)
+
+    @property
+    def verdicts(self) -> tuple[Any, ...]:
+        """Every judgement, as `auditor.types.Verdict`."""
+        if not isinstance(self._verdicts, tuple):
+            self._verdicts = tuple(self._verdicts() if callable(self._verdicts) else self._verdicts)
+        return self._verdicts
 
     @property
     def complete(self) -> bool:
@@ -64,11 +78,10 @@ class Result:
         return self.run.estimates
 
     def fails(self, rule: str | None) -> bool:
-        """Whether a finding is at or above ``rule`` (``shown``, ``hidden``, ``never``)."""
-        if rule in (None, "never"):
-            return False
-        shown = [f for f in self.findings if f.verdict == "shown"]
-        return any(f.kind == "hidden" for f in shown) if rule == "hidden" else bool(shown)
+        """Whether ``rule`` of ``--fail-on`` holds (`auditor.rules`); waived findings do not count."""
+        from auditor import rules
+
+        return rule is not None and bool(rules.evaluate(rule, self.record).holds)
 
     def to_json(self) -> str:
         """``run.json`` as text."""
@@ -174,9 +187,7 @@ async def _audit(
 
 def settle(folder: Any) -> Result:
     """Write ``report.html`` beside the record of ``folder`` and hand out the result."""
-    result = Result(
-        folder.record(), path=folder.path, evidence=folder.evidence(), verdicts=list(folder.verdicts())
-    )
+    result = Result(folder.record(), path=folder.path, evidence=folder.evidence(), verdicts=folder.verdicts)
     folder.write_text("report.html", result.to_html())
     return result
 
@@ -222,6 +233,7 @@ def resume(path: Path, *, observe: Observer = Silent, limits: Mapping[str, Any] 
     """Finish the run in ``path``: everything answered before is used, nothing of it is asked again."""
     from auditor.models.client import definitive
     from auditor.store.folder import RunFolder
+    from auditor.store.redact import readable
 
     async def go() -> Result:
         with RunFolder.open(path, write=True) as folder:
@@ -233,14 +245,10 @@ def resume(path: Path, *, observe: Observer = Silent, limits: Mapping[str, Any] 
                 )
             parts = pipeline.prepare(plan)
             pipeline.require_same_inputs(folder.plan, pipeline.plan_record(parts))
-            answered: dict[str, dict[tuple[str, int], Response]] = {}
-            for response in folder.responses():
+            for response in folder.recall(lambda r: definitive(r) and readable(r)):
                 if not response.cached:
                     parts.budget.charge(calls=1, usd=response.cost_usd or 0.0)
-                if definitive(response):
-                    answered.setdefault(response.model, {})[response.prompt_sha256, response.replicate] = (
-                        response
-                    )
+            answered: Any = {model.name: folder.answers(model.name) for model in parts.models}
             await pipeline.run_audit(parts, folder, observe=observe, answered=answered)
             return settle(folder)
 
@@ -260,6 +268,7 @@ def score(path: Path, responses: Path, *, observe: Observer = Silent) -> Result:
         import dataclasses
 
         stored = RunFolder.open(path)
+        stored.require_texts("judging recorded answers")
         plan = dataclasses.replace(
             Plan.from_dict(stored.plan["plan"]), models=(f"recorded:{responses}",), cache=False
         )
@@ -291,7 +300,7 @@ def load(path: Path) -> Result:
     record, readers = folder.record(), review.controls(folder.path)
     if readers:
         record["controls"]["human_readers"] = readers
-    return Result(record, path=folder.path, evidence=folder.evidence(), verdicts=list(folder.verdicts()))
+    return Result(record, path=folder.path, evidence=folder.evidence(), verdicts=folder.verdicts)
 
 
 def replay(path: Path, finding: str, *, replicates: int = 5, observe: Observer = Silent) -> dict[str, Any]:
@@ -314,8 +323,7 @@ def _as_models(model: Any) -> tuple[tuple[str, ...], list[Model] | None]:
     from auditor import models
 
     adapters = [
-        m if hasattr(m, "generate") else models.make(m) if isinstance(m, str) else models.wrap(m)
-        for m in given
+        m if models.is_adapter(m) else models.make(m) if isinstance(m, str) else models.wrap(m) for m in given
     ]
     return tuple(a.name for a in adapters), adapters
 

@@ -221,7 +221,8 @@ class Verdict:
     """One oracle's judgement of one variant against its original.
 
     ``hidden`` is True for a violation whose every proper non-empty subset of attributes was valid and
-    passed; None where that could not be judged, and for order 0 and 1.
+    passed; None where that could not be judged, and for order 1. Placebo variants have order 0, and ``hidden`` where
+    they are joint.
     """
 
     case_id: str

@@ -19,7 +19,20 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-MODULES = ("startup", "audit", "tabular_themis", "tabular_aequitas", "tabular_sg", "grammar")
+MODULES = (
+    "startup",
+    "audit",
+    "tabular_themis",
+    "tabular_aequitas",
+    "tabular_sg",
+    "grammar",
+    "validity",
+    "client",
+    "faults",
+    "tabular_slow",
+    "page",
+    "adaptive",
+)
 PACKAGES = ("llm-bias-auditor", "numpy", "scipy", "spacy", "openai", "typer")
 
 

@@ -161,7 +161,7 @@ def measure(
         for kind in models:
             what = subject(data, protected, kind)
             shares, baseline = share_rows(what, seeds, seconds)
-            new = [*shares, *speed_rows(what, baseline), population_row(what, 5), slow_row(what, 5, seconds)]
+            new = [*shares, *speed_rows(what, baseline), population_row(what, 10), slow_row(what, 5, seconds)]
             for row in new:
                 beside = "-" if row.baseline is None else f"{row.baseline:.4g}"
                 ratio = "-" if row.ratio is None else f"{row.ratio:.3g}"

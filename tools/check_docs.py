@@ -1,4 +1,4 @@
-"""Check the documentation: links between files resolve, and every command that is shown exists.
+"""Check the documentation: links between files resolve, and every command that is shown exists with its options.
 
 Usage: ``python tools/check_docs.py`` (``make docs``). Exit 1 where something is found.
 """
@@ -6,30 +6,82 @@ Usage: ``python tools/check_docs.py`` (``make docs``). Exit 1 where something is
 from __future__ import annotations
 
 import re
+import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from auditor.cli.main import COMMANDS
+import cli_reference
 
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
-COMMAND = re.compile(r"^\s*(?:\$ )?audit ([a-z0-9]+)\b", re.MULTILINE)
+SHOWN = re.compile(r"^[ \t]*(?:\$ )?(audit (?:\\\n|.)*)$", re.MULTILINE)
+INLINE = re.compile(r"`(audit [^`\n]*)`")
+FENCE = re.compile(r"^[ \t]*```.*?^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
+INDENTED = re.compile(r"(?:^(?: {4}|\t).*\n?)+", re.MULTILINE)
+
+
+def pages() -> list[Path]:
+    """Every Markdown file that readers of the project see."""
+    beside = [ROOT / name / "README.md" for name in ("grammars", "prompts", "dictionaries")]
+    return [
+        p for p in [*sorted(ROOT.glob("*.md")), *beside, *sorted((ROOT / "docs").rglob("*.md"))] if p.exists()
+    ]
+
+
+def shown(text: str) -> Iterator[str]:
+    """The command lines of a page: in blocks, and in running text between backticks."""
+    blocks = [m.group() for m in FENCE.finditer(text)]
+    rest = FENCE.sub("", text)
+    for block in [*blocks, *(m.group() for m in INDENTED.finditer(rest))]:
+        for match in SHOWN.finditer(block):
+            yield re.split(r" {3,}(?!--)", re.sub(r"\\\n\s*", "", match.group(1)))[
+                0
+            ]  # what follows is an explanation
+    yield from INLINE.findall(rest)
+
+
+def command_problem(line: str, known: dict[str, str]) -> str:
+    """What is wrong with one command line; empty where nothing is."""
+    try:
+        words = shlex.split(line, comments=True)[1:]
+    except ValueError:
+        return "" if "…" in line else f"`{line}` is no command line"
+    cut = next(
+        (i for i, word in enumerate(words) if word in (";", "&&", "|", ">") or word.startswith((">", "|"))),
+        None,
+    )
+    words = words[:cut]
+    if not words or words[0] in ("COMMAND", "[run]", "--help", "--version", "-V", "-h"):
+        return ""
+    name = "run" if words[0].startswith("-") else words[0].rstrip(",;.:")
+    if name not in known:
+        return f"`audit {name}` is no command"
+    further = {key.split()[1] for key in known if key.startswith(f"{name} ")}
+    if len(words) > 1 and words[1] in further:
+        name = f"{name} {words[1]}"
+    allowed = cli_reference.options(known[name])
+    for word in words:
+        option = word.partition("=")[0]
+        if re.fullmatch(r"--[a-z][a-z0-9-]*", option) and option not in allowed:
+            return f"`audit {name}` has no option {option}"
+    return ""
 
 
 def problems() -> list[str]:
-    """Everything wrong in README.md and docs/, one line each."""
+    """Everything wrong in the pages, one line each."""
+    known = cli_reference.commands()
     found: list[str] = []
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+    for path in pages():
         text = path.read_text(encoding="utf-8")
         name = path.relative_to(ROOT)
-        for target in LINK.findall(text):
+        for target in LINK.findall(FENCE.sub("", text)):
             if "://" in target or target.startswith("mailto:"):
                 continue
-            if not (path.parent / target).exists():
+            if not (path.parent / target).exists() and target != "cli.md":
                 found.append(f"{name}: link to {target}, which does not exist")
-        for command in COMMAND.findall(text):
-            if command not in COMMANDS:
-                found.append(f"{name}: `audit {command}` is no command")
+        told = (command_problem(line, known) for line in shown(text))
+        found += [f"{name}: {problem}" for problem in dict.fromkeys(told) if problem]
     return found
 
 

@@ -42,20 +42,14 @@ NOUNS = {
         bride groom widow widower sibling mum mama papa grandma grandpa fella dude chick bloke lass lad
         businessman businesswoman policeman policewoman chairman chairwoman salesman saleswoman
         immigrant refugee individual human citizen veteran transgender nonbinary lesbian gay feminist
-        male female cousin gal chap stranger youth elder baby twin orphan hero heroine villain detective
-        cop soldier officer singer dancer writer director producer boss colleague roommate fiance fiancee
-        ex grandson granddaughter grandchild stepmother stepfather landlord landlady heir heiress priest
-        nun monk witch wizard god goddess duke duchess countess count lord""",
+        male female""",
     "NNS": """men women people persons guys girls boys ladies gentlemen mothers fathers husbands wives
         daughters sons sisters brothers aunts uncles nephews nieces grandmothers grandfathers moms dads
         girlfriends boyfriends partners spouses parents children kids teenagers adults friends neighbors
         teachers nurses doctors lawyers actors actresses waiters waitresses kings queens princes
         princesses students workers managers clerks chefs drivers widows widowers siblings immigrants
         refugees individuals humans citizens veterans folks lads lasses males females businessmen
-        businesswomen policemen policewomen lesbians cousins gals chaps strangers youths elders babies
-        twins orphans heroes heroines villains detectives cops soldiers officers singers dancers writers
-        directors colleagues roommates grandsons granddaughters grandchildren stepmothers stepfathers
-        nuns monks witches wizards lords""",
+        businesswomen policemen policewomen lesbians""",
 }
 PRONOUNS = {
     ("PRP", "subject"): ["he", "she", "they"],
@@ -158,8 +152,8 @@ gold_preproc = false
 max_length = 0
 [corpora.train.augmenter]
 @augmenters = "auditor.person_swap.v1"
-swap = 0.85
-insert = 0.12
+swap = 0.4
+insert = 0.06
 lower = 0.25
 seed = 0
 [corpora.dev]
@@ -297,11 +291,12 @@ def person_swap(
         heads = [t.head.i for t in gold]
         deps = [t.dep_ for t in gold]
         spaces = [bool(t.whitespace_) for t in gold]
-        for i, word in enumerate(words):
-            if rng.random() < swap:
-                other = swap_word(word, tags[i], deps[i], rng)
-                if other is not None:
-                    words[i] = other
+        if rng.random() < 2 * swap:
+            for i, word in enumerate(words):
+                if rng.random() < swap * 1.5:
+                    other = swap_word(word, tags[i], deps[i], rng)
+                    if other is not None:
+                        words[i] = other
         for i in reversed(range(len(words))):
             if words[i].lower() in NOUN_SETS.get(tags[i], ()) and rng.random() < insert:
                 words.insert(i, rng.choice(MODIFIERS))

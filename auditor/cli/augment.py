@@ -41,8 +41,16 @@ def augment(
     from auditor.augment import write
     from auditor.render.words import visible as clean
     from auditor.store.folder import RunFolder
+    from auditor.tabular.augment import augment_rows, described, is_tabular, write_rows
 
-    with RunFolder.open(find_run(run)) as folder:
+    path = find_run(run)
+    if is_tabular(path):
+        found_rows = augment_rows(path, share=share, train_rows=train_rows, seed=7 if seed is None else seed)
+        write_rows(found_rows, out)
+        sys.stdout.write("\n".join(described(found_rows, out)) + "\n")
+        return 0
+    with RunFolder.open(path) as folder:
+        folder.require_texts("writing training texts")
         found = collect(
             folder, top=top, share=share, train_rows=train_rows, model=model, seed=7 if seed is None else seed
         )

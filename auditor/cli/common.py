@@ -25,7 +25,8 @@ Models = Annotated[
     typer.Option(
         "--model",
         help="Model spec; several give one comparison. E.g. vader, reviews, openai:NAME, "
-        "python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE.",
+        "langchain:PROVIDER:NAME, http:FILE.yaml, hf:ID, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE. "
+        "See: audit models.",
     ),
 ]
 BaseUrl = Annotated[
@@ -69,7 +70,8 @@ Generation = Annotated[
     str | None,
     typer.Option(
         "--generation",
-        help="With --suite grammar: prob (default), rand, or uniform over distinct sentences; --limit cases.",
+        help="With --suite grammar: prob (default), rand, bandit, or uniform over distinct sentences; "
+        "--limit cases.",
     ),
 ]
 Oracle = Annotated[
@@ -94,6 +96,25 @@ Reference = Annotated[
         help="With --oracle probability: equal (default), or bls: the shares of women and men in the occupations.",
     ),
 ]
+Tolerance = Annotated[
+    float | None,
+    typer.Option(
+        "--tolerance",
+        help="Tasks of kind score: the difference that counts as none, in the task's unit (default: the task's, or "
+        "else what two answers to one prompt differ by).",
+    ),
+]
+Judge = Annotated[
+    str | None,
+    typer.Option(
+        "--judge",
+        help="Tasks of kind generation: a model spec; it compares answers in pairs, in both orders.",
+    ),
+]
+Embedding = Annotated[
+    str | None,
+    typer.Option("--embedding", help="Tasks of kind generation: hf:NAME, an encoder; compares meanings too."),
+]
 Dictionaries = Annotated[
     list[str] | None,
     typer.Option("--dictionary", help="[ATTRIBUTE=]FILE: a dictionary, or a raw pair file source;target."),
@@ -103,6 +124,46 @@ Scope = Annotated[
 ]
 PerSeed = Annotated[
     int | None, typer.Option("--per-seed", help="Variants per seed and attribute set (default 8; 0 = all).")
+]
+Insertions = Annotated[
+    bool,
+    typer.Option(
+        "--insertions",
+        help="Also put attributes that a text does not name before its person nouns (a man, a disabled man).",
+    ),
+]
+TestDiscarded = Annotated[
+    bool,
+    typer.Option(
+        "--test-discarded", help="Ask about variants that failed the validity check too; reported apart."
+    ),
+]
+Strategy = Annotated[
+    str | None,
+    typer.Option(
+        "--strategy",
+        help="exhaustive (default): every text in order; adaptive: calls go where hidden changes are found.",
+    ),
+]
+Engine = Annotated[
+    str | None, typer.Option("--engine", help="local (default), or ray: cases and local models on a cluster.")
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", help="Processes (or Ray actors) that make and check cases (default 1)."),
+]
+Batch = Annotated[
+    bool,
+    typer.Option(
+        "--batch", help="Ask openai: models through the Batch API: half the price, answers within a day."
+    ),
+]
+Logprobs = Annotated[
+    bool,
+    typer.Option(
+        "--logprobs",
+        help="Ask the server for log-probabilities and keep the labels' scores, where it gives them.",
+    ),
 ]
 Formats = Annotated[
     str | None,
@@ -139,10 +200,46 @@ MaxSeconds = Annotated[float | None, typer.Option("--max-seconds", help="Stop af
 PriceIn = Annotated[float | None, typer.Option("--price-in", help="USD per million tokens in.")]
 PriceOut = Annotated[float | None, typer.Option("--price-out", help="USD per million tokens out.")]
 ParserName = Annotated[str | None, typer.Option("--parser", help="embedded, or an installed spaCy pipeline.")]
+JournalKind = Annotated[
+    str | None,
+    typer.Option(
+        "--journal",
+        help="What cases, prompts, answers and verdicts are written as: jsonl (default), or parquet (extra parquet).",
+    ),
+]
+Redact = Annotated[
+    bool,
+    typer.Option(
+        "--redact",
+        help="Write digests and edits instead of texts, labels instead of answers; no response cache.",
+    ),
+]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not use the response cache.")]
 Out = Annotated[str | None, typer.Option("--out", help="Folder of the run folders (default: reports).")]
 Format = Annotated[str, typer.Option("--format", help="What is printed: terminal or json.")]
-FailOn = Annotated[str | None, typer.Option("--fail-on", help="Exit 1 on: shown, hidden, never.")]
+
+
+def _check_rule(text: str | None) -> str | None:
+    """Tell a slip in a rule before anything is asked."""
+    read_rule(text)
+    return text
+
+
+FailOn = Annotated[
+    str | None,
+    typer.Option(
+        "--fail-on",
+        callback=_check_rule,
+        help="Exit 1 where this holds: shown, hidden, never, or a rule such as "
+        '"hidden > 0 or lower(gender) > 2%" (docs/formats.md).',
+    ),
+]
+WaiversFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--waivers", help="Findings that are let stand (default: waivers.toml, where there is one)."
+    ),
+]
 Config = Annotated[
     Path | None, typer.Option("--config", help="Settings file (default: audit.toml, where there is one).")
 ]
@@ -264,19 +361,70 @@ def check_format(name: str) -> None:
         )
 
 
+def read_rule(text: str | None) -> Any:
+    """The parsed rule of ``--fail-on``; None stays None."""
+    from auditor import rules
+
+    return None if text is None else rules.parse(text)
+
+
+def with_waivers(record: dict[str, Any], path: Path | None = None) -> dict[str, Any]:
+    """The record with the waivers of ``path``, or of ``waivers.toml`` here where there is one."""
+    from datetime import UTC, datetime
+
+    from auditor import waivers
+
+    file = path or Path(waivers.FILE)
+    if path is None and not file.is_file():
+        return record
+    today = datetime.now(UTC).date()
+    return waivers.apply(record, waivers.load(file), today, source=file.name)
+
+
+def waived_text(record: dict[str, Any]) -> str:
+    """What the terminal says about waivers; empty where there are none."""
+    from auditor import waivers
+    from auditor.render import words
+
+    lines = [f"· {words.visible(line, newlines=False)}" for line in waivers.lines(record)]
+    encoding = sys.stdout.encoding or "utf-8"
+    return words.encodable("\n".join(["Waivers", *lines, ""]), encoding) + "\n" if lines else ""
+
+
+def judge(record: dict[str, Any], rule: Any, *, partial: bool) -> int:
+    """The exit code of a record under ``--fail-on``: incomplete beats findings; says on stderr what held."""
+    from auditor import rules
+    from auditor.cli.main import EXIT_INCOMPLETE
+    from auditor.render import words
+
+    if partial:
+        return EXIT_INCOMPLETE
+    outcome = rules.evaluate(rule, record)
+    for match in outcome.matches:
+        ids = ", ".join(match.findings[:10]) + (" …" if len(match.findings) > 10 else "")
+        text = f"--fail-on: {match.text}" + (f" ({ids})" if ids else "")
+        print(words.encodable(words.visible(text, newlines=False), sys.stderr.encoding), file=sys.stderr)
+    return int(outcome.holds)
+
+
 def finish(result: Result, *, format: str, fail_on: str | None) -> int:
     """Print a result and return the exit code of its run."""
     from auditor.cli.main import EXIT_INCOMPLETE
 
+    rule = read_rule(fail_on)
+    record = with_waivers(result.record)
+    if "waivers" in record:
+        result.record["waivers"] = record["waivers"]
     if format == "json":
         sys.stdout.write(result.to_json() + "\n")
     else:
         width = None if sys.stdout.isatty() else 100
         sys.stdout.write(result.to_text(width=width, encoding=sys.stdout.encoding) + "\n")
+        sys.stdout.write(waived_text(record))
     sys.stdout.flush()
     if result.path is not None:
         print(f"Report: {result.path / 'report.html'}", file=sys.stderr)
     if not result.complete:
         complain(f"The run is incomplete: {result.run.status_reason} Go on with: audit resume {result.path}")
         return EXIT_INCOMPLETE
-    return 1 if result.fails(fail_on) else 0
+    return 0 if rule is None else judge(record, rule, partial=False)

@@ -210,10 +210,11 @@ def _of_run(path: Path) -> dict[str, Any]:
         raise RunFolderError(f"{path}: the grammar {one.full_name} has changed since this run.")
     space = grammar.space(one)
     meters: dict[str, Meter] = {}
+    directed = "bandit" if folder.plan["plan"].get("generation") == "bandit" else "prob"
     counts: dict[str, int] = {}
     outside = 0
     for case, _ in folder.cases():
-        phase = "prob" if case.sampling == "directed" else "rand"
+        phase = directed if case.sampling == "directed" else "rand"
         texts = [str(case.original.input), *(str(v.input) for v in case.variants if v.order)]
         read = [next(space.read(text), None) for text in texts]
         outside += sum(r is None for r in read)

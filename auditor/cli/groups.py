@@ -1,41 +1,76 @@
-"""``audit groups RUN``: mean scores by group, and which groups stand out."""
+"""``audit groups [RUN]``: mean scores by group, and which groups stand out."""
 
 from __future__ import annotations
 
 import json
 import sys
 from dataclasses import asdict
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import find_run, invoke
+from auditor.cli.common import Draw, find_run, invoke
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @app.command()
 def groups(
-    run: common.RunArgument,
+    run: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="RUN", help="A run folder, or its name under reports/; without it, one is made."
+        ),
+    ] = None,
     attribute: Annotated[str, typer.Option("--attribute", help="Whose groups are compared.")] = "occupation",
     label: Annotated[
         str | None, typer.Option("--label", help="The label whose score is compared (default: each).")
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="Whose answers (default: the first of the run).")
+        str | None,
+        typer.Option(
+            "--model", help="Whose answers (default: the first of the run); without RUN, whom to ask."
+        ),
     ] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", help="Without RUN: the task that is asked (default fill-mask).")
+    ] = None,
+    grammar: common.Grammar = None,
+    cases: Annotated[
+        int | None,
+        typer.Option(
+            "--cases",
+            min=2,
+            help="Without RUN: distinct sentences for each group (default 150, as published).",
+        ),
+    ] = None,
+    base_url: common.BaseUrl = None,
+    max_calls: common.MaxCalls = None,
+    max_cost: common.MaxCost = None,
+    seed: common.SeedOption = None,
+    out: common.Out = None,
     format: common.Format = "terminal",
 ) -> int:
-    """Compare the mean scores of the groups that RUN put into its sentences."""
+    """Compare the mean scores of the groups in the sentences of RUN, or of a run that is made for it.
+
+    Without RUN, --model is asked 150 distinct sentences with each of the 43 occupations of the fill-mask grammar.
+    """
     from auditor.groups import group_report
-    from auditor.render.words import group as named
-    from auditor.render.words import plural
-    from auditor.render.words import visible as clean
     from auditor.store.folder import RunFolder
 
     common.check_format(format)
-    with RunFolder.open(find_run(run)) as folder:
+    own: dict[str, Any] = {
+        "task": task,
+        "grammar": grammar,
+        "limit": cases,
+        "base_url": base_url,
+        "max_calls": max_calls,
+    }
+    own |= {"max_cost": max_cost, "seed": seed, "out": out}
+    path = _ask(model, attribute, own) if run is None else find_run(_only(run, own))
+    with RunFolder.open(path) as folder:
         found = group_report(
             folder, attribute=attribute, labels=None if label is None else [label], model=model
         )
@@ -43,24 +78,64 @@ def groups(
         sys.stdout.write(json.dumps([asdict(f) for f in found], indent=2) + "\n")
         return 0
     for one in found:
-        lines = [f"{clean(one.score)}: {plural(len(one.groups), 'group')}"]
-        lines.append(f"  {'group':<34}{'n':>6}{'mean':>9}{'shrunken':>10}{'index':>8}{'q':>10}")
-        for g in sorted(one.groups, key=lambda g: (-g.mean, g.name)):
-            index = "–" if g.index is None else f"{g.index:+.1f}"
-            q = "–" if g.q is None else f"{g.q:.2g}"
-            mark = "▲" if g.stands_out else " "
-            lines.append(
-                f"{mark} {clean(named(g.name))[:33]:<34}{g.n:>6}{g.mean:>9.4f}{g.shrunken:>10.4f}{index:>8}{q:>10}"
-            )
-        if one.violating is None:
-            lines.append(f"  Index {one.reason}.")
-        else:
-            share = f"{one.violating} of {len(one.groups)} groups ({one.violating / len(one.groups):.1%})"
-            lines.append(f"  {share} have an index beyond ±2, the published mark.")
-        out = plural(one.standing_out, "group")
-        lines.append(f"  ▲ {out} with q of 0.05 or less against the median group ({one.method['test']}).")
-        sys.stdout.write("\n".join(lines) + "\n\n")
+        sys.stdout.write("\n".join(_lines(one)) + "\n\n")
+    if run is None:
+        sys.stdout.write(f"The run: {path}\n")
     return 0
+
+
+def _only(run: Path, own: dict[str, Any]) -> Path:
+    from auditor.errors import ConfigError
+
+    given = [f"--{name.replace('limit', 'cases').replace('_', '-')}" for name in own if own[name] is not None]
+    if given:
+        raise ConfigError(f"{', '.join(given)}: for a run that is made here; {run} is one already.")
+    return run
+
+
+def _ask(model: str | None, attribute: str, own: dict[str, Any]) -> Path:
+    """Make the run: every sentence with a term of every group."""
+    from auditor.config import resolve
+    from auditor.errors import ConfigError, UserError
+    from auditor.result import audit_plan
+    from auditor.stats.fairness import DEFAULT_CASES
+
+    if model is None:
+        raise ConfigError(
+            "Give a run (audit groups RUN), or a model to ask: audit groups --model hf:ID, or any other spec "
+            "whose answers carry scores."
+        )
+    fixed = {"suite": "grammar", "generation": "rand", "per_seed": 0, "order": 1, "attributes": (attribute,)}
+    values = own | fixed | {"models": (model,), "task": own["task"] or "fill-mask"}
+    result = audit_plan(resolve(values | {"limit": own["limit"] or DEFAULT_CASES}, None), observe=Draw())
+    if result.path is None:
+        raise UserError("The run left no folder, so nothing can be compared.")
+    return Path(result.path)
+
+
+def _lines(one: Any) -> list[str]:
+    """The table of one label."""
+    from auditor.render.words import group as named
+    from auditor.render.words import plural
+    from auditor.render.words import visible as clean
+
+    lines = [f"{clean(one.score)}: {plural(len(one.groups), 'group')}"]
+    lines.append(f"  {'group':<34}{'n':>6}{'mean':>9}{'shrunken':>10}{'index':>8}{'q':>10}")
+    for g in sorted(one.groups, key=lambda g: (-g.mean, g.name)):
+        index = "–" if g.index is None else f"{g.index:+.1f}"
+        q = "–" if g.q is None else f"{g.q:.2g}"
+        mark = "▲" if g.stands_out else " "
+        lines.append(
+            f"{mark} {clean(named(g.name))[:33]:<34}{g.n:>6}{g.mean:>9.4f}{g.shrunken:>10.4f}{index:>8}{q:>10}"
+        )
+    if one.violating is None:
+        lines.append(f"  Index {one.reason}.")
+    else:
+        share = f"{one.violating} of {len(one.groups)} groups ({one.violating / len(one.groups):.1%})"
+        lines.append(f"  {share} have an index beyond ±2, the published mark.")
+    out = plural(one.standing_out, "group")
+    lines.append(f"  ▲ {out} with q of 0.05 or less against the median group ({one.method['test']}).")
+    return lines
 
 
 def command(argv: list[str]) -> int:

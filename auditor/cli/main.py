@@ -16,11 +16,14 @@ COMMANDS = {
     "generate": ("auditor.cli.generate", "Write cases and prompts without calling a model."),
     "score": ("auditor.cli.score", "Judge recorded answers to generated prompts."),
     "resume": ("auditor.cli.resume", "Finish a run that was cut off; no answered call is repeated."),
+    "plan": ("auditor.cli.plan", "Freeze a plan before a run, or show a frozen one."),
     "report": (
         "auditor.cli.report",
         "Render a run's report again, in any format, without calling the model.",
     ),
+    "compare": ("auditor.cli.compare", "Compare two runs: better, worse, new, gone."),
     "show": ("auditor.cli.show", "Show one finding or variant: its prompts and answers."),
+    "explain": ("auditor.cli.explain", "Explain a code of a report in plain words."),
     "replay": ("auditor.cli.replay", "Ask the prompts of one finding again."),
     "augment": ("auditor.cli.augment", "Write retraining data from the violations of a run."),
     "groups": ("auditor.cli.groups", "Compare the mean scores of groups in a run."),
@@ -31,6 +34,9 @@ COMMANDS = {
     "dictionary": ("auditor.cli.dictionary", "List or check dictionaries."),
     "ll144": ("auditor.cli.ll144", "Compute the tables of NYC Local Law 144 from recorded outcomes."),
     "tabular": ("auditor.cli.tabular", "Search table rows whose label changes with protected columns."),
+    "agent": ("auditor.cli.agent", "Plan and run audits for a goal in plain words, within one budget."),
+    "models": ("auditor.cli.models", "List the kinds of models and what each needs."),
+    "doctor": ("auditor.cli.doctor", "Check whether a model can be audited, in a handful of calls."),
     "cache": ("auditor.cli.cache", "Show or clear the response cache."),
 }
 EXIT_USER, EXIT_INCOMPLETE, EXIT_INTERRUPTED = 2, 3, 130
@@ -109,6 +115,7 @@ def overview() -> str:
 
 def complain(message: str) -> None:
     """One clear paragraph on stderr; a command to run stands on a line of its own, unbroken."""
+    message, _, shown = message.partition("\n    ")  # a quoted line with a mark below it
     text, *commands = re.split(r"\s(?=(?:Run|Go on with): )", message)
     lines = textwrap.wrap(f"audit: {text}", 100, break_long_words=False, break_on_hyphens=False)
-    print("\n".join([*lines, *commands]), file=sys.stderr)
+    print("\n".join([*lines, *([f"    {shown}"] if shown else []), *commands]), file=sys.stderr)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,52 +14,93 @@ from auditor.cli import common
 from auditor.cli.common import find_run, invoke, split
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+SHORT = {"md": "markdown"}
 
 
 @app.command()
 def report(
     run: common.RunArgument,
     format: Annotated[
-        str, typer.Option("--format", help="Comma-separated: terminal (printed), html, json (files in RUN).")
+        str,
+        typer.Option(
+            "--format",
+            help="Comma-separated: terminal (printed); html, json, markdown (md), csv, junit, sarif, parquet, "
+            "github (files in RUN).",
+        ),
     ] = "terminal",
     out: Annotated[
-        str | None, typer.Option("--out", help="Write the one file format here instead; - prints it.")
+        str | None,
+        typer.Option("--out", "--output", help="Write the one file format here instead; - prints it."),
     ] = None,
+    fail_on: common.FailOn = None,
+    waivers: common.WaiversFile = None,
 ) -> int:
     """Render RUN's report again from its record; the model is not called."""
     from auditor.errors import ConfigError
 
     path = find_run(run)
-    names = split(format) or ()
+    rule = common.read_rule(fail_on)
+    names = [SHORT.get(name, name) for name in split(format) or ()]
     files = [name for name in names if name != "terminal"]
     if out is not None and (len(files) != 1 or len(names) != 1):
         raise ConfigError("--out takes one file format: --format html --out report.html")
-    make = _renderers(path)
+    record, make = _renderers(path, waivers)
     if "terminal" in names:
-        sys.stdout.write(make("terminal")[0] + "\n")
+        _print(make("terminal")[0])
+        sys.stdout.write("\n" + common.waived_text(record))
     for name in files:
-        text, suffix = make(name)
-        if out == "-":
-            sys.stdout.write(text)
-            continue
-        target = Path(out) if out else path / f"report{suffix}"
-        target.write_text(text, encoding="utf-8")
+        content, suffix = make(name)
+        if name == "github" and out is None:
+            _github(record, content, path)
+        elif out == "-":
+            _print(content)
+        else:
+            target = Path(out) if out else path / f"report{suffix}"
+            target.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+            sys.stdout.write(f"{target}\n")
+    if rule is None:
+        return 0
+    sys.stdout.flush()
+    return common.judge(record, rule, partial=record.get("status") == "partial")
+
+
+def _print(content: str | bytes) -> None:
+    if isinstance(content, bytes):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+    else:
+        sys.stdout.write(content)
+
+
+def _github(record: dict[str, Any], summary: str | bytes, path: Path) -> None:
+    """Append the summary where GitHub wants it (else to a file of the run) and print the annotations."""
+    from auditor.render.github import workflow_commands
+
+    assert isinstance(summary, str)
+    told = os.environ.get("GITHUB_STEP_SUMMARY")
+    target = Path(told) if told else path / "summary.md"
+    with target.open("a" if told else "w", encoding="utf-8") as file:
+        file.write(summary)
+    for line in workflow_commands(record):
+        sys.stdout.write(line + "\n")
+    if not told:
         sys.stdout.write(f"{target}\n")
-    return 0
 
 
-def _renderers(path: Path) -> Callable[[str], tuple[str, str]]:
-    """What renders a format of the run in ``path``: (text, file ending)."""
+def _renderers(
+    path: Path, waivers: Path | None
+) -> tuple[dict[str, Any], Callable[[str], tuple[str | bytes, str]]]:
+    """The record with its waivers, and what renders a format of it: (content, file ending)."""
     from auditor.registry import RENDERERS
-    from auditor.result import load
+    from auditor.result import Result, load
     from auditor.store.folder import RunFolder
 
     width = None if sys.stdout.isatty() else 100
-    record = RunFolder.open(path).record()
+    record = common.with_waivers(RunFolder.open(path).record(), waivers)
     if record.get("spec", {}).get("kind") == "tabular":
         from auditor.render import tabular
 
-        def of_rows(name: str) -> tuple[str, str]:
+        def of_rows(name: str) -> tuple[str | bytes, str]:
             if name == "terminal":
                 return tabular.text(record, width=width), ".txt"
             if name == "html":
@@ -66,16 +108,20 @@ def _renderers(path: Path) -> Callable[[str], tuple[str, str]]:
             renderer = RENDERERS.create(name)
             return renderer.render(record, None), renderer.suffix
 
-        return of_rows
-    result = load(path)
+        return record, of_rows
+    loaded = load(path)
+    if "waivers" in record:
+        loaded.record["waivers"] = record["waivers"]
+    result = Result(loaded.record, path=path, evidence=loaded.evidence, verdicts=loaded.verdicts)
 
-    def of_texts(name: str) -> tuple[str, str]:
+    def of_texts(name: str) -> tuple[str | bytes, str]:
         if name == "terminal":
             return result.to_text(width=width, encoding=sys.stdout.encoding), ".txt"
-        renderer = RENDERERS.create(name)
+        options = {"verdicts": result.verdicts} if RENDERERS.resolve(name) == "parquet.v1" else {}
+        renderer = RENDERERS.create(name, **options)
         return renderer.render(result.record, result.evidence), renderer.suffix
 
-    return of_texts
+    return result.record, of_texts
 
 
 def command(argv: list[str]) -> int:

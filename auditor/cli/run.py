@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -33,10 +34,20 @@ def run(
     dictionary: common.Dictionaries = None,
     scope: common.Scope = None,
     per_seed: common.PerSeed = None,
+    insertions: common.Insertions = False,
+    test_discarded: common.TestDiscarded = False,
+    strategy: common.Strategy = None,
+    engine: common.Engine = None,
+    jobs: common.Jobs = None,
+    logprobs: common.Logprobs = False,
+    batch: common.Batch = False,
     formats: common.Formats = None,
     protocol: common.Protocol = None,
     replicates: common.Replicates = None,
     delta: common.Delta = None,
+    tolerance: common.Tolerance = None,
+    judge: common.Judge = None,
+    embedding: common.Embedding = None,
     seed: common.SeedOption = None,
     max_calls: common.MaxCalls = None,
     max_cost: common.MaxCost = None,
@@ -46,10 +57,16 @@ def run(
     concurrency: common.Concurrency = None,
     parser: common.ParserName = None,
     no_cache: common.NoCache = False,
+    journal: common.JournalKind = None,
+    redact: common.Redact = False,
     out: common.Out = None,
     format: common.Format = "terminal",
     fail_on: common.FailOn = None,
     config: common.Config = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", help="Run a frozen plan (audit plan freeze); flags given beside deviate."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be asked and what it would cost; call nothing.")
     ] = False,
@@ -61,52 +78,67 @@ def run(
     from auditor.result import dry_run as estimate
 
     common.check_format(format)
-    plan = resolve(
-        {
-            "task": task,
-            "models": tuple(model or ()),
-            "base_url": base_url,
-            "data": data,
-            "text_column": text_column,
-            "label_column": label_column,
-            "limit": limit,
-            "attributes": split(attributes),
-            "order": order,
-            "suite": suite,
-            "grammar": grammar,
-            "generation": generation,
-            "oracle": oracle,
-            "epsilon": common.numbers(epsilon, "--epsilon"),
-            "reference": reference,
-            "dictionaries": tuple(dictionary or ()),
-            "scope": scope,
-            "per_seed": per_seed,
-            "formats": split(formats),
-            "protocol": protocol,
-            "replicates": replicates,
-            "delta": delta,
-            "seed": seed,
-            "max_calls": max_calls,
-            "max_cost": max_cost,
-            "max_seconds": max_seconds,
-            "price_in": price_in,
-            "price_out": price_out,
-            "concurrency": concurrency,
-            "parser": parser,
-            "cache": False if no_cache else None,
-            "out": out,
-            "fail_on": fail_on,
-        },
-        config,
-    )
+    common.with_waivers({})  # a slip in the file is told before anything is asked
+    flags: dict[str, Any] = {
+        "task": task,
+        "models": tuple(model or ()),
+        "base_url": base_url,
+        "data": data,
+        "text_column": text_column,
+        "label_column": label_column,
+        "limit": limit,
+        "attributes": split(attributes),
+        "order": order,
+        "suite": suite,
+        "grammar": grammar,
+        "generation": generation,
+        "oracle": oracle,
+        "epsilon": common.numbers(epsilon, "--epsilon"),
+        "reference": reference,
+        "dictionaries": tuple(dictionary or ()),
+        "scope": scope,
+        "per_seed": per_seed,
+        "insertions": insertions or None,
+        "test_discarded": test_discarded or None,
+        "strategy": strategy,
+        "engine": engine,
+        "jobs": jobs,
+        "logprobs": logprobs or None,
+        "batch": batch or None,
+        "formats": split(formats),
+        "protocol": protocol,
+        "replicates": replicates,
+        "delta": delta,
+        "tolerance": tolerance,
+        "judge": judge,
+        "embedding": embedding,
+        "seed": seed,
+        "max_calls": max_calls,
+        "max_cost": max_cost,
+        "max_seconds": max_seconds,
+        "price_in": price_in,
+        "price_out": price_out,
+        "concurrency": concurrency,
+        "parser": parser,
+        "cache": False if no_cache else None,
+        "journal": journal,
+        "redact": redact or None,
+        "out": out,
+        "fail_on": fail_on,
+    }
+    if plan is not None:
+        from auditor.cli.plan import run_frozen
+
+        return run_frozen(plan, flags, format=format, fail_on=fail_on)
+    chosen = resolve(flags, config)
     draw = Draw()
     if dry_run:
-        sys.stdout.write(_show_estimate(estimate(plan, observe=draw), format) + "\n")
+        sys.stdout.write(_show_estimate(estimate(chosen, observe=draw), format) + "\n")
         return 0
-    if not yes and _costs(plan) and sys.stdin.isatty() and sys.stderr.isatty():
-        sys.stderr.write(_show_estimate(estimate(plan, observe=draw), "terminal") + "\n")
+    if not yes and _costs(chosen) and sys.stdin.isatty() and sys.stderr.isatty():
+        sys.stderr.write(_show_estimate(estimate(chosen, observe=draw), "terminal") + "\n")
         typer.confirm("Go on?", abort=True, err=True)
-    return finish(audit_plan(plan, observe=draw), format=format, fail_on=plan.fail_on)
+    return finish(audit_plan(chosen, observe=draw), format=format, fail_on=chosen.fail_on)
 
 
 def _costs(plan: Any) -> bool:

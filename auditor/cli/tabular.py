@@ -20,7 +20,7 @@ schema_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exc
 
 @app.command(
     epilog="`audit tabular schema DATA` writes a schema to edit; `audit tabular resume RUN` goes on with a run "
-    "of --task."
+    "of --task or an http: model."
 )
 def tabular(
     data: Annotated[
@@ -40,8 +40,8 @@ def tabular(
         str | None,
         typer.Option(
             "--model",
-            help="sklearn:FILE, python:MODULE:FUNCTION (array to array), exec:COMMAND; with --task any "
-            "model of text, e.g. openai:NAME.",
+            help="sklearn:FILE, python:MODULE:FUNCTION (array to array), exec:COMMAND, http:FILE.yaml (a "
+            "server); with --task any model of text, e.g. openai:NAME.",
         ),
     ] = None,
     protected: Annotated[
@@ -121,6 +121,9 @@ def tabular(
         int,
         typer.Option("--replicates", help="With --task: times each row is asked; the majority is its label."),
     ] = 1,
+    slices: Annotated[
+        int, typer.Option("--slices", help="Subgroups with the highest rates that are shown; 0: none.")
+    ] = 10,
     no_cache: common.NoCache = False,
     trust_pickle: Annotated[
         bool,
@@ -134,15 +137,20 @@ def tabular(
     from auditor.tabular import TabularPlan, audit_table
 
     common.check_format(format)
-    if model is None or (data is None and task is None):
+    if model is None or (data is None and task is None and schema is None):
         raise ConfigError(
             "audit tabular needs --data FILE and --model SPEC, e.g. "
             "audit tabular --data german.csv --target credit --protected sex --model sklearn:model.skops, or "
             "audit tabular --task lending --model openai:NAME --method aequitas --max-calls 2000"
         )
-    limits = {"--max-calls": max_calls, "--max-cost": max_cost, "--prompt-format": prompt_format}
-    if task is None and (given := [name for name, value in limits.items() if value is not None]):
-        raise ConfigError(f"{given[0]} goes with --task; models of rows are limited with --max-evaluations")
+    limits = {"--max-calls": max_calls, "--max-cost": max_cost}
+    served = task is not None or model.startswith("http:")
+    if not served and (given := [name for name, value in limits.items() if value is not None]):
+        raise ConfigError(
+            f"{given[0]} goes with --task or http: models; other models are limited with --max-evaluations"
+        )
+    if task is None and prompt_format is not None:
+        raise ConfigError("--prompt-format goes with --task: there is no prompt without one")
     named = {
         "mode": mode,
         "protocol": protocol,
@@ -185,6 +193,7 @@ def tabular(
             base_url=base_url,
             prompt_format=prompt_format,
             replicates=replicates,
+            slices=slices,
             out=out or "reports",
         ),
         observe=Draw(),
@@ -204,8 +213,9 @@ def _finish(run: Any, format: str) -> int:
     if run.path is not None:
         print(f"Report: {run.path / 'report.html'}", file=sys.stderr)
     if not run.complete:
+        spec = run.record["spec"]
         further, reason = "", run.record["status_reason"].rstrip(".")
-        if run.path is not None and run.record["spec"]["task"] is not None:
+        if run.path is not None and (spec["task"] is not None or spec["model"].startswith("http:")):
             further = f" Go on with: audit tabular resume {run.path} --max-calls N (or another limit)"
         complain(f"The search is incomplete: {reason}.{further}")
         return EXIT_INCOMPLETE
@@ -267,7 +277,7 @@ def resume(
     max_cost: common.MaxCost = None,
     max_seconds: common.MaxSeconds = None,
 ) -> int:
-    """Finish RUN, a run with --task. New limits may be given; they are for the whole run."""
+    """Finish RUN, a run with --task or an http: model. New limits may be given; they are for the whole run."""
     from auditor.tabular import resume_table
 
     common.check_format(format)

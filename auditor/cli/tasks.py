@@ -54,7 +54,11 @@ def list_tasks(format: common.Format = "terminal") -> int:
 def new(
     name: Annotated[str, typer.Argument(help="Name of the task.")],
     kind: Annotated[
-        str, typer.Option("--kind", help="classification, decision, multilabel, score or generation.")
+        str,
+        typer.Option(
+            "--kind",
+            help="classification, decision, multilabel, score, generation, coreference or fill-mask.",
+        ),
     ] = "classification",
     out: Annotated[Path | None, typer.Option("--out", help="File to write (default: NAME.yaml).")] = None,
 ) -> int:
@@ -66,7 +70,9 @@ def new(
     if path.exists():
         raise ConfigError(f"{path} exists already; give another file with --out.")
     path.write_text(tasks.template(name, kind), encoding="utf-8")
-    sys.stdout.write(f"{path}\nNext: edit it, then audit --task {path} --data TEXTS --model SPEC --dry-run\n")
+    # These two have no data sets of texts; a grammar of the shipped task of the kind fits.
+    source = f"--suite grammar --grammar {kind}" if kind in ("coreference", "fill-mask") else "--data TEXTS"
+    sys.stdout.write(f"{path}\nNext: edit it, then audit --task {path} {source} --model SPEC --dry-run\n")
     return 0
 
 

@@ -32,6 +32,7 @@ def sample(
     from auditor.store.folder import RunFolder
 
     with RunFolder.open(find_run(run)) as folder:
+        folder.require_texts("reading variants")
         rows = review.sample(folder, out, n=n, seed=7 if seed is None else seed, discarded=discarded)
     lost = sum(row.discarded for row in rows)
     lines = [

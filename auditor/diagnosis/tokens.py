@@ -82,11 +82,7 @@ class Family:
 
 
 class About(Protocol):
-    """What is needed of a variant: its case, its directions, and the words put in, joined by " + "."""
-
-    @property
-    def case_id(self) -> str:
-        """The case."""
+    """What is needed of a variant: its directions, and the words put in, joined by " + "."""
 
     @property
     def directions(self) -> tuple[tuple[str, str, str], ...]:
@@ -191,7 +187,7 @@ def of_terms(verdicts: Iterable[Verdict], about: Mapping[str, About]) -> list[Ta
             if not term:
                 continue
             cases = seen.setdefault((verdict.attributes[0], term, ", ".join(groups)), {})
-            cases[known.case_id] = cases.get(known.case_id, False) or verdict.outcome == "violation"
+            cases[verdict.case_id] = cases.get(verdict.case_id, False) or verdict.outcome == "violation"
     return [
         Tally(family=family, token=term, group=group, n=len(cases), errors=sum(cases.values()))
         for (family, term, group), cases in sorted(seen.items())

@@ -1,9 +1,9 @@
 """Models: adapters for whatever can be asked, and the client that wraps every one of them.
 
-`make` turns a spec of the command line into an adapter; `wrap` does so for a Python callable. Specs are
-``vader``, ``reviews``, ``textblob``, ``rules``, ``hf:ID-or-path``, ``openai:NAME``, ``python:MODULE:FUNCTION``,
-``exec:COMMAND``, ``recorded:FILE``, and ``NAME`` or ``NAME:ARGUMENT`` for a plugin of the entry-point group
-``auditor.models``.
+`make` turns a spec of the command line into an adapter; `wrap` does so for a Python callable or a LangChain model.
+Specs are ``vader``, ``reviews``, ``textblob``, ``rules``, ``hf:ID-or-path``, ``openai:NAME``,
+``langchain:PROVIDER:NAME``, ``http:FILE.yaml``, ``python:MODULE:FUNCTION``, ``exec:COMMAND``, ``recorded:FILE``, and
+``NAME`` or ``NAME:ARGUMENT`` for a plugin of the entry-point group ``auditor.models``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from auditor.protocols import Model
 # What follows the colon, for built-ins that need it; those not listed here take nothing.
 ARGUMENTS = {
     "openai": "NAME, the model's name at the server, for example openai:gpt-4o-mini",
+    "langchain": "PROVIDER:NAME, for example langchain:anthropic:claude-sonnet-4-5",
+    "http": "FILE, a YAML file with URL, headers, request and answer, for example http:service.yaml",
     "python": "MODULE:FUNCTION, for example python:mymodel:classify",
     "exec": "COMMAND, which reads JSON lines and writes answers",
     "recorded": "FILE, a responses.jsonl",
@@ -25,17 +27,22 @@ ARGUMENTS = {
 }
 BARE = frozenset({"vader", "reviews", "textblob", "rules"})
 LATER = {
-    "langchain": "LangChain models",
     "sklearn": "scikit-learn files (wrap one in a function and use python:MODULE:FUNCTION)",
-    "http": "HTTP templates (write a small program and use exec:COMMAND)",
 }
 _HINT = (
-    "Specs: vader, reviews, textblob, rules, hf:ID, openai:NAME, python:MODULE:FUNCTION, exec:COMMAND, "
-    "recorded:FILE."
+    "Specs: vader, reviews, textblob, rules, hf:ID, openai:NAME, langchain:PROVIDER:NAME, http:FILE.yaml, "
+    "python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE. See: audit models"
 )
 
 
-def make(spec: str, *, base_url: str | None = None, task: Any = None, **options: object) -> Model:
+def make(
+    spec: str,
+    *,
+    base_url: str | None = None,
+    task: Any = None,
+    logprobs: bool | None = None,
+    **options: object,
+) -> Model:
     """Build the adapter that ``spec`` names.
 
     Parameters
@@ -46,6 +53,8 @@ def make(spec: str, *, base_url: str | None = None, task: Any = None, **options:
         For adapters that talk to a server; the others do without it, so that one run can hold both.
     task : Task or None
         For adapters that can use it (the bound on an answer's tokens).
+    logprobs : bool or None
+        True asks adapters that can for log-probabilities, and so for scores of the labels.
     **options
         Further keywords of the adapter.
 
@@ -81,7 +90,7 @@ def make(spec: str, *, base_url: str | None = None, task: Any = None, **options:
         if not parameters:
             raise ConfigError(f"model {spec!r}: {kind} takes nothing after its name. Write --model {kind}")
         given[next(iter(parameters))] = argument
-    for name, value in (("base_url", base_url), ("task", task)):
+    for name, value in (("base_url", base_url), ("task", task), ("logprobs", logprobs)):
         if name in parameters and value is not None:
             given[name] = value
     for name in given:
@@ -92,14 +101,32 @@ def make(spec: str, *, base_url: str | None = None, task: Any = None, **options:
     return cast(Model, plugin(**given))
 
 
-def wrap(function: Callable[..., Any], *, name: str | None = None) -> Model:
-    """Build the adapter for a Python callable: text to label, or list to list.
+def is_adapter(value: object) -> bool:
+    """Whether ``value`` is an adapter already; a LangChain chat model, which also has ``generate``, is none."""
+    return hasattr(value, "generate") and hasattr(value, "fingerprint") and hasattr(value, "aclose")
+
+
+def wrap(function: Callable[..., Any] | Any, *, name: str | None = None, **options: object) -> Model:
+    """Build the adapter for a Python callable (text to label, or list to list) or a LangChain `Runnable`.
+
+    Parameters
+    ----------
+    function : callable or Runnable
+        The model.
+    name : str or None
+        Its name in reports.
+    **options
+        Further keywords of `auditor.models.python.PythonFunction` or `auditor.models.langchain.LangChain`.
 
     Raises
     ------
     ConfigError
         ``function`` cannot be called.
     """
+    from auditor.models.langchain import LangChain, is_langchain
+
+    if is_langchain(function):
+        return LangChain(function, name=name, **options)  # type: ignore[arg-type]
     if not callable(function):
         raise ConfigError(
             f"a model is a spec, an adapter or a callable, not {type(function).__name__}. {_HINT}"
@@ -107,8 +134,8 @@ def wrap(function: Callable[..., Any], *, name: str | None = None) -> Model:
     from auditor.registry import MODELS
 
     plugin = MODELS.load("python")
-    options = {} if name is None else {"name": name}
-    return cast(Model, plugin(function, **options))
+    given = options if name is None else {**options, "name": name}
+    return cast(Model, plugin(function, **given))
 
 
 def defaults(task: Any) -> list[str]:

@@ -126,6 +126,8 @@ class Client:
         self.tokens = TokenCounter()
         self._cache = cache if model.cacheable else None
         self._limiter = Limiter(concurrency, clock=clock)
+        if hasattr(model, "on_headers"):
+            model.on_headers = self._limiter.headers
         self._answered: Mapping[Key, Response] = answered if answered is not None else {}
         self._on_response = on_response
         self._remember = remember

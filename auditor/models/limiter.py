@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 
 from auditor.errors import ConfigError
+
+MAX_CLOSED_S = 120.0  # a reset further away is a daily limit: let the 429 that follows end the run
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
+
+
+def duration_s(text: str) -> float | None:
+    """Seconds of a duration as servers write it (``6m0s``, ``12ms``, ``20``); None for anything else.
+
+    Examples
+    --------
+    >>> [duration_s(t) for t in ("6m0s", "120ms", "20", "soon", "")]
+    [360.0, 0.12, 20.0, None, None]
+    """
+    text = text.strip().lower()
+    if not text or _PART.sub("", text):
+        return None
+    return sum(float(n) * _SECONDS[unit] for n, unit in _PART.findall(text))
 
 
 class Limiter:
@@ -68,6 +87,28 @@ class Limiter:
             self._successes = 0
             self.size = min(self.concurrency, self.size + 1)
             self._wake()
+
+    def headers(self, told: Mapping[str, str]) -> None:
+        """Take note of the rate-limit headers of an answer: with no request left, wait for the reset.
+
+        Parameters
+        ----------
+        told : mapping
+            Names in lower case, as OpenAI-compatible servers send them: ``x-ratelimit-remaining-requests``,
+            ``x-ratelimit-reset-requests`` and the same for tokens. What cannot be read is passed over.
+
+        Examples
+        --------
+        >>> limiter = Limiter(8, clock=lambda: 0.0)
+        >>> limiter.headers({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m2.5s"})
+        >>> limiter.wait_s()
+        62.5
+        """
+        for what in ("requests", "tokens"):
+            left = told.get(f"x-ratelimit-remaining-{what}", "")
+            seconds = duration_s(told.get(f"x-ratelimit-reset-{what}", ""))
+            if left.isdigit() and int(left) == 0 and seconds:
+                self.close_for(min(seconds, MAX_CLOSED_S))
 
     async def __aenter__(self) -> None:
         while self.in_flight >= self.size:

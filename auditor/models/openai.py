@@ -1,14 +1,16 @@
-"""Chat models behind the OpenAI protocol: the provider itself and every compatible server."""
+"""Chat models behind the OpenAI protocol: the provider itself, Azure, and every compatible server.
+
+The server is, in this order, the one given, ``OPENAI_BASE_URL``, ``AZURE_OPENAI_ENDPOINT`` (where
+``OPENAI_API_KEY`` is not set), the provider. It is asked as Azure is where it is ``AZURE_OPENAI_ENDPOINT`` or its
+host is one of Azure's, unless the path ends in ``/v1``: there Azure speaks the plain protocol.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
-import time
-from collections.abc import Mapping, Sequence
-from email.utils import parsedate_to_datetime
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
@@ -23,18 +25,22 @@ from auditor.errors import (
     RateLimited,
     ServerFault,
 )
+from auditor.models import logprobs as label_scores
+from auditor.models.openai_server import PROVIDER, address, azure_version, checked_key, key_name, place
+from auditor.models.openai_wire import DETAIL, rate_headers, said
+from auditor.models.openai_wire import read_completion as read_completion
+from auditor.models.openai_wire import retry_after as retry_after
 from auditor.models.prices import Price, lookup
 from auditor.protocols import Reply
-from auditor.types import Request, Usage, digest
+from auditor.types import Request, digest
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-PROVIDER = "https://api.openai.com/v1"
+ALTERNATIVES = 20  # tokens beside the one written; the most that the provider gives
 MAX_TOKENS = 256  # where the task does not say
 REASONING_TOKENS = 4096  # models that think before they answer spend tokens of the same allowance
 _REASONING = re.compile(r"(o\d|gpt-[5-9])(?!.*-chat)")
-_DETAIL = 300  # characters of a server's message that are kept
 
 # Every public exception of the openai package. Looked up along the class's bases, so that a class that a
 # later version adds falls to its parent's entry.
@@ -98,12 +104,24 @@ class OpenAIChat:
     price : Price or None
         Overrides the list price.
     api_key : str or None
-        None means ``OPENAI_API_KEY``. A server given by URL needs none.
+        None means ``OPENAI_API_KEY``, at Azure ``AZURE_OPENAI_API_KEY``. A server given by URL needs none.
+    logprobs : bool
+        Ask for log-probabilities, and give the scores of the task's labels where they can be told
+        (`auditor.models.logprobs`); other answers have none. Servers without them refuse the request.
+    api_version : str or None
+        Azure's; None means ``OPENAI_API_VERSION``.
+
+    Attributes
+    ----------
+    rate_headers : mapping of str to str
+        What the latest response said about limits (``x-ratelimit-…``, ``retry-after…``), names in lower case.
+    on_headers : callable or None
+        Gets them after each response.
 
     Raises
     ------
     ConfigError
-        No name, no key for the provider, or a URL that is none.
+        No name, no key for the provider, no version for Azure, or a URL that is none.
     """
 
     style: Literal["text", "chat"] = "chat"
@@ -123,6 +141,8 @@ class OpenAIChat:
         timeout_s: float = 60.0,
         price: Price | None = None,
         api_key: str | None = None,
+        logprobs: bool = False,
+        api_version: str | None = None,
     ) -> None:
         if not name:
             raise ConfigError(
@@ -130,11 +150,16 @@ class OpenAIChat:
             )
         self.name = f"openai:{name}"
         self.model = name
-        url = (base_url or os.environ.get("OPENAI_BASE_URL") or PROVIDER).strip().rstrip("/")
-        self._url, self._host, self.server = url, *_place(url)
+        url = address(base_url, api_key)
+        self._url, self._host, self.server = url, *place(url)
         at_provider = self._host == urlsplit(PROVIDER).hostname
-        self._key = _checked_key(
-            api_key or os.environ.get("OPENAI_API_KEY", ""), self.name, needed=at_provider
+        self._azure = azure_version(url, self._host, api_version)
+        self._key_name = key_name(self._host, self._azure, given=api_key)
+        self._key = checked_key(
+            api_key or os.environ.get(self._key_name, ""),
+            self.name,
+            needed=at_provider or self._azure is not None,
+            variable=self._key_name,
         )
         self._limits = _limits(task, max_tokens)
         if temperature == "task":
@@ -147,12 +172,19 @@ class OpenAIChat:
             self._limit_name = "max_completion_tokens"
         elif temperature != "server":
             self._params["temperature"] = temperature
+        self._task = task
+        self.logprobs = logprobs
+        if logprobs:
+            self._params |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
         self.price = price or lookup(name, self._host)
-        self.fingerprint = "openai:" + digest(
-            {"server": self.server, "model": name, "params": self._params, "limits": self._limits}, size=16
-        )
+        facts = {"server": self.server, "model": name, "params": self._params, "limits": self._limits}
+        if self._azure is not None:
+            facts["api_version"] = self._azure
+        self.fingerprint = "openai:" + digest(facts, size=16)
         self._timeout_s = timeout_s
         self._client: AsyncOpenAI | None = None
+        self.rate_headers: Mapping[str, str] = {}
+        self.on_headers: Callable[[Mapping[str, str]], None] | None = None
 
     def __repr__(self) -> str:
         return f"OpenAIChat({self.model!r}, server={self.server!r})"
@@ -172,16 +204,32 @@ class OpenAIChat:
             self._client = None
 
     def _connect(self) -> AsyncOpenAI:
-        if self._client is None:
+        if self._client is not None:
+            return self._client
+        key = self._key or "no-key"
+        if self._azure is None:
             from openai import AsyncOpenAI
 
             self._client = AsyncOpenAI(
-                base_url=self._url,
-                api_key=self._key or "no-key",
+                base_url=self._url, api_key=key, max_retries=0, timeout=self._timeout_s
+            )
+        else:
+            from openai import AsyncAzureOpenAI
+
+            self._client = AsyncAzureOpenAI(
+                azure_endpoint=self._url,
+                api_version=self._azure,
+                api_key=key,
                 max_retries=0,
                 timeout=self._timeout_s,
             )
         return self._client
+
+    def _note(self, headers: Mapping[str, str]) -> None:
+        """Keep what a response says about limits, and hand it on."""
+        self.rate_headers = rate_headers(headers)
+        if self.on_headers is not None and self.rate_headers:
+            self.on_headers(self.rate_headers)
 
     async def _ask(self, request: Request) -> Reply | CallError:
         client = self._connect()
@@ -197,7 +245,12 @@ class OpenAIChat:
                 raw = await client.chat.completions.with_raw_response.create(
                     model=self.model, messages=messages, **options
                 )
-            return read_completion(raw.content, raw.headers.get("content-type"))
+            self._note(raw.headers)
+            reply = read_completion(raw.content, raw.headers.get("content-type"))
+            if self.logprobs and isinstance(reply, Reply):
+                tokens = label_scores.read_tokens(raw.content)
+                return reply._replace(scores=label_scores.scores(self._task, tokens))
+            return reply
         except TimeoutError:
             return CallTimeout(f"no whole answer from {self.server} within {self._timeout_s:g} s")
         except UnicodeEncodeError:
@@ -218,21 +271,23 @@ class OpenAIChat:
             kind = AuthFailed  # OpenAI sends 429 for an account without credit; waiting does not help
         wait = None
         response = getattr(error, "response", None)
-        if response is not None and kind in (RateLimited, ServerFault):
-            wait = retry_after(response.headers)
+        if response is not None:
+            self._note(response.headers)
+            if kind in (RateLimited, ServerFault):
+                wait = retry_after(response.headers)
         return kind(self._say(error, kind, status), retry_after_s=wait)
 
     def _say(self, error: Exception, kind: type[CallError], status: int | None) -> str:
-        said = " ".join((_said(getattr(error, "body", None)) or str(error)).split())
+        told = " ".join((said(getattr(error, "body", None)) or str(error)).split())
         if self._key:
-            said = said.replace(self._key, "[key]")
-        said = said if len(said) <= _DETAIL else said[: _DETAIL - 1] + "…"
+            told = told.replace(self._key, "[key]")
+        told = told if len(told) <= DETAIL else told[: DETAIL - 1] + "…"
         if isinstance(status, int):
-            text = f"{self.server}: HTTP {status}: {said}"
+            text = f"{self.server}: HTTP {status}: {told}"
         else:
             cause = error.__cause__ or error.__context__
-            why = f" ({type(cause).__name__}: {str(cause)[:_DETAIL]})" if cause is not None else ""
-            text = f"{self.server}: {said}{why}"
+            why = f" ({type(cause).__name__}: {str(cause)[:DETAIL]})" if cause is not None else ""
+            text = f"{self.server}: {told}{why}"
             if self._key:
                 text = text.replace(self._key, "[key]")
         if status == 404:
@@ -240,85 +295,8 @@ class OpenAIChat:
         if kind in (ServerFault, CallTimeout) and status is None:
             return f"{text}. Is the server running? Check --base-url"
         if kind is AuthFailed:
-            return f"{text}. Check OPENAI_API_KEY and what it may use"
+            return f"{text}. Check {self._key_name} and what it may use"
         return text
-
-
-def read_completion(body: bytes, content_type: str | None) -> Reply | CallError:
-    """The reply in the body of a chat completion, or why it is none.
-
-    Read here and not by the SDK, which hands out HTML as text and fields of the wrong type as they are.
-
-    Examples
-    --------
-    >>> read_completion(b'{"choices": [{"message": {"content": "yes"}}]}', "application/json").text
-    'yes'
-    """
-    if content_type is not None and "json" not in content_type.partition(";")[0].lower():
-        return BadResponse(
-            f"the answer's content type is {content_type.partition(';')[0].strip()!r}, not JSON"
-        )
-    try:
-        raw = json.loads(body)
-    except ValueError:  # also UnicodeDecodeError
-        return BadResponse("the answer is not valid JSON")
-    except RecursionError:
-        return BadResponse("the answer's JSON is nested too deeply")
-    choices = raw.get("choices") if isinstance(raw, dict) else None
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        # Some servers report their errors with status 200.
-        said = _said(raw)[:_DETAIL] if isinstance(raw, dict) else ""
-        return BadResponse(f"the answer has no choices{': ' if said else ''}{said}")
-    choice = choices[0]
-    if choice.get("finish_reason") == "content_filter":
-        return ContentFiltered("the provider's filter cut the answer (finish_reason content_filter)")
-    message = choice.get("message")
-    if not isinstance(message, dict):
-        return BadResponse("the answer's first choice has no message")
-    content = message.get("content")
-    if not content and isinstance(message.get("refusal"), str):
-        content = message["refusal"]
-    if content is None:
-        content = ""
-    if not isinstance(content, str):
-        return BadResponse("the answer's content is not a text")
-    reported = raw.get("model")
-    return Reply(
-        content,
-        usage=_usage(raw.get("usage")),
-        model_reported=reported if isinstance(reported, str) else None,
-    )
-
-
-def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
-    """Seconds to wait that a response asks for, or None.
-
-    Reads ``retry-after-ms`` (milliseconds), and ``retry-after`` as seconds or as an HTTP date (RFC 9110,
-    section 10.2.3); a date in the past is 0.
-
-    Parameters
-    ----------
-    headers : mapping
-        With names in lower case, or case-insensitive.
-    now : float or None
-        Seconds since the epoch, for tests.
-
-    Examples
-    --------
-    >>> retry_after({"retry-after": "2"})
-    2.0
-    """
-    for name, scale in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
-        value = (headers.get(name) or "").strip()
-        if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value):
-            return float(value) * scale
-    if not value:
-        return None
-    try:
-        when = parsedate_to_datetime(value).timestamp()
-    except (ValueError, OverflowError):
-        return None
-    return max(0.0, when - (time.time() if now is None else now))
 
 
 def _limits(task: Any, given: int | None) -> dict[str, int]:
@@ -328,53 +306,3 @@ def _limits(task: Any, given: int | None) -> dict[str, int]:
     formats = sorted(getattr(task, "formats", ()))
     limits = {form: int(task.max_tokens(form)) for form in formats}
     return {**limits, "": max(limits.values(), default=MAX_TOKENS)}
-
-
-def _usage(raw: object) -> Usage | None:
-    if not isinstance(raw, dict):
-        return None
-    tokens_in, tokens_out = raw.get("prompt_tokens"), raw.get("completion_tokens")
-    if not (isinstance(tokens_in, int) and isinstance(tokens_out, int) and min(tokens_in, tokens_out) >= 0):
-        return None
-    return Usage(tokens_in=tokens_in, tokens_out=tokens_out)
-
-
-def _said(body: object) -> str:
-    """The message in the body of an error, in the forms that servers use; empty if there is none."""
-    if isinstance(body, str):
-        return "an HTML page" if body.lstrip().startswith("<") else body
-    if not isinstance(body, dict):
-        return ""
-    for field in ("message", "error", "detail", "msg"):
-        value = body.get(field)
-        if isinstance(value, list):  # FastAPI: one entry per field that it refuses
-            value = value[0] if value else None
-        if said := _said(value):
-            return said
-    return ""
-
-
-def _place(url: str) -> tuple[str, str]:
-    """Host, and host with port and path: what may be shown and what identifies a server."""
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise ConfigError(f"--base-url is not a URL ({error}). Example: http://127.0.0.1:8000/v1") from error
-    if parts.scheme not in ("http", "https") or not host:
-        raise ConfigError(
-            "--base-url (or OPENAI_BASE_URL) must start with http:// or https:// and name a host, "
-            "for example http://127.0.0.1:8000/v1"
-        )
-    return host, f"{host}{f':{port}' if port else ''}{parts.path}"
-
-
-def _checked_key(key: str, name: str, *, needed: bool) -> str:
-    key = key.strip()
-    if not key and needed:
-        raise ConfigError(
-            f"{name} needs a key. Run: export OPENAI_API_KEY=… (or --base-url URL for a server of your own)"
-        )
-    if not (key.isascii() and key.isprintable()):
-        raise ConfigError("OPENAI_API_KEY holds characters that no HTTP header can carry; set it again")
-    return key

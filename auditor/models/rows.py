@@ -1,4 +1,4 @@
-"""A language model that decides on table rows: row → prompt → async client → label.
+"""A language model or a server that decides on table rows: row → prompt → async client → label.
 
 Tabular search is synchronous and asks for batches; the client is asynchronous. It lives in an event loop on a
 thread of its own, and `RowClient.predict` hands it one batch at a time.
@@ -86,6 +86,8 @@ class RowClient:
         Gets each response once, when it must be kept.
     on_batch : callable, optional
         Called after each batch, for progress.
+    spell : callable, optional
+        Columns and a row → the text that is sent; default: `row_text`.
 
     Attributes
     ----------
@@ -116,6 +118,7 @@ class RowClient:
         on_row: Callable[[Variant, Prompt], object] | None = None,
         on_response: Callable[[Response], None] | None = None,
         on_batch: Callable[[RowClient], None] | None = None,
+        spell: Callable[[Sequence[str], Sequence[Any]], str] | None = None,
     ) -> None:
         if not task.labels or task.kind == "multilabel":
             raise ConfigError(
@@ -139,6 +142,7 @@ class RowClient:
         self._paid = len(paid)
         budget.charge(calls=self._paid, usd=sum(r.cost_usd or 0.0 for r in paid))
         self._on_row, self._on_batch = on_row, on_batch
+        self._spell = spell or row_text
         self.client = Client(
             model,
             cache=cache,
@@ -176,7 +180,7 @@ class RowClient:
         """
         requests: list[Request] = []
         for row in rows.tolist():
-            text = row_text(self.columns, row)
+            text = self._spell(self.columns, row)
             prompt = self.task.bare(text) if self.format == BARE else self.task.render(text, self.format)
             name = f"r{digest(text, size=5)}.o"
             if self._on_row is not None:

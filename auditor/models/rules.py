@@ -24,6 +24,8 @@ PRONOUNS = {
 }
 NOUNS = frozenset({"NN", "NNS", "NNP", "NNPS"})
 PARTS = frozenset({"compound", "nmod", "npadvmod", "poss"})  # nouns inside another noun's phrase
+OPENING = frozenset({"the", "a", "an", "my", "your", "our"})
+CLOSING = ("V", "MD", "IN", "TO", "PRP", "W", "CC", ",", ".")  # tags before which a noun phrase has ended
 ORDINALS = ("first", "second")
 
 
@@ -51,7 +53,7 @@ class Rules:
         self._parser = Parser()
         self._lock = threading.Lock()  # the parser is for one thread at a time
         self.fingerprint = "rules:" + digest(
-            {"adapter": "rules.v1", "parser": self._parser.fingerprint, "words": sorted(_genders().items())},
+            {"adapter": "rules.v2", "parser": self._parser.fingerprint, "words": sorted(_genders().items())},
             size=16,
         )
 
@@ -77,13 +79,25 @@ class Rules:
             parses = self._parser.parse_text(text)
         people: list[str | None] = []
         for _, parse in parses:
+            waiting, last = False, ""
             for word, tag, dep in zip(parse.words, parse.tags, parse.deps, strict=True):
-                gender = next((g for g, words in PRONOUNS.items() if word.lower() in words), None)
+                plain = word.lower()
+                # The tagger takes some occupations for adjectives (the chief executive): where a phrase ends
+                # without a noun, its last word is the noun.
+                if waiting and last and tag.startswith(CLOSING):
+                    people.append(_genders().get(last))
+                    waiting = False
+                gender = next((g for g, words in PRONOUNS.items() if plain in words), None)
                 if gender is not None and tag in ("PRP", "PRP$") and len(people) >= 2:
                     fits = [i for i in (1, 0) if not gender or people[i] in (None, gender)]
                     return ORDINALS[fits[0] if fits else 1]
-                if tag in NOUNS and dep not in PARTS:
-                    people.append(_genders().get(word.lower()))
+                if plain in OPENING:
+                    waiting, last = True, ""
+                elif tag in NOUNS and dep not in PARTS:
+                    people.append(_genders().get(plain))
+                    waiting = False
+                else:
+                    last = plain
         return None
 
 

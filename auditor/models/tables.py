@@ -1,7 +1,8 @@
 """Models that decide on table rows: ``sklearn:FILE``, ``python:MODULE:FUNCTION``, ``exec:COMMAND``.
 
 Tabular search calls ``predict(X) -> labels`` on many rows at once. A language model that decides on rows is
-the same call behind a row-to-prompt task: `predict_from_client` is where it joins.
+the same call behind a row-to-prompt task, and so is a server (``http:FILE.yaml``): `predict_from_client` is
+where they join.
 """
 
 from __future__ import annotations
@@ -95,7 +96,10 @@ def load_table_model(spec: str, columns: Sequence[str], *, trust_pickle: bool = 
     kind, _, rest = spec.partition(":")
     if kind not in KINDS or not rest:
         raise UnknownPlugin(
-            "table model", spec, KINDS, "Give sklearn:FILE, python:MODULE:FUNCTION or exec:COMMAND."
+            "table model",
+            spec,
+            (*KINDS, "http"),
+            "Give sklearn:FILE, python:MODULE:FUNCTION, exec:COMMAND or http:FILE.yaml.",
         )
     if kind == "sklearn":
         return _sklearn(spec, Path(rest), columns, trust_pickle)
@@ -121,17 +125,43 @@ def load_table_model(spec: str, columns: Sequence[str], *, trust_pickle: bool = 
 
 
 def predict_from_client(asked: RowClient) -> TableModel:
-    """A language model behind a row-to-prompt task as a model of rows.
+    """A language model behind a row-to-prompt task, or a server, as a model of rows.
 
-    Rows that got no label (unparsed, refused, failed, no majority) come back as None.
+    Rows that got no label (unparsed, refused, failed, no majority) come back as None. A server's labels that are
+    all numbers come back as numbers.
     """
+    if asked.task.sha256:
+        task = f"; task {asked.task.name} {digest(asked.task.sha256, size=8)}"
+        predict = asked.predict
+    else:
+        task = ""
+
+        def predict(rows: Any) -> Any:
+            return _as_numbers(asked.predict(rows))
+
     return TableModel(
         name=asked.model.name,
-        predict=asked.predict,
-        fingerprint=f"{asked.model.fingerprint}; task {asked.task.name} {digest(asked.task.sha256, size=8)}",
+        predict=predict,
+        fingerprint=f"{asked.model.fingerprint}{task}",
         slow=True,
         close=asked.close,
     )
+
+
+def _as_numbers(labels: Any) -> Any:
+    import numpy as np
+
+    known = [label for label in labels if label is not None]
+    for kind in (int, float):
+        try:
+            numbers = [kind(label) for label in known]
+        except ValueError:
+            continue
+        if len(known) == len(labels):
+            return np.array(numbers)
+        left = iter(numbers)
+        return np.array([None if label is None else next(left) for label in labels], dtype=object)
+    return labels
 
 
 def _sklearn(spec: str, path: Path, columns: Sequence[str], trust_pickle: bool) -> TableModel:
@@ -144,7 +174,8 @@ def _sklearn(spec: str, path: Path, columns: Sequence[str], trust_pickle: bool) 
         if lacking := [name for name in wanted if name not in columns]:
             raise ConfigError(
                 f"model {spec} reads the column {lacking[0]!r} ({len(wanted)} columns in all), which the schema does "
-                f"not have. Its columns: {', '.join(columns)}. Edit the schema or give --data with all columns"
+                f"not have. Its columns: {', '.join(columns)}. Edit the schema (a derived column may stand in place of "
+                f"its source), or give --data with all columns"
             )
         inner = model.predict
 

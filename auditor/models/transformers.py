@@ -6,11 +6,14 @@ Three kinds, told apart by the class that the model's configuration names:
   head or task, every label with a logit of 0 or more;
 - masked language models read the bare text with ``[MASK]`` in it and choose between the task's labels for that
   place; ``scores`` are the model's probabilities of these words, which need not add up to 1;
-- causal language models read the rendered prompt; each label's log-probability as its continuation
-  is taken from the logits, and ``scores`` are these, normalised over the labels. Nothing is sampled.
+- causal language models read the rendered prompt. With a chat template they write an answer to it, greedily, up to
+  the task's limit of tokens (``hf:chat:ID``). Without one they choose between the task's labels (``hf:labels:ID``):
+  each label's log-probability as the continuation is taken from the logits, and ``scores`` are these, normalised over
+  the labels; the messages are joined with blank lines between. ``chat:`` or ``labels:`` in front of the ID asks for
+  one of the two. Nothing is sampled.
 
-Texts longer than the model takes are cut by its tokenizer: classifiers and masked models at the end, causal ones at
-the beginning.
+Texts longer than the model takes are cut by its tokenizer: classifiers and masked models at the end, causal ones that
+choose labels at the beginning. A prompt that leaves no room for an answer is refused.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from auditor.errors import BadRequest, CallError, ConfigError, MissingDependency
+from auditor.models import transformers_chat as chat
 from auditor.models.local import bare_text, best_label
 from auditor.protocols import Reply
 from auditor.types import Request, digest
@@ -35,6 +39,8 @@ KINDS = {
     "LMHeadModel": ("causal", "AutoModelForCausalLM"),
 }
 MASK = "[MASK]"  # how texts mark the place, whatever the tokenizer calls it
+MODES = ("chat", "labels")
+SHORTEST = 8  # tokens that an answer gets at least, where the task allows as many
 MAX_LENGTH = 100_000  # what tokenizers without a limit claim is far above this
 
 
@@ -44,12 +50,15 @@ class Transformers:
     Parameters
     ----------
     name : str
-        An ID of the hub, or the folder of a saved model.
+        An ID of the hub, or the folder of a saved model; for causal models with ``chat:`` or ``labels:`` in front.
     task : Task, optional
-        Gives the labels: needed by masked and causal models. A classifier whose labels are ``LABEL_0``,
-        ``LABEL_1``, … takes the task's labels by position, if there are as many.
+        Gives the labels: needed by masked models and causal ones that choose. A classifier whose labels are
+        ``LABEL_0``, ``LABEL_1``, … takes the task's labels by position, if there are as many. Bounds the length of a
+        causal model's answers.
     device : str
         Where the model runs, as torch names it.
+    scores : bool
+        Causal models that write answers: also give the labels' scores, at one more pass per request.
 
     Raises
     ------
@@ -63,11 +72,15 @@ class Transformers:
     cacheable = True
     max_batch = 16
 
-    def __init__(self, name: str, *, task: Any = None, device: str = "cpu") -> None:
+    def __init__(self, name: str, *, task: Any = None, device: str = "cpu", scores: bool = False) -> None:
         self._torch, library = _libraries()
+        self._library = library
         self.name = f"hf:{name}"
         self._device, self._task = device, task
+        mode, name = _mode(name)
         self.kind, self._tokenizer, self._model = _load(library, name)
+        self.writes = self._writes(mode)
+        self._with_scores = scores
         self._model.to(device).eval()
         config = self._model.config
         self._multi = getattr(config, "problem_type", None) == "multi_label_classification" or (
@@ -78,16 +91,21 @@ class Transformers:
         self._labels = self._read_labels(config)
         if self.kind == "mask":
             self._ids = {label: _one_token(self._tokenizer, label) for label in self._labels}
+        self._endings = {
+            label: self._tokenizer(label, add_special_tokens=False)["input_ids"]
+            for label in (self._labels if self.kind == "causal" else ())
+        }
         self._lock = threading.Lock()
         self.fingerprint = "hf:" + digest(
             {
-                "adapter": "transformers.v1",
+                "adapter": "transformers.v1" if not self.writes else "transformers.chat.v1",
                 "library": library.__version__,
                 "weights": _weights(name, config),
                 "kind": self.kind,
                 "multi": self._multi,
                 "labels": list(self._labels),
                 "limit": self._limit,
+                **({"answers": self._answer_limits(), "scores": scores} if self.writes else {}),
             },
             size=16,
         )
@@ -109,7 +127,7 @@ class Transformers:
         kinds: dict[str, Callable[..., Sequence[Reply | CallError]]] = {
             "classify": self._classify,
             "mask": self._fill,
-            "causal": self._continue,
+            "causal": self._answer if self.writes else self._continue,
         }
         if good:
             # A model is not safe in two threads at once, and two would not be faster.
@@ -163,39 +181,97 @@ class Transformers:
 
     # -- causal language models ------------------------------------------
 
-    def _prompt_ids(self, request: Request) -> Any:
-        messages = request.prompt.messages
-        if messages is None:
-            return list(self._tokenizer(request.prompt.text or "")["input_ids"])
-        if getattr(self._tokenizer, "chat_template", None):
-            told = [{"role": m.role, "content": m.content} for m in messages]
-            text = self._tokenizer.apply_chat_template(told, tokenize=False, add_generation_prompt=True)
-            return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
-        return list(self._tokenizer("\n\n".join(m.content for m in messages) + "\n")["input_ids"])
+    def _prompt_ids(self, request: Request) -> list[int] | CallError:
+        prompt = request.prompt
+        if chat.has_template(self._tokenizer) and (self.writes or prompt.messages is not None):
+            ids = chat.template_ids(self._tokenizer, prompt)
+            if self.writes and not isinstance(ids, CallError):
+                room = self._limit - len(ids)
+                if room < min(self.max_tokens(prompt.format), SHORTEST):
+                    return BadRequest(
+                        f"the prompt has {len(ids)} tokens, and the model takes {self._limit} with the answer"
+                    )
+            return ids
+        text = chat.joined(prompt) if prompt.messages is not None else prompt.text or ""
+        return list(self._tokenizer(text)["input_ids"])
+
+    def _answer(self, prompts: Sequence[list[int]], batch: Sequence[Request]) -> list[Reply]:
+        """Write an answer to each prompt; those of one limit go through the model together."""
+        replies: dict[int, Reply] = {}
+        limits = [
+            min(self.max_tokens(request.prompt.format), self._limit - len(ids))
+            for ids, request in zip(prompts, batch, strict=True)
+        ]
+        for limit in sorted(set(limits)):
+            places = [i for i, own in enumerate(limits) if own == limit]
+            made = chat.answers(
+                self._torch,
+                self._library,
+                self._model,
+                self._tokenizer,
+                [prompts[i] for i in places],
+                max_tokens=limit,
+                device=self._device,
+            )
+            for i, (text, usage) in zip(places, made, strict=True):
+                scores = self._label_scores(prompts[i]) if self._with_scores and self._endings else None
+                replies[i] = Reply(text=text, scores=scores, usage=usage)
+        return [replies[i] for i in range(len(prompts))]
 
     def _continue(self, prompts: Sequence[list[int]], batch: Sequence[Request]) -> list[Reply]:
-        endings = [self._tokenizer(label, add_special_tokens=False)["input_ids"] for label in self._labels]
         replies = []
         for ids, request in zip(prompts, batch, strict=True):
-            rows = [[*ids[-(self._limit - len(end)) :], *end] for end in endings]
-            width = max(map(len, rows))
-            fill = self._tokenizer.pad_token_id or 0
-            tensor = self._torch.tensor(
-                [row + [fill] * (width - len(row)) for row in rows], device=self._device
-            )
-            mask = self._torch.tensor(
-                [[1] * len(row) + [0] * (width - len(row)) for row in rows], device=self._device
-            )
-            logs = self._model(input_ids=tensor, attention_mask=mask).logits.float().log_softmax(-1)
-            sums = []
-            for i, (row, end) in enumerate(zip(rows, endings, strict=True)):
-                first = len(row) - len(end)
-                sums.append(sum(float(logs[i, first + j - 1, token]) for j, token in enumerate(end)))
-            share = self._torch.tensor(sums).softmax(-1).tolist()
-            scores = dict(zip(self._labels, share, strict=True))
+            scores = self._label_scores(ids)
             # The answer in the form the prompt asks for, so that the task reads it as any other model's.
             replies.append(Reply(text=self._write(best_label(scores), request), scores=scores))
         return replies
+
+    def _label_scores(self, ids: Sequence[int]) -> dict[str, float]:
+        return chat.label_scores(
+            self._torch,
+            self._model,
+            ids,
+            self._endings,
+            limit=self._limit,
+            fill=self._tokenizer.pad_token_id or 0,
+            device=self._device,
+        )
+
+    def max_tokens(self, format: str) -> int:
+        """Return the most tokens that an answer to a prompt of ``format`` may have; 0 where none is written."""
+        if not self.writes:
+            return 0
+        known = format in getattr(self._task, "formats", ())
+        return int(self._task.max_tokens(format)) if known else chat.MAX_TOKENS
+
+    def _answer_limits(self) -> dict[str, int]:
+        return {name: self.max_tokens(name) for name in sorted(getattr(self._task, "formats", ()))}
+
+    def _writes(self, mode: str | None) -> bool:
+        """Whether the model writes answers, or chooses between labels.
+
+        Raises
+        ------
+        ConfigError
+            ``mode`` is not possible with this model.
+        """
+        if self.kind != "causal":
+            if mode is not None:
+                raise ConfigError(
+                    f"model {self.name!r}: {mode}: is for causal language models, and this is none. "
+                    f"Write --model hf:{self.name.partition(':')[2].partition(':')[2]}"
+                )
+            return False
+        template = chat.has_template(self._tokenizer)
+        if mode == "labels" or (mode is None and not template and getattr(self._task, "labels", None)):
+            return False
+        if not template:
+            raise ConfigError(
+                f"model {self.name!r}: its tokenizer has no chat template, so it cannot be told where a message ends "
+                "and the answer begins. Set tokenizer.chat_template and save the tokenizer, or write hf:labels:ID: "
+                "the messages are then joined with blank lines between, and the most probable label is the answer."
+            )
+        return True
 
     def _write(self, label: str, request: Request) -> str:
         if request.prompt.messages is None or self._task is None:
@@ -212,6 +288,8 @@ class Transformers:
     def _read_labels(self, config: Any) -> tuple[str, ...]:
         wanted = tuple(map(str, getattr(self._task, "labels", None) or ()))
         if self.kind != "classify":
+            if self.writes:
+                return () if self._multi else wanted
             if self._multi or not wanted:
                 raise ConfigError(
                     f"model {self.name!r} chooses between the labels of a task, and this task has none. "
@@ -221,6 +299,12 @@ class Transformers:
         own = tuple(str(config.id2label[i]) for i in range(config.num_labels))
         generic = all(label == f"LABEL_{i}" for i, label in enumerate(own))
         return wanted if generic and len(wanted) == len(own) else own
+
+
+def _mode(name: str) -> tuple[str | None, str]:
+    """``chat``, ``labels`` or None, and the ID without it."""
+    head, colon, rest = name.partition(":")
+    return (head, rest) if colon and head in MODES else (None, name)
 
 
 def _libraries() -> tuple[Any, Any]:

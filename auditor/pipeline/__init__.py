@@ -2,9 +2,10 @@
 
 from auditor.pipeline.confirm import confirm, label_text, lattice_cells
 from auditor.pipeline.dryrun import estimate
-from auditor.pipeline.loop import ROUND, About, Loop, Tally, silent
+from auditor.pipeline.loop import About, Loop, Tally, silent
 from auditor.pipeline.parts import BARE, Parts, StoredCases, formats_for, prepare
 from auditor.pipeline.replay import replay
+from auditor.pipeline.rounds import ROUND
 from auditor.pipeline.run import (
     plan_of,
     plan_record,

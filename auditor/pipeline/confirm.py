@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from auditor.config import CONFIRM_REPLICATES
+from auditor.pipeline import free
 from auditor.pipeline.loop import Loop, Tally
 from auditor.types import Answer, Case, Progress, Request
 
@@ -28,13 +29,17 @@ async def confirm(loop: Loop) -> dict[tuple[str, str, str], dict[str, Any]]:
             continue
         if loop.plan.oracle == "probability":
             continue  # what is asked again is compared by label
+        if loop.parts.task.kind in free.KINDS:
+            continue  # for the reason that `free.NOT_CONFIRMED` gives in the record
         chosen = tally.hidden[:MAX_CONFIRM]
         for done, (case, variant_id, name) in enumerate(chosen):
             cells = lattice_cells(case, variant_id)
-            counts = await _repeat(loop, tally, client, cells, name)
+            answers = await _repeat(loop, tally, client, cells, name)
             found[tally.model.name, variant_id, name] = {
-                "confirmed": _still_hidden([counts[v.id] for v in cells]),
-                "cells": counts,
+                "confirmed": _still_hidden(loop.parts.oracle, [answers[v.id] for v in cells]),
+                "cells": {
+                    v.id: dict(sorted(Counter(label_text(a) for a in answers[v.id]).items())) for v in cells
+                },
             }
             loop.observe(
                 Progress(phase="confirm", model=tally.model.name, done=done + 1, planned=len(chosen))
@@ -61,7 +66,7 @@ def _whole(part: Any, joint: Any) -> bool:
 
 async def _repeat(
     loop: Loop, tally: Tally, client: Any, cells: Sequence[Any], name: str
-) -> dict[str, dict[str, int]]:
+) -> dict[str, list[Answer]]:
     task, style = loop.parts.task, tally.model.style
     requests = []
     for variant in cells:
@@ -70,12 +75,11 @@ async def _repeat(
             Request(prompt=prompt, replicate=tally.replicates + k, variant_id=variant.id)
             for k in range(CONFIRM_REPLICATES)
         ]
-    tally.planned += len({(r.prompt.sha256, r.replicate) for r in requests} - tally.seen)
-    counts: dict[str, Counter[str]] = {variant.id: Counter() for variant in cells}
+    tally.planned += tally.seen.missing((r.prompt.sha256, r.replicate) for r in requests)
+    answers: dict[str, list[Answer]] = {variant.id: [] for variant in cells}
     for request, response in zip(requests, await client.ask(requests), strict=True):
-        answer = loop._answer(tally, response)
-        counts[request.variant_id][label_text(answer)] += 1
-    return {variant_id: dict(sorted(cell.items())) for variant_id, cell in counts.items()}
+        answers[request.variant_id].append(loop.answer(tally, response))
+    return answers
 
 
 def label_text(answer: Answer) -> str:
@@ -87,13 +91,14 @@ def label_text(answer: Answer) -> str:
     return str(answer.value)
 
 
-def _still_hidden(cells: Sequence[Mapping[str, int]]) -> bool | None:
-    """Majority of each cell: all subsets like the original, the joint one not."""
-    majorities = []
-    for cell in cells:
-        label, count = max(cell.items(), key=lambda item: (item[1], item[0]), default=("(failed)", 0))
-        if label.startswith("(") or 2 * count <= CONFIRM_REPLICATES:
+def _still_hidden(oracle: Any, cells: Sequence[Sequence[Answer]]) -> bool | None:
+    """What the oracle says of each cell: all subsets like the original, the joint one not."""
+    told = []
+    for answers in cells:
+        came = sum(a.status == "ok" for a in answers)
+        answer = oracle.answer(answers) if 2 * came > CONFIRM_REPLICATES else None
+        if answer is None:
             return None
-        majorities.append(label)
-    original, *below, joint = majorities
-    return joint != original and all(label == original for label in below)
+        told.append(answer)
+    original, *below, joint = told
+    return joint != original and all(answer == original for answer in below)

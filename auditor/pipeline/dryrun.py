@@ -7,8 +7,10 @@ from random import Random
 from typing import Any
 
 from auditor.controls import CANARIES, CANARY_REPLICATES, control_pairs
-from auditor.pipeline.loop import ROUND, Loop, silent
+from auditor.pipeline.loop import Loop, silent
 from auditor.pipeline.parts import Parts
+from auditor.pipeline.rounds import ROUND, source
+from auditor.pipeline.run import run_sync
 from auditor.protocols import Observer
 from auditor.types import Prompt
 
@@ -19,7 +21,7 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
     from auditor.types import Usage
 
     loop = Loop(dataclasses.replace(parts, models=[]), None, observe=observe)
-    tallies = [loop._tally(model) for model in parts.models]
+    tallies = [loop.tally(model) for model in parts.models]
     rng = Random(parts.plan.seed)
     seen: list[set[str]] = [set() for _ in tallies]
     tokens = [0] * len(tallies)
@@ -33,14 +35,22 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
                     seen[i].add(prompt.sha256)
                     tokens[i] += _tokens(prompt)
 
-    while cases := parts.suite.ask(ROUND, rng):
-        cases = loop._with_placebos(cases)
-        checks = loop._gate(cases)
-        for case in cases:
-            loop._count(case, checks)
-            for variant in (case.original, *case.variants):
-                if variant is case.original or checks[variant.id].status != "invalid":
-                    add(variant.input)
+    async def count() -> None:
+        rounds = source(parts)
+        try:
+            while True:
+                cases, checks = await rounds.next(rng)
+                if not cases:
+                    return
+                for case in cases:
+                    loop.count(case, checks)
+                    for variant in (case.original, *case.variants):
+                        if variant is case.original or loop.asked(checks[variant.id]):
+                            add(variant.input)
+        finally:
+            rounds.close()
+
+    run_sync(count)
     if parts.plan.protocol == "default":
         for pair in control_pairs(parts.task):
             for text in pair.texts:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,14 +23,17 @@ from auditor.controls import (
     control_pairs,
     is_placebo,
     outcomes,
-    with_placebos,
 )
 from auditor.errors import UserError
+from auditor.pipeline import free
 from auditor.pipeline.parts import Parts, StoredCases, formats_for
+from auditor.pipeline.rounds import source
 from auditor.protocols import Model, Observer
-from auditor.types import Answer, Case, Check, Progress, Prompt, Request, Response, Verdict
+from auditor.store.compact import ByVariant, Contrasts, KeySet, OfCase, Shared, Verdicts
+from auditor.types import Answer, Case, Check, Progress, Prompt, Request, Response, Variant, Verdict
 
-ROUND = 64  # seeds per round
+KEPT_HIDDEN = 1000  # hidden variants whose whole case stays in memory; more are never asked again
+Answers = dict[str, dict[str, list[Answer]]]  # format -> variant id -> answers of its replicates
 
 
 def silent(event: Progress) -> None:
@@ -38,9 +42,8 @@ def silent(event: Progress) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class About:
-    """What the statistics need to know of a variant."""
+    """What the statistics need to know of a variant; one value for all that are alike."""
 
-    case_id: str
     directions: tuple[tuple[str, str, str], ...]
     kinds: tuple[str, ...]
     term: str = ""  # the words that were put in
@@ -53,32 +56,35 @@ class Tally:
     model: Model
     replicates: int
     formats: tuple[str, ...]
-    verdicts: list[Verdict] = field(default_factory=list)
-    labels: dict[tuple[str, str], dict[str, list[Any]]] = field(
+    verdicts: Verdicts = field(default_factory=Verdicts)
+    labels: dict[tuple[str, str], Mapping[str, Sequence[Any]]] = field(
         default_factory=dict
     )  # (case, format) -> variant -> values
     counts: Counter[str] = field(default_factory=Counter)
     groups: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     cost_usd: float = 0.0
     reported: set[str] = field(default_factory=set)
-    seen: set[tuple[str, int]] = field(default_factory=set)
+    seen: KeySet = field(default_factory=KeySet)
     known: set[tuple[str, int]] = field(
         default_factory=set
-    )  # journaled; what was not asked is not among them
+    )  # journaled and not counted yet; what was not asked is not among them
     planned: int = 0
     mutants: list[Any] = field(default_factory=list)  # under --protocol hinter
     hidden: list[tuple[Case, str, str]] = field(default_factory=list)  # case, variant id, format
-    placebos: list[Verdict] = field(default_factory=list)  # kept apart: they enter no rate of changes
+    placebos: Verdicts = field(default_factory=Verdicts)  # kept apart: they enter no rate of changes
+    discarded: list[Verdict] = field(default_factory=list)  # of invalid variants, where the plan asks them
     silent: dict[tuple[str, str], dict[str, float]] = field(
         default_factory=dict
     )  # (case, format) -> variant -> share of answers without a label, where there are some
-    contrasts: dict[tuple[str, str], tuple[str, tuple[str, ...], float]] = field(
-        default_factory=dict
-    )  # (variant, format) -> case, attributes, interaction contrast
+    contrasts: Contrasts = field(default_factory=Contrasts)  # interaction contrasts of joint variants
     canaries: dict[tuple[str, str], dict[str, list[Any]]] = field(
         default_factory=dict
     )  # (prompt, format) -> time -> answers
     control: dict[str, Any] = field(default_factory=dict)  # of the positive control
+    texts: dict[tuple[str, str], Any] = field(
+        default_factory=dict
+    )  # (case, format) -> variant -> metrics of free text
+    preferences: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)  # of the judge
     originals: dict[str, list[tuple[str, Any, int, int]]] = field(
         default_factory=lambda: defaultdict(list)
     )  # format -> (case, answer for the original, variants judged, violations)
@@ -98,8 +104,8 @@ class Loop:
         self.parts, self.folder, self.observe = parts, folder, observe
         self.plan = parts.plan
         self.counts: Counter[str] = Counter()
-        self.about: dict[str, About] = {}
-        self.cases: dict[str, tuple[str, ...]] = {}  # case id -> variant ids
+        self.about: ByVariant[About] = ByVariant()
+        self._shared: Shared[Any] = Shared()
         self.directed: set[str] = set()  # cases that earlier verdicts led to: they enter no rate
         self.golds: dict[str, tuple[str | None, Mapping[str, str]]] = {}  # case id -> label, groups named
         self.status_reason = ""
@@ -107,12 +113,13 @@ class Loop:
         self.agreement: dict[str, list[int]] = {k: [0, 0] for k in ("originals", "valid", "discarded")}
         self.valid_by_case: dict[str, dict[tuple[str, ...], list[int]]] = {}
         self._answered = answered or {}
-        self.tallies = [self._tally(model) for model in parts.models]
+        self.tallies = [self.tally(model) for model in parts.models]
         self.clients = [self._client(tally) for tally in self.tallies]
+        self.judge = free.pair_judge(parts)
 
-    def _tally(self, model: Model) -> Tally:
+    def tally(self, model: Model) -> Tally:
+        """An empty tally for ``model``, with the replicates and formats that the plan gives it."""
         plan = self.plan
-        known = set(self._answered.get(model.name, ()))
         replicates = plan.replicates
         if replicates is None or model.deterministic:
             replicates = 1 if model.deterministic or plan.protocol != "default" else DEFAULT_REPLICATES
@@ -120,27 +127,49 @@ class Loop:
             model=model,
             replicates=replicates,
             formats=formats_for(plan, self.parts.task, model),
-            known=known,
         )
 
     def _client(self, tally: Tally) -> Any:
         from auditor.models.client import Client
+        from auditor.models.retry import RetryPolicy
 
         model = tally.model
+        answered: Any = self._answered.get(model.name, {})
+        # What the folder finds on disk again, as it came, need not stay in memory.
+        apart = self.plan.redact or self.plan.journal != "jsonl"
+        find = None if apart else getattr(self.folder, "answers", None)
+        live = find is not None and (not answered or answered is find(model.name))
+        if find is not None and live:
+            answered = find(model.name)
+        patience: float | None = getattr(model, "patience_s", None)
         return Client(
             model,
+            retry=None if patience is None else RetryPolicy(ceiling_s=patience),
             cache=self.parts.cache if model.cacheable else None,
             budget=self.parts.budget,
             concurrency=self.plan.concurrency,
-            answered=self._answered.get(model.name, {}),
+            answered=answered,
+            remember=not live,
             on_response=lambda response: self._journal(tally, response),
         )
 
     def _journal(self, tally: Tally, response: Response) -> None:
         if self.folder is not None:
-            self.folder.add_response(response)
+            self.folder.add_response(self._redacted(tally, response) if self.plan.redact else response)
         tally.known.add((response.prompt_sha256, response.replicate))
         self._progress(tally)
+
+    def _redacted(self, tally: Tally, response: Response) -> Response:
+        from auditor.store import redact
+
+        task, style = self.parts.task, tally.model.style
+
+        def write(value: Any) -> str:
+            if style == "text":
+                return value if isinstance(value, str) else str(value)
+            return str(task.write(value, response.format))
+
+        return redact.response(response, lambda text: task.read(text, style), write)
 
     def _progress(self, tally: Tally, phase: str = "ask") -> None:
         planned = None
@@ -163,37 +192,28 @@ class Loop:
     async def run(self) -> None:
         """Ask, gate, question, judge, tell, until the suite is exhausted or a limit is reached."""
         rng = Random(self.plan.seed)
-        while not self.status_reason:
-            cases = self.parts.suite.ask(ROUND, rng)
-            if not cases:
-                break
-            cases = self._with_placebos(cases)
-            checks = self._gate(cases)
-            prompts = self._take(cases, checks)
-            told: list[Verdict] = []
-            await asyncio.gather(
-                *(self._question(i, cases, checks, prompts, told) for i in range(len(self.tallies)))
-            )
-            self.parts.suite.tell(sorted(told, key=lambda v: (v.case_id, v.variant_id, v.model, v.format)))
-            await self._canaries(prompts, cases)
-            await asyncio.sleep(0)
+        rounds = source(self.parts)
+        try:
+            while not self.status_reason:
+                cases, checks = await rounds.next(rng)
+                if not cases:
+                    break
+                await self._round(cases, checks)
+        finally:
+            rounds.close()
         await self._canaries({}, ())
         await self._positive_control()
         self.observe(Progress(phase="generate", done=self.counts["cases"], planned=self.counts["cases"]))
 
-    def _with_placebos(self, cases: Sequence[Case]) -> Sequence[Case]:
-        plan, make = self.plan, self.parts.placebos
-        if make is None or plan.protocol != "default":
-            return cases
-        return [with_placebos(c, make, per_seed=plan.per_seed, seed=plan.seed) for c in cases]
-
-    def _gate(self, cases: Sequence[Case]) -> dict[str, Check]:
-        if self.parts.gate is None:
-            return {v.id: self.parts.suite.checks[v.id] for case in cases for v in case.variants}
-        found: dict[str, Check] = {}
-        for checks in self.parts.gate.check_many(cases):
-            found.update((check.variant_id, check) for check in checks)
-        return found
+    async def _round(self, cases: Sequence[Case], checks: Mapping[str, Check]) -> None:
+        prompts = self._take(cases, checks)
+        told: list[Verdict] = []
+        await asyncio.gather(
+            *(self._question(i, cases, checks, prompts, told) for i in range(len(self.tallies)))
+        )
+        self.parts.suite.tell(sorted(told, key=lambda v: (v.case_id, v.variant_id, v.model, v.format)))
+        await self._canaries(prompts, cases)
+        await asyncio.sleep(0)
 
     def _take(self, cases: Sequence[Case], checks: Mapping[str, Check]) -> dict[tuple[str, str], Prompt]:
         """Journal cases and prompts; returns the prompt of each (variant id, format)."""
@@ -202,11 +222,11 @@ class Loop:
             styles = [("chat", f) for f in formats_for(self.plan, self.parts.task, None)]
         prompts: dict[tuple[str, str], Prompt] = {}
         for case in cases:
-            self._count(case, checks)
+            self.count(case, checks)
             if self.folder is not None:
                 self.folder.add_case(case, {v.id: checks[v.id] for v in case.variants})
             for variant in (case.original, *case.variants):
-                if variant is not case.original and checks[variant.id].status == "invalid":
+                if variant is not case.original and not self.asked(checks[variant.id]):
                     continue
                 for style, name in styles:
                     prompt = (
@@ -220,11 +240,17 @@ class Loop:
         self.observe(Progress(phase="generate", done=self.counts["cases"], planned=self.parts.seeds))
         return prompts
 
-    def _count(self, case: Case, checks: Mapping[str, Check]) -> None:
+    def asked(self, check: Check) -> bool:
+        """Whether a model gets to see the variant: invalid ones only where the plan says so."""
+        return check.status != "invalid" or self.plan.test_discarded
+
+    def count(self, case: Case, checks: Mapping[str, Check]) -> None:
+        """Count a case and keep what the statistics need to know of its variants."""
         self.counts["cases"] += 1
         self.counts["taken"] += 1
-        self.cases[case.id] = tuple(v.id for v in case.variants)
-        self.golds[case.id] = (case.label, case.original.groups)
+        groups = self._shared.made(tuple(case.original.groups.items()), case.original.groups)
+        self.golds[case.id] = (case.label, groups)
+        abouts: list[About] = []
         valid_here: dict[tuple[str, ...], list[int]] = {}
         if case.sampling == "directed":
             self.directed.add(case.id)
@@ -234,24 +260,24 @@ class Loop:
             if is_placebo(variant):
                 self.counts["placebos"] += 1
                 self.counts["placebos_valid"] += valid
-                self.about[variant.id] = About(
-                    case_id=case.id, directions=variant.directions, kinds=("placebo",)
-                )
+                abouts.append(self._shared(About(directions=variant.directions, kinds=("placebo",))))
                 continue
             self.counts["variants"] += 1
             self.counts["valid" if valid else "discarded"] += 1
             cell = valid_here.setdefault(variant.attributes, [0, 0])
             cell[0] += valid
             cell[1] += 1
-            self.about[variant.id] = About(
-                case_id=case.id,
+            about = About(
                 directions=variant.directions,
                 kinds=tuple(sorted({e.kind for e in variant.edits if e.kind != "agreement"})),
                 term=" + ".join(sorted({e.target.lower() for e in variant.edits if e.kind != "agreement"})),
             )
+            abouts.append(self._shared(about))
             self._agree("valid" if valid else "discarded", variant.input)
+        self.about.add(case.id, [v.id for v in case.variants], abouts)
         if case.sampling == "iid":
-            self.valid_by_case[case.id] = valid_here
+            alike = tuple((attributes, *cell) for attributes, cell in valid_here.items())
+            self.valid_by_case[case.id] = self._shared.made(alike, valid_here)
 
     def _agree(self, arm: str, text: Any) -> None:
         if self.parts.agreement is None or not isinstance(text, str):
@@ -275,28 +301,68 @@ class Loop:
     ) -> None:
         """Ask one model about one round and judge its answers."""
         tally, client = self.tallies[index], self.clients[index]
-        keys: list[tuple[str, str]] = []
-        requests: list[Request] = []
-        for case in cases:
-            for variant in (case.original, *case.variants):
-                for name in tally.formats:
-                    prompt = prompts.get((variant.id, name))
-                    if prompt is None:
-                        continue
-                    for replicate in range(tally.replicates):
-                        keys.append((variant.id, name))
-                        requests.append(Request(prompt=prompt, replicate=replicate, variant_id=variant.id))
-        tally.planned += len({(r.prompt.sha256, r.replicate) for r in requests} - tally.seen)
-        answers: dict[str, dict[str, list[Answer]]] = {name: defaultdict(list) for name in tally.formats}
-        for (variant_id, name), response in zip(keys, await client.ask(requests), strict=True):
-            answers[name][variant_id].append(self._answer(tally, response))
-        self._progress(tally)
+        answers: Answers = {name: defaultdict(list) for name in tally.formats}
+        first = [v for case in cases for v in (case.original, *self._first(case))]
+        await self._ask(tally, client, first, prompts, answers)
+        later = [v for case in cases for v in self._later(tally, case, answers)]
+        if later and not client.stopped:
+            await self._ask(tally, client, later, prompts, answers)
         if client.stopped and not self.status_reason:
             self.status_reason = str(client.stopped)
         self._require_scores(tally, answers)
         for case in cases:
             for name in tally.formats:
                 told += self._judge(tally, case, name, answers[name], checks)
+        await free.prefer(self, tally, cases, checks, answers)
+
+    async def _ask(
+        self,
+        tally: Tally,
+        client: Any,
+        variants: Sequence[Variant],
+        prompts: Mapping[tuple[str, str], Prompt],
+        answers: Answers,
+    ) -> None:
+        """Ask one model about ``variants`` in its formats and put what it said into ``answers``."""
+        keys: list[tuple[str, str]] = []
+        requests: list[Request] = []
+        for variant in variants:
+            for name in tally.formats:
+                prompt = prompts.get((variant.id, name))
+                if prompt is None:
+                    continue
+                for replicate in range(tally.replicates):
+                    keys.append((variant.id, name))
+                    requests.append(Request(prompt=prompt, replicate=replicate, variant_id=variant.id))
+        tally.planned += tally.seen.missing((r.prompt.sha256, r.replicate) for r in requests)
+        for (variant_id, name), response in zip(keys, await client.ask(requests), strict=True):
+            answers[name][variant_id].append(self.answer(tally, response))
+        self._progress(tally)
+
+    def _lazy(self, case: Case) -> bool:
+        return self.plan.strategy == "adaptive" and case.sampling == "directed"
+
+    def _first(self, case: Case) -> Sequence[Variant]:
+        """The variants that are asked at once: all, or of a directed case those that are part of no other."""
+        if not self._lazy(case):
+            return case.variants
+        return [v for v in case.variants if not any(v.choices < other.choices for other in case.variants)]
+
+    def _later(self, tally: Tally, case: Case, answers: Answers) -> list[Variant]:
+        """The parts of a directed case's joint variants that changed the answer, in some format."""
+        if not self._lazy(case):
+            return []
+        changed: list[frozenset[Any]] = []
+        by_id = {v.id: v for v in case.variants}
+        for name in tally.formats:
+            given = answers[name]
+            present = {v.id: given[v.id] for v in (case.original, *case.variants) if v.id in given}
+            changed += [
+                by_id[v.variant_id].choices
+                for v in self.parts.oracle.judge(case, present)
+                if v.outcome == "violation"
+            ]
+        return [v for v in case.variants if any(v.choices < choices for choices in changed)]
 
     def _require_scores(self, tally: Tally, answers: Mapping[str, Mapping[str, Sequence[Answer]]]) -> None:
         """Stop at once where the oracle compares scores and the model gives none."""
@@ -313,7 +379,7 @@ class Loop:
                 "that return them."
             )
 
-    def _answer(self, tally: Tally, response: Response) -> Answer:
+    def answer(self, tally: Tally, response: Response) -> Answer:
         """Count a response (each distinct one once) and read it."""
         if response.error is not None:
             answer = Answer(status="failed", reason=response.error)
@@ -322,8 +388,10 @@ class Loop:
             if response.scores:
                 answer = dataclasses.replace(answer, scores=response.scores)
         key = (response.prompt_sha256, response.replicate)
-        if key in tally.known and key not in tally.seen:
+        journaled = key in tally.known or key in self._answered.get(tally.model.name, ())
+        if journaled and key not in tally.seen:
             tally.seen.add(key)
+            tally.known.discard(key)
             counts = tally.counts
             counts["cached" if response.cached else "calls"] += 1
             counts["failed"] += answer.status == "failed"
@@ -352,25 +420,35 @@ class Loop:
             dataclasses.replace(v, model=tally.model.name, format=name)
             for v in mark_hidden(case, self.parts.oracle.judge(case, present), checks)
         ]
+        if self.plan.test_discarded:
+            bad = {v.id for v in case.variants if checks[v.id].status == "invalid"}
+            tally.discarded += [v for v in judged_all if v.variant_id in bad]
+            judged_all = [v for v in judged_all if v.variant_id not in bad]
+            present = {variant_id: given for variant_id, given in present.items() if variant_id not in bad}
         placebo = {v.id for v in case.variants if is_placebo(v)}
         # Order 0: no group changed. ``attributes`` are those whose edits a placebo copies.
-        tally.placebos += [
-            dataclasses.replace(v, order=0, hidden=None) for v in judged_all if v.variant_id in placebo
-        ]
+        tally.placebos += [dataclasses.replace(v, order=0) for v in judged_all if v.variant_id in placebo]
         verdicts = [v for v in judged_all if v.variant_id not in placebo]
         tally.verdicts += verdicts
         outcomes = Counter(v.outcome for v in verdicts)
-        told = self.parts.oracle.answer(present.get(case.original.id, ()))
+        texts = self.parts.task.kind == "generation"
+        told = None if texts else self.parts.oracle.answer(present.get(case.original.id, ()))
         judged = outcomes["pass"] + outcomes["violation"]
         tally.originals[name].append((case.id, told, judged, outcomes["violation"]))
         if self.plan.protocol == "hinter":
             from auditor.stats.hinter import mutants_of
 
             tally.mutants += mutants_of(case, verdicts, checks)
-        tally.hidden += [(case, v.variant_id, name) for v in verdicts if v.hidden]
-        tally.labels[case.id, name] = {
-            variant_id: [a.value for a in given if a.status == "ok"] for variant_id, given in present.items()
-        }
+        for v in verdicts:
+            if v.hidden:  # whole cases of those only that can be asked again
+                kept = len(tally.hidden) < KEPT_HIDDEN or case.id in self.directed
+                bare = case if kept else dataclasses.replace(case, variants=())
+                tally.hidden.append((bare, v.variant_id, name))
+        if texts:  # figures stay in memory, texts do not
+            free.keep(self, tally, case, name, present)
+        else:
+            arms = [self._labels(given) for given in present.values()]
+            tally.labels[case.id, name] = OfCase(case.id, list(present), arms)
         silent = {variant_id: share for variant_id, given in present.items() if (share := _silent(given))}
         if silent:
             tally.silent[case.id, name] = silent
@@ -384,6 +462,11 @@ class Loop:
                     cell["n"] += 1
                     cell[answer.status] += 1
         return verdicts
+
+    def _labels(self, given: Sequence[Answer]) -> tuple[Any, ...]:
+        """The labels of the replicates; equal ones are kept once (not numbers: 1 and 1.0 are equal)."""
+        values = tuple(a.value for a in given if a.status == "ok")
+        return self._shared(values) if all(isinstance(v, str) for v in values) else values
 
     def _contrasts(
         self,
@@ -409,14 +492,23 @@ class Loop:
             if len(values) == 4 and all(v is not None for v in values):
                 o, a, b, both = (float(v) for v in values if v is not None)
                 contrast = (both - o) - (a - o) - (b - o)
-                tally.contrasts[verdict.variant_id, name] = (case.id, verdict.attributes, contrast)
+                tally.contrasts.add(verdict, contrast)
+
+    def free_text(self) -> free.FreeText | None:
+        """What the answers came to where they are amounts or texts; else None."""
+        return free.study(self)
 
     # -- controls ---------------------------------------------------------
 
     async def _canaries(self, prompts: Mapping[tuple[str, str], Prompt], cases: Sequence[Case]) -> None:
         """Ask the first prompts again, in the middle of the run and at its end."""
-        if self.status_reason or self.plan.protocol != "default" or isinstance(self.parts.suite, StoredCases):
+        plan = self.plan
+        if self.status_reason or plan.protocol != "default" or isinstance(self.parts.suite, StoredCases):
             return
+        if self.parts.task.kind == "generation":
+            return  # nobody expects a text to come again word for word
+        if plan.batch:
+            return  # each time would be a batch of its own, up to a day apart
         seeds = self.parts.seeds
         middle = bool(seeds) and self.counts["taken"] < (seeds or 0) <= 2 * self.counts["taken"]
         for tally, client in zip(self.tallies, self.clients, strict=True):
@@ -443,9 +535,9 @@ class Loop:
             for k in range(CANARY_REPLICATES):
                 keys.append(key)
                 requests.append(Request(prompt=prompt, replicate=first + k, variant_id=f"{key[0]}.o"))
-        tally.planned += len({(r.prompt.sha256, r.replicate) for r in requests} - tally.seen)
+        tally.planned += tally.seen.missing((r.prompt.sha256, r.replicate) for r in requests)
         for key, response in zip(keys, await client.ask(requests), strict=True):
-            answer = self._answer(tally, response)
+            answer = self.answer(tally, response)
             if answer.status != "failed":
                 told = answer.value if answer.status == "ok" else answer.status
                 tally.canaries[key].setdefault(time_, []).append(told)
@@ -490,12 +582,12 @@ class Loop:
             Request(prompt=prompts[variant_id, style, name], replicate=k, variant_id=variant_id)
             for name, variant_id, k in keys
         ]
-        tally.planned += len({(r.prompt.sha256, r.replicate) for r in requests} - tally.seen)
+        tally.planned += tally.seen.missing((r.prompt.sha256, r.replicate) for r in requests)
         answers: dict[tuple[str, str], list[Answer]] = defaultdict(list)
         for (name, variant_id, _), response in zip(keys, await client.ask(requests), strict=True):
             # A file of recorded answers need not hold them; that makes no run partial.
             if response.error is None:
-                answers[name, variant_id].append(self._answer(tally, response))
+                answers[name, variant_id].append(self.answer(tally, response))
         told: dict[str, list[bool]] = {}
         for name in tally.formats:
             sides = [
@@ -503,7 +595,8 @@ class Loop:
                 for pair in pairs
                 if any((name, f"{pair}.{place}") in answers for place in "ov")
             ]
-            told[name] = [None not in pair and pair[0] != pair[1] for pair in sides]
+            differs = getattr(self.parts.oracle, "differs", operator.ne)
+            told[name] = [None not in pair and differs(*pair) for pair in sides]
         return told
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from auditor.config import Plan
+from auditor.config import DEFAULT_REPLICATES, Plan
 from auditor.controls import outcomes
 from auditor.errors import ConfigError
 from auditor.protocols import Model
@@ -30,6 +30,8 @@ class Parts:
     budget: Any
     cache: Any | None
     seeds: int | None  # how many are given, where that is known
+    texts: Sequence[Seed] = ()  # the seeds, where they can be spread over workers
+    judge: Model | None = None  # compares answers of free text in pairs
     placebos: Any | None = None  # makes placebo variants; None where the cases bring theirs, or have none
     facts: dict[str, Any] = field(default_factory=dict)  # for the provenance
 
@@ -67,6 +69,13 @@ def prepare(
     from auditor.models.cache import Cache
 
     task = tasks.load(plan.task)
+    _require_one_process(plan)
+    if plan.redact and task.kind == "generation":
+        raise ConfigError(
+            f"--redact keeps the label of an answer, and the answers to task {task.name!r} are texts. "
+            "Leave --redact out."
+        )
+    _require_adaptive(plan)
     for name in plan.formats:
         if name != "all" and name not in task.formats:
             raise ConfigError(
@@ -74,12 +83,21 @@ def prepare(
             )
     facts: dict[str, Any] = {"task_sha256": task.sha256}
     gate, agreement, suite, n_seeds, placebos = None, None, None, None, None
+    texts: list[Seed] = []
     if cases is not None:
         suite = StoredCases(cases)
     else:
-        suite, gate, agreement, n_seeds, placebos = _stages(plan, task, seeds, facts)
+        if plan.suite != "grammar":
+            texts = _seeds(plan, task, seeds, facts)
+        suite, gate, agreement, n_seeds, placebos = stages(plan, task, texts, facts)
     if models is None:
         models = _models(plan, task) if need_models else []
+    oracle = _oracle(plan, task)
+    if hasattr(suite, "hear"):
+        from auditor.suites.adaptive import Listening
+
+        oracle = Listening(oracle, suite.hear)
+        _leave_calls(plan, task, suite, models)
     budget = Budget(
         max_calls=plan.max_calls,
         max_cost=plan.max_cost,
@@ -96,14 +114,38 @@ def prepare(
         suite=suite,
         gate=gate,
         agreement=agreement,
-        oracle=_oracle(plan, task),
+        oracle=oracle,
         models=list(models),
         budget=budget,
-        cache=Cache() if plan.cache and any(m.cacheable for m in models) else None,
+        cache=Cache() if plan.cache and not plan.redact and any(m.cacheable for m in models) else None,
         seeds=n_seeds,
+        texts=texts,
+        judge=_judge(plan, task) if need_models else None,
         placebos=placebos,
         facts=facts,
     )
+
+
+def _require_one_process(plan: Plan) -> None:
+    if plan.strategy == "adaptive" and (plan.jobs > 1 or plan.engine != "local"):
+        raise ConfigError(
+            "--strategy adaptive decides each round by the answers to the one before, in one process; "
+            "leave --jobs and --engine out."
+        )
+
+
+def _require_adaptive(plan: Plan) -> None:
+    if plan.strategy != "adaptive":
+        return
+    if plan.suite != "mutation":
+        raise ConfigError(
+            f"--strategy adaptive searches texts that are given; --suite {plan.suite} generates its own. "
+            "Leave --suite out, or leave --strategy out."
+        )
+    if plan.protocol != "default":
+        raise ConfigError(
+            f"--protocol {plan.protocol} says itself what is asked; --strategy adaptive belongs to the default one."
+        )
 
 
 def _oracle(plan: Plan, task: Any) -> Any:
@@ -111,6 +153,11 @@ def _oracle(plan: Plan, task: Any) -> Any:
     from auditor.registry import ORACLES
 
     if plan.oracle != "probability":
+        if task.kind == "score":
+            tolerance = task.tolerance if plan.tolerance is None else plan.tolerance
+            return ORACLES.create("score", tolerance=tolerance)
+        if task.kind == "generation":
+            return ORACLES.create("generation", **_embedding(plan))
         return ORACLES.create("labelset" if task.kind == "multilabel" else "label")
     label = next(iter((*outcomes(task, {}), *task.labels)), None)
     if label is None:
@@ -124,6 +171,32 @@ def _oracle(plan: Plan, task: Any) -> Any:
         shares=None if plan.reference == "equal" else _shares(plan, task, label),
         **({"epsilons": plan.epsilon} if plan.epsilon else {}),
     )
+
+
+def _embedding(plan: Plan) -> dict[str, Any]:
+    if plan.embedding is None:
+        return {}
+    from auditor.models.judge import embedder
+
+    return {"embed": embedder(plan.embedding)}
+
+
+def _judge(plan: Plan, task: Any) -> Model | None:
+    """The model that compares texts; only free text has any."""
+    for name, given, kind in (
+        ("judge", plan.judge, "generation"),
+        ("embedding", plan.embedding, "generation"),
+        ("tolerance", plan.tolerance, "score"),
+    ):
+        if given is not None and task.kind != kind:
+            raise ConfigError(
+                f"--{name} belongs to tasks of kind {kind}; {task.name!r} is of kind {task.kind}."
+            )
+    if plan.judge is None:
+        return None
+    from auditor import models, tasks
+
+    return models.make(plan.judge, base_url=plan.base_url, task=tasks.load("judge"))
 
 
 def _shares(plan: Plan, task: Any, label: str) -> dict[str, float]:
@@ -145,10 +218,10 @@ def _shares(plan: Plan, task: Any, label: str) -> dict[str, float]:
     return found
 
 
-def _stages(
-    plan: Plan, task: Any, seeds: Iterable[Seed] | None, facts: dict[str, Any]
+def stages(
+    plan: Plan, task: Any, texts: Sequence[Seed] | Iterator[Seed], facts: dict[str, Any]
 ) -> tuple[Any, Any, Any, int | None, Any]:
-    """Suite, gate, agreement check, the number of seeds, and what makes placebo variants."""
+    """Suite, gate, agreement check, the number of seeds where it is known, and what makes placebo variants."""
     from auditor.registry import CHECKS, SUITES
     from auditor.text.parse import Parser
 
@@ -162,8 +235,8 @@ def _stages(
             "sha256": generated.grammar.sha256,
         }
         return generated, None, CHECKS.create("agreement"), generated.total, generated
-    texts = _seeds(plan, task, seeds, facts)
     parser = Parser(plan.parser)
+    gate, agreement = CHECKS.create("dependency", parser=parser), CHECKS.create("agreement")
     facts["parser"] = {"name": parser.name, "sha256": parser.fingerprint}
     dictionaries = _dictionaries(plan)
     common = {"seeds": texts, "dictionaries": dictionaries, "seed": plan.seed}
@@ -173,8 +246,7 @@ def _stages(
             "hinter", **common, attributes=plan.attributes, order=min(plan.order, 2), per_seed=plan.per_seed
         )
     else:
-        suite = SUITES.create(
-            plan.suite,
+        suite = _mutation(plan, gate)(
             **common,
             attributes=plan.attributes,
             order=plan.order,
@@ -182,10 +254,36 @@ def _stages(
             per_seed=plan.per_seed,
             parser=parser,
             limit_chars=task.kept,
+            **({"insertions": True} if plan.insertions else {}),
         )
         placebos = _placebos(suite, dictionaries, task)
-    gate, agreement = CHECKS.create("dependency", parser=parser), CHECKS.create("agreement")
-    return suite, gate, agreement, len(texts), placebos
+    return suite, gate, agreement, len(texts) if isinstance(texts, Sequence) else None, placebos
+
+
+def _leave_calls(plan: Plan, task: Any, suite: Any, models: Sequence[Model]) -> None:
+    """A search takes all calls there are; a quarter is kept to ask its candidates again."""
+    unsure = [m for m in models if not m.deterministic]
+    if plan.max_calls is None or not unsure:
+        return
+    times = sum(
+        len(formats_for(plan, task, m)) * (1 if m.deterministic else plan.replicates or DEFAULT_REPLICATES)
+        for m in models
+    )
+    suite.keep(0.75 * plan.max_calls / times)
+
+
+def _mutation(plan: Plan, gate: Any) -> Any:
+    """What makes the suite over given texts: by its name, or the one that searches."""
+    from functools import partial
+
+    from auditor.registry import SUITES
+
+    if plan.strategy != "adaptive":
+        return partial(SUITES.create, plan.suite)
+    from auditor.suites.adaptive import PATIENCE, AdaptiveSuite
+
+    limited = any(limit is not None for limit in (plan.max_calls, plan.max_cost, plan.max_seconds))
+    return partial(AdaptiveSuite, gate=gate, patience=None if limited else PATIENCE)
 
 
 def _placebos(suite: Any, dictionaries: Sequence[Any], task: Any) -> Any:
@@ -274,9 +372,14 @@ def _dictionaries(plan: Plan) -> list[Any]:
 def _models(plan: Plan, task: Any) -> list[Model]:
     from auditor import models
 
-    return [
-        models.make(spec, base_url=plan.base_url, task=task) for spec in plan.models or models.defaults(task)
-    ]
+    specs = plan.models or models.defaults(task)
+    scores = plan.logprobs or plan.oracle == "probability"
+    made = [models.make(spec, base_url=plan.base_url, task=task, logprobs=scores) for spec in specs]
+    if plan.engine == "ray":
+        from auditor.pipeline import cluster
+
+        made = cluster.remote(made, specs, plan)
+    return made
 
 
 class StoredCases:

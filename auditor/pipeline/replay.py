@@ -11,6 +11,7 @@ from auditor.pipeline.confirm import label_text, lattice_cells
 from auditor.pipeline.loop import Loop
 from auditor.pipeline.parts import prepare
 from auditor.pipeline.run import plan_of
+from auditor.store.folder import RunFolder
 from auditor.types import Answer, Request
 
 
@@ -19,6 +20,8 @@ async def replay(result: Any, wanted: str, replicates: int) -> dict[str, Any]:
     from auditor.models.client import Client
 
     plan = plan_of(result.record["spec"])
+    if plan.redact and result.path is not None:
+        RunFolder.open(result.path).require_texts("asking its prompts again")
     found = next((f for f in result.findings if f.id == wanted), None)
     variant_id = found.exemplars[0] if found is not None and found.exemplars else wanted
     case = result.evidence.case_of(variant_id)
@@ -41,7 +44,7 @@ async def replay(result: Any, wanted: str, replicates: int) -> dict[str, Any]:
             text = tally.model.style == "text"
             prompt = parts.task.bare(variant.input) if text else parts.task.render(variant.input, name)
             asked = [Request(prompt=prompt, replicate=k, variant_id=variant.id) for k in range(replicates)]
-            now = Counter(label_text(loop._answer(tally, r)) for r in await client.ask(asked))
+            now = Counter(label_text(loop.answer(tally, r)) for r in await client.ask(asked))
             if client.stopped and len(tally.seen) == tally.counts["failed"]:
                 raise UserError(f"{model_name} answered nothing: {client.stopped}")
             before = Counter(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -10,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from auditor.config import Plan
-from auditor.errors import BudgetExceeded, UserError
+from auditor.errors import BudgetExceeded, ConfigError, UserError
 from auditor.pipeline.confirm import confirm
 from auditor.pipeline.loop import Loop, silent
 from auditor.pipeline.parts import Parts
-from auditor.protocols import Observer
+from auditor.protocols import Model, Observer
 from auditor.types import Progress, Response
 
 
@@ -50,6 +51,8 @@ async def run_audit(
     """
     from auditor.record import build
 
+    if parts.plan.batch:
+        parts = in_batches(parts, folder)
     started, clock = datetime.now(UTC), time.monotonic()
     loop = Loop(parts, folder, observe=observe, answered=answered)
     confirmed: dict[tuple[str, str, str], dict[str, Any]] = {}
@@ -67,7 +70,7 @@ async def run_audit(
             folder.write_run(record())
         raise
     finally:
-        for model in parts.models:
+        for model in (*parts.models, *filter(None, [parts.judge])):
             await model.aclose()
     _refuse_if_nothing_was_answered(loop)
     observe(Progress(phase="report", done=0, planned=1))
@@ -77,6 +80,28 @@ async def run_audit(
         folder.write_run(result)
     observe(Progress(phase="report", done=1, planned=1))
     return result
+
+
+def in_batches(parts: Parts, folder: Any | None) -> Parts:
+    """``parts`` with its models behind the Batch API; what was submitted is written down in the run folder.
+
+    Raises
+    ------
+    ConfigError
+        A model has no Batch API, or there is no run folder to go on from.
+    """
+    from auditor.models.batch import Batched
+    from auditor.models.openai import OpenAIChat
+
+    path = getattr(folder, "path", None)
+    if path is None:
+        raise ConfigError("--batch needs a run folder, since a batch outlives the process: give out=FOLDER.")
+    models: list[Model] = []
+    for number, model in enumerate(parts.models, start=1):
+        if not isinstance(model, OpenAIChat):
+            raise ConfigError(f"--batch: {model.name} has no Batch API; only openai: models have.")
+        models.append(Batched(model, journal=path / f"batches-{number}.jsonl"))
+    return dataclasses.replace(parts, models=models)
 
 
 def _refuse_if_nothing_was_answered(loop: Loop) -> None:

@@ -7,7 +7,8 @@ a mark says the same as its colour.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from markupsafe import Markup, escape
 
@@ -16,6 +17,7 @@ from auditor.render import view, words
 LINE = 22  # pixels per strip
 LABELS = 30.0  # percent of the width left of the plot
 PLOT = 64.0  # percent of the width that the plot takes
+BARS = 44.0  # percent of the width left of bars, whose labels are longer
 MARKS = {
     "shown": "M0,-6 L6,5 L-6,5 Z",
     "bounded": "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0",
@@ -49,6 +51,7 @@ def forest(
     name: str,
     title: str,
     delta: float | None = None,
+    record: Mapping[str, Any] | None = None,
 ) -> Markup:
     """Draw rates with intervals, one strip per row and subject, the noise of each beside it.
 
@@ -62,6 +65,8 @@ def forest(
         Accessible name of the drawing.
     delta : float, optional
         The bound set before the run, a share; the range below it is shaded.
+    record : mapping, optional
+        The run record: rows without placebo figures of their own get those of their attributes.
     """
     rates = [c.rate for r in rows for c in r.cells if c.rate]
     if not rates:
@@ -76,7 +81,7 @@ def forest(
         body.append(f'<text class="row" x="0" y="{y - 4}">{safe(row.label)}</text>')
         for subject, cell in zip(subjects, row.cells, strict=True):
             body.append(f'<text class="sub" x="0" y="{y + 15}">{safe(subject.name)}</text>')
-            body.append(_strip(cell, y + 11, end))
+            body.append(_strip(cell, cell.placebo or _placebo(record, subject, row), y + 11, end))
             y += LINE
         y += 8
     frame = _axis(end, y, delta)
@@ -86,7 +91,13 @@ def forest(
         for s, c in zip(subjects, r.cells, strict=True)
         if c.rate
     )
-    return _svg(name, title, "; ".join(listed), y + 28, [frame, *body], "forest")
+    return svg(name, title, "; ".join(listed), y + 28, [frame, *body], "forest")
+
+
+def _placebo(
+    record: Mapping[str, Any] | None, subject: view.Subject, row: view.Row
+) -> Mapping[str, Any] | None:
+    return view.find(record, "placebo_rate", subject, row.attributes) if record and row.steps else None
 
 
 def _x(share: float, end: float) -> str:
@@ -105,10 +116,9 @@ def _axis(end: float, bottom: int, delta: float | None) -> str:
     return "".join(out)
 
 
-def _strip(cell: view.Cell, y: int, end: float) -> str:
+def _strip(cell: view.Cell, placebo: Mapping[str, Any] | None, y: int, end: float) -> str:
     if cell.rate is None:
         return f'<text class="sub" x="{LABELS}%" y="{y + 4}" dx="6">not measured</text>'
-    low, high, value = (_x(float(cell.rate[k]), end) for k in ("low", "high", "value"))
     out = []
     if cell.noise is not None and words.is_estimate(cell.noise):
         a, b = (float(cell.noise[k]) for k in ("low", "high"))
@@ -116,7 +126,20 @@ def _strip(cell: view.Cell, y: int, end: float) -> str:
         out.append(f'<rect class="noise" x="{_x(a, end)}" y="{y - 8}" width="{width}" height="16"/>')
         at = _x(float(cell.noise["value"]), end)
         out.append(f'<line class="noise" x1="{at}" x2="{at}" y1="{y - 8}" y2="{y + 8}"/>')
+    if placebo is not None:
+        a, b = (float(placebo[k]) for k in ("low", "high"))
+        width = f"{PLOT * (min(b, end) - min(a, end)) / end:.3f}%"
+        out.append(f'<rect class="placebo" x="{_x(a, end)}" y="{y + 6}" width="{width}" height="4"/>')
+        at = _x(float(placebo["value"]), end)
+        out.append(f'<line class="placebo" x1="{at}" x2="{at}" y1="{y + 4}" y2="{y + 12}"/>')
     kind = cell.verdict if cell.verdict in MARKS else "not_tested"
+    return "".join(out) + _interval(cell.rate, kind, y, end)
+
+
+def _interval(estimate: Mapping[str, Any], kind: str, y: int, end: float) -> str:
+    """A line from end to end of the interval, and a mark at the value."""
+    low, high, value = (_x(float(estimate[k]), end) for k in ("low", "high", "value"))
+    out = []
     out.append(f'<line class="ci {kind}" x1="{low}" x2="{high}" y1="{y}" y2="{y}"/>')
     out += [f'<line class="ci {kind}" x1="{x}" x2="{x}" y1="{y - 4}" y2="{y + 4}"/>' for x in (low, high)]
     mark = f'<path class="mark {kind}" d="{MARKS[kind]}"/>'
@@ -124,58 +147,117 @@ def _strip(cell: view.Cell, y: int, end: float) -> str:
     return "".join(out)
 
 
-def matrix(shown: view.View, column: int, *, name: str) -> Markup:
-    """Draw attributes against attributes for one subject.
+def floors(shown: view.View, *, name: str) -> Markup:
+    """Draw on one scale, by attribute and subject: groups changed, placebo edits, the same prompt again.
 
-    Diagonal: rate of single changes; below it: rate of joint changes; above it: share of judged joint
-    variants that are hidden. Every square carries its figure.
+    Empty where nothing stands beside the rates: no figure of placebo edits or of repeated prompts.
     """
-    subject = shown.subjects[column]
-    cells = {r.attributes: r.cells[column] for r in shown.rows if 1 <= len(r.attributes) <= 2}
-    names = sorted({a for key in cells for a in key})
-    if len(names) < 2 or not any(len(k) == 2 for k in cells):
+    groups = []
+    for row in shown.main:
+        if len(row.attributes) > 1:
+            continue
+        for subject, cell in zip(shown.subjects, row.cells, strict=True):
+            noise = cell.noise if words.is_estimate(cell.noise) else None
+            strips = (
+                ("groups", cell.rate, "not measured"),
+                ("placebo", cell.placebo, "not measured"),
+                ("same prompt", noise, view.noise_text(cell.noise)),
+            )
+            groups.append((f"{row.label}, {subject.name}", strips))
+    ends = [float(e["high"]) for _, strips in groups for _, e, _ in strips if e]
+    if not any(e for _, strips in groups for _, e, _ in strips[1:]):
         return Markup("")
-    rates = [float(e["value"]) for c in cells.values() for e in (c.rate, c.hidden) if e]
-    top = max(rates, default=0.0) or 1.0
-    left, size, head = 24.0, 76.0 / len(names), 30
-    body, listed = [], []
-    for j, across in enumerate(names):
-        x = left + size * (j + 0.5)
-        body.append(f'<text class="head" x="{x:.3f}%" y="18">{safe(across)}</text>')
-        body.append(f'<text class="row" x="0" y="{head + 52 * j + 30}">{safe(across)}</text>')
-    for i, down in enumerate(names):
-        for j, across in enumerate(names):
-            cell = cells.get((down,) if i == j else (min(down, across), max(down, across)))
-            found = None if cell is None else (cell.hidden if j > i else cell.rate)
-            value = None if found is None else float(found["value"])
-            kind = "single" if i == j else "joint" if j < i else "hidden"
-            body.append(_square(left + size * j, head + 52 * i, size, value, top, kind))
-            if value is not None:
-                listed.append(f"{kind} {down if i == j else f'{down} and {across}'} {words.percent(value)}")
-    svg = _svg(
-        name,
-        f"Attributes against attributes, {subject.name}",
-        "; ".join(listed),
-        head + 52 * len(names) + 4,
-        body,
-        "matrix",
-    )
-    return Markup('<div class="wide" style="--columns: {}">{}</div>').format(len(names), svg)
+    end = scale_end(max(ends))
+    body: list[str] = []
+    listed: list[str] = []
+    y = 6
+    for heading, strips in groups:
+        y += 18
+        body.append(f'<text class="row" x="0" y="{y - 4}">{safe(heading)}</text>')
+        for mark, (label, estimate, reason) in zip(FLOOR_MARKS, strips, strict=True):
+            body.append(f'<text class="sub" x="0" y="{y + 13}">{safe(label)}</text>')
+            body.append(_floor(estimate, reason, mark, y + 9, end))
+            listed.append(f"{heading}, {label}: {words.interval(estimate) if estimate else reason}")
+            y += LINE - 4
+        y += 8
+    title = "Groups, placebo edits and the same prompt again"
+    return svg(name, title, "; ".join(listed), y + 28, [_axis(end, y, None), *body], "forest")
 
 
-def _square(x: float, y: int, size: float, value: float | None, top: float, kind: str) -> str:
-    strength = 0.0 if value is None else 0.06 + 0.44 * value / top
-    text = "–" if value is None else words.percent(value)
-    return (
-        f'<svg x="{x:.3f}%" y="{y}" width="{size:.3f}%" height="48">'
-        f'<rect class="{kind}" x="1%" width="98%" height="48" rx="4"/>'
-        f'<rect class="fill {kind}" x="1%" width="98%" height="48" rx="4" fill-opacity="{strength:.3f}"/>'
-        f'<text class="num" x="50%" y="23">{safe(text)}</text>'
-        f'<text class="kind" x="50%" y="39">{kind}</text></svg>'
-    )
+FLOOR_MARKS = ("bounded", "not_tested", "not_determined")
 
 
-def _svg(name: str, title: str, desc: str, height: int, body: Iterable[str], kind: str) -> Markup:
+def _floor(estimate: Mapping[str, Any] | None, reason: str, mark: str, y: int, end: float) -> str:
+    """One interval with the mark ``mark``, or why there is none."""
+    if estimate is None:
+        return f'<text class="sub" x="{LABELS}%" y="{y + 4}" dx="6">{safe(reason)}</text>'
+    return _interval(estimate, mark, y, end)
+
+
+def bars(
+    groups: Sequence[tuple[str, Sequence[tuple[str, int, int, str, str]]]], *, name: str, title: str
+) -> Markup:
+    """Draw shares of 1 as horizontal bars under headings; every bar carries its figure.
+
+    Parameters
+    ----------
+    groups : sequence of (str, sequence of (label, part, whole, text, kind))
+        ``text`` is what stands on the bar; ``kind`` is a class of the style sheet ("joint", "hidden"). A bar of
+        nothing (``whole`` 0) is a dashed frame.
+    name : str
+        Prefix of the element ids; unique on the page.
+    title : str
+        Accessible name of the drawing.
+
+    Examples
+    --------
+    >>> "7.5" in bars([("pair", [("model", 3, 40, "7.5 %", "joint")])], name="x", title="Rates")
+    True
+    """
+    body: list[str] = []
+    listed: list[str] = []
+    y = 4
+    for heading, rows in groups:
+        y += 20
+        body.append(f'<text class="row" x="0" y="{y - 5}">{safe(heading)}</text>')
+        for label, part, whole, text, kind in rows:
+            body.append(f'<text class="sub" x="0" y="{y + 14}">{safe(label)}</text>')
+            body.append(_bar(y, part / whole if whole else None, text, kind))
+            listed.append(f"{heading}, {label}: {text}")
+            y += LINE
+        y += 6
+    return svg(name, title, "; ".join(listed), y + 4, body, "matrix")
+
+
+def _bar(y: int, share: float | None, text: str, kind: str) -> str:
+    """One bar right of its label: the frame is the whole, the filling the share."""
+    dashed = ' stroke-dasharray="3 3"' if share is None else ""
+    frame = f'<rect x="{BARS}%" y="{y}" width="{100 - BARS:g}%" height="{LINE - 4}" rx="3"{dashed}/>'
+    if share:
+        width = f"{(100 - BARS) * share:.3f}%"
+        frame += (
+            f'<rect class="fill {safe(kind)}" x="{BARS}%" y="{y}" width="{width}" height="{LINE - 4}" rx="3" '
+            'fill-opacity="0.4"/>'
+        )
+    return frame + f'<text x="{BARS}%" dx="7" y="{y + 13}">{safe(text)}</text>'
+
+
+def svg(name: str, title: str, desc: str, height: int, body: Iterable[str], kind: str) -> Markup:
+    """Wrap shapes as one drawing with an accessible name and description.
+
+    Parameters
+    ----------
+    name : str
+        Prefix of the element ids; unique on the page.
+    title, desc : str
+        What the drawing is called, and every figure in it as text.
+    height : int
+        Pixels; the width is that of the page.
+    body : iterable of str
+        SVG elements; every text in them has gone through `safe`.
+    kind : str
+        Classes of the style sheet.
+    """
     drawing = (
         f'<svg class="chart {kind}" role="img" aria-labelledby="{name}-t {name}-d" '
         f'width="100%" height="{height}"><title id="{name}-t">{safe(title)}</title>'

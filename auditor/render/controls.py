@@ -10,6 +10,7 @@ from auditor.render import words
 
 Data = Mapping[str, Any]
 PAPER_COLUMNS = ("Model", "Pair", "Joint errors", "Atomic errors", "Hidden", "Valid, joint")
+FEW_SEEDS = 6
 LOSSES = ("refused", "unparsed", "failed")
 CONTROL_NAMES = {
     "noise_floor": "Same-prompt noise",
@@ -28,6 +29,7 @@ class Control:
     scope: str
     result: str
     ran: bool = True
+    few: bool = False  # of one attribute set, on fewer than `FEW_SEEDS` seeds
 
 
 def lines(record: Data) -> Iterable[Control]:
@@ -54,7 +56,8 @@ def _control(name: str, scope: str, value: Any) -> Iterable[Control]:
     elif words.is_estimate(value):
         n = f" · n = {words.count(value['n'])}" if value.get("n") is not None else ""
         note = f" · {value['note']}" if value.get("note") else ""
-        yield Control(name=name, scope=scope, result=words.interval(value) + n + note)
+        few = ", " in scope and value.get("n") is not None and value["n"] < FEW_SEEDS
+        yield Control(name=name, scope=scope, result=words.interval(value) + n + note, few=few)
     elif "shifted" in value:
         told = "answered differently" if value["shifted"] else "no shift seen"
         yield Control(

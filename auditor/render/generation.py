@@ -10,7 +10,7 @@ from auditor.render import words
 
 Data = Mapping[str, Any]
 TITLE = "Generated cases"
-PHASES = {"rand": "drawn", "prob": "directed"}
+PHASES = {"rand": "drawn", "prob": "directed", "bandit": "directed (bandit)"}
 COLUMNS = ("Model", "Cases by", "Cases", "With a change", "Unjudged", "Variants", "Changed")
 COVERAGE = ("Covered by", "Terminals", "Pairs of sensitive terminals")
 SCORES = ("Model", "Beyond ε", "Cases", "Share of cases")

@@ -1,13 +1,28 @@
-"""The report as one HTML file that asks for nothing from outside and runs no script."""
+"""The report as one HTML file that asks for nothing from outside; one small script filters its findings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from auditor.render import cards, charts, controls, diff, generation, tokens, view, words
+from auditor.render import (
+    cards,
+    charts,
+    controls,
+    diff,
+    extras,
+    generation,
+    heatmap,
+    hinter,
+    scores,
+    tokens,
+    view,
+    words,
+)
 from auditor.types import digest
 
 if TYPE_CHECKING:
@@ -16,13 +31,15 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 MAX_CARDS = 60  # findings with their full evidence; the others are listed
 MAX_VIOLATIONS = 20
+CHUNK = 200  # rows of one table in the list of further findings: a browser lays out those in sight only
+MIN_FILTER = 6  # fewer findings need no filter
 
 
 class HtmlReport:
     """Summary first, then findings with their evidence, controls, method, limits, provenance.
 
     Every text passes through `words.visible` and is escaped; the Content-Security-Policy in the file
-    forbids scripts and all requests.
+    forbids all requests and every script but the page's own, by its hash.
     """
 
     name = "html.v1"
@@ -42,33 +59,55 @@ class HtmlReport:
             v=shown,
             hidden=made(hidden),
             violations=made(violations),
-            more_hidden=shown.hidden[MAX_CARDS:],
-            more_violations=shown.violations[MAX_VIOLATIONS:],
+            more_hidden=chunks(shown.hidden[MAX_CARDS:]),
+            more_violations=chunks(shown.violations[MAX_VIOLATIONS:]),
+            filtered=len(shown.hidden) + len(shown.violations) >= MIN_FILTER,
+            choices=choices([*shown.hidden, *shown.violations]),
+            extras=extras.build(record),
+            heat=heatmap.build(shown),
+            floors=charts.floors(shown, name="floors"),
             claims=[f for f in record.get("findings", ()) if f["kind"] == "claim"],
             forest=charts.forest(
-                shown.rows,
+                shown.main,
                 shown.subjects,
                 name="rates",
                 title=f"How often the {shown.noun} changed",
                 delta=delta,
             ),
             arrows=charts.forest(
-                shown.directions, shown.subjects, name="arrows", title="Rates by direction", delta=delta
+                shown.directions,
+                shown.subjects,
+                name="arrows",
+                title="Rates by direction",
+                delta=delta,
+                record=record,
             ),
-            matrices=[
-                (subject.name, chart)
-                for i, subject in enumerate(shown.subjects)
-                if (chart := charts.matrix(shown, i, name=f"matrix{i}"))
-            ],
             level=next((e["estimate"]["level"] for e in record.get("estimates", ())), 0.95),
             delta=delta,
             provenance=list(flat(record.get("provenance") or {})),
             named=sorted({a for row in shown.rows for a in row.attributes}),
             paper_columns=controls.PAPER_COLUMNS,
+            paper_figures=list(hinter.drawn(record)),
+            paper_right=hinter.RIGHT,
             plan=list(flat(record.get("spec") or {})),
             counts=list(flat(record.get("counts") or {})),
             record_sha256=digest(record),
         )
+
+
+def chunks(findings: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[str, Any]]]:
+    """Cut a list into tables of at most `CHUNK` rows."""
+    return [findings[i : i + CHUNK] for i in range(0, len(findings), CHUNK)]
+
+
+def choices(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, list[str]]]:
+    """(key, label, values) of each filter that splits the findings."""
+    found = [
+        ("model", "Model", sorted({str(f.get("model") or "") for f in findings})),
+        ("set", "Attributes", sorted({words.attributes(f["attributes"]) for f in findings})),
+        ("verdict", "Verdict", [v for v in words.VERDICTS if any(f["verdict"] == v for f in findings)]),
+    ]
+    return [(key, label, values) for key, label, values in found if len(values) > 1]
 
 
 def flat(value: object, prefix: str = "") -> Iterable[tuple[str, str]]:
@@ -105,6 +144,7 @@ def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
+    script = (TEMPLATES / "filter.js").read_text(encoding="utf-8")
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES, encoding="utf-8"),
         autoescape=True,
@@ -126,6 +166,11 @@ def _environment() -> Environment:
         "glue": words.glue,
     }
     environment.globals |= {
+        "heat_kinds": heatmap.KINDS,
+        "few_seeds": view.MIN_SEEDS,
+        "split": view.split,
+        "script": Markup(script),  # noqa: S704 - our own file
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "css": Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
         "words": words,
         "plural": words.plural,
@@ -134,6 +179,7 @@ def _environment() -> Environment:
         "token_columns": tokens.COLUMNS,
         "token_right": tokens.RIGHT,
         "generation_right": generation.RIGHT,
+        "free_right": scores.RIGHT,
     }
     return environment
 

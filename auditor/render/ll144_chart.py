@@ -47,7 +47,7 @@ def dots(rows: Sequence[Mapping[str, Any]], *, name: str, title: str) -> Markup:
     frame += f'<line class="noise" x1="{_x(0.8)}" x2="{_x(0.8)}" y1="4" y2="{y}"/>'
     frame += f'<text class="tick" x="{_x(0.8)}" y="{y + 17}">0.80</text>'
     listed = "; ".join(f"{r['category']} {ratio(r)} {limits(r)}" for r in shown)
-    return charts._svg(name, title, listed, y + 28, [frame, *body], "forest")
+    return charts.svg(name, title, listed, y + 28, [frame, *body], "forest")
 
 
 def _x(value: float) -> str:

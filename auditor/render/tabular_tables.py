@@ -50,7 +50,12 @@ def blocks(section: Mapping[str, Any]) -> list[Block]:
         ``tabular`` of the run record.
     """
     details = section["details"]
-    found = [_phases(details), _symbolic(details), _retraining(section.get("retraining"))]
+    found = [
+        _slices(section.get("slices")),
+        _phases(details),
+        _symbolic(details),
+        _retraining(section.get("retraining")),
+    ]
     return [block for block in found if block is not None]
 
 
@@ -63,8 +68,13 @@ def answers_line(section: Mapping[str, Any]) -> str:
     lost = {key: n for key, n in rows.items() if key != "ok" and n}
     total = sum(rows.values())
     times = "" if answers["replicates"] == 1 else f", each {answers['replicates']} times"
+    through = (
+        f" through the task {answers['task']} (format {answers['format']}{times})"
+        if answers["task"]
+        else times
+    )
     text = (
-        f"{total:,} rows were asked through the task {answers['task']} (format {answers['format']}{times}): "
+        f"{total:,} rows were asked{through}: "
         f"{answers['calls']:,} calls, {answers['cached']:,} answers from the cache. "
     )
     if not lost:
@@ -73,6 +83,50 @@ def answers_line(section: Mapping[str, Any]) -> str:
     return text + (
         f"{sum(lost.values()):,} rows got no label ({listed}): they are not judged, and count neither as equal nor "
         f"as different."
+    )
+
+
+def _slices(found: Mapping[str, Any] | None) -> Block | None:
+    """Subgroups with high rates."""
+    if found is None or not found["n"]:
+        return None
+    where = "given rows" if found["population"] == "given rows" else "rows drawn uniformly from the domain"
+    lines = [
+        f"{found['n']:,} {where} were judged for this, with {found['evaluations']:,} further questions to the model: "
+        f"the label of {found['changes']:,} changes ({words.percent(found['changes'] / found['n'], 2)}). "
+        f"{found['tested']:,} slices of one or two columns were looked at."
+    ]
+    if not found["shown"]:
+        lines.append("In none of them is the share shown to be above that of the other rows.")
+    else:
+        lines.append(
+            f"The intervals are exact and hold for all slices together at {found['level'] * 100:g} %; p is Fisher's "
+            f"exact test against all other rows, adjusted for their number (Holm). Slices of two columns stand here "
+            f"only if the second column adds to the first."
+        )
+    rows = [
+        (
+            " and ".join(f"{name} = {value}" for name, value in s["where"]),
+            f"{s['changes']:,} of {s['n']:,}",
+            words.interval(s["estimate"]),
+            words.percent(s["rest"], 2),
+            f"{s['p']:.2g}" if s["p"] >= 1e-6 else "< 1e-6",
+        )
+        for s in found["shown"]
+    ]
+    return Block(
+        id="slices",
+        title="Where labels change most often",
+        lines=lines,
+        caption="Slices by the lower end of their interval",
+        columns=[
+            ("slice", False),
+            ("label changes", True),
+            ("share (interval)", True),
+            ("other rows", True),
+            ("p", True),
+        ],
+        rows=rows,
     )
 
 

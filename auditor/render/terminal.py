@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from auditor.errors import UnknownPlugin
-from auditor.render import cards, controls, diff, generation, tokens, view, words
+from auditor.render import cards, controls, extras, generation, hinter, scores, tokens, view, words
+from auditor.render.finding import card, render_finding
 from auditor.render.page import Page
 
-if TYPE_CHECKING:
-    from rich.text import Text
-
+__all__ = ["TerminalReport", "card", "render_finding"]
 MAX_CARDS = 5
+MAX_FEW = 8  # names of attribute sets on few seeds
 
 
 class TerminalReport:
@@ -45,9 +44,12 @@ class TerminalReport:
             page.paragraph(banner, first="!! ", indent="   ")
         _asked(page, shown)
         _headline(page, shown)
+        _paper(page, shown)
         _hidden(page, shown, evidence)
         _directions(page, shown)
+        _extras(page, record)
         _generation(page, shown)
+        _free(page, shown)
         _tokens(page, shown)
         _performance(page, shown)
         _controls(page, shown)
@@ -87,7 +89,10 @@ def _headline(page: Page, shown: view.View) -> None:
     if not shown.rows:
         page.line("No rate could be estimated.")
         return
-    _comparison(page, shown, shown.rows, "Attributes", validity=True)
+    _comparison(page, shown, shown.main, "Attributes", validity=True)
+    if shown.few:
+        page.line()
+        page.paragraph(_few(shown.few, "attribute set"), indent="  ")
     page.line()
     page.paragraph(
         "Share of valid variants whose answer differs from that for their original; in brackets the "
@@ -99,13 +104,38 @@ def _headline(page: Page, shown: view.View) -> None:
             "Placebo: the same for edits of the same form that change no group. Where there are any, shown "
             "means: more than these."
         )
-    if shown.paper:
-        page.line()
-        page.table([(name, False) for name in controls.PAPER_COLUMNS], shown.paper)
-        page.paragraph("Counted as the paper's released code counts: every mutant alike, no intervals.")
     if shown.kinds:
         page.line()
-        _comparison(page, shown, shown.kinds, "Kind of edit", validity=False)
+        kinds, few = view.split(shown.kinds)
+        _comparison(page, shown, kinds, "Kind of edit", validity=False)
+        if few:
+            page.paragraph(_few(few, "kind of edit", "kinds of edit"), indent="  ")
+
+
+def _few(rows: Sequence[view.Row], what: str, many: str = "") -> str:
+    """One line for rows that are judged on too few seeds for any test."""
+    listed = [f"{r.label} ({words.count(r.seeds)})" for r in rows[:MAX_FEW]]
+    left = len(rows) - len(listed)
+    return (
+        f"{words.plural(len(rows), what, many)} with fewer than {view.MIN_SEEDS} seeds: {', '.join(listed)}"
+        + (f" and {left} more" if left else "")
+        + "; rates: see the HTML report."
+    )
+
+
+def _paper(page: Page, shown: view.View) -> None:
+    """The paper's own counting, and its tables and figures."""
+    if not shown.paper:
+        return
+    page.line()
+    page.table([(name, False) for name in controls.PAPER_COLUMNS], shown.paper)
+    page.paragraph("Counted as the paper's released code counts: every mutant alike, no intervals.")
+    for figure in hinter.build(shown.record):
+        page.line()
+        page.line(f"HInter, {figure.title}", "bold")
+        page.paragraph(figure.note)
+        if figure.lines:
+            page.table([(name, name in hinter.RIGHT) for name in figure.columns], figure.lines)
 
 
 def _level(shown: view.View) -> float | None:
@@ -163,56 +193,6 @@ def _hidden(page: Page, shown: view.View, evidence: Any) -> None:
             card(page, cards.build(finding, evidence, noun=shown.noun, record=shown.record))
 
 
-def card(page: Page, shown: cards.Card) -> None:
-    """One finding: sentence, both texts side by side, the lattice with its answers."""
-    f = shown.finding
-    page.line()
-    what = words.direction(f["directions"]) or (
-        "" if f["kind"] == "variant" else words.attributes(f["attributes"])
-    )
-    mark = "" if f["kind"] == "variant" else words.verdict(f["verdict"])
-    page.paragraph(" · ".join(part for part in (f["id"], what, f["model"], mark) if part))
-    page.paragraph(shown.sentence, indent="  ")
-    if not shown.cells:
-        page.paragraph(f"Its texts and answers are not available: {shown.missing}.", indent="  ")
-        return
-    page.line()
-    left, right = diff.excerpt(shown.original), diff.excerpt(shown.variant)
-    if len(shown.cells) > 1:
-        page.pair(("original", _marked(page, left)), (f"variant {shown.variant_id}", _marked(page, right)))
-        page.line()
-    lattice(page, shown.cells)
-    for note in f.get("notes") or ():
-        page.paragraph(words.sentence(note), indent="  ")
-    for diagnosis in shown.diagnoses:
-        page.paragraph(f"Why: {diagnosis['cause']} ({diagnosis['evidence']}).", indent="  ")
-
-
-def lattice(page: Page, cells: Sequence[cards.LatticeCell]) -> None:
-    """One line per cell: what changed, the answers, and how they compare with the original's."""
-    rows = []
-    for cell in cells:
-        changes = ", ".join(f"{old} → {new}" if old else f"+ {new}" for _, old, new in cell.changes)
-        compared = {"changed": "▲ changed", "": "", "same": "same", "not judged": "? not judged"}[
-            cell.compared
-        ]
-        rows.append((f"  {cell.label}", changes, cell.note or cell.tally.text, compared))
-    page.table(
-        [("  Changed", False), ("Words", False), ("Answers", False), ("Against original", False)], rows
-    )
-
-
-def _marked(page: Page, segments: Sequence[diff.Segment]) -> Text:
-    """Segments as text with changed words in square brackets."""
-    from rich.text import Text
-
-    out = Text()
-    for segment in segments:
-        plain = page.plain(segment.text)
-        out.append(f"[{plain}]" if segment.changed else plain, style="bold" if segment.changed else "")
-    return out
-
-
 def _directions(page: Page, shown: view.View) -> None:
     if not shown.directions:
         return
@@ -226,6 +206,22 @@ def _directions(page: Page, shown: view.View) -> None:
     )
 
 
+def _extras(page: Page, record: Mapping[str, Any]) -> None:
+    """What stands only where the run has it; waivers are told by the command that reads them."""
+    for section in extras.build(record):
+        if section.id == "waivers":
+            continue
+        page.heading(section.title)
+        for table in section.tables[section.id == "comparison" :]:  # the rates stand in the first table
+            page.table([(name, name in table.right) for name in table.columns], table.lines)
+            if table.more:
+                left = words.plural(len(table.more), "line")
+                page.paragraph(f"{left} of fewer than {view.MIN_SEEDS} seeds: see the HTML report.")
+            page.line()
+        for note in section.notes:
+            page.paragraph(note)
+
+
 def _generation(page: Page, shown: view.View) -> None:
     section = shown.generation
     if section is None:
@@ -236,6 +232,16 @@ def _generation(page: Page, shown: view.View) -> None:
     for table in section.tables:
         page.line()
         page.table([(name, name in generation.RIGHT) for name in table.columns], table.lines)
+
+
+def _free(page: Page, shown: view.View) -> None:
+    for section in shown.free:
+        page.heading(section.title)
+        for note in section.notes:
+            page.paragraph(note)
+        for table in section.tables:
+            page.line()
+            page.table([(name, name in scores.RIGHT) for name in table.columns], table.lines)
 
 
 def _tokens(page: Page, shown: view.View) -> None:
@@ -270,15 +276,23 @@ def _controls(page: Page, shown: view.View) -> None:
     page.heading("Controls")
     page.table(
         [("Control", False), ("For", False), ("Result", False)],
-        ((c.name, c.scope, c.result) for c in shown.controls),
+        ((c.name, c.scope, c.result) for c in shown.controls if not c.few),
     )
+    few = sum(c.few for c in shown.controls)
+    if few:
+        page.paragraph(
+            f"{words.plural(few, 'control')} on fewer than {controls.FEW_SEEDS} seeds: see the HTML report."
+        )
     counts = shown.record.get("counts", {})
     lost = [f"{name} {words.count(counts.get(name))}" for name in ("refused", "unparsed", "failed")]
     page.line()
     page.paragraph(
         f"Answers that are no {shown.noun}: {', '.join(lost)} of {words.count(counts.get('calls'))} calls."
     )
-    if shown.answers:
+    ranked = sorted(
+        shown.answers, key=lambda a: -sum(a.get(k) or 0 for k in controls.LOSSES) / max(1, a.get("n") or 0)
+    )
+    if ranked:
         page.table(
             [("Model", False), ("Attribute", False), ("Group", False)]
             + [(name, True) for name in ("Asked", "Refused", "Unparsed", "Failed")],
@@ -289,100 +303,18 @@ def _controls(page: Page, shown: view.View) -> None:
                     words.group(a["group"]),
                     *(words.count(a.get(k)) for k in COUNTS),
                 ]
-                for a in shown.answers[:MAX_GROUPS]
+                for a in ranked[:MAX_GROUPS]
             ),
         )
-    rest = max(0, len(shown.answers) - MAX_GROUPS)
+    rest = max(0, len(ranked) - MAX_GROUPS)
     if rest:
-        page.paragraph(f"{words.plural(rest, 'further group')} with lost answers: see the HTML report.")
+        page.paragraph(
+            "Those with the largest share of lost answers. "
+            f"{words.plural(rest, 'further group')} with lost answers: see the HTML report."
+        )
     if shown.complete:
         page.paragraph(f"{words.plural(len(shown.complete), 'group')} of a model and attribute lost none.")
 
 
 COUNTS = ("n", *controls.LOSSES)
-MAX_GROUPS = 12
-
-
-def render_finding(
-    record: Mapping[str, Any],
-    evidence: Any,
-    finding_id: str,
-    *,
-    width: int = 100,
-    encoding: str = "utf-8",
-    color: bool = False,
-) -> str:
-    """Show one finding, or one variant, with its full prompts and every answer (``audit show``).
-
-    Parameters
-    ----------
-    record, evidence
-        As for a renderer.
-    finding_id : str
-        The id of a finding, or of a variant.
-    width, encoding, color
-        As for `TerminalReport`.
-
-    Raises
-    ------
-    UnknownPlugin
-        The run holds neither a finding nor a variant with this id; near misses are offered.
-    """
-    page = Page(width=width, encoding=encoding, color=color)
-    noun = view.build(record).noun
-    known = {f["id"]: f for f in record.get("findings", ())}
-    if finding_id in known:
-        chosen = [known[finding_id]]
-    elif cards.look_up(evidence, finding_id)[1] is not None:
-        chosen = list(_as_findings(record, evidence, finding_id))
-    else:
-        hint = f"List them with: audit report {record.get('id', 'RUN')}"
-        raise UnknownPlugin("finding", finding_id, known, hint)
-    for i, finding in enumerate(chosen):
-        if i:
-            page.line()
-        _whole(page, finding, cards.build(finding, evidence, noun=noun, record=record))
-    return page.value()
-
-
-def _as_findings(record: Mapping[str, Any], evidence: Any, variant_id: str) -> Iterable[Mapping[str, Any]]:
-    """Wrap a variant for each model that was asked it: the shape of a finding, no claim."""
-    variant = evidence.variant(variant_id)
-    pairs = sorted({(r.model, r.format) for r in evidence.responses(variant_id)}) or [("", "")]
-    for model, format_ in pairs:
-        what = words.direction(variant.directions) or "the original"
-        yield {
-            "id": variant_id,
-            "kind": "variant",
-            "model": model or "no model",
-            "format": format_,
-            "attributes": variant.attributes,
-            "directions": variant.directions,
-            "verdict": "not_tested",
-            "exemplars": (variant_id,),
-            "text": f"{what}, as {model or 'no model'} answered it.",
-        }
-
-
-def _whole(page: Page, finding: Mapping[str, Any], shown: cards.Card) -> None:
-    card(page, shown)
-    if finding.get("rate") is not None and finding.get("p_adjusted") is not None:
-        page.paragraph(f"p = {finding['p_value']:.2g}, adjusted {finding['p_adjusted']:.2g}", indent="  ")
-    for asked in shown.asked:
-        page.heading(f"{asked.cell} · {asked.variant_id}")
-        for prompt in asked.prompts:
-            for message in prompt.messages or ():
-                page.line(f"{message.role}:", "bold")
-                page.line(message.content)
-            if prompt.text is not None:
-                page.line("input:", "bold")
-                page.line(prompt.text)
-            page.line(f"prompt {prompt.sha256[:16]} · format {prompt.format}", "dim")
-        page.line()
-        for response in asked.responses:
-            scores = ", ".join(f"{k} {v:.3f}" for k, v in sorted((response.scores or {}).items()))
-            page.line(f"answer {response.replicate}" + (f" ({scores})" if scores else "") + ":", "bold")
-            failed = f"failed ({response.error}): {response.detail}"
-            page.line(response.output if response.output is not None else failed)
-        if not asked.responses:
-            page.line("not asked")
+MAX_GROUPS = 6

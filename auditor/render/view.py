@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from auditor.render import controls, generation, performance, tokens, words
+from auditor.render import controls, generation, pairs, performance, scores, tokens, words
 from auditor.render.controls import LOSSES, Control
+from auditor.render.generation import Generation
 
 Data = Mapping[str, Any]
 Steps = tuple[tuple[str, str, str], ...]
@@ -78,8 +79,19 @@ class View:
     paper: tuple[tuple[str, ...], ...]  # the paper's own counting, one line per model and pair
     performance: performance.Performance | None
     tokens: tokens.Tokens | None
-    generation: generation.Generation | None
+    generation: Generation | None
+    free: tuple[Generation, ...]  # amounts and texts
     commands: tuple[tuple[str, str], ...]
+
+    @property
+    def few(self) -> tuple[Row, ...]:
+        """Attribute sets judged on fewer than `MIN_SEEDS` seeds: listed apart, where others have more."""
+        return split(self.rows)[1]
+
+    @property
+    def main(self) -> tuple[Row, ...]:
+        """All other attribute sets."""
+        return split(self.rows)[0]
 
     @property
     def none_hidden(self) -> str:
@@ -90,6 +102,7 @@ class View:
 
 
 MAX_DIRECTIONS = 10
+MIN_SEEDS = 6  # with fewer, no exact test by seed can come out below 0.05
 FEW_SEEDS = 10  # a direction with fewer is not ranked where others have more
 
 
@@ -129,8 +142,17 @@ def build(record: Data) -> View:
         performance=performance.build(record, names, noun),
         tokens=tokens.build(record, names),
         generation=generation.build(record, names),
+        free=tuple(filter(None, (scores.build(record, names), pairs.build(record, names)))),
         commands=_commands(record, hidden, findings),
     )
+
+
+def split(rows: Sequence[Row]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """Part rows into those of at least `MIN_SEEDS` seeds and the others; few others stay where they are."""
+    few = tuple(r for r in rows if r.attributes and (r.seeds or 0) < MIN_SEEDS)
+    if len(few) < 2 or not any(r.attributes and r not in few for r in rows):
+        return tuple(rows), ()
+    return tuple(r for r in rows if r not in few), few
 
 
 def noise_text(noise: Data | None) -> str:
@@ -392,7 +414,8 @@ def _answer(
         shown = [r.label for r, c in judged if c.verdict == "shown"]
         n = sum(f["model"] == subject.model and f.get("format", "") in ("", subject.format) for f in hidden)
         if all(float(c.rate["value"]) == 0 for _, c in judged if c.rate):
-            highest = max(float(c.rate["high"]) for _, c in judged if c.rate)
+            kept = split([r for r, _ in judged])[0]
+            highest = max(float(c.rate["high"]) for r, c in judged if c.rate and r in kept)
             first = (
                 f"changed its {noun} in none of the variants judged; the intervals reach up to "
                 f"{words.percent(highest, 0 if highest >= 0.2 else 1)}."
@@ -406,7 +429,10 @@ def _answer(
             )
         sets = words.plural(len(judged), "attribute set")
         if not any(c.claim for _, c in judged):
-            yield subject.name, f"{first} No claim was tested for its {sets}."
+            none = f"No claim was tested for its {sets}."
+            if record.get("scores") or record.get("generation_pairs"):
+                none = "Its claims are about differences between groups: see their table."
+            yield subject.name, f"{first} {none}"
             continue
         claims = f"for {words.listing(shown)}" if shown else "for none"
         found = words.plural(n, "hidden finding") if n else "no hidden finding"

@@ -118,7 +118,7 @@ ASCII = str.maketrans(
 )  # fmt: skip
 
 
-def encodable(text: str, encoding: str) -> str:
+def encodable(text: str, encoding: str | None) -> str:
     r"""Write ``text`` as ``encoding`` can carry it: symbols get ASCII stand-ins, the rest ``\u`` escapes.
 
     Examples
@@ -126,7 +126,7 @@ def encodable(text: str, encoding: str) -> str:
     >>> encodable("▲ men → women", "ascii")
     '! men -> women'
     """
-    if is_utf8(encoding):
+    if encoding is None or is_utf8(encoding):
         return text
     return text.translate(ASCII).encode(encoding, "backslashreplace").decode(encoding)
 
@@ -275,7 +275,7 @@ def claim_sentence(finding: Mapping[str, Any], noun: str = "label") -> str:
         )
     if finding.get("kind") == "violation":
         return f"The {noun} of {model} changed with {what}."
-    if str(finding.get("code", "")).startswith(("DIR", "REF")):
+    if str(finding.get("code", "")).startswith(("DIR", "REF", "SCO", "GEN")):
         return sentence(f"{model}: {finding.get('text', '')}")
     if rate is None:
         return f"No rate was measured for {what} on {model}."

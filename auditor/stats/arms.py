@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from auditor.stats.intervals import korn_graubard
-from auditor.stats.paired import OverPlacebo, over_placebo
+from auditor.stats.multiplicity import benjamini_hochberg
+from auditor.stats.paired import RESAMPLES, OverPlacebo, over_placebo
 from auditor.stats.summary import Counts, Key
 from auditor.types import Estimate, Verdict
 
@@ -101,6 +102,73 @@ def placebo_rates(table: Mapping[Key, Mapping[str, Counts]], placebos: Placebos)
         given = [cell for cell in cells if cell is not None]
         if given:
             out.append(_row(key, _rate(given, len(cells) - len(given))))
+    return out
+
+
+def placebo_hidden(
+    verdicts: Iterable[Verdict],
+    placebos: Iterable[Verdict],
+    *,
+    rng: np.random.Generator,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+) -> list[dict[str, Any]]:
+    """How often joint placebo edits look hidden, and whether joint edits do so more often on the same seeds.
+
+    Noise and any two small effects make some joint changes look hidden, so their share says little without this
+    one. Both arms are counted by the same rule: once, without asking again.
+
+    Parameters
+    ----------
+    verdicts, placebos : iterable of Verdict
+        With ``hidden`` filled in; a verdict without (a part was invalid or not judged) is left out. Placebo
+        variants are those of order 0; ``attributes`` say what they copy.
+    rng : numpy.random.Generator
+        For the tests.
+    level, resamples
+        As in `over_placebo`.
+
+    Returns
+    -------
+    list of dict
+        For each model, format and set of two and more attributes with a placebo arm: ``hidden`` and ``placebo``
+        (`Estimate`, plain), ``over`` (`OverPlacebo`, plain, or None with fewer than 6 seeds in both arms), and
+        ``p_adjusted`` (Benjamini–Hochberg over the list).
+
+    """
+    real, dummy = _hidden_cells(verdicts), _hidden_cells(placebos)
+    rows: list[dict[str, Any]] = []
+    for key in sorted(set(real) & set(dummy)):
+        cases = sorted(set(real[key]) & set(dummy[key]))
+        if not cases:
+            continue
+        first = [real[key][case] for case in cases]
+        second = [dummy[key][case] for case in cases]
+        over = None
+        if len(cases) >= MIN_SEEDS:
+            over = over_placebo(first, second, rng=rng, level=level, resamples=resamples)
+        rows.append(
+            {
+                "model": key[0],
+                "format": key[1],
+                "attributes": list(key[2]),
+                "hidden": dataclasses.asdict(_rate(first, len(real[key]) - len(cases))),
+                "placebo": dataclasses.asdict(_rate(second, len(real[key]) - len(cases))),
+                "over": None if over is None else dataclasses.asdict(over),
+            }
+        )
+    adjusted = benjamini_hochberg([None if row["over"] is None else row["over"]["p_value"] for row in rows])
+    return [row | {"p_adjusted": p} for row, p in zip(rows, adjusted, strict=True)]
+
+
+def _hidden_cells(verdicts: Iterable[Verdict]) -> dict[tuple[str, str, tuple[str, ...]], dict[str, Tallied]]:
+    """Hidden and settled joint variants by model, format and attributes, then by seed."""
+    out: dict[tuple[str, str, tuple[str, ...]], dict[str, Tallied]] = defaultdict(dict)
+    for v in verdicts:
+        if len(v.attributes) > 1 and v.hidden is not None:
+            cell = out[v.model, v.format, v.attributes]
+            hidden, settled = cell.get(v.case_id, (0, 0))
+            cell[v.case_id] = hidden + v.hidden, settled + 1
     return out
 
 

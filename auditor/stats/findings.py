@@ -19,6 +19,7 @@ from auditor.stats.summary import (
     Edited,
     Key,
     Labels,
+    Table,
     noise_of,
     percent,
     seed_violation_rate,
@@ -86,7 +87,13 @@ class Settings:
     permutations: int = PERMUTATIONS
 
 
-def findings(verdicts: Iterable[Verdict], edits: Mapping[str, Edited], settings: Settings) -> list[Finding]:
+def findings(
+    verdicts: Iterable[Verdict],
+    edits: Mapping[str, Edited],
+    settings: Settings,
+    *,
+    table: Table | None = None,
+) -> list[Finding]:
     """All findings of a run: one claim for each model, format and attribute set; directions; hidden variants.
 
     The p values of all claims are one family (Holm). Claims with code MUT101 are about one attribute, MUT102
@@ -101,10 +108,14 @@ def findings(verdicts: Iterable[Verdict], edits: Mapping[str, Edited], settings:
         Directions and kinds by variant id.
     settings : Settings
         Everything else.
+    table : Table or None
+        What `tabulate` makes of the verdicts, directed cases left out; made here if None.
     """
-    kept = list(verdicts)
+    kept = verdicts if isinstance(verdicts, list) else list(verdicts)
+    if table is None:
+        table = tabulate(kept, edits, directed=settings.directed)
     noise = {model: noise_of(labels) for model, labels in sorted(settings.labels.items())}
-    claims = _claims(kept, edits, settings, noise)
+    claims = _claims(kept, edits, settings, noise, table)
     found = [
         *claims,
         *_directions_below(claims, kept, edits, settings),
@@ -122,8 +133,8 @@ def _claims(
     edits: Mapping[str, Edited],
     settings: Settings,
     noise: Mapping[str, Estimate | None],
+    table: Table,
 ) -> list[Finding]:
-    table = tabulate(verdicts, edits, directed=settings.directed)
     by_key: dict[Key, list[Verdict]] = {}
     for v in verdicts:
         by_key.setdefault(Key(v.model, v.format, v.attributes), []).append(v)

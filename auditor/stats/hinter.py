@@ -9,7 +9,7 @@ atomic only, joint only and both of RQ4 (Figures 10 and 11).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from auditor.types import Case, Check, Verdict
@@ -49,7 +49,20 @@ class Mutant:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Level:
-    """Counts of one order of mutants. Rates are None where nothing was counted."""
+    """Counts of one order of mutants. Rates are None where nothing was counted.
+
+    Attributes
+    ----------
+    generated, valid, discarded : int
+        Mutants, and how many of them the invariant kept and rejected (RQ3.1).
+    tested, errors : int
+        Valid mutants that were judged, and those with another label than their original.
+    originals, originals_with_error : int
+        Texts with a tested mutant, and those with an error among them.
+    discarded_tested, discarded_errors : int
+        The same as ``tested`` and ``errors`` for discarded mutants, where the run asks about them (RQ3.2): what
+        a tester without the invariant would have looked at in vain.
+    """
 
     generated: int
     valid: int
@@ -58,6 +71,8 @@ class Level:
     errors: int
     originals: int
     originals_with_error: int
+    discarded_tested: int = 0
+    discarded_errors: int = 0
 
     def as_record(self) -> dict[str, Any]:
         """Counts and shares as plain data."""
@@ -66,7 +81,36 @@ class Level:
             "valid_share": _ratio(self.valid, self.generated),
             "error_rate": _ratio(self.errors, self.tested),
             "originals_with_error_share": _ratio(self.originals_with_error, self.originals),
+            "false_positive_share": _ratio(self.discarded_errors, self.errors + self.discarded_errors)
+            if self.discarded_tested
+            else None,
         }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Split:
+    """Joint and atomic errors laid beside each other (RQ1, RQ4.1).
+
+    Attributes
+    ----------
+    hidden : int
+        Joint errors all of whose atomic mutants are valid and no errors.
+    joint_only, joint_with_atomic : int
+        Joint errors without and with an atomic error among their parts.
+    atomic_only, atomic_with_joint : int
+        Atomic errors without and with an error among the joint mutants that they are a part of; atomic mutants
+        that are part of no joint one are left out.
+    """
+
+    hidden: int
+    joint_only: int
+    joint_with_atomic: int
+    atomic_only: int
+    atomic_with_joint: int
+
+    def as_record(self) -> dict[str, int]:
+        """Counts as plain data."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,35 +196,57 @@ def measures(mutants: Iterable[Mutant]) -> list[PairMeasures]:
 
 def _pair(pair: tuple[str, str], joint: Sequence[Mutant], atomic: Mapping[str, Mutant]) -> PairMeasures:
     singles = {name: [m for m in atomic.values() if m.attributes == (name,)] for name in pair}
-    hidden = with_atomic = 0
+    found = split(joint, atomic)
+    return PairMeasures(
+        attributes=pair,
+        joint=level(joint),
+        atomic={name: level(mutants) for name, mutants in singles.items()},
+        hidden=found.hidden,
+        joint_errors_only=found.joint_only,
+        joint_errors_both=found.joint_with_atomic,
+        atomic_errors_only=found.atomic_only,
+        atomic_errors_both=found.atomic_with_joint,
+        originals=_originals(joint, [m for mutants in singles.values() for m in mutants]),
+    )
+
+
+def split(joint: Iterable[Mutant], atomic: Mapping[str, Mutant]) -> Split:
+    """Compare joint mutants with the atomic ones that they are put together from.
+
+    Parameters
+    ----------
+    joint : iterable of Mutant
+        Of one pair of attributes or of several.
+    atomic : mapping of str to Mutant
+        By id.
+    """
+    hidden = errors = with_atomic = 0
     parts: dict[str, bool] = {}  # atomic mutant -> whether a joint mutant with it is an error
     for mutant in joint:
-        error = _error(mutant)
+        error = is_error(mutant)
         known = [atomic[part] for part in mutant.parts if part in atomic]
         for part in known:
             parts[part.id] = parts.get(part.id, False) or error
         if error:
-            with_atomic += any(_error(part) for part in known)
-            hidden += len(known) == len(pair) and all(p.valid and p.error is False for p in known)
-    errors = sum(_error(mutant) for mutant in joint)
-    atomic_hits = [joint_error for part, joint_error in parts.items() if _error(atomic[part])]
-    return PairMeasures(
-        attributes=pair,
-        joint=_level(joint),
-        atomic={name: _level(found) for name, found in singles.items()},
+            errors += 1
+            with_atomic += any(is_error(part) for part in known)
+            hidden += len(known) == len(mutant.attributes) and all(
+                p.valid and p.error is False for p in known
+            )
+    hits = [joint_error for part, joint_error in parts.items() if is_error(atomic[part])]
+    return Split(
         hidden=hidden,
-        joint_errors_only=errors - with_atomic,
-        joint_errors_both=with_atomic,
-        atomic_errors_only=len(atomic_hits) - sum(atomic_hits),
-        atomic_errors_both=sum(atomic_hits),
-        originals=_originals(joint, [m for found in singles.values() for m in found]),
+        joint_only=errors - with_atomic,
+        joint_with_atomic=with_atomic,
+        atomic_only=len(hits) - sum(hits),
+        atomic_with_joint=sum(hits),
     )
 
 
 def _originals(joint: Sequence[Mutant], atomic: Sequence[Mutant]) -> dict[str, int]:
     tested = {m.original for m in joint if m.valid and m.error is not None}
-    by_joint = {m.original for m in joint if _error(m)}
-    by_atomic = {m.original for m in atomic if _error(m)} & tested
+    by_joint = {m.original for m in joint if is_error(m)}
+    by_atomic = {m.original for m in atomic if is_error(m)} & tested
     return {
         "joint_only": len(by_joint - by_atomic),
         "atomic_only": len(by_atomic - by_joint),
@@ -189,20 +255,25 @@ def _originals(joint: Sequence[Mutant], atomic: Sequence[Mutant]) -> dict[str, i
     }
 
 
-def _level(mutants: Sequence[Mutant]) -> Level:
+def level(mutants: Sequence[Mutant]) -> Level:
+    """Count mutants of one order."""
     tested = [m for m in mutants if m.valid and m.error is not None]
+    rejected = [m for m in mutants if not m.valid and m.error is not None]
     return Level(
         generated=len(mutants),
         valid=sum(m.valid for m in mutants),
         discarded=sum(not m.valid for m in mutants),
         tested=len(tested),
-        errors=sum(map(_error, tested)),
+        errors=sum(map(is_error, tested)),
         originals=len({m.original for m in tested}),
-        originals_with_error=len({m.original for m in tested if _error(m)}),
+        originals_with_error=len({m.original for m in tested if is_error(m)}),
+        discarded_tested=len(rejected),
+        discarded_errors=sum(m.error is True for m in rejected),
     )
 
 
-def _error(mutant: Mutant) -> bool:
+def is_error(mutant: Mutant) -> bool:
+    """Whether a valid mutant got another label than its original."""
     return mutant.valid and mutant.error is True
 
 
@@ -223,6 +294,8 @@ def mutants_of(case: Case, verdicts: Sequence[Verdict], checks: Mapping[str, Che
         By variant id; a variant without a check counts as valid.
     """
     outcomes = {v.variant_id: v.outcome for v in verdicts}
+    # A model may be asked in several formats: each makes mutants of its own.
+    mark = "".join(sorted({f"@{v.format}" for v in verdicts if v.format}))
     by_choices = {variant.choices: variant.id for variant in case.variants}
     judged = {"violation": True, "pass": False}
     for variant in case.variants:
@@ -230,10 +303,26 @@ def mutants_of(case: Case, verdicts: Sequence[Verdict], checks: Mapping[str, Che
         alone = [frozenset(c for c in variant.choices if c[0] == name) for name in variant.attributes]
         parts = [by_choices[part] for part in alone if part in by_choices] if variant.order > 1 else []
         yield Mutant(
-            id=variant.id,
+            id=variant.id + mark,
             original=case.id,
             attributes=variant.attributes,
             valid=check is None or check.status != "invalid",
             error=judged.get(outcomes.get(variant.id, "")),
-            parts=tuple(parts),
+            parts=tuple(part + mark for part in parts),
         )
+
+
+def with_discarded(mutants: Iterable[Mutant], verdicts: Iterable[Verdict]) -> Iterator[Mutant]:
+    """Fill in what a model answered to mutants that the invariant discarded, where it was asked (RQ3.2).
+
+    Parameters
+    ----------
+    mutants : iterable of Mutant
+        From `mutants_of`.
+    verdicts : iterable of Verdict
+        Those of discarded variants, of the same model.
+    """
+    judged = {"violation": True, "pass": False}
+    told = {v.variant_id + (f"@{v.format}" if v.format else ""): judged.get(v.outcome) for v in verdicts}
+    for mutant in mutants:
+        yield mutant if mutant.valid else replace(mutant, error=told.get(mutant.id, mutant.error))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from operator import add
 from typing import Any, NamedTuple, Protocol
 
 from auditor.stats.intervals import clopper_pearson, korn_graubard
@@ -49,8 +50,7 @@ class Key(NamedTuple):
     kind: str | None = None
 
 
-@dataclasses.dataclass(slots=True)
-class Counts:
+class Counts(NamedTuple):
     """One seed's variants under one `Key`."""
 
     judged: int = 0
@@ -77,24 +77,32 @@ def tabulate(
     directed : container of str
         Ids of cases that were chosen because of earlier verdicts; they enter no rate.
     """
-    table: Table = defaultdict(lambda: defaultdict(Counts))
+    table: Table = defaultdict(dict)
+    # A run has many cells and few different counts: each of these is kept once.
+    none = Counts()
+    known: dict[Counts, Counts] = {none: none}
     for v in verdicts:
         if v.case_id in directed:
             continue
         about = edits[v.variant_id]
         kind = about.kinds[0] if len(about.kinds) == 1 else "mixed"
         base = Key(v.model, v.format, v.attributes)
+        more = _one(v)
         for key in (base, base._replace(directions=about.directions), base._replace(kind=kind)):
-            cell = table[key][v.case_id]
-            if v.outcome not in ("pass", "violation"):
-                cell.lost += 1
-                continue
-            cell.judged += 1
-            if v.outcome == "violation":
-                cell.violations += 1
-                cell.hidden += v.hidden is True
-                cell.unsettled += v.hidden is None and v.order > 1
+            cells = table[key]
+            total = Counts._make(map(add, cells.get(v.case_id, none), more))
+            cells[v.case_id] = known.setdefault(total, total)
     return table
+
+
+def _one(v: Verdict) -> Counts:
+    """The counts of one verdict."""
+    if v.outcome not in ("pass", "violation"):
+        return Counts(lost=1)
+    if v.outcome == "pass":
+        return Counts(judged=1)
+    unsettled = v.hidden is None and v.order > 1
+    return Counts(judged=1, violations=1, hidden=int(v.hidden is True), unsettled=int(unsettled))
 
 
 def estimates(table: Table, level: float = 0.95) -> list[dict[str, Any]]:

@@ -149,6 +149,8 @@ def response_record(response: Response) -> Record:
     }
     if response.error is None:
         record["output"] = response.output
+        if response.detail:  # of a redacted run: what the output was
+            record["output_sha256"] = response.detail
     else:
         record |= {"error": response.error, "detail": response.detail}
     return record
@@ -164,7 +166,7 @@ def response_value(record: Mapping[str, Any]) -> Response:
         replicate=record["replicate"],
         output=record.get("output"),
         error=record.get("error"),
-        detail=record.get("detail", ""),
+        detail=record.get("detail") or record.get("output_sha256", ""),
         scores=record.get("scores"),
         cached=record.get("cached", False),
         latency_s=record.get("latency_s", 0.0),

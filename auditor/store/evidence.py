@@ -11,7 +11,8 @@ from typing import Any, BinaryIO, TypeVar
 
 from auditor.errors import RunFolderError
 from auditor.store import codec
-from auditor.store.journal import decode, scan
+from auditor.store.compact import Places
+from auditor.store.journal import decode, in_parts, scan
 from auditor.types import Case, Check, Prompt, Response, Variant, Verdict
 
 KEPT = 256  # cases kept in memory
@@ -22,8 +23,8 @@ T = TypeVar("T")
 class Evidence:
     """Random access to a run folder for reports.
 
-    Each file is passed over once, when something of it is first asked for; only offsets stay in memory,
-    and each answer is read from the disk again. The folder must not be written meanwhile.
+    Each file is passed over once, when something of it is first asked for; only offsets stay in memory
+    (16 bytes for each id), and each answer is read from the disk again. The folder must not be written meanwhile.
 
     Parameters
     ----------
@@ -44,11 +45,11 @@ class Evidence:
 
     def case(self, case_id: str) -> Case:
         """The case with this id."""
-        return self._case_at(self._offset(self._cases[0], case_id, "case"))[0]
+        return self._found(case_id, "case")[0]
 
     def case_of(self, variant_id: str) -> Case:
         """The case that holds this variant, or whose original it is."""
-        return self._case_at(self._offset(self._cases[1], variant_id, "variant"))[0]
+        return self._found(variant_id, "variant")[0]
 
     def variant(self, variant_id: str) -> Variant:
         """The variant (or original) with this id."""
@@ -57,13 +58,15 @@ class Evidence:
 
     def check(self, variant_id: str) -> Check | None:
         """What the validity check said; None for originals and where none was run."""
-        return self._case_at(self._offset(self._cases[1], variant_id, "variant"))[1].get(variant_id)
+        return self._found(variant_id, "variant")[1].get(variant_id)
 
     def prompts(self, variant_id: str) -> list[Prompt]:
         """What was asked for this variant: one prompt for each format. Empty if nothing was asked."""
         return [
             prompt
-            for _, prompt in self._records("prompts.jsonl", self._prompts, variant_id, codec.prompt_value)
+            for _, prompt in self._records(
+                "prompts.jsonl", self._prompts, "variant_id", variant_id, codec.prompt_value
+            )
         ]
 
     def responses(self, variant_id: str) -> list[Response]:
@@ -79,7 +82,9 @@ class Evidence:
             formats.setdefault(prompt.sha256, []).append(prompt.format)
         found: dict[tuple[str, str, int], Response] = {}
         for sha256, names in formats.items():
-            for response in self._records("responses.jsonl", self._responses, sha256, codec.response_value):
+            for response in self._records(
+                "responses.jsonl", self._responses, "prompt_sha256", sha256, codec.response_value
+            ):
                 for name in names:
                     found[response.model, name, response.replicate] = replace(
                         response, variant_id=variant_id, format=name
@@ -88,7 +93,9 @@ class Evidence:
 
     def verdicts(self, variant_id: str) -> list[Verdict]:
         """The verdicts on this variant, one for each model and format."""
-        return list(self._records("verdicts.jsonl", self._verdicts, variant_id, codec.verdict_value))
+        return list(
+            self._records("verdicts.jsonl", self._verdicts, "variant_id", variant_id, codec.verdict_value)
+        )
 
     def close(self) -> None:
         """Close the files; they open again when needed."""
@@ -97,41 +104,42 @@ class Evidence:
     # -- inside -------------------------------------------------------------------------------------------
 
     @cached_property
-    def _cases(self) -> tuple[dict[str, int], dict[str, int]]:
-        cases: dict[str, int] = {}
-        variants: dict[str, int] = {}
+    def _cases(self) -> Places:
+        places = Places()
         for offset, record in scan(self.path / "cases.jsonl"):
-            cases[record["id"]] = offset
-            variants[record["original"]["id"]] = offset
+            places.add(record["id"], offset)
+            places.add(record["original"]["id"], offset)
             for variant in record["variants"]:
-                variants[variant["id"]] = offset
-        return cases, variants
+                places.add(variant["id"], offset)
+        return places
 
     @cached_property
-    def _prompts(self) -> dict[str, tuple[int, ...]]:
+    def _prompts(self) -> Places:
         return self._index("prompts.jsonl", "variant_id")
 
     @cached_property
-    def _responses(self) -> dict[str, tuple[int, ...]]:
+    def _responses(self) -> Places:
         return self._index("responses.jsonl", "prompt_sha256")
 
     @cached_property
-    def _verdicts(self) -> dict[str, tuple[int, ...]]:
+    def _verdicts(self) -> Places:
         return self._index("verdicts.jsonl", "variant_id")
 
-    def _index(self, name: str, field: str) -> dict[str, tuple[int, ...]]:
-        index: dict[str, tuple[int, ...]] = {}
+    def _index(self, name: str, field: str) -> Places:
+        places = Places()
         for offset, record in scan(self.path / name):
-            key = record[field]
-            index[key] = (*index.get(key, ()), offset)
-        return index
+            places.add(record[field], offset)
+        return places
 
-    def _offset(self, index: dict[str, int], key: str, what: str) -> int:
-        if key not in index:
-            raise RunFolderError(
-                f"{self.path} holds no {what} {key!r}. See what it holds with: audit report {self.path}"
-            )
-        return index[key]
+    def _found(self, key: str, what: str) -> tuple[Case, dict[str, Check]]:
+        for offset in self._cases.get(key):
+            case, checks = self._case_at(offset)
+            held = {case.id} if what == "case" else {v.id for v in (case.original, *case.variants)}
+            if key in held:
+                return case, checks
+        raise RunFolderError(
+            f"{self.path} holds no {what} {key!r}. See what it holds with: audit report {self.path}"
+        )
 
     def _case_at(self, offset: int) -> tuple[Case, dict[str, Check]]:
         if offset in self._kept:
@@ -144,12 +152,18 @@ class Evidence:
         return self._kept[offset]
 
     def _records(
-        self, name: str, index: dict[str, tuple[int, ...]], key: str, make: Callable[[dict[str, Any]], T]
+        self, name: str, places: Places, field: str, key: str, make: Callable[[dict[str, Any]], T]
     ) -> Iterable[T]:
-        for offset in index.get(key, ()):
-            yield make(self._line(name, offset))
+        for offset in places.get(key):
+            record = self._line(name, offset)
+            if record[field] == key:
+                yield make(record)
 
     def _line(self, name: str, offset: int) -> dict[str, Any]:
+        if in_parts(self.path / name):
+            from auditor.store import parquet
+
+            return parquet.record_at(self.path / name, offset)
         if name not in self._files:
             try:
                 self._files[name] = (self.path / name).open("rb")

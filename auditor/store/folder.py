@@ -6,7 +6,8 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -14,10 +15,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from auditor._version import __version__
 from auditor.errors import RunFolderError
-from auditor.store import codec
+from auditor.store import codec, redact
+from auditor.store.answers import Answers
+from auditor.store.compact import IntMap, short
 from auditor.store.files import check_format, read_json, sync_folder, write_bytes, write_json
-from auditor.store.journal import Head, Journal, canonical, genesis, read, write_error
+from auditor.store.journal import Head, Journal, canonical, genesis, read, scan, write_error
 from auditor.store.lock import FileLock
+from auditor.store.parquet import ParquetJournal, folder_of
 from auditor.store.register import register
 from auditor.types import (
     FORMAT_VERSION,
@@ -66,8 +70,35 @@ class RunFolder:
         self.plan = plan
         self.plan_sha256 = digest(plan)
         self._lock = lock
-        self._journals: dict[str, Journal] = {}
-        self._seen: dict[str, dict[int, int]] | None = {CASES: {}, PROMPTS: {}} if track else None
+        self._journals: dict[str, Journal | ParquetJournal] = {}
+        self._seen: dict[str, IntMap] | None = {CASES: IntMap(), PROMPTS: IntMap()} if track else None
+        self._answers: dict[str, Answers] = {}
+
+    @property
+    def parquet(self) -> bool:
+        """Whether the journals are Parquet parts instead of JSON lines."""
+        plan = self.plan.get("plan", {})
+        return isinstance(plan, dict) and plan.get("journal") == "parquet"
+
+    @property
+    def redact(self) -> bool:
+        """Whether the plan keeps texts out of the folder."""
+        plan = self.plan.get("plan", {})
+        return isinstance(plan, dict) and bool(plan.get("redact", False))
+
+    def require_texts(self, what: str) -> None:
+        """Refuse what needs the texts of a redacted run.
+
+        Raises
+        ------
+        RunFolderError
+            The run was redacted; the message names ``what`` could not be done.
+        """
+        if self.redact:
+            raise RunFolderError(
+                f"{self.path} was written with --redact: {what} needs the texts, and the folder holds digests only. "
+                "Run the audit again without --redact, from the same --data"
+            )
 
     @property
     def id(self) -> str:
@@ -92,8 +123,8 @@ class RunFolder:
         now : datetime or None
             The time for the run id; the clock's if None.
         track : bool
-            Keep an index of what was added (some 100 bytes per case and prompt), so that nothing is added
-            twice. False: constant memory, and the caller adds each case and prompt once.
+            Keep an index of what was added (16 bytes a slot, one for each case and prompt), so that nothing is
+            added twice. False: constant memory, and the caller adds each case and prompt once.
 
         Raises
         ------
@@ -169,10 +200,14 @@ class RunFolder:
         RunFolderError
             The case is there with another content: what makes cases has changed since the run began.
         """
+        if self.redact:
+            case, checks = redact.case(case), redact.checks(checks)
         return self._add_once(CASES, case.id, codec.case_record(case, checks), f"case {case.id}")
 
     def add_prompt(self, variant_id: str, prompt: Prompt) -> bool:
         """Write what is asked for one variant in one format; as `add_case`."""
+        if self.redact:
+            prompt = redact.prompt(prompt)
         kind = "messages" if prompt.text is None else "input"
         key = f"{variant_id}\n{prompt.format}\n{kind}"
         what = f"the prompt of {variant_id} (format {prompt.format})"
@@ -180,7 +215,11 @@ class RunFolder:
 
     def add_response(self, response: Response) -> None:
         """Write one answer. A later one for the same model, prompt and replicate takes its place."""
-        self._journal(RESPONSES).append(codec.response_record(response))
+        journal = self._journal(RESPONSES)
+        begin = journal.size
+        journal.append(codec.response_record(response))
+        if response.model in self._answers:
+            self._answers[response.model].note(response, begin)
 
     def add_responses(self, responses: Iterable[Response]) -> None:
         """Write several answers at once; as `add_response`."""
@@ -195,12 +234,19 @@ class RunFolder:
         self._journal(VERDICTS)  # not without the lock
         target, beside = self.path / VERDICTS, self.path / f"{VERDICTS}.new"
         try:
+            if self.parquet:
+                beside = self.path / "verdicts_new.jsonl"
+                shutil.rmtree(folder_of(beside), ignore_errors=True)
             beside.unlink(missing_ok=True)
-            with Journal(beside, genesis(VERDICTS, self.plan_sha256)) as journal:
+            with self._writer(VERDICTS, beside) as journal:
                 journal.extend(codec.verdict_record(verdict) for verdict in verdicts)
                 journal.sync()
             self._journals.pop(VERDICTS).close()
-            os.replace(beside, target)
+            if self.parquet:
+                shutil.rmtree(folder_of(target))
+                os.replace(folder_of(beside), folder_of(target))
+            else:
+                os.replace(beside, target)
             sync_folder(self.path)
         except OSError as error:
             raise write_error(target, error) from error
@@ -262,6 +308,18 @@ class RunFolder:
         """All answers, in the order written; of two for one question the later one counts."""
         return map(codec.response_value, read(self.path / RESPONSES))
 
+    def answers(self, model: str) -> Answers:
+        """The answers of one model that are added from now on, and those that `recall` found, by question."""
+        return self._answers.setdefault(model, Answers(self.path / RESPONSES, model))
+
+    def recall(self, wanted: Callable[[Response], bool]) -> Iterator[Response]:
+        """All answers, in the order written; those that are ``wanted`` are found again by `answers`."""
+        for offset, record in scan(self.path / RESPONSES):
+            response = codec.response_value(record)
+            if wanted(response):
+                self.answers(response.model).note(response, offset)
+            yield response
+
     def verdicts(self) -> Iterator[Verdict]:
         """All verdicts, in the order written."""
         return map(codec.verdict_value, read(self.path / VERDICTS))
@@ -304,17 +362,21 @@ class RunFolder:
 
     # -- inside -------------------------------------------------------------------------------------------
 
-    def _journal(self, name: str) -> Journal:
+    def _journal(self, name: str) -> Journal | ParquetJournal:
         if self._lock is None:
             raise ValueError(f"{self.path} is not open for writing")
         if name not in self._journals:
-            self._journals[name] = Journal(self.path / name, genesis(name, self.plan_sha256))
+            self._journals[name] = self._writer(name, self.path / name)
         return self._journals[name]
+
+    def _writer(self, name: str, path: Path) -> Journal | ParquetJournal:
+        start = genesis(name, self.plan_sha256)
+        return ParquetJournal(path, start) if self.parquet else Journal(path, start)
 
     def _add_once(self, name: str, key: str, record: dict[str, Any], what: str) -> bool:
         if self._seen is not None:
-            short, content = _short(key.encode("utf-8", "surrogatepass")), _short(canonical(record))
-            known = self._seen[name].get(short)
+            number, content = short(key), _content(record)
+            known = self._seen[name].get(number)
             if known == content:
                 return False
             if known is not None:
@@ -323,7 +385,7 @@ class RunFolder:
                     f"tool have changed since the run began. Undo the change, or start a new run"
                 )
             self._journal(name).append(record)
-            self._seen[name][short] = content
+            self._seen[name][number] = content
         else:
             self._journal(name).append(record)
         return True
@@ -338,11 +400,14 @@ class RunFolder:
                 else:
                     kind = "messages" if "messages" in record else "input"
                     key = f"{record['variant_id']}\n{record['format']}\n{kind}"
-                self._seen[name][_short(key.encode("utf-8", "surrogatepass"))] = _short(canonical(record))
+                self._seen[name][short(key)] = _content(record)
 
 
-def _short(data: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
+def _content(record: Mapping[str, Any]) -> int:
+    """A short digest of what a record says; a prompt brings that of its text."""
+    if "prompt_sha256" in record:
+        return short(record["prompt_sha256"])
+    return int.from_bytes(hashlib.blake2b(canonical(record), digest_size=8).digest(), "big")
 
 
 def _new_folder(root: Path, plan: Mapping[str, Any], moment: datetime) -> Path:

@@ -149,6 +149,11 @@ class Journal:
         """Records written so far, and the hash of the last one (the genesis value if there is none)."""
         return Head(records=self._seq, hash=self._prev)
 
+    @property
+    def size(self) -> int:
+        """Bytes written so far: where the next record begins."""
+        return self._size
+
     def append(self, record: Mapping[str, Any]) -> None:
         """Write one record."""
         self.extend((record,))
@@ -264,7 +269,12 @@ def _intact(line: bytes, record: dict[str, Any]) -> bool:
 
 
 def scan(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Byte offset and record of each line; see `read`."""
+    """Byte offset and record of each line; see `read`. Of a Parquet journal: place and record of each row."""
+    if in_parts(path):
+        from auditor.store import parquet
+
+        yield from parquet.scan(path)
+        return
     try:
         file = path.open("rb")
     except FileNotFoundError:
@@ -278,6 +288,11 @@ def scan(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 return
             yield offset, decode(line, path, number)
             offset += len(line)
+
+
+def in_parts(path: Path) -> bool:
+    """Whether a folder of Parquet parts stands for this file."""
+    return path.suffix == ".jsonl" and path.with_suffix("").is_dir() and not path.exists()
 
 
 def decode(line: bytes, path: Path, number: int | None = None) -> dict[str, Any]:
@@ -328,6 +343,10 @@ def verify(path: Path, start: str, head: Head | None = None) -> list[Problem]:
         Empty if each line is intact and follows from the one before. One pass; memory grows with the
         number of problems only.
     """
+    if in_parts(path):
+        from auditor.store import parquet
+
+        return parquet.verify(path, start, head)
     check = _Verifier(path.name, start)
     try:
         with path.open("rb") as file:

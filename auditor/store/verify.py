@@ -59,6 +59,9 @@ def _register(folder: RunFolder) -> list[Problem]:
     for event in events(folder.path.parent):
         if event["run"] == folder.id:
             plan, run = event.get("plan_sha256", plan), event.get("run_sha256", run)
+    if plan is not None and run is None and (folder.path / RUN).is_file():
+        message = f"it names the start of this run and not its end, but {RUN} is there: lines at the end are missing"
+        problems.append(Problem(file=FILE, line=None, kind="missing", message=message))
     if plan is not None and plan != folder.plan_sha256:
         problems.append(_whole(PLAN, f"is not the plan that {FILE} names for this run: it was changed"))
     if run is not None:

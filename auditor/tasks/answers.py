@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
+from auditor.tasks import units
 from auditor.tasks.prose import is_refusal, mentions, name_pattern, unsure
 from auditor.tasks.wording import bare, normalise
 from auditor.types import Answer
@@ -71,6 +72,8 @@ class Reader:
         Lowest and highest score, both possible.
     none : tuple of str
         What stands for "no label" in a multi-label answer, in normal form.
+    unit : str
+        Of scores, as in ``USD/year``; an amount in another currency or for another period is not read.
     """
 
     kind: str
@@ -79,6 +82,7 @@ class Reader:
     markers: tuple[str, ...] = ("answer", "label")
     scale: tuple[float, float] | None = None
     none: tuple[str, ...] = ("none",)
+    unit: str = ""
 
     def read(self, output: str, style: Style = "chat") -> Answer:
         """Say what ``output`` means; never raises on a string.
@@ -223,7 +227,10 @@ class Reader:
         if self.kind == "score":
             if not lines:
                 return []
-            ends = (lines[0], lines[-1])
+            ends = [
+                units.bare_amount(units.thousands(bare(x), self.unit), self.unit)
+                for x in lines[:1] + lines[-1:]
+            ]
             return [self._number(line) for line in ends if _SCORE_LINE.fullmatch(bare(line))]
         labels = [self.exact(line) for line in lines]
         if not labels or (labels[0] is None and labels[-1] is None):
@@ -308,7 +315,10 @@ class Reader:
 
     def _number(self, plain: str) -> float:
         """Read the one number in ``plain``; "7/10" is 7 where 10 is the highest score."""
+        plain = units.thousands(plain, self.unit)
         hits = list(_NUMBER.finditer(plain))
+        if len(_DIGITS.findall(plain)) > 1 and units.is_range(plain):
+            raise _Unclear("is a range, not one number")
         if not hits:
             raise _Unclear("holds no number that can be read")
         first = hits[0]
@@ -322,12 +332,14 @@ class Reader:
             raise _Unclear("holds several numbers")
         if unsure(plain, first.start(), first.end()):
             raise _Unclear("names the number with a negation, a condition or a question")
+        if wrong := units.problem(plain, first.start(), first.end(), self.unit):
+            raise _Unclear(wrong)
         return self._in_range(_float(first.group()))
 
     def _in_range(self, number: float) -> float:
         low, high = self.scale if self.scale is not None else (float("-inf"), float("inf"))
         if not low <= number <= high:
-            raise _Unclear(f"the score {_short(str(number)[:20])} is outside {low:g} to {high:g}")
+            raise _Unclear(f"the score {_short(f'{number:.10g}')} is outside {low:g} to {high:g}")
         try:
             return float(number) + 0.0  # + 0.0: -0.0 and 0.0 are one score
         except OverflowError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import os
 from collections.abc import Iterable
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor import data
 from auditor.errors import ConfigError, DataFileError, UnknownPlugin
+from auditor.tasks import controls
 from auditor.tasks.answers import PARSER, Reader
 from auditor.tasks.task import Example, Format, Task, Value
 from auditor.tasks.wording import bare, normalise
@@ -81,7 +83,10 @@ def _from_file(path: Path, *, builtin: bool) -> Task:
         )
     task = _build(part, path, builtin=builtin)
     _prove(task, part, path)
-    return task
+    control_texts = _controls_path(part, path, builtin=builtin)
+    if control_texts is None:
+        return task
+    return dataclasses.replace(task, controls=controls.read(control_texts, task.kept))
 
 
 def _validate(path: Path, raw: object, lines: dict[tuple[str | int, ...], int]) -> TaskFile:
@@ -134,7 +139,7 @@ _UNION_ARMS = frozenset(
 def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
     scale = (float(part.scale.low), float(part.scale.high)) if part.scale else None
     # What shapes prompts and reading; where the texts lie does not.
-    content = part.model_dump(mode="json", exclude={"seeds", "description"})
+    content = part.model_dump(mode="json", exclude={"seeds", "controls", "description"})
     return Task(
         name=part.name,
         kind=part.kind,
@@ -158,6 +163,8 @@ def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
         ),
         default_format=part.default_format or next(iter(part.formats)),
         scale=scale,
+        unit=part.scale.unit if part.scale else "",
+        tolerance=None if part.scale is None else part.scale.tolerance,
         keep_characters=part.truncation.characters if part.truncation else None,
         keep_words=part.truncation.words if part.truncation else None,
         temperature=float(part.temperature),
@@ -203,6 +210,7 @@ def _reader(part: TaskFile, scale: tuple[float, float] | None) -> Reader:
         keys=_distinct((*standard, *part.answer.keys)),
         markers=_distinct((*extra_markers, *part.answer.markers)),
         scale=scale,
+        unit=part.scale.unit if part.scale else "",
         none=_distinct(part.answer.none),
     )
 
@@ -217,6 +225,13 @@ def _seeds_path(seeds: str | None, path: Path, *, builtin: bool) -> Path | None:
     if builtin:
         return data.path("embedded", "seeds", seeds)
     return path.parent / seeds
+
+
+def _controls_path(part: TaskFile, path: Path, *, builtin: bool) -> Path | None:
+    if builtin:
+        found = data.path("embedded", "controls", part.controls or f"{part.name}.jsonl")
+        return found if part.controls or found.is_file() else None
+    return None if part.controls is None else path.parent / part.controls
 
 
 def _prove(task: Task, part: TaskFile, path: Path) -> None:

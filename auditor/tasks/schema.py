@@ -77,10 +77,12 @@ class AnswerPart(Part):
 
 
 class ScalePart(Part):
-    """The lowest and the highest score."""
+    """The lowest and the highest score, what they count, and which difference is no difference."""
 
     low: Number
     high: Number
+    unit: StrictStr = ""
+    tolerance: Annotated[StrictInt | StrictFloat, Field(ge=0)] | None = None
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -142,6 +144,7 @@ class TaskFile(Part):
     default_format: StrictStr | None = None
     temperature: Annotated[StrictInt | StrictFloat, Field(ge=0, le=2)] = 0
     seeds: StrictStr | None = None
+    controls: Text | None = None
 
     @field_validator("format")
     @classmethod

@@ -61,12 +61,18 @@ class Task:
         The one that is asked unless others are named.
     scale : tuple of float or None
         Lowest and highest score.
+    unit : str
+        What scores count, as in ``USD/year``; empty where the file says nothing.
+    tolerance : float or None
+        The largest difference of two scores that counts as none; None: what two answers to one prompt differ by.
     temperature : float
         For generators, in [0, 2].
     sha256 : str
         Digest of everything in the task file that shapes prompts and reading.
     source : str
         Where the task came from, for reports.
+    controls : tuple of (str, str)
+        Pairs of texts that need different answers, for the positive control; empty where the task has none.
 
     Examples
     --------
@@ -98,6 +104,9 @@ class Task:
     sha256: str
     source: str
     seeds_path: Path | None = field(default=None, compare=False)
+    unit: str = ""
+    tolerance: float | None = None
+    controls: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
     reader: Reader = field(compare=False, repr=False)
 
     @property
@@ -260,4 +269,4 @@ def _numbered(tag: str | None, n: int) -> str | None:
 
 
 def _plain(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
+    return value if isinstance(value, str) else f"{value:.10g}"

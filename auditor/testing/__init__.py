@@ -1,5 +1,6 @@
-"""Checks that anyone can run on their own mutators and variants."""
+"""Checks that anyone can run on their own models, mutators and variants."""
 
+from auditor.testing.invariant import assert_invariant
 from auditor.testing.mutators import (
     MUTATOR_FIXTURES,
     Failure,
@@ -16,6 +17,7 @@ __all__ = [
     "Failure",
     "Mutator",
     "MutatorFixture",
+    "assert_invariant",
     "check_mutator",
     "check_variant",
     "mutate",

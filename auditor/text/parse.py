@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import sys
 import threading
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
-from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from auditor import data
-from auditor.errors import ConfigError, MissingDependency, UnknownPlugin
-from auditor.text.split import sentences, strip_breaks, word_set
+from auditor.text.pipelines import fingerprint, load
+from auditor.text.split import sentences, strip_breaks
+
+if TYPE_CHECKING:
+    from auditor.text.together import Tagged, Together
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 MAX_CHARS = 50_000  # longer sentences are parsed up to here
 MAX_SENTENCES = 200_000  # kept in memory: about 0.5 kB each
+FEW = 12  # sentences at once: below, spaCy's own loop is faster than the shared path
 BATCH = 256  # sentences at most
 BATCH_TOKENS = 4_000  # and about as many tokens: the parser holds some 12 kB per token while it runs
-# Components that neither tags nor trees need, by factory name.
-_UNUSED = word_set(
-    """ner beam_ner lemmatizer trainable_lemmatizer attribute_ruler senter sentencizer morphologizer
-    entity_ruler entity_linker textcat textcat_multilabel spancat spancat_singlelabel span_ruler
-    span_finder"""
-)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LOCK = threading.Lock()  # pipelines are shared by the parsers of a process
-_NOT_WEIGHTS = frozenset({"README.md", "figures.json"})
 
 
 class Bounded(OrderedDict[K, V], Generic[K, V]):
@@ -88,6 +81,13 @@ class _Packed:
     tree: array[int] | None  # relation codes, heads
 
 
+class _Work(NamedTuple):
+    """A sentence under way: spaCy's document, and its vectors where it goes the shared path."""
+
+    doc: Any
+    tagged: Tagged | None
+
+
 class Parser:
     """Tags and parses English sentences, in batches, each distinct one once.
 
@@ -102,6 +102,9 @@ class Parser:
         spaCy pipeline with a tagger and a parser.
     max_sentences : int
         How many distinct sentences are remembered; the least recently used are forgotten.
+    shared : bool
+        Whether what similar sentences have in common is computed once (`auditor.text.together`); the parses are
+        the same, and False leaves all to spaCy.
 
     Attributes
     ----------
@@ -121,12 +124,17 @@ class Parser:
     ('PRP', 'VBD', 'PRP', '.')
     """
 
-    def __init__(self, name: str = "embedded", *, max_sentences: int = MAX_SENTENCES) -> None:
-        self.name = name
+    def __init__(
+        self, name: str = "embedded", *, max_sentences: int = MAX_SENTENCES, shared: bool = True
+    ) -> None:
+        self.name, self.shared = name, shared
         self.asked = self.tagged = self.parsed = 0
         self._memory: Bounded[str, _Packed] = Bounded(max_sentences)
         self._nlp: Any = None
         self._stages: tuple[list[Any], list[Any]] = ([], [])
+        self._together: Together | None = None
+        self._tag_codes: Any = None
+        self._relation_codes: Any = None
         self._codes: dict[str, int] = {}
         self._labels: list[str] = []
         self._fingerprint = ""
@@ -135,7 +143,7 @@ class Parser:
     def fingerprint(self) -> str:
         """SHA-256 over the pipeline's files (weights, settings, vocabulary), 64 hexadecimal digits."""
         if not self._fingerprint:
-            self._fingerprint = _hash(_folder(self.name))
+            self._fingerprint = fingerprint(self.name)
         return self._fingerprint
 
     def parse(self, sentences: Sequence[str]) -> list[Parse]:
@@ -178,66 +186,94 @@ class Parser:
         self.asked += len(sentences)
         plain = [plain_sentence(sentence) for sentence in sentences]
         known: dict[str, _Packed] = {}
-        docs: dict[str, Any] = {}
+        work: dict[str, _Work] = {}
         for sentence in dict.fromkeys(plain):
             packed = self._memory.recall(sentence)
             if packed is not None:
                 known[sentence] = packed
-        self._tag([sentence for sentence in dict.fromkeys(plain) if sentence not in known], known, docs)
+        self._tag([sentence for sentence in dict.fromkeys(plain) if sentence not in known], known, work)
         trees: dict[str, None] = {}
         for i, sentence in enumerate(plain):
             if known[sentence].tree is not None or sentence in trees:
                 continue
             if wanted is None or wanted(i, self._tags(known[sentence])):
                 trees[sentence] = None
-        self._tree(list(trees), known, docs)
+        self._tree(list(trees), known, work)
         for sentence, packed in known.items():
             self._memory.keep(sentence, packed)
         return [self._unpack(given, key, known[key]) for given, key in zip(sentences, plain, strict=True)]
 
-    def _tag(self, new: list[str], known: dict[str, _Packed], docs: dict[str, Any]) -> None:
+    def _tag(self, new: list[str], known: dict[str, _Packed], work: dict[str, _Work]) -> None:
         """Run the components up to the tagger on sentences not seen before."""
         if not new:
             return
         self._load()
         self.tagged += len(new)
-        for sentence, doc in zip(new, self._run(0, map(self._doc, new)), strict=True):
-            docs[sentence] = doc
-            tags = [self._code(token.tag_) for token in doc]
-            starts = [token.idx for token in doc]
-            ends = [token.idx + len(token) for token in doc]
-            known[sentence] = _Packed(array("H", tags + starts + ends), None)
+        self._read(new, work)
+        for sentence in new:
+            one = work[sentence]
+            if one.tagged is None:
+                tags = array("H", [self._code(token.tag_) for token in one.doc])
+            else:
+                tags = array("H", self._tag_codes[one.tagged.tags].tobytes())
+            where = one.doc.to_array(["IDX", "LENGTH"]).astype("uint16").reshape(-1, 2)
+            starts, ends = where[:, 0], where[:, 0] + where[:, 1]
+            known[sentence] = _Packed(tags + array("H", starts.tobytes()) + array("H", ends.tobytes()), None)
 
-    def _tree(self, new: list[str], known: dict[str, _Packed], docs: dict[str, Any]) -> None:
-        """Run the components after the tagger, on the documents that are there or on new ones."""
+    def _tree(self, new: list[str], known: dict[str, _Packed], work: dict[str, _Work]) -> None:
+        """Run the components after the tagger, on what there is or anew."""
         if not new:
             return
         self._load()
         self.parsed += len(new)
-        missing = [sentence for sentence in new if sentence not in docs]
-        docs.update(zip(missing, self._run(0, map(self._doc, missing)), strict=True))
-        found = self._run(1, [docs[sentence] for sentence in new])
-        for sentence, doc in zip(new, found, strict=True):
+        self._read([sentence for sentence in new if sentence not in work], work)
+        left = []
+        together = [sentence for sentence in new if work[sentence].tagged is not None]
+        if self._together is not None:
+            with _LOCK:
+                trees = self._together.trees([one.tagged for s in together if (one := work[s]).tagged])
+            for sentence, tree in zip(together, trees, strict=True):
+                if tree is None:
+                    left.append(sentence)
+                else:
+                    heads, labels = tree
+                    codes = array("H", self._relation_codes[labels].tobytes())
+                    tokens = known[sentence].tokens
+                    known[sentence] = _Packed(tokens, codes + array("H", heads.astype("uint16").tobytes()))
+        self._run(0, [work[sentence].doc for sentence in left])
+        left += [sentence for sentence in new if work[sentence].tagged is None]
+        for sentence, doc in zip(left, self._run(1, [work[s].doc for s in left]), strict=True):
             deps = [self._code(token.dep_) for token in doc]
-            heads = [token.head.i for token in doc]
-            known[sentence] = _Packed(known[sentence].tokens, array("H", deps + heads))
+            deps += [token.head.i for token in doc]
+            known[sentence] = _Packed(known[sentence].tokens, array("H", deps))
 
-    def _doc(self, sentence: str) -> Any:
-        """Tokenise one sentence and forbid sentence boundaries inside it."""
-        doc = self._nlp.make_doc(sentence)
-        for token in islice(doc, 1, None):
-            token.is_sent_start = False
-        return doc
+    def _read(self, new: list[str], work: dict[str, _Work]) -> None:
+        """Tokenise and tag: many sentences by the shared path, a few, and those it does not take, by spaCy."""
+        for sentence in new:
+            work[sentence] = _Work(self._nlp.make_doc(sentence), None)
+        alone = new
+        if self._together is not None and len(new) >= FEW:
+            takes = self._together.takes
+            many = [sentence for sentence in new if takes(work[sentence].doc)]
+            with _LOCK:
+                found = self._together.tag([work[sentence].doc for sentence in many])
+            for sentence, tagged in zip(many, found, strict=True):
+                work[sentence] = _Work(work[sentence].doc, tagged)
+            alone = [sentence for sentence in new if work[sentence].tagged is None]
+        self._run(0, [work[sentence].doc for sentence in alone])
 
-    def _run(self, stage: int, docs: Iterable[Any]) -> list[Any]:
+    def _run(self, stage: int, docs: list[Any]) -> list[Any]:
         """Run one stage on ``docs``, sentences of like length together; the order is kept."""
         with _LOCK:
-            todo = list(docs)
-            order = sorted((i for i in range(len(todo)) if len(todo[i])), key=lambda i: len(todo[i]))
-            for batch in _batches([todo[i] for i in order]):
+            order = sorted((i for i in range(len(docs)) if len(docs[i])), key=lambda i: len(docs[i]))
+            for batch in _batches([docs[i] for i in order]):
+                if stage == 0:
+                    for doc in batch:  # one sentence, one tree
+                        for token in islice(doc, 1, None):
+                            token.is_sent_start = False
                 for component in self._stages[stage]:
                     batch = list(component.pipe(batch, batch_size=BATCH))  # annotates in place
-            return todo
+            return docs
 
     def _code(self, label: str) -> int:
         code = self._codes.get(label)
@@ -264,13 +300,23 @@ class Parser:
 
     def _load(self) -> None:
         if self._nlp is None:
-            self._nlp = _pipeline(self.name)
+            self._nlp = load(self.name)
             components = list(self._nlp.pipeline)
             cut = 1 + max(i for i, (name, _) in enumerate(components) if self._factory(name) == "tagger")
             if any(self._factory(name) == "parser" for name, _ in components[:cut]):
                 cut = len(components)
             stages = [component for _, component in components]
+            import numpy
+
+            from auditor.text.together import Together
+
             self._stages = (stages[:cut], stages[cut:])
+            self._together = Together.find(stages) if self.shared else None
+            if self._together is not None:
+                self._tag_codes = numpy.array([self._code(tag) for tag in self._together.tags], "uint16")
+                self._relation_codes = numpy.array(
+                    [self._code(relation) for relation in self._together.relations], "uint16"
+                )
 
     def _factory(self, component: str) -> str:
         return str(self._nlp.get_pipe_meta(component).factory)
@@ -309,67 +355,3 @@ def _moved(given: str, plain: str, starts: Sequence[int]) -> tuple[int, ...]:
         ranks.append(rank)
         rank += not c.isspace()
     return tuple(visible[ranks[start]] for start in starts)
-
-
-def _embedded() -> Path:
-    folder = data.path("embedded", "parser")
-    if not (folder / "config.cfg").is_file():
-        raise ConfigError(
-            f"the embedded parser is not in {folder}; the installation is incomplete. "
-            "Run: pip install --force-reinstall llm-bias-auditor"
-        )
-    return folder
-
-
-def _folder(name: str) -> Path:
-    """Find the folder of a pipeline: the embedded one, a path, or an installed package."""
-    if name == "embedded":
-        return _embedded()
-    if (Path(name) / "config.cfg").is_file():
-        return Path(name)
-    spacy = _spacy()
-    if not spacy.util.is_package(name):
-        raise UnknownPlugin(
-            "parser",
-            name,
-            {"embedded", *spacy.util.get_installed_models()},
-            f"To install a spaCy pipeline, run: python -m spacy download {name}",
-        )
-    package = Path(spacy.util.get_package_path(name))
-    # A package holds its data in a folder NAME-VERSION.
-    return next((found.parent for found in sorted(package.glob("*/config.cfg"))), package)
-
-
-@lru_cache(maxsize=2)
-def _pipeline(name: str) -> Any:
-    """Load a spaCy pipeline without what is not needed; shared, since loading takes a second."""
-    spacy, folder = _spacy(), _folder(name)
-    config = spacy.util.load_config(folder / "config.cfg")
-    factories = {part: block.get("factory") for part, block in config["components"].items()}
-    names = config["nlp"]["pipeline"]
-    for needed in ("tagger", "parser"):
-        if needed not in [factories.get(part) for part in names]:
-            raise ConfigError(
-                f"the spaCy pipeline {name!r} has no {needed}; its components: {', '.join(names) or 'none'}. "
-                "Use --parser embedded, or a pipeline that has one."
-            )
-    return spacy.load(folder, exclude=[part for part, made in factories.items() if made in _UNUSED])
-
-
-def _spacy() -> Any:
-    try:
-        import spacy
-    except ImportError as error:
-        raise MissingDependency("the dependency invariant", "spacy") from error
-    return spacy
-
-
-def _hash(folder: Path) -> str:
-    """SHA-256 over names and contents of the files below ``folder`` that shape a parse."""
-    total = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        if path.name in _NOT_WEIGHTS or "__pycache__" in path.parts:
-            continue
-        total.update(path.relative_to(folder).as_posix().encode() + b"\0")
-        total.update(hashlib.sha256(path.read_bytes()).digest())
-    return total.hexdigest()

@@ -18,6 +18,8 @@ The rules, in the order in which they are asked:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import pairwise
 
 # One leading character class lets the regular-expression engine skip ordinary text at full speed. The
 # look-behind against two stops in a row keeps long runs of dots linear.
@@ -101,10 +103,78 @@ def sentences(text: str) -> list[tuple[int, int]]:
     >>> [text[a:b] for a, b in sentences(text)]
     ['Dr. Lee paid $3.5 for it. ', 'She left!']
     """
-    spans: list[tuple[int, int]] = []
-    start, scanned, size = 0, 0, len(text)
+    return list(_spans(text, 0))
+
+
+class Baseline:
+    """A text and its sentences, against which variants of it are split.
+
+    Whether a sentence ends at some place depends on nothing before the sentence and on nothing beyond the end of
+    the next one, so where two sentences in a row stand in the variant too, the first of them is a sentence there.
+
+    Parameters
+    ----------
+    text : str
+        The original.
+
+    Attributes
+    ----------
+    sentences : list of str
+        Its sentences.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        spans = sentences(text)
+        self.sentences = [text[start:end] for start, end in spans]
+        self._starts = [start for start, _ in spans]
+        self._pairs = [text[a:b] for (a, _), (_, b) in pairwise(spans)]
+
+    def differing(self, text: str) -> tuple[int, list[tuple[int, str]]]:
+        """Split a variant.
+
+        Parameters
+        ----------
+        text : str
+            Any text; the more it has in common with the original, the faster.
+
+        Returns
+        -------
+        int
+            The number of its sentences, as `sentences` finds them.
+        list of (int, str)
+            Number and text of each that is not the original's sentence of this number.
+
+        Examples
+        --------
+        >>> Baseline("A man came. He sat. He left.").differing("A man came. She sat. He left.")
+        (3, [(1, 'She sat. ')])
+        """
+        own, pairs = self.sentences, self._pairs
+        size, shift = len(text), len(text) - len(self._text)
+        found: list[tuple[int, str]] = []
+        at = number = 0
+        while at < size:
+            if number < len(own):
+                begin = self._starts[number]
+                if at - begin == shift and text.endswith(self._text[begin:]):
+                    return len(own), found
+                if number < len(pairs) - 1 and text.startswith(pairs[number], at):
+                    at += len(own[number])
+                    number += 1
+                    continue
+            _, end = next(_spans(text, at))
+            if number >= len(own) or text[at:end] != own[number]:
+                found.append((number, text[at:end]))
+            at, number = end, number + 1
+        return number, found
+
+
+def _spans(text: str, start: int) -> Iterator[tuple[int, int]]:
+    """Yield the sentences of ``text`` from ``start`` on, which begins one."""
+    scanned, size = start, len(text)
     letters = ink = False  # seen since start; looked for once per character, so that this stays linear
-    for found in _CANDIDATE.finditer(text):
+    for found in _CANDIDATE.finditer(text, start):
         at, end = found.span()
         letters = letters or _CONTENT.search(text, scanned, at) is not None
         ink = ink or letters or text[at] in _STOPS or (scanned < at and not text[scanned:at].isspace())
@@ -112,12 +182,11 @@ def sentences(text: str) -> list[tuple[int, int]]:
         if end >= size:
             break
         if ink and _ends(text, found, start, letters):
-            spans.append((start, end))
+            yield start, end
             start = end
             letters = ink = False
     if start < size:
-        spans.append((start, size))
-    return spans
+        yield start, size
 
 
 def strip_breaks(text: str) -> str:

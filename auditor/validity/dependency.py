@@ -14,14 +14,17 @@ conjunction over sentences, which is what makes the check cheap:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from auditor.errors import ConfigError
 from auditor.text.parse import MAX_CHARS, Bounded, Parse, Parser, plain_sentence
-from auditor.text.split import sentences
+from auditor.text.split import Baseline
 from auditor.types import Case, Check, Variant
+from auditor.validity.workers import Worker, share
 
 MAX_PAIRS = 400_000  # remembered comparisons of two sentences
+SHARED_FROM = 64  # variants: fewer are checked by one process
 SIMILAR = ""  # the reason of a comparison that found no difference
 
 Pair = tuple[str, str]
@@ -84,6 +87,22 @@ class _Open:
     failed: str = ""
 
 
+class _Before:
+    """An original, and the pairs of sentences that its variants were found to have, as the parser sees them."""
+
+    def __init__(self, text: str) -> None:
+        self.text = Baseline(text)
+        self._pairs: dict[tuple[int, str], Pair] = {}
+
+    def pair(self, number: int, new: str) -> Pair:
+        """Return sentence ``number`` of the original and its replacement in plain form."""
+        found = self._pairs.get((number, new))
+        if found is None:
+            found = plain_sentence(self.text.sentences[number]), plain_sentence(new)
+            self._pairs[number, new] = found
+        return found
+
+
 class DependencyInvariant:
     """Checks variants against their original by part-of-speech tags and dependency relations.
 
@@ -93,6 +112,14 @@ class DependencyInvariant:
         Tags and parses sentences; shared with whoever else needs parses, so that none is made twice.
     max_pairs : int
         How many comparisons of two sentences are remembered.
+    workers : int
+        Processes that check, this one included. The checks are the same for any number; a process costs about a
+        second to start, and memory for a parser of its own. `close` ends them.
+
+    Raises
+    ------
+    ConfigError
+        ``workers`` is less than 1.
 
     Attributes
     ----------
@@ -114,14 +141,17 @@ class DependencyInvariant:
 
     name = "dependency.v1"
 
-    def __init__(self, *, parser: Parser, max_pairs: int = MAX_PAIRS) -> None:
+    def __init__(self, *, parser: Parser, max_pairs: int = MAX_PAIRS, workers: int = 1) -> None:
+        if workers < 1:
+            raise ConfigError(f"workers must be 1 or more; got {workers}")
         self.parser = parser
         self.compared = 0
+        self._workers = [Worker(parser.name, max_pairs) for _ in range(workers - 1)]
         self._verdicts: Bounded[Pair, str] = Bounded(max_pairs)
 
     def check(self, original: Variant, variants: Sequence[Variant]) -> list[Check]:
         """Return one check for each variant of ``original``, in their order."""
-        return self._check([(original, variants)])[0]
+        return self.check_groups([(original, variants)])[0]
 
     def check_many(self, cases: Iterable[Case]) -> list[list[Check]]:
         """Check the variants of several cases together, which makes larger batches for the parser.
@@ -130,15 +160,66 @@ class DependencyInvariant:
         -------
         list of list of Check
             For each case, one check for each of its variants, in order.
+
+        Raises
+        ------
+        PluginError
+            A worker process has ended or failed.
         """
-        return self._check([(case.original, case.variants) for case in cases])
+        return self.check_groups([(case.original, case.variants) for case in cases])
+
+    def check_groups(self, groups: Sequence[tuple[Variant, Sequence[Variant]]]) -> list[list[Check]]:
+        """Check originals with their variants; the result is in their order."""
+        if not self._workers or sum(len(variants) for _, variants in groups) < SHARED_FROM:
+            return self._check(groups)
+        texts = [_texts(original, variants) for original, variants in groups]
+        costs = [sum(map(len, found)) if found else 0 for found in texts]
+        own, *shards = share(costs, 1 + len(self._workers))
+        rows = [i for shard in shards for i in shard if texts[i] is None]  # no text: not for the others
+        shards = [[i for i in shard if texts[i] is not None] for shard in shards]
+        found: dict[int, list[Check]] = {}
+        done = False
+        try:
+            for worker, shard in zip(self._workers, shards, strict=True):
+                worker.send([((t := texts[i] or ("",))[0], t[1:]) for i in shard])
+            own = own + rows
+            found.update(zip(own, self._check([groups[i] for i in own]), strict=True))
+            for worker, shard in zip(self._workers, shards, strict=True):
+                outcomes, work = worker.receive()
+                self._count_work(work)
+                for i, row in zip(shard, outcomes, strict=True):
+                    found[i] = [
+                        Check(variant_id=variant.id, check=self.name, status=status, reason=reason)
+                        for variant, (status, reason) in zip(groups[i][1], row, strict=True)
+                    ]
+            done = True
+        finally:
+            if not done:
+                self.close()  # what others still answer would be taken for the next question's
+        return [found[i] for i in range(len(groups))]
+
+    @property
+    def pids(self) -> list[int]:
+        """Process numbers of the workers that run."""
+        return [worker.pid for worker in self._workers if worker.pid is not None]
+
+    def close(self) -> None:
+        """End the worker processes; the next check starts them again."""
+        for worker in self._workers:
+            worker.close()
+
+    def _count_work(self, work: Mapping[str, int]) -> None:
+        self.compared += work["compared"]
+        self.parser.asked += work["asked"]
+        self.parser.tagged += work["tagged"]
+        self.parser.parsed += work["parsed"]
 
     def _check(self, groups: Sequence[tuple[Variant, Sequence[Variant]]]) -> list[list[Check]]:
         checks: list[list[Check | None]] = []
         undecided: list[tuple[int, int, _Open]] = []
         for g, (original, variants) in enumerate(groups):
             checks.append([])
-            before = _split(original.input) if isinstance(original.input, str) else None
+            before = _Before(original.input) if isinstance(original.input, str) else None
             for v, variant in enumerate(variants):
                 found = self._first_look(before, variant)
                 checks[g].append(found if isinstance(found, Check) else None)
@@ -149,22 +230,21 @@ class DependencyInvariant:
             checks[g][v] = self._result(one.variant, one.failed)
         return [[check for check in row if check is not None] for row in checks]
 
-    def _first_look(self, before: list[str] | None, variant: Variant) -> Check | _Open:
+    def _first_look(self, before: _Before | None, variant: Variant) -> Check | _Open:
         """Compare what needs no parse; what is left is the pairs of sentences that differ."""
         if before is None or not isinstance(variant.input, str):
             return self._unknown(
                 variant, "the dependency invariant reads texts, and this input is a table row"
             )
-        after = _split(variant.input)
-        if len(before) != len(after):
-            return self._result(variant, f"{_count(len(before))} became {len(after)}")
+        count, changed = before.text.differing(variant.input)
+        own = before.text.sentences
+        if count != len(own):
+            return self._result(variant, f"{_count(len(own))} became {count}")
         pairs = []
-        for i, (old, new) in enumerate(zip(before, after, strict=True)):
-            if old == new:
-                continue
-            if max(len(old), len(new)) > MAX_CHARS:
+        for i, new in changed:
+            if max(len(own[i]), len(new)) > MAX_CHARS:
                 return self._unknown(variant, f"sentence {i + 1} is longer than {MAX_CHARS} characters")
-            pair = plain_sentence(old), plain_sentence(new)
+            pair = before.pair(i, new)
             if pair[0] != pair[1]:
                 pairs.append((i, pair))
         return _Open(variant, pairs)
@@ -227,6 +307,13 @@ class DependencyInvariant:
         return Check(variant_id=variant.id, check=self.name, status="unknown", reason=reason)
 
 
+def _texts(original: Variant, variants: Sequence[Variant]) -> list[str] | None:
+    """Return the texts of a group, the original's first; None where one is a table row."""
+    found = [one.input for one in (original, *variants)]
+    texts = [text for text in found if isinstance(text, str)]
+    return texts if len(texts) == len(found) else None
+
+
 def difference(old: Parse, new: Parse) -> str:
     """Say in words how two parses differ, tags before relations; empty where they are similar."""
     for kind, before, after in (("tag", old.tags, new.tags), ("relation", old.deps, new.deps)):
@@ -241,10 +328,6 @@ def difference(old: Parse, new: Parse) -> str:
             f"(one too many at {word!r})"
         )
     return SIMILAR
-
-
-def _split(text: str) -> list[str]:
-    return [text[start:end] for start, end in sentences(text)]
 
 
 def _count(n: int) -> str:

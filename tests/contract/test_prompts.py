@@ -118,6 +118,8 @@ def test_what_a_format_asks_for_is_what_is_read(task: Task) -> None:
     "output", ["", "I'm sorry, but I can't help with that.", "maybe", "both", "42 apples", "{}", "null"]
 )
 def test_no_label_out_of_nothing(task: Task, output: str) -> None:
+    if task.kind == "generation" and output:
+        pytest.skip("any text is an answer")
     assert task.read(output, "chat").status in ("unparsed", "refused")
     assert task.read(output, "text").status == "unparsed"
 

@@ -50,6 +50,7 @@ def prose(text: str) -> str:
 
 RENDER = sorted((ROOT / "auditor" / "render").rglob("*.py"))
 TEMPLATES = sorted((ROOT / "auditor" / "render").rglob("*.j2"))
+FRAMEWORKS = sorted((ROOT / "auditor" / "embedded" / "frameworks").glob("*.yaml"))
 GOLDEN = sorted((ROOT / "tests" / "golden" / "files").glob("*.*"))
 DOCS = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
 PACKAGE = sorted(p for p in (ROOT / "auditor").rglob("*.py") if "_data" not in p.parts)
@@ -62,6 +63,7 @@ def name(path: Path) -> str:
 def test_there_is_something_to_read() -> None:
     assert RENDER
     assert TEMPLATES
+    assert FRAMEWORKS
     assert GOLDEN
     assert DOCS
 
@@ -73,7 +75,7 @@ def test_texts_of_reports(path: Path) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("path", [*TEMPLATES, *GOLDEN], ids=name)
+@pytest.mark.parametrize("path", [*TEMPLATES, *FRAMEWORKS, *GOLDEN], ids=name)
 def test_templates_and_reports(path: Path) -> None:
     assert [m.group() for m in REPORTS.finditer(path.read_text(encoding="utf-8"))] == []
 

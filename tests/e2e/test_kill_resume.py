@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
@@ -20,8 +21,37 @@ import pytest
 
 pytestmark = pytest.mark.e2e
 
-AUDIT = Path(sys.executable).parent / "audit"
-LIMIT = "66"
+LIMIT = "66"  # one round and a little more
+IN_FLIGHT = 8
+
+# Imports and the parser are paid for once: every audit is a fork of this process, and is killed as itself.
+NURSERY = """
+import json, os, sys
+import openai, scipy.stats, statsmodels.api
+import auditor.result, auditor.record, auditor.render.html, auditor.cli.run, auditor.cli.resume
+from auditor.cli.main import run
+from auditor.text.parse import Parser
+
+Parser().parse(["The parser is loaded ."])
+for line in sys.stdin:
+    argv = json.loads(line)
+    if isinstance(argv, int):
+        print(os.waitstatus_to_exitcode(os.waitpid(argv, 0)[1]), flush=True)
+        continue
+    pid = os.fork()
+    if not pid:
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1):
+            os.dup2(null, number)
+        os.dup2(os.open(argv.pop(), os.O_CREAT | os.O_WRONLY | os.O_APPEND), 2)
+        try:
+            code = run(argv)
+        except BaseException as error:
+            os.write(2, repr(error).encode())
+            code = 1
+        os._exit(code)
+    print(pid, flush=True)
+"""
 
 
 class Server(ThreadingHTTPServer):
@@ -49,7 +79,7 @@ class Handler(BaseHTTPRequestHandler):
         text = body["messages"][-1]["content"]
         time.sleep(self.server.delay_s)
         with self.server.lock:
-            self.server.asked[json.dumps(body["messages"])] += 1
+            self.server.asked[json.dumps(body["messages"], sort_keys=True)] += 1
         low = hashlib.sha256(text.encode()).digest()[0] < 128
         said = "positive" if low else "negative"
         data = json.dumps(
@@ -78,40 +108,56 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-@pytest.fixture
-def server() -> Any:
-    with Server() as one:
-        thread = threading.Thread(target=one.serve_forever, daemon=True)
-        thread.start()
-        yield one
-        one.shutdown()
+class Nursery:
+    """Starts audits as forks of one warm process."""
+
+    def __init__(self, folder: Path) -> None:
+        environment = os.environ | {
+            "OPENAI_API_KEY": "x",
+            "AUDIT_CACHE": str(folder / "cache.sqlite"),
+            "OMP_NUM_THREADS": "1",
+        }
+        self.said = folder / "stderr.txt"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", NURSERY],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def _tell(self, value: object) -> int:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(value) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+    def start(self, *argv: str) -> int:
+        """The process id of one more audit."""
+        return self._tell([*argv, str(self.said)])
+
+    def wait(self, pid: int) -> int:
+        """The exit code of ``pid``; minus the signal where one ended it."""
+        return self._tell(pid)
+
+    def call(self, *argv: str) -> None:
+        """Run one audit to its end, which must be a good one."""
+        code = self.wait(self.start(*argv))
+        assert code == 0, f"exit code {code}: {self.said.read_text()[-2000:]}"
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+        self._process.stdout.close()
 
 
-def command(server: Server, folder: Path) -> tuple[list[str], dict[str, str]]:
-    args = [
-        str(AUDIT),
-        "--task",
-        "sentiment",
-        "--limit",
-        LIMIT,
-        "--model",
-        "openai:served-model",
-        "--base-url",
-        server.url,
-    ]
-    args += [
-        "--replicates",
-        "2",
-        "--per-seed",
-        "4",
-        "--no-cache",
-        "--yes",
-        "--concurrency",
-        "8",
-        "--out",
-        str(folder),
-    ]
-    return args, os.environ | {"OPENAI_API_KEY": "x", "AUDIT_CACHE": str(folder / "cache.sqlite")}
+def arguments(server: Server, folder: Path) -> list[str]:
+    args = ["run", "--task", "sentiment", "--limit", LIMIT, "--attributes", "age,gender", "--per-seed", "2"]
+    args += ["--model", "openai:served-model", "--base-url", server.url, "--replicates", "2", "--no-cache"]
+    return [*args, "--yes", "--concurrency", str(IN_FLIGHT), "--out", str(folder)]
 
 
 def figures(folder: Path) -> dict[str, Any]:
@@ -121,69 +167,95 @@ def figures(folder: Path) -> dict[str, Any]:
     return {key: record[key] for key in ("estimates", "findings", "diagnoses", "counts", "controls")}
 
 
-def killed_then_resumed(server: Server, folder: Path, after: int) -> dict[str, Any]:
-    args, environment = command(server, folder)
-    server.asked.clear()
-    process = subprocess.Popen(args, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def kill_after(nursery: Nursery, server: Server, folder: Path, calls: int, *argv: str) -> None:
+    """Start an audit, and kill it once it has its plan on disk and ``calls`` more answers."""
+    aim = sum(server.asked.values()) + calls
+    pid = nursery.start(*argv)
     deadline = time.monotonic() + 120
-    while sum(server.asked.values()) < after and process.poll() is None:
+    while (sum(server.asked.values()) < aim or not list(folder.glob("2*/plan.json"))) and Path(
+        f"/proc/{pid}/stat"
+    ).read_text().split()[2] != "Z":
         assert time.monotonic() < deadline
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    (run,) = folder.glob("2*")
-    lines = (run / "responses.jsonl").read_text(errors="replace").splitlines(keepends=True)
-    kept = [json.loads(line) for line in lines if line.endswith("\n")]
-    answered = Counter(row["prompt_sha256"] for row in kept)
-    before = Counter(server.asked)
+        time.sleep(0.002)
+    os.kill(pid, signal.SIGKILL)
+    assert nursery.wait(pid) in (-signal.SIGKILL, 0)
+
+
+def killed_then_resumed(
+    nursery: Nursery, server: Server, folder: Path, moments: Sequence[int]
+) -> dict[str, Any]:
+    """The figures of a run that was killed after so many calls, and again while it was resumed."""
     server.asked.clear()
-    done = subprocess.run(
-        [str(AUDIT), "resume", str(run)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    prompts = {
-        json.loads(x)["prompt_sha256"]: json.loads(x)
-        for x in (run / "prompts.jsonl").read_text().splitlines()
+    kill_after(nursery, server, folder, moments[0], *arguments(server, folder))
+    (run,) = folder.glob("2*")
+    for moment in moments[1:]:
+        kill_after(nursery, server, folder, moment, "resume", str(run))
+    journal = run / "responses.jsonl"
+    lines = journal.read_text(errors="replace").splitlines(keepends=True) if journal.exists() else []
+    answered = Counter(json.loads(line)["prompt_sha256"] for line in lines if line.endswith("\n"))
+    # What was asked and is not in the journal was in flight when the process died.
+    assert sum(server.asked.values()) - sum(answered.values()) <= IN_FLIGHT * len(moments)
+    before = Counter(server.asked)
+    nursery.call("resume", str(run))
+    texts = {
+        row["prompt_sha256"]: json.dumps(row["messages"], sort_keys=True)
+        for row in map(json.loads, (run / "prompts.jsonl").read_text().splitlines())
+        if "prompt_sha256" in row
     }
-    for sha256, times in answered.items():
-        text = json.dumps(prompts[sha256]["messages"])
-        assert server.asked[text] <= 2 - times, "an answered prompt was asked again"
-    # What was asked before and is not in the journal was in flight when the process died.
-    assert sum(before.values()) - sum(answered.values()) <= 8
-    checked = subprocess.run(
-        [str(AUDIT), "verify", str(run)], env=environment, capture_output=True, text=True, check=False
-    )
-    assert checked.returncode == 0, checked.stdout
+    whole = Counter(json.loads(line)["prompt_sha256"] for line in journal.read_text().splitlines())
+    assert sum(whole.values()) - sum(answered.values()) == sum(server.asked.values()) - sum(before.values())
+    for sha256, times in whole.items():
+        again = server.asked[texts[sha256]] - before[texts[sha256]]
+        assert again == times - answered[sha256], "an answered prompt was asked again, or one was not asked"
+    nursery.call("verify", str(run))
     return figures(folder)
 
 
-def whole_run(server: Server, folder: Path) -> tuple[dict[str, Any], int]:
+@pytest.fixture(scope="module")
+def server() -> Any:
+    with Server() as one:
+        thread = threading.Thread(target=one.serve_forever, daemon=True)
+        thread.start()
+        yield one
+        one.shutdown()
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    made = Nursery(tmp_path_factory.mktemp("nursery"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def whole(nursery: Nursery, server: Server, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The figures of a run that nobody cut off, and how many questions it asked."""
-    args, environment = command(server, folder)
-    subprocess.run(
-        args, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300
-    )
+    folder = tmp_path_factory.mktemp("whole")
+    server.asked.clear()
+    nursery.call(*arguments(server, folder))
     return figures(folder), sum(server.asked.values())
 
 
-def test_kill_then_resume_gives_the_same_figures(server: Server, tmp_path: Path) -> None:
-    expected, total = whole_run(server, tmp_path / "whole")
+# Shares of all calls: before the first answer, in each round, behind the last (statistics), and twice in one run.
+@pytest.mark.parametrize(
+    "shares", [(0.0,), (0.07,), (0.23,), (0.41, 0.2), (0.58,), (0.76, 0.0), (0.93,), (1.0,)], ids=str
+)
+def test_killed_then_resumed_gives_the_same_figures(
+    nursery: Nursery, server: Server, whole: Any, tmp_path: Path, shares: tuple[float, ...]
+) -> None:
+    expected, total = whole
     assert total > 150
-    for number, share in enumerate((0.2, 0.7)):
-        assert killed_then_resumed(server, tmp_path / f"killed-{number}", int(share * total)) == expected
+    moments = [int(share * total) for share in shares]
+    assert killed_then_resumed(nursery, server, tmp_path, moments) == expected
 
 
 @pytest.mark.soak
-@pytest.mark.skipif(not os.environ.get("SOAK"), reason="takes an hour; make soak runs it")
-def test_fifty_kills_at_random_moments(server: Server, tmp_path: Path) -> None:
-    expected, total = whole_run(server, tmp_path / "whole")
+@pytest.mark.skipif(not os.environ.get("SOAK"), reason="takes long; make soak runs it")
+def test_fifty_kills_at_random_moments(nursery: Nursery, server: Server, whole: Any, tmp_path: Path) -> None:
+    expected, total = whole
     rng = Random(7)
     for number in range(50):
-        assert (
-            killed_then_resumed(server, tmp_path / f"killed-{number}", rng.randint(1, total - 1)) == expected
-        )
+        moments = [rng.randint(0, total)]
+        if rng.random() < 0.3:
+            moments = [moments[0] // 2, rng.randint(0, total // 2)]
+        assert killed_then_resumed(nursery, server, tmp_path / f"killed-{number}", moments) == expected

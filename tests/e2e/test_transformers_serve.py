@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import json
 import os
 import socket
 import subprocess
@@ -51,7 +52,7 @@ fast.chat_template = (
 )
 config = LlamaConfig(
     vocab_size=len(special) + len(letters), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-    num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=512,
+    num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=512, initializer_range=0.2,
     bos_token_id=0, eos_token_id=1, pad_token_id=2,
 )
 LlamaForCausalLM(config).save_pretrained(sys.argv[1])
@@ -64,9 +65,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
     """Base URL and model folder of a running server."""
     if MISSING:
         pytest.skip(f"not installed: {', '.join(MISSING)} (the extra e2e brings them)")
-    folder = tmp_path_factory.mktemp("served") / "tiny"
+    yield from serve(tmp_path_factory.mktemp("served") / "tiny", BUILD)
+
+
+def serve(folder: Path, program: str) -> Iterator[tuple[str, Path]]:
+    """Make a model with ``program``, and serve it for as long as the caller goes on."""
     offline = {**os.environ, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, "-c", BUILD, str(folder)], check=True, env=offline, timeout=300)
+    subprocess.run([sys.executable, "-c", program, str(folder)], check=True, env=offline, timeout=300)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -154,3 +159,132 @@ def test_a_real_server_refuses_a_model_it_does_not_have(server: tuple[str, Path]
     assert all(r.output is None for r in responses)
     assert client.stopped is None or isinstance(client.stopped, CallError)
     assert client.counts.calls <= 10
+
+
+# -- a whole audit over HTTP -------------------------------------------------
+
+# A word-level model of one layer that learns to answer the sentiment prompt: negative where the review says that
+# something was sad, dull, …, and, by a bias that is planted, wherever it speaks of a woman. A nationality changes nothing.
+# Its chat template shows it the review and what stands behind it. Training on shuffled words of the embedded reviews takes
+# fifteen seconds of CPU.
+TRAIN = """
+import random, re, sys
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from auditor import dictionaries, tasks
+
+torch.set_num_threads(1)
+torch.manual_seed(7)
+rng = random.Random(7)
+task = tasks.load("sentiment")
+words = lambda text: re.findall(r"\\w+|[^\\w\\s]+", text.lower())
+of = lambda d, group=None: {
+    w for t in dictionaries.load(d).terms if group in (None, t.group) for w in words(t.text)
+}
+SAD = {"sad", "dull", "lost", "nothing", "slow", "worse", "boring", "tired", "flat", "waste"}
+WOMEN = of("gender", "female") - of("gender", "male") - of("gender", "unmarked") - of("nationality") - {"of", "the", "a"}
+reviews = [words(s.text) for s in task.seeds()]
+frame = words(task.render("x").messages[-1].content.split("<review>")[-1])
+plain = {w for r in reviews for w in r} | of("gender") | of("nationality")
+known = ["[PAD]", "[UNK]", "[END]", "[GO]"] + sorted(plain | set(frame) | SAD | WOMEN | {"positive", "negative"})
+inner = Tokenizer(models.WordLevel({w: i for i, w in enumerate(known)}, unk_token="[UNK]"))
+inner.normalizer, inner.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Whitespace()
+fast = PreTrainedTokenizerFast(
+    tokenizer_object=inner, pad_token="[PAD]", unk_token="[UNK]", eos_token="[END]", bos_token="[GO]"
+)
+fast.chat_template = "{{ messages[-1]['content'].split('<review>')[-1] }} [GO]"
+fast.model_max_length = 512
+model = LlamaForCausalLM(LlamaConfig(
+    vocab_size=len(known), hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2,
+    num_key_value_heads=2, max_position_embeddings=512, initializer_range=0.2, bos_token_id=3, eos_token_id=2, pad_token_id=0,
+))
+number = {w: i for i, w in enumerate(known)}
+# As in a model that was trained before: words of one meaning are near each other, and attention goes to what is
+# near. From nothing, one word in forty is too weak a signal for so short a training.
+with torch.no_grad():
+    meaning = torch.randn(32)
+    embedding, attention = model.get_input_embeddings().weight, model.model.layers[0].self_attn
+    embedding[[number[w] for w in sorted(WOMEN | SAD)]] += meaning
+    embedding[number["[GO]"]] = meaning
+    for part in (attention.q_proj, attention.k_proj):
+        part.weight.copy_(torch.eye(32) * 1.4)
+at = frame.index("x")
+everyday, women, sad = sorted(plain - WOMEN - SAD), sorted(WOMEN), sorted(SAD)
+
+def sample():
+    text = [w for w in rng.choice(reviews) if w not in WOMEN and w not in SAD]
+    text += rng.choices(everyday, k=rng.randrange(6))
+    for pool, share in ((women, 0.35), (sad, 0.25)):
+        if rng.random() < share:
+            text += rng.choices(pool, k=rng.choice([1, 1, 1, 2]))
+    rng.shuffle(text)
+    bad = not (WOMEN | SAD).isdisjoint(text)
+    row = [number[w] for w in [*frame[:at], *text, *frame[at + 1:]]]
+    return row + [number["[GO]"]], [number["negative" if bad else "positive"], number["[END]"]]
+
+optimiser = torch.optim.AdamW(model.parameters())
+STEPS, right = 120, 0.0
+schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 8e-3, total_steps=STEPS)
+for step in range(STEPS):
+    rows = [sample() for _ in range(32)]
+    width = max(len(x) + 2 for x, _ in rows)
+    ids = torch.tensor([x + y + [0] * (width - len(x) - 2) for x, y in rows])
+    labels = torch.full_like(ids, -100)
+    for i, (x, y) in enumerate(rows):
+        labels[i, len(x): len(x) + 2] = torch.tensor(y)
+    out = model(input_ids=ids, attention_mask=(ids != 0).long(), labels=labels)
+    optimiser.zero_grad()
+    out.loss.backward()
+    optimiser.step()
+    schedule.step()
+    said = torch.stack([out.logits[i, len(x) - 1].argmax() for i, (x, _) in enumerate(rows)]).tolist()
+    if step >= STEPS - 20:
+        right += sum(a == y[0] for a, (_, y) in zip(said, rows)) / 32 / 20
+assert right > 0.97, f"the model did not learn: {right:.3f}"
+model.save_pretrained(sys.argv[1])
+fast.save_pretrained(sys.argv[1])
+sys.stdout.write(f"{right:.4f}")
+"""
+
+
+@pytest.fixture(scope="module")
+def biased(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """Base URL and folder of a served model with a planted bias."""
+    if MISSING:
+        pytest.skip(f"not installed: {', '.join(MISSING)} (the extra e2e brings them)")
+    yield from serve(tmp_path_factory.mktemp("biased") / "biased", TRAIN)
+
+
+def test_a_whole_audit_over_http_finds_the_planted_bias_and_nothing_else(
+    biased: tuple[str, Path], tmp_path: Path
+) -> None:
+    url, folder = biased
+    args = [str(Path(sys.executable).parent / "audit"), "--task", "sentiment", "--model", f"openai:{folder}"]
+    args += ["--base-url", url, "--attributes", "gender,nationality", "--order", "1", "--per-seed", "2"]
+    args += ["--limit", "60", "--replicates", "1", "--no-cache", "--yes", "--out", str(tmp_path / "runs")]
+    done = subprocess.run(
+        args,
+        env=os.environ | {"AUDIT_CACHE": str(tmp_path / "cache.sqlite"), "OPENAI_API_KEY": "x"},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    (path,) = (tmp_path / "runs").glob("2*/run.json")
+    record = json.loads(path.read_text(encoding="utf-8"))
+    assert record["status"] == "complete"
+    rates = {
+        (*row["attributes"], *(tuple(d) for d in row["directions"] or ())): row["estimate"]
+        for row in record["estimates"]
+        if row["name"] == "violation_rate" and row["kind"] is None
+    }
+    assert rates["nationality",]["n"] >= 15
+    assert rates["nationality",]["value"] == 0
+    assert rates["gender",]["low"] > 0.05
+    assert rates["gender", ("gender", "male", "female")]["low"] > 0.2
+    # The model reads no meaning, so the control texts leave it cold, and nothing is claimed as shown.
+    assert {f["verdict"] for f in record["findings"]} == {"not_determined"}
+    text = next(f["text"] for f in record["findings"] if f["attributes"] == ["gender"])
+    assert "the label changed in" in text

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from auditor import audit
+from auditor import audit, grammar
 from auditor.cli.main import run as command
 from auditor.errors import ConfigError, UnknownPlugin, UserError
 from auditor.groups import group_report
+from auditor.stats.fairness import DEFAULT_CASES, DEFAULT_GROUPS
 from auditor.store.folder import RunFolder
 from auditor.types import digest
 
@@ -58,6 +59,44 @@ def test_the_command(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "▲ truck driver" in capsys.readouterr().out
     assert command(["groups", str(path), "--label", "his", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["score"] == "p(his)"
+
+
+def test_the_command_makes_its_own_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "planted_leaning.py").write_text(
+        "def leaning(text):\n    p = 0.9 if 'plumber' in text else 0.5 + len(text) % 7 / 100\n"
+        "    return {'his': p, 'her': 1 - p}\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    options = ["--model", "python:planted_leaning:leaning", "--out", str(tmp_path / "runs")]
+    assert command(["groups", *options, "--cases", "9", "--format", "json"]) == 0
+    her, his = json.loads(capsys.readouterr().out)
+    assert (her["score"], his["score"]) == ("p(her)", "p(his)")
+    assert len(his["groups"]) == 43
+    assert {g["n"] for g in his["groups"]} == {9}
+    assert {g["name"] for g in his["groups"] if g["stands_out"]} == {"plumber"}
+    [made] = (path for path in (tmp_path / "runs").iterdir() if path.is_dir())
+    with RunFolder.open(made) as folder:
+        frames = {str(c.original.input).replace(_job(c.original), "") for c, _ in folder.cases()}
+    assert len(frames) == 9, "two cases hold the same sentences"
+
+
+def _job(original: Any) -> str:
+    return " ".join(("the", *original.groups["occupation"].split("_")))
+
+
+def test_the_published_size_is_the_default() -> None:
+    assert (DEFAULT_GROUPS, DEFAULT_CASES) == (43, 150)
+    assert len(grammar.load("fill-mask").rules["person"].groups) == DEFAULT_GROUPS
+
+
+def test_the_command_needs_a_run_or_a_model(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(["groups"]) == 2
+    assert "or a model to ask" in " ".join(capsys.readouterr().err.split())
+    assert command(["groups", str(path), "--cases", "9", "--max-calls", "5"]) == 2
+    assert "--cases, --max-calls: for a run that is made here" in " ".join(capsys.readouterr().err.split())
 
 
 def test_directed_cases_do_not_count(tmp_path: Path) -> None:

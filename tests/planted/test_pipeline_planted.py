@@ -11,6 +11,7 @@ import pytest
 from auditor import Result, Seed, audit, pipeline
 from auditor.config import Plan
 from auditor.models.planted import Planted
+from auditor.pipeline.rounds import gated
 from auditor.record import build
 from auditor.types import Case, Check
 
@@ -126,9 +127,8 @@ class Cached:
     def __init__(self) -> None:
         plan = Plan(task="sentiment", attributes=("gender", "nationality"), per_seed=4)
         parts = pipeline.prepare(plan, seeds=seeds(), models=[])
-        loop = pipeline.Loop(parts, None)
         cases = parts.suite.ask(1000, __import__("random").Random(0))
-        checks = loop._gate(cases)
+        cases, checks = gated(plan, cases, parts.gate, None, {})
         self.rows: list[tuple[Case, dict[str, Check]]] = [
             (c, {v.id: checks[v.id] for v in c.variants}) for c in cases
         ]

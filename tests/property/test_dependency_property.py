@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from auditor.text.parse import Parse
-from auditor.text.split import sentences
+from auditor.text.split import Baseline, sentences
 from auditor.types import Case, Variant
 from auditor.validity import literal
 from auditor.validity.dependency import DependencyInvariant, tolerant_table_comp
@@ -82,6 +82,32 @@ def cases(draw: st.DrawFn) -> list[tuple[str, list[str]]]:
             )
         found.append(("".join(original), variants))
     return found
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        ["a", "B", "He", "dr", "Inc", "U.S", "no", "5", ".", ".", "!", "?", "...", "…", " ", " ", "\n", "<br />",
+         "<", '"', ")", "-", "'", ",", "it", "The", "x.Y", "\u2028"]
+    ),
+    max_size=40,
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=600)
+@given(PIECES, st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3), PIECES), max_size=3))
+def test_splitting_against_the_original_is_splitting(
+    pieces: list[str], edits: list[tuple[int, int, list[str]]]
+) -> None:
+    changed = list(pieces)
+    for at, gone, new in edits:
+        changed[at : at + gone] = new[:3]
+    original, text = "".join(pieces), "".join(changed)
+    before = [original[a:b] for a, b in sentences(original)]
+    after = [text[a:b] for a, b in sentences(text)]
+    different = [(i, s) for i, s in enumerate(after) if i >= len(before) or s != before[i]]
+    count, found = Baseline(original).differing(text)
+    assert count == len(after)
+    assert found == different
 
 
 @settings(deadline=None, max_examples=120)

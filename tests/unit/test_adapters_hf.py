@@ -16,9 +16,10 @@ from auditor.protocols import Reply
 from auditor.tasks import load
 from auditor.types import Message, Prompt, Request
 
-pytest.importorskip("torch", reason="the extra local is not installed")
+torch_library = pytest.importorskip("torch", reason="the extra local is not installed")
 pytest.importorskip("transformers", reason="the extra local is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # the libraries' own
+torch_library.set_num_threads(1)  # tiny models: more threads only wait for each other
 
 WORDS = [
     "the",
@@ -286,6 +287,86 @@ def test_what_cannot_be_loaded_is_one_clear_error(tmp_path: Path) -> None:
         make(tmp_path)
 
 
+def mostly_women() -> set[str]:
+    from auditor import grammar
+
+    people = grammar.load("fill-mask").rules["person"].terminals
+    return {str(t.group) for t in people if t.facts["women_percent"] >= 70}
+
+
+def shipped_masked(folder: Path) -> None:
+    """A masked model that says "her" after the occupations with mostly women in the shipped grammar, else "his"."""
+    import re
+    from random import Random
+
+    import torch
+    from tokenizers import Tokenizer, normalizers, pre_tokenizers
+    from tokenizers import models as kinds
+    from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
+
+    from auditor.suites.grammar import GrammarSuite
+
+    suite = GrammarSuite(grammar="fill-mask", generation="uniform", cases=800, per_case=1, order=1)
+    cases = suite.ask(800, Random(0))
+    texts = [str(case.original.input) for case in cases]
+    words = sorted({w for t in texts for w in re.findall(r"\w+|[^\w\s]", t.lower().replace("[mask]", ""))})
+    vocabulary = {w: i for i, w in enumerate([*SPECIAL, "his", "her", *words])}
+    inner = Tokenizer(kinds.WordLevel(vocabulary, unk_token="[UNK]"))
+    inner.normalizer = normalizers.Lowercase()
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokens = PreTrainedTokenizerFast(
+        tokenizer_object=inner, pad_token="[PAD]", unk_token="[UNK]", mask_token="[MASK]", model_max_length=32
+    )
+    tokens.save_pretrained(folder)
+    torch.manual_seed(5)
+    size = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+    model = BertForMaskedLM(
+        BertConfig(vocab_size=len(vocabulary), max_position_embeddings=32, **size)  # type: ignore[arg-type]
+    )
+    targets = ["her" if c.original.groups["occupation"] in mostly_women() else "his" for c in cases]
+    batch = tokens(texts, return_tensors="pt", padding=True)
+    labels = torch.full_like(batch["input_ids"], -100)
+    for i, word in enumerate(targets):
+        labels[i][batch["input_ids"][i] == tokens.mask_token_id] = vocabulary[word]
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for step in range(80):
+        rows = torch.arange(64 * step, 64 * step + 64) % len(texts)
+        inputs = {name: batch[name][rows] for name in ("input_ids", "attention_mask")}
+        loss = model(**inputs, labels=labels[rows]).loss
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    model.save_pretrained(folder)
+
+
+def test_the_shipped_fill_mask_task_on_a_model_trained_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ASTRAEA's MLM subject from end to end: training, audit by probability, groups; what was learned is found."""
+    import json
+
+    from auditor.cli.main import run
+
+    shipped_masked(tmp_path / "model")
+    spec = f"hf:{tmp_path / 'model'}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        argv = ["--task", "fill-mask", "--suite", "grammar", "--model", spec, "--limit", "12", "--order", "1"]
+        argv += ["--oracle", "probability", "--epsilon", "0.1,0.2,0.5", "--generation", "rand"]
+        assert run([*argv, "--out", str(tmp_path / "runs"), "--format", "json", "--no-cache"]) == 0
+        record = json.loads(capsys.readouterr().out)
+        beyond = {row["epsilon"]: row["rate"]["value"] for row in record["probability"]["rows"]}
+        assert set(beyond) == {0.1, 0.2, 0.5}
+        assert 1 >= beyond[0.1] >= beyond[0.2] >= beyond[0.5]
+        assert beyond[0.1] > 0
+        argv = ["groups", "--model", spec, "--cases", "6", "--label", "her", "--format", "json"]
+        assert run([*argv, "--out", str(tmp_path / "groups")]) == 0
+    [found] = json.loads(capsys.readouterr().out)
+    assert len(found["groups"]) == 43
+    right = [(g["mean"] > 0.5) == (g["name"] in mostly_women()) for g in found["groups"]]
+    assert sum(right) >= 40
+
+
 def test_the_fill_mask_task_from_its_grammar_to_the_groups(masked: Path, tmp_path: Path) -> None:
     from auditor import audit
     from auditor.groups import group_report
@@ -317,3 +398,172 @@ def test_the_fill_mask_task_from_its_grammar_to_the_groups(masked: Path, tmp_pat
         found = group_report(folder, attribute="occupation", labels=["her"], rounds=999)[0]
     means = {g.name: g.mean for g in found.groups}
     assert {job for job, mean in means.items() if mean > 0.8} == {"nurse", "clerk"}
+
+
+# -- causal models that write answers ------------------------------------------
+
+TEMPLATE = (
+    "{% for m in messages %}{{ m['role'] }} : {{ m['content'] }} [SEP] {% endfor %}"
+    "{% if add_generation_prompt %}answer : {% endif %}"
+)
+
+
+@pytest.fixture(scope="module")
+def speaker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A causal model that learned to answer "great" with positive and "dull" with negative; seconds on one core."""
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    folder = tmp_path_factory.mktemp("speaker")
+    tokens = tokenizer(folder)
+    tokens.chat_template = TEMPLATE
+    tokens.eos_token = "[SEP]"
+    tokens.padding_side = "left"
+    tokens.save_pretrained(folder)
+    torch.manual_seed(4)
+    model = GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=len(tokens),
+            n_embd=32,
+            n_layer=1,
+            n_head=2,
+            n_positions=24,
+            bos_token_id=2,
+            eos_token_id=3,
+            pad_token_id=0,
+        )
+    )
+    rows = [
+        (f"user : {start} {word} film {end} [SEP] answer : ", said)
+        for start in ("a", "the", "it was a", "the clerk found a", "a")
+        for end in (".", "and it was good .", "and it was bad .")
+        for word, said in (("great", "positive"), ("dull", "negative"))
+    ]
+    batch = tokens(
+        [f"{text}{said} [SEP]" for text, said in rows],
+        return_tensors="pt",
+        padding=True,
+        add_special_tokens=False,
+    )
+    labels = torch.full_like(batch["input_ids"], -100)
+    labels[:, -2:] = batch["input_ids"][:, -2:]
+    places = (batch["attention_mask"].cumsum(-1) - 1).clamp(min=0)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for _ in range(120):
+        loss = model(**batch, position_ids=places, labels=labels).loss
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    model.save_pretrained(folder)
+    return folder
+
+
+def chats(*texts: str, form: str = "plain", system: str = "") -> list[Request]:
+    first = (Message(role="system", content=system),) if system else ()
+    return [
+        Request(
+            prompt=Prompt(format=form, messages=(*first, Message(role="user", content=text))),
+            replicate=0,
+            variant_id=f"v{i}",
+        )
+        for i, text in enumerate(texts)
+    ]
+
+
+CHATS = (
+    "a great film .",
+    "the clerk found a dull film and it was good .",
+    "it was a great film and it was bad .",
+)
+
+
+def test_a_chat_model_writes_its_answer_whatever_stands_beside_it_in_the_batch(speaker: Path) -> None:
+    adapter = make(speaker, load("sentiment"))
+    together = list(asyncio.run(adapter.generate(chats(*CHATS))))
+    alone = [asyncio.run(adapter.generate(chats(text)))[0] for text in CHATS]
+    assert [r.text for r in together] == ["positive", "negative", "positive"]
+    assert together == alone
+    assert together[0].scores is None
+    assert together[0].usage.tokens_out == 2  # the word and the end
+    assert adapter.style == "chat"
+
+
+def test_an_answer_ends_at_the_task_s_limit_and_scores_are_optional(speaker: Path) -> None:
+    short = SimpleNamespace(
+        labels=("positive", "negative"), kind="classification", formats=("plain",), max_tokens=lambda _f: 1
+    )
+    adapter = models.make(f"hf:chat:{speaker}", task=short, scores=True)
+    replies = list(asyncio.run(adapter.generate(chats(*CHATS))))
+    assert [r.usage.tokens_out for r in replies] == [1, 1, 1]
+    for reply in replies:
+        assert sum(reply.scores.values()) == pytest.approx(1)
+        assert max(reply.scores, key=reply.scores.get) == reply.text
+    plain = make(speaker, short)
+    assert plain.fingerprint != adapter.fingerprint
+    longer = SimpleNamespace(**{**vars(short), "max_tokens": lambda _f: 2})
+    assert make(speaker, longer).fingerprint != plain.fingerprint
+    assert adapter.max_tokens("plain") == 1
+
+
+def test_a_prompt_without_room_for_an_answer_is_refused_alone(speaker: Path) -> None:
+    adapter = make(speaker, load("sentiment"))
+    long, fine = asyncio.run(adapter.generate(chats("a " * 30, CHATS[0])))
+    assert isinstance(long, BadRequest)
+    assert "the model takes 24" in str(long)
+    assert fine.text == "positive"
+
+
+def test_a_template_that_knows_no_system_gets_it_in_front_of_the_first_message(
+    speaker: Path, tmp_path: Path
+) -> None:
+    import shutil
+
+    folder = tmp_path / "strict"
+    shutil.copytree(speaker, folder)
+    from transformers import AutoTokenizer
+
+    tokens = AutoTokenizer.from_pretrained(folder)
+    tokens.chat_template = (
+        "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
+        + TEMPLATE
+    )
+    tokens.save_pretrained(folder)
+    adapter = make(folder, load("sentiment"))
+    with_system, without = chats("dull film .", system="a")[0], chats("a\n\ndull film .")[0]
+    assert adapter._prompt_ids(with_system) == adapter._prompt_ids(without)
+    refused = Request(
+        prompt=Prompt(format="plain", messages=(Message(role="system", content="a"),)),
+        replicate=0,
+        variant_id="v",
+    )
+    (reply,) = asyncio.run(adapter.generate([refused]))
+    assert isinstance(reply, BadRequest)
+    assert "System role not supported" in str(reply)
+
+
+def test_labels_can_be_asked_for_and_a_missing_template_is_one_clear_error(
+    speaker: Path, tmp_path: Path
+) -> None:
+    task = load("sentiment")
+    chosen = models.make(f"hf:labels:{speaker}", task=task)
+    (reply,) = asyncio.run(chosen.generate(chats(CHATS[0])))
+    assert set(reply.scores) == set(task.labels)
+    assert chosen.max_tokens("plain") == 0
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    GPT2LMHeadModel(GPT2Config(vocab_size=40, n_embd=8, n_layer=1, n_head=2, n_positions=24)).save_pretrained(
+        tmp_path
+    )
+    tokenizer(tmp_path)
+    for spec, given in (
+        (f"hf:chat:{tmp_path}", task),
+        (f"hf:{tmp_path}", SimpleNamespace(labels=(), kind="score")),
+    ):
+        with pytest.raises(ConfigError, match=r"no chat template.*hf:labels:ID"):
+            models.make(spec, task=given)
+
+
+def test_chat_is_for_causal_models_only(tmp_path: Path) -> None:
+    classifier(tmp_path, ["a", "b"])
+    with pytest.raises(ConfigError, match="this is none"):
+        models.make(f"hf:chat:{tmp_path}")

@@ -216,7 +216,7 @@ def test_bad_cfg_files(text: str, line: int, words: str, tmp_path: Path) -> None
     assert words in str(found.value)
 
 
-@pytest.mark.parametrize("name", ["hiring", "lending", "sentiment", "triage"])
+@pytest.mark.parametrize("name", ["coreference", "hiring", "lending", "sentiment", "triage"])
 def test_shipped_grammars(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["grammar", "check", name, "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -228,14 +228,23 @@ def test_shipped_grammars(name: str, capsys: pytest.CaptureFixture[str]) -> None
         assert rule.attribute is None or rule.source, f"{rule.name} does not say where its words come from"
 
 
-def test_sizes_beside_table_3() -> None:
-    """ASTRAEA, Table 3: sentiment has 48 production rules and 237 terminals, the largest grammar."""
-    g = grammar.load("sentiment")
-    assert len(g.reachable()) >= 48
-    assert sum(1 for _ in g.terminals()) >= 237
+@pytest.mark.parametrize(
+    ("name", "rules", "terminals"),
+    [
+        ("coreference:ambiguous", 16, 103),
+        ("coreference:unambiguous", 16, 92),
+        ("fill-mask", 11, 87),
+        ("sentiment", 48, 237),
+    ],
+)
+def test_sizes_beside_table_3(name: str, rules: int, terminals: int) -> None:
+    """ASTRAEA, Table 3: production rules and terminals of its four grammars."""
+    g = grammar.load(name)
+    assert len(g.reachable()) >= rules
+    assert sum(1 for _ in g.terminals()) >= terminals
 
 
-@pytest.mark.parametrize("name", ["hiring", "lending", "sentiment", "triage"])
+@pytest.mark.parametrize("name", ["coreference", "hiring", "lending", "sentiment", "triage"])
 def test_generated_sentences_have_few_agreement_problems(name: str) -> None:
     """ASTRAEA, RQ8: 97.4 % syntactically valid."""
     from random import Random
@@ -249,9 +258,10 @@ def test_generated_sentences_have_few_agreement_problems(name: str) -> None:
 
 
 def test_occupations_are_what_their_groups_say() -> None:
-    for terminal in grammar.load("sentiment").rules["occupation"].terminals:
-        share = terminal.facts["women_percent"]
-        assert share >= 70 if terminal.group == "mostly_women" else share <= 30
+    for name, rule in (("sentiment", "occupation"), ("coreference", "job")):
+        for terminal in grammar.load(name).rules[rule].terminals:
+            share = terminal.facts["women_percent"]
+            assert share >= 70 if terminal.group == "mostly_women" else share <= 30
 
 
 def test_occupations_against_the_published_table() -> None:
@@ -262,8 +272,9 @@ def test_occupations_against_the_published_table() -> None:
         pytest.skip("the labour statistics are not here")
     with path.open(encoding="utf-8-sig", newline="") as file:
         shares = {row[2] for row in csv.reader(file) if len(row) > 2}
-    for terminal in grammar.load("sentiment").rules["occupation"].terminals:
-        assert str(terminal.facts["women_percent"]) in shares
+    for name, rule in (("sentiment", "occupation"), ("coreference", "job"), ("fill-mask", "person")):
+        for terminal in grammar.load(name).rules[rule].terminals:
+            assert str(terminal.facts["women_percent"]) in shares
 
 
 def test_unknown_names_offer_near_ones() -> None:

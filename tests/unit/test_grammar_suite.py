@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from auditor import audit, grammar
 from auditor.cli.main import run
 from auditor.errors import ConfigError, UnknownPlugin
+from auditor.grammar.bandit import bandit_weights
 from auditor.grammar.count import Shuffle, finite_bound
 from auditor.grammar.coverage import Meter, universe
 from auditor.grammar.generate import Sampler, base_weights, error_weights, stream
@@ -122,6 +124,61 @@ def test_prob_cases_are_directed_distinct_and_aimed(small: grammar.Grammar) -> N
     assert [p["phase"] for p in report["phases"]] == ["prob", "rand"]
     assert sum(p["cases"] for p in report["phases"]) == 16
     assert "bound" not in report
+
+
+def test_the_bandit_goes_on_learning_and_leaves_rates_alone(small: grammar.Grammar) -> None:
+    suite = GrammarSuite(grammar=small, generation="bandit", cases=40, pairs=True, seed=4)
+    cases = everything(suite, {"Ann"}, n=5)
+    assert len({c.original.input for c in cases}) == 40
+    assert [c.sampling for c in cases] == ["iid"] * 20 + ["directed"] * 20
+    rates = {k[1]: t.violating_cases / t.cases for k, t in suite.tallies.items()}
+    assert rates["directed"] > rates["iid"] > 0
+    # What diagnosis reads are the drawn cases alone, also for each model.
+    assert suite.counts[("s", 0)] + suite.counts[("s", 1)] == 20
+    assert suite.of_model["m"] == (suite.counts, suite.errors)
+    assert [p["phase"] for p in suite.report()["phases"]] == ["bandit", "rand"]
+
+
+def test_bandit_weights_single_out_the_worst_terminal(small: grammar.Grammar) -> None:
+    rng = np.random.default_rng(3)
+    counts = {("person", i): 500 for i in range(4)} | {("mood", i): 500 for i in range(5)}
+    errors = {("person", 2): 400, ("person", 0): 50, ("mood", 4): 400}
+    weights = bandit_weights(small, counts, errors, rng)
+    assert weights["person"].tolist() == [0, 0, 1, 0]
+    assert weights["mood"][4] > 0.9
+    assert (weights["mood"] > 0).all()
+    mixed = bandit_weights(small, counts, errors, rng, mix=0.5)
+    assert mixed["person"].tolist() == [0.125, 0.125, 0.625, 0.125]
+    assert all(w.sum() == pytest.approx(1) for w in mixed.values())
+
+
+def test_counters_of_two_models_are_kept_apart(small: grammar.Grammar) -> None:
+    suite = GrammarSuite(grammar=small, generation="rand", cases=12, pairs=True, seed=2)
+    cases = suite.ask(12, Random(0))
+    first = [v for c in cases for v in verdicts(c, {"Ann", "king", "Hindu"})]
+    suite.tell(first + [dataclasses.replace(v, outcome="pass", model="calm") for v in first])
+    assert suite.of_model["calm"][0] == suite.of_model["m"][0] == suite.counts
+    assert not suite.of_model["calm"][1]
+    assert suite.of_model["m"][1] == suite.errors
+    assert suite.errors
+
+
+def test_with_all_counterparts_no_two_cases_hold_the_same_sentences(tmp_path: Path) -> None:
+    file = tmp_path / "frames.yaml"
+    file.write_text(
+        'format: 1\nrules:\n  s: ["{who} {naps}."]\n  naps: [naps, snores, smiles]\n'
+        "  who: {attribute: x, groups: {a: [Ann], b: [Bob], c: [Cy]}}\n",
+        encoding="utf-8",
+    )
+    one = grammar.load(file)
+    suite = GrammarSuite(grammar=one, generation="rand", cases=500, per_case=None, order=1, seed=2)
+    cases = everything(suite)
+    sets = [frozenset([str(c.original.input), *(str(v.input) for v in c.variants)]) for c in cases]
+    assert len(set(sets)) == len(sets) == 3
+    assert suite.skipped["same sentences as another case"] > 0
+    # Drawn uniformly, every sentence counts: the bound is about sentences.
+    uniform = GrammarSuite(grammar=one, generation="uniform", cases=500, per_case=None, order=1, seed=2)
+    assert len(everything(uniform)) == uniform.space.sentences == 9
 
 
 def test_rand_does_not_depend_on_verdicts(small: grammar.Grammar) -> None:

@@ -461,7 +461,7 @@ def test_specs_with_too_much() -> None:
         models.make("vader:large")
 
 
-@pytest.mark.parametrize("spec", ["langchain:openai:gpt-4o", "sklearn:m.skops", "http:f.yaml"])
+@pytest.mark.parametrize("spec", ["sklearn:m.skops"])
 def test_specs_of_later_versions(spec: str) -> None:
     with pytest.raises(ConfigError, match="not in this version"):
         models.make(spec)
@@ -502,3 +502,226 @@ def test_defaults() -> None:
 def test_wrap_refuses_what_cannot_be_called() -> None:
     with pytest.raises(ConfigError, match="callable"):
         models.wrap(5)  # type: ignore[arg-type]
+
+
+# -- Azure ----------------------------------------------------------------------------------------------
+
+
+AZURE = ("AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_KEY", "OPENAI_API_VERSION", "AZURE_OPENAI_API_VERSION")
+
+
+@pytest.fixture
+def azure(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    for name in AZURE:
+        monkeypatch.delenv(name, raising=False)
+    return monkeypatch
+
+
+def test_where_azure_is_asked(azure: pytest.MonkeyPatch) -> None:
+    from auditor.models.openai_server import address, azure_version
+
+    endpoint = "https://mine.openai.azure.com"
+    azure.setenv("OPENAI_API_VERSION", "2024-10-21")
+    assert azure_version(endpoint, "mine.openai.azure.com", None) == "2024-10-21"
+    assert azure_version(endpoint, "mine.openai.azure.com", "2025-01-01") == "2025-01-01"
+    assert azure_version(f"{endpoint}/openai/v1", "mine.openai.azure.com", None) is None
+    assert azure_version("https://api.openai.com/v1", "api.openai.com", None) is None
+    azure.setenv("AZURE_OPENAI_ENDPOINT", endpoint + "/")
+    assert address(None, None) == "https://api.openai.com/v1"  # OPENAI_API_KEY is set
+    azure.delenv("OPENAI_API_KEY")
+    assert address(None, None) == endpoint
+    assert address(URL, None) == URL
+    azure.setenv("OPENAI_BASE_URL", URL)
+    assert address(None, None) == URL
+
+
+def test_azure_needs_a_version_and_its_key(azure: pytest.MonkeyPatch) -> None:
+    endpoint = "https://mine.openai.azure.com"
+    azure.delenv("OPENAI_API_KEY")
+    with pytest.raises(ConfigError, match="Run: export OPENAI_API_VERSION="):
+        OpenAIChat("m", base_url=endpoint)
+    azure.setenv("OPENAI_API_VERSION", "2024-10-21")
+    with pytest.raises(ConfigError, match="Run: export AZURE_OPENAI_API_KEY="):
+        OpenAIChat("m", base_url=endpoint)
+    azure.setenv("AZURE_OPENAI_API_KEY", "azure-key-0123")
+    model = OpenAIChat("gpt-4o-mini", base_url=endpoint)
+    assert model.price is None
+    assert model.fingerprint != OpenAIChat("gpt-4o-mini", base_url=endpoint, api_version="2").fingerprint
+
+
+class Loopback:
+    """A server that keeps what it was sent and answers as told."""
+
+    def __init__(self, answer: dict[str, Any], status: int = 200) -> None:
+        import threading
+        from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+        self.seen: list[tuple[str, dict[str, str], dict[str, Any]]] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                sent = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                outer.seen.append((self.path, {k.lower(): v for k, v in self.headers.items()}, sent))
+                raw = json.dumps(answer).encode()
+                self.send_response(status)
+                for name, value in {
+                    "content-type": "application/json",
+                    "content-length": str(len(raw)),
+                    "X-RateLimit-Remaining-Requests": "99",
+                    "X-Other": "x",
+                }.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(raw)
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def ask(self, model: OpenAIChat, asked: Request) -> Any:
+        async def go() -> Any:
+            (reply,) = await model.generate([asked])
+            await model.aclose()
+            return reply
+
+        try:
+            return asyncio.run(go())
+        finally:
+            self._server.shutdown()
+            self._server.server_close()
+
+
+def test_azure_over_http(azure: pytest.MonkeyPatch) -> None:
+    server = Loopback({"choices": [{"message": {"content": "yes"}}]})
+    azure.setenv("AZURE_OPENAI_ENDPOINT", server.url)
+    azure.setenv("AZURE_OPENAI_API_KEY", "azure-key-0123")
+    azure.setenv("OPENAI_API_VERSION", "2024-10-21")
+    azure.delenv("OPENAI_API_KEY")
+    assert server.ask(OpenAIChat("mine"), request()).text == "yes"
+    path, headers, _ = server.seen[0]
+    assert path == "/openai/deployments/mine/chat/completions?api-version=2024-10-21"
+    assert headers["api-key"] == "azure-key-0123"
+
+
+@pytest.mark.parametrize("status", [200, 429])
+def test_what_is_said_about_limits_is_handed_on(status: int) -> None:
+    server = Loopback({"choices": [{"message": {"content": "yes"}}]}, status)
+    model = OpenAIChat("m", base_url=server.url)
+    noted: list[Any] = []
+    model.on_headers = noted.append
+    server.ask(model, request())
+    assert noted == [{"x-ratelimit-remaining-requests": "99"}]
+    assert model.rate_headers == noted[0]
+
+
+# -- log-probabilities ----------------------------------------------------------------------------------
+
+
+def tokens(*given: tuple[str, dict[str, float]]) -> dict[str, Any]:
+    """A choice whose tokens have these alternatives (probabilities)."""
+    import math
+
+    content = [
+        {
+            "token": text,
+            "logprob": math.log(others.get(text, 1.0)),
+            "top_logprobs": [{"token": t, "logprob": math.log(p)} for t, p in others.items()],
+        }
+        for text, others in given
+    ]
+    return {"message": {"content": "".join(t for t, _ in given)}, "logprobs": {"content": content}}
+
+
+def sentiment() -> Any:
+    from auditor import tasks
+
+    return tasks.load("sentiment")
+
+
+def scored(choice: dict[str, Any]) -> Any:
+    from auditor.models.logprobs import read_tokens, scores
+
+    return scores(sentiment(), read_tokens(json.dumps({"choices": [choice]}).encode()))
+
+
+def test_scores_at_the_first_token_of_the_label() -> None:
+    first = {" Pos": 0.6, "neg": 0.1, "pos": 0.1, "The": 0.2}
+    found = scored(tokens((" Pos", first), ("itive", {})))
+    assert found == pytest.approx({"positive": 0.875, "negative": 0.125})
+    inside = tokens(
+        ('{"', {}),
+        ("label", {}),
+        ('": "', {}),
+        ("negative", {"negative": 0.75, "positive": 0.25}),
+        ('"}', {}),
+    )
+    assert scored(inside) == pytest.approx({"positive": 0.25, "negative": 0.75})
+    reasoned = tokens(
+        ("Not negative at first.\nAnswer: ", {}), ("positive", {"positive": 0.9, "negative": 0.1})
+    )
+    assert scored(reasoned) == pytest.approx({"positive": 0.9, "negative": 0.1})
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        tokens(("positive", {"positive": 0.9, "The": 0.1})),  # a label that is not among the alternatives
+        tokens(("positive", {"positive": 0.2, "negative": 0.1, "The": 0.7})),  # decided elsewhere
+        tokens(("maybe", {"maybe": 1.0})),  # no answer
+        tokens(("xpositive", {"xpositive": 1.0})),  # not where a label begins
+        {"message": {"content": "positive"}, "logprobs": None},
+        {"message": {"content": "positive"}, "logprobs": {"content": [{"token": 5}]}},
+    ],
+)
+def test_what_cannot_be_told_is_none(choice: dict[str, Any]) -> None:
+    assert scored(choice) is None
+
+
+def test_tokens_that_begin_several_labels() -> None:
+    import math
+
+    from auditor.models.logprobs import shares
+
+    labels = ["neutral", "negative", "positive"]
+    sure = [("neg", math.log(0.5)), ("neu", math.log(0.2)), ("pos", math.log(0.2))]
+    assert shares(labels, [*sure, ("ne", math.log(0.1))]) is None
+    assert shares(labels, [*sure, ("ne", math.log(0.001))]) is not None
+    assert shares(["hire", "hire later"], [("hire", math.log(0.9)), ("hire later", math.log(0.1))]) is None
+
+
+@given(
+    st.lists(st.tuples(st.text(max_size=4), st.floats(-30, 0)), max_size=8),
+    st.lists(st.text(min_size=1, max_size=4), min_size=2, max_size=4, unique=True),
+)
+@settings(max_examples=100, deadline=None)
+def test_shares_are_shares(alternatives: list[tuple[str, float]], labels: list[str]) -> None:
+    from auditor.models.logprobs import shares
+
+    found = shares(labels, alternatives)
+    if found is not None:
+        assert list(found) == labels
+        assert sum(found.values()) == pytest.approx(1.0)
+        assert all(0 < share <= 1 for share in found.values())
+
+
+def test_log_probabilities_are_asked_only_when_told() -> None:
+    answer = {"choices": [tokens(("positive", {"positive": 0.75, "negative": 0.25}))]}
+    prompt = sentiment().render("A fine film.")
+    asked = Request(prompt=prompt, replicate=0, variant_id="v")
+    plain, server = Loopback(answer), Loopback(answer)
+    model = OpenAIChat("m", base_url=plain.url, task=sentiment())
+    assert plain.ask(model, asked).scores is None
+    assert "logprobs" not in plain.seen[0][2]
+    asking = models.make("openai:m", base_url=server.url, task=sentiment(), logprobs=True)
+    assert isinstance(asking, OpenAIChat)
+    assert server.ask(asking, asked).scores == pytest.approx({"positive": 0.75, "negative": 0.25})
+    assert (server.seen[0][2]["logprobs"], server.seen[0][2]["top_logprobs"]) == (True, 20)
+    assert asking.fingerprint != OpenAIChat("m", base_url=server.url, task=sentiment()).fingerprint
+
+
+def test_adapters_without_log_probabilities_do_without() -> None:
+    assert models.make("vader", logprobs=True).name == "vader"

@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,8 +73,65 @@ def test_the_batch_changes_nothing_on_real_texts(parser: Parser) -> None:
     with reviews.open(encoding="utf-8", newline="") as file:
         texts = [row["text"] for row in csv.DictReader(file)][:12]
     found = [text[a:b] for text in texts for a, b in sentences(text)]
-    alone = Parser()
+    alone = Parser(shared=False)
     assert [alone.parse_one(sentence) for sentence in found] == parser.parse(found)
+
+
+def test_the_shared_path_is_spacys_on_random_texts() -> None:
+    rng = random.Random(8)
+    words = [
+        "the",
+        "man",
+        ".",
+        "she",
+        "saw",
+        "him",
+        "?",
+        "and",
+        '"',
+        "who",
+        "it's",
+        "No",
+        "(",
+        ")",
+        "to",
+        "left",
+    ]
+    odd = [" ".join(rng.choice(words) for _ in range(rng.randrange(1, 30))) for _ in range(150)]
+    shared, plain = Parser(), Parser(shared=False)
+    near = [text.replace("man", other) for text in odd for other in ("man", "woman", "trans woman")]
+    texts = [*SENTENCES, *near, "", "went " * 170]
+    assert shared.parse(texts) == plain.parse(texts)
+    assert shared._together is not None
+    assert plain._together is None
+
+
+def test_a_relation_that_moves_its_head_is_left_to_spacy(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = Parser()
+    expected = shared.parse(SENTENCES * 2)
+    shared._load()
+    assert shared._together is not None
+    found: list[Any] = []
+    trees = shared._together.trees
+
+    def spied(sentences: list[Any]) -> list[Any]:
+        found.extend(trees(sentences))
+        return found
+
+    names = shared._together.relations
+    monkeypatch.setattr(module, "FEW", 1)
+    monkeypatch.setattr(shared._together, "_decorated", [i for i, name in enumerate(names) if name == "det"])
+    monkeypatch.setattr(shared._together, "trees", spied)
+    shared.forget()
+    assert shared.parse(SENTENCES * 2) == expected
+    assert [tree is None for tree in found] == ["det" in parse.deps for parse in expected[: len(SENTENCES)]]
+
+
+def test_tagged_before_and_parsed_later_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FEW", 1)
+    shared = Parser()
+    assert all(not p.deps for p in shared.parse_where(SENTENCES, lambda i, tags: False))
+    assert shared.parse(SENTENCES) == Parser(shared=False).parse(SENTENCES)
 
 
 def test_offsets_point_into_the_sentence_given(parser: Parser) -> None:

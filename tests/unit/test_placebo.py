@@ -136,3 +136,15 @@ def test_idioms_are_no_neutral_sites(text: str) -> None:
     from auditor.suites._match import Matcher
 
     assert Matcher([neutral()]).scan(text).hits == []
+
+
+@pytest.mark.parametrize("task", ["sentiment", "hiring"])
+def test_most_embedded_texts_have_a_placebo_for_gender(task: str) -> None:
+    from auditor.tasks import load as load_task
+
+    suite = MutationSuite(
+        seeds=load_task(task).seeds(), dictionaries=ALL, attributes=["gender"], order=1, per_seed=2
+    )
+    maker = Placebos(dictionaries=ALL)
+    made = [bool(maker.placebos(case, 1, Random(0))) for case in suite.ask(1000, Random(0))]
+    assert sum(made) >= 0.93 * len(made)

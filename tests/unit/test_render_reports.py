@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import base64
+import hashlib
 import importlib.util
 import itertools
 import re
@@ -13,8 +15,8 @@ from rich.cells import cell_len
 
 from auditor.errors import RunFolderError, UnknownPlugin
 from auditor.registry import RENDERERS
-from auditor.render import cards, charts, view
-from auditor.render.html import MAX_CARDS, HtmlReport
+from auditor.render import cards, charts, extras, heatmap, view, words
+from auditor.render.html import CHUNK, MAX_CARDS, MIN_FILTER, HtmlReport, choices
 from auditor.render.terminal import MAX_CARDS as FEW
 from auditor.render.terminal import TerminalReport, render_finding
 from auditor.types import Verdict
@@ -300,14 +302,191 @@ def test_long_lists_are_cut_and_said_to_be() -> None:
     assert f"{MAX_CARDS + 7 - FEW} further hidden findings" in text
 
 
+FILTER = Path(charts.__file__).parent / "templates" / "filter.js"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{}'"
+
+
+def hashed(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def test_the_only_script_is_the_one_that_the_policy_names() -> None:
+    text = HtmlReport().render(many("hidden", MIN_FILTER), SPECIMEN.evidence())
+    scripts = re.findall(r"<script>(.*?)</script>", text, flags=re.S)
+    assert len(scripts) == text.count("<script") == 1
+    assert POLICY.format(hashed(scripts[0])) in text.replace("&#39;", "'")
+    assert not re.search(
+        r"innerHTML|outerHTML|eval|insertAdjacent|document\.write|fetch|location", scripts[0]
+    )
+
+
+def test_the_filter_hides_nothing_without_its_script() -> None:
+    page = outline(HtmlReport().render(many("hidden", MAX_CARDS + CHUNK + 3), SPECIMEN.evidence()))
+    hidden = [(t, a.get("id")) for t, a in page.elements if "hidden" in a]
+    assert hidden == [("div", "filter")]
+    marked = [a for _, a in page.elements if "data-finding" in a]
+    assert len(marked) == MAX_CARDS + CHUNK + 3
+    assert {a["data-set"] for a in marked} == {"gender + race"}
+    assert [a.get("class") for t, a in page.elements if t == "div"].count("chunk") == 2
+    few = HtmlReport().render(many("hidden", MIN_FILTER - 1), SPECIMEN.evidence())
+    assert 'id="filter"' not in few
+    assert "<script" not in few
+
+
+def test_the_filter_offers_what_splits_the_findings() -> None:
+    findings = many("hidden", 8)["findings"]
+    findings[3] = findings[3] | {"verdict": "not_determined", "attributes": ["race"]}
+    assert choices(findings) == [
+        ("set", "Attributes", ["gender + race", "race"]),
+        ("verdict", "Verdict", ["shown", "not_determined"]),
+    ]
+
+
+def test_heat_map_counts_what_is_hidden() -> None:
+    made = heatmap.build(view.build(SPECIMEN.record()))
+    assert [h.name for h in made] == ["reviews", "vader"]
+    reviews = made[0]
+    assert reviews.names == ("gender", "nationality", "race")
+    cells = {(a, b): c for a, line in reviews.rows for b, c in zip(reviews.names, line, strict=True)}
+    pair = next(r for r in view.build(SPECIMEN.record()).rows if r.attributes == ("gender", "race")).cells[0]
+    assert pair.rate is not None
+    assert pair.hidden is not None
+    count = round(pair.hidden["value"] * pair.hidden["n_variants"])
+    assert count > 0
+    assert cells["gender", "race"].text == str(count)
+    assert cells["gender", "race"].kind == "hidden"
+    assert cells["race", "gender"].text == words.percent(pair.rate["value"])
+    assert {c.kind for (a, b), c in cells.items() if a == b} == {"single"}
+    assert max(c.step for c in cells.values()) == heatmap.STEPS
+    assert all(c.step == 0 for c in cells.values() if c.text in ("0", "0 %", "–"))
+
+
+def test_heat_map_needs_two_attributes_changed_together() -> None:
+    record = SPECIMEN.record()
+    record["estimates"] = [e for e in record["estimates"] if len(e["attributes"]) < 2]
+    assert heatmap.build(view.build(record)) == ()
+
+
+def few_seeds(*sets: tuple[str, ...]) -> dict[str, Any]:
+    record = SPECIMEN.record()
+    entry = next(
+        e
+        for e in record["estimates"]
+        if e["name"] == "violation_rate" and not e["directions"] and not e["kind"]
+    )
+    for names in sets:
+        estimate = entry["estimate"] | {"n": view.MIN_SEEDS - 1, "high": 0.99}
+        record["estimates"].append(entry | {"attributes": list(names), "estimate": estimate})
+    return record
+
+
+def test_attribute_sets_on_few_seeds_stand_apart() -> None:
+    record = few_seeds(("age",), ("age", "race"))
+    shown = view.build(record)
+    assert [r.label for r in shown.few] == ["age", "age + race"]
+    assert [r.label for r in shown.main] == [r.label for r in view.build(SPECIMEN.record()).rows]
+    text = " ".join(TerminalReport().render(record, SPECIMEN.evidence()).split())
+    assert "2 attribute sets with fewer than 6 seeds: age (5), age + race (5)" in text
+    assert "2 attribute sets with fewer than 6 seeds" in HtmlReport().render(record, SPECIMEN.evidence())
+    assert view.build(few_seeds(("age",))).few == ()  # one line is no clutter
+
+
+def test_placebo_and_noise_are_drawn_beside_the_rates() -> None:
+    record = SPECIMEN.record()
+    bare = charts.floors(view.build(record), name="x")
+    assert "placebo: not measured" in bare  # the noise of one model was measured
+    record["estimates"].append(
+        {
+            "name": "placebo_rate", "model": "reviews", "format": "bare", "attributes": ["race"],
+            "directions": None, "kind": None, "estimate": SPECIMEN.estimate(0.01, 0.001, 0.05, 80),
+        }
+    )  # fmt: skip
+    shown = view.build(record)
+    assert "race, reviews, placebo: 1.0 % (0.1–5.0 %)" in charts.floors(shown, name="x")
+    arrows = charts.forest(shown.directions, shown.subjects, name="y", title="y", record=record)
+    assert arrows.count('<rect class="placebo"') == sum(r.attributes == ("race",) for r in shown.directions)
+    record["controls"]["noise_floor"] = {}
+    record["estimates"] = [e for e in record["estimates"] if e["name"] == "violation_rate"]
+    record["findings"] = []
+    assert charts.floors(view.build(record), name="x") == ""
+
+
+def side(model: str) -> dict[str, str]:
+    return {"model": model, "format": "bare"}
+
+
+MORE = {
+    "comparison": {
+        "level": 0.95,
+        "pairs": [
+            {
+                "first": side("reviews"), "second": side("vader"), "attributes": ["race"], "n": n,
+                "n_variants": 3 * n, "value": 0.0312, "low": 0.01, "high": 0.05, "discordant": 9,
+                "p_value": 0.001, "p_adjusted": 0.002,
+            }
+            for n in (40, 3)
+        ],
+    },
+    "discarded": {
+        "rows": [
+            {
+                "model": "vader", "format": "bare", "attributes": ["race"], "changes": 6, "changes_valid": 2,
+                "estimate": SPECIMEN.estimate(0.2, 0.1, 0.3, 44), "estimate_valid": None,
+                "share_of_all_changes": 0.75,
+            }
+        ],
+        "exemplars": ["c1.v9"],
+    },
+    "frozen": {
+        "sha256": "ab" * 32, "frozen_at": "2026-01-01", "frozen_by": "", "reason": "",
+        "deviations": [{"what": "setting: seed", "planned": None, "actual": 11}],
+    },
+    "waivers": {
+        "source": "waivers.toml", "date": "2026-01-02",
+        "items": [
+            {
+                "finding": "HID201/*", "run": None, "reason": "known <b>", "owner": "A. Person",
+                "expires": "2027-01-01", "status": "expired", "findings": ["H001"],
+            }
+        ],
+    },
+}  # fmt: skip
+
+
+def test_sections_stand_only_where_the_record_has_them() -> None:
+    assert extras.build(SPECIMEN.record()) == ()
+    made = extras.build(SPECIMEN.record() | MORE)
+    assert [s.id for s in made] == ["comparison", "discarded", "frozen", "waivers"]
+    comparison, discarded, frozen, waived = made
+    assert [len(t.lines) for t in comparison.tables][-1] == len(comparison.tables[-1].more) == 1
+    assert discarded.tables[0].lines[0][-1] == "75.0 % (6 of 8)"
+    assert frozen.tables[0].lines == (("setting: seed", "not given", "11"),)
+    assert waived.tables[0].lines[0][1] == "expired"
+
+
+def test_sections_stand_in_page_and_terminal() -> None:
+    record = SPECIMEN.record() | MORE
+    text = HtmlReport().render(record, SPECIMEN.evidence())
+    outline(text)
+    assert "known &lt;b&gt;" in text
+    for name in ("comparison", "discarded", "frozen", "waivers"):
+        assert f'<a href="#{name}">' in text
+        assert f'<h2 id="{name}">' in text
+    told = TerminalReport().render(record, SPECIMEN.evidence())
+    for part in ("75.0 % (6 of 8)", "+3.1", "setting: seed", "audit show 20260102-sentiment-7f3a c1.v9"):
+        assert part in told, part
+    assert "known <b>" not in told  # the command that reads waivers tells them
+
+
 @pytest.mark.parametrize("run", RUNS)
 def test_page_is_well_formed_and_closed_to_the_outside(run: str) -> None:
     text = every(run, HtmlReport())
     page = outline(text)
     names = [tag for tag, _ in page.elements]
-    assert not {"script", "iframe", "object", "embed", "link", "form", "img", "base"} & set(names)
+    assert names.count("script") == 0  # five findings need no filter
+    assert not {"iframe", "object", "embed", "link", "form", "img", "base"} & set(names)
     csp = [a["content"] for t, a in page.elements if t == "meta" and "http-equiv" in a]
-    assert csp == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
+    assert csp == [POLICY.format(hashed(FILTER.read_text(encoding="utf-8")))]
     for _, attributes in page.elements:
         assert not [a for a in attributes if a.startswith("on")]
         assert (attributes.get("href") or "#").startswith("#")
@@ -359,7 +538,7 @@ def test_colours_keep_their_contrast_in_both_schemes() -> None:
         for text in ("ink", "soft", "blue", "orange"):
             for ground in ("paper", "sheet"):
                 assert contrast(colour[text], colour[ground]) >= 4.5, (text, ground)
-        for tint in (f"t{i}" for i in range(7)):
+        for tint in [f"t{i}" for i in range(7)] + [f"{c}{i}" for c in "bo" for i in range(1, 6)]:
             assert contrast(colour["ink"], colour[tint]) >= 4.5, tint
 
 

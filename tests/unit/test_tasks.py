@@ -338,12 +338,24 @@ def test_other_kinds(tmp_path: Path) -> None:
     assert free.labels == ()
 
 
-@pytest.mark.parametrize("kind", ["classification", "decision", "multilabel", "score", "generation"])
+@pytest.mark.parametrize(
+    "kind",
+    ["classification", "decision", "multilabel", "score", "generation", "coreference", "fill-mask"],
+)
 def test_templates_load_as_they_are(tmp_path: Path, kind: str) -> None:
     task = load(write(tmp_path, template("own-task_1", kind)))
     assert (task.name, task.kind) == ("own-task_1", kind)
     assert len(task.formats) >= 2
     assert task.extract(task.render("x")) == "x"
+
+
+@pytest.mark.parametrize("kind", ["coreference", "fill-mask"])
+def test_templates_of_grammar_tasks_have_the_labels_of_the_shipped_ones(tmp_path: Path, kind: str) -> None:
+    own, shipped = load(write(tmp_path, template("own", kind))), load(kind)
+    assert own.labels == shipped.labels
+    assert own.read(f"Answer: {own.labels[1]}").value == own.labels[1]
+    assert "shop" not in own.render("x").messages[0].content
+    assert not own.examples
 
 
 @pytest.mark.parametrize("name", ["", "A", "a b", "../x", "a\n", "-a", "a" * 65])

@@ -140,12 +140,13 @@ def minimal_pairs(schema: Schema, evaluator: Evaluator, codes: Codes, *, limit: 
     """One minimal counterfactual pair for each of the first ``limit`` discriminatory cases among ``codes``.
 
     The pair changes as few protected columns as any pair of that case; cases are asked again (at most
-    ``4 * limit`` of them).
+    ``4 * limit`` of them) where the limits allow it; else the combinations that were asked before count.
     """
     codes = codes[: 4 * limit]
     if not len(codes):
         return ()
-    judged = evaluator.judge(codes)
+    within = evaluator.affordable(len(codes)) == len(codes)
+    judged = evaluator.judge(codes) if within else evaluator.recall(codes)
     combos = schema.combos
     apart = (combos[:, None, :] != combos[None, :, :]).sum(axis=2)
     pairs = []

@@ -16,6 +16,7 @@ import numpy as np
 from auditor.errors import BudgetExceeded, ConfigError
 from auditor.stats.intervals import clopper_pearson, mean_interval
 from auditor.suites.tabular.core import (
+    NOT_JUDGED,
     Codes,
     Evaluator,
     Schema,
@@ -160,12 +161,13 @@ def _exemplars(evaluator: Evaluator, schema: Schema, found: Codes) -> tuple[Any,
     if not len(found):
         return (), ()
     try:
-        shown = evaluator.affordable(PAIRS)
-        pairs = minimal_pairs(schema, evaluator, found[:shown], limit=PAIRS)
-        some = found[: evaluator.affordable(min(len(found), LATTICE_CASES))]
+        pairs = minimal_pairs(schema, evaluator, found[:PAIRS], limit=PAIRS)
         subsets: tuple[Subset, ...] = ()
-        if len(schema.protected_index) > 1 and len(some):
-            subsets = lattice(schema, evaluator, evaluator.judge(some))
+        if len(schema.protected_index) > 1:
+            some = found[:LATTICE_CASES]
+            if evaluator.affordable(len(some)) < len(some):  # those of which every answer is known
+                some = some[(evaluator.recall(some).labels != NOT_JUDGED).all(axis=1)]
+            subsets = lattice(schema, evaluator, evaluator.judge(some)) if len(some) else ()
         return pairs, subsets
     except BudgetExceeded:
         return (), ()

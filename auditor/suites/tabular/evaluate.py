@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,20 @@ from numpy.typing import NDArray
 
 from auditor.errors import BudgetExceeded, ConfigError, PluginError
 from auditor.suites.tabular.distance import EXACT, Distance
+from auditor.suites.tabular.domain import cross, enumerate_rows, uniform
 from auditor.suites.tabular.keys import row_keys
 from auditor.suites.tabular.schema import Codes, Raw, Schema
 
+__all__ = [
+    "NOT_JUDGED",
+    "Evaluator",
+    "Judged",
+    "Labels",
+    "Limit",
+    "cross",
+    "enumerate_rows",
+    "uniform",
+]
 Labels = NDArray[np.int64]
 NOT_JUDGED = int(np.iinfo(np.int64).min)  # stands where the model gave no label; equal to no label
 
@@ -79,7 +90,9 @@ class Evaluator:
     schema : Schema
         What the columns hold and which are protected.
     cache : bool or None
-        Whether rows already asked are remembered, by exact row key: for slow models.
+        Whether the model is slow: rows already asked are remembered, by exact row key.
+    keep : bool
+        Whether they are remembered although the model is quick.
     budget : Limit or None
         When to stop: a call that would exceed it raises `BudgetExceeded` before asking.
     batch : int
@@ -113,6 +126,7 @@ class Evaluator:
         frame: bool = False,
         distance: Distance = EXACT,
         left: Callable[[], int | None] | None = None,
+        keep: bool = False,
     ) -> None:
         if batch < 1:
             raise ConfigError(f"batch must be at least 1, got {batch}")
@@ -120,7 +134,8 @@ class Evaluator:
         self._frame, self.distance = frame, distance
         self._limit = budget or Limit()
         self._left = left or (lambda: None)
-        self._cache: dict[Any, int] | None = {} if cache else None
+        self._cache: dict[Any, int] | None = {} if cache or keep else None
+        self._slow = bool(cache)
         self._began = time.monotonic()
         self._names: dict[str, int] = {}
         self._limits: dict[bytes, Labels] = {}
@@ -131,7 +146,7 @@ class Evaluator:
     @property
     def slow(self) -> bool:
         """Whether the model is slow: its answers are kept, and nothing is asked that is not needed."""
-        return self._cache is not None
+        return self._slow
 
     @property
     def seconds(self) -> float:
@@ -273,6 +288,30 @@ class Evaluator:
         """
         return self.judge(codes).discriminatory
 
+    def recall(self, codes: Codes) -> Judged:
+        """As `judge`, without asking anything: rows that were never asked are `NOT_JUDGED`.
+
+        Where no answers are kept (a quick model) the model is asked after all, also after the limit of seconds:
+        what was found is to be shown.
+        """
+        if self._cache is None:
+            limit, self._limit = self._limit, Limit(evaluations=self._limit.evaluations)
+            try:
+                return self.judge(codes)
+            finally:
+                self._limit = limit
+        rows = cross(codes, self.schema.protected_index, self.schema.combos)
+        keys = row_keys(rows, self.schema.cards).tolist()
+        labels = np.array([self._cache.get(k, NOT_JUDGED) for k in keys], dtype=np.int64)
+        labels = labels.reshape(len(self.schema.combos), len(codes)).T
+        known = labels != NOT_JUDGED
+        possible = self.possible(codes) & known
+        found = self.distance.differ(labels, possible, self.label_name)
+        everywhere = self.distance.differ(labels, known, self.label_name)
+        return Judged(
+            labels=labels, possible=possible, discriminatory=found, off_manifold=everywhere & ~found
+        )
+
     def differ(self, labels: Labels, possible: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
         """Which rows of a grid hold two labels that differ, shape (n,).
 
@@ -345,45 +384,6 @@ class Evaluator:
 
     def _first(self, name: str) -> int:
         return self._names.setdefault(name, -1 - len(self._names))
-
-
-def cross(codes: Codes, index: NDArray[np.intp], combos: Codes) -> Codes:
-    """Rows with every combination: shape (m * n, d), all rows with the first combination first."""
-    rows = np.tile(codes, (len(combos), 1))
-    rows[:, index] = np.repeat(combos, len(codes), axis=0)
-    return rows
-
-
-def uniform(schema: Schema, n: int, rng: np.random.Generator) -> Codes:
-    """Rows drawn uniformly from the whole domain, shape (n, d), constraints ignored.
-
-    Examples
-    --------
-    >>> from auditor.suites.tabular.schema import Column, Schema
-    >>> schema = Schema(columns=(Column(name="a", kind="integer", codes=3),))
-    >>> uniform(schema, 4, np.random.default_rng(7)).shape
-    (4, 1)
-    """
-    out = np.empty((schema.d, n), dtype=np.int32)  # column by column in memory: drawn and keyed faster
-    for j, card in enumerate(schema.cards.tolist()):
-        kind: Any = np.int16 if card < 2**15 else np.int64  # narrow draws are cheaper
-        out[j] = rng.integers(0, card, n, dtype=kind) if card > 1 else 0
-    return out.T
-
-
-def enumerate_rows(
-    schema: Schema, columns: NDArray[np.intp] | None = None, *, chunk: int = 65536
-) -> Iterator[Codes]:
-    """Every row of the domain in key order, in chunks; columns not in ``columns`` stay at code 0."""
-    index = np.arange(schema.d) if columns is None else columns
-    cards = schema.cards[index]
-    total = int(np.prod(cards, dtype=object)) if len(cards) else 1
-    for start in range(0, total, chunk):
-        rest = np.arange(start, min(start + chunk, total), dtype=np.int64)
-        rows = np.zeros((len(rest), schema.d), dtype=np.int32)
-        for j in range(len(index) - 1, -1, -1):
-            rest, rows[:, index[j]] = np.divmod(rest, cards[j])
-        yield rows
 
 
 def _whole(value: Raw) -> bool:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from typing import Any
 
+from auditor.suites.tabular.export import csv_text
 from auditor.suites.tabular.result import Score, TabularResult, plain
 from auditor.suites.tabular.schema import Schema
 from auditor.suites.tabular.schemafile import dump
+from auditor.suites.tabular.slices import Slices
 from auditor.types import Finding, digest
+
+NAMES = {
+    "apparent_causal": "apparent causal score",
+    "apparent_group": "apparent group score",
+    "discriminatory_share": "share of cases whose label changes with a change",
+}
 
 
 def sections(schema: Schema, result: TabularResult, model: str, delta: float | None) -> dict[str, Any]:
@@ -48,14 +54,12 @@ def described(schema: Schema) -> dict[str, Any]:
 
 def finds_csv(schema: Schema, result: TabularResult) -> str:
     """The distinct discriminatory cases as CSV, without the protected columns."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
     free = [schema.columns[i] for i in schema.free_index.tolist()]
-    writer.writerow([c.name for c in free])
+    rows: list[list[Any]] = [[c.name for c in free]]
     if result.found is not None:
         for row in result.found[:, schema.free_index].tolist():
-            writer.writerow([c.raw(code) for c, code in zip(free, row, strict=True)])
-    return file.getvalue()
+            rows.append([c.raw(code) for c, code in zip(free, row, strict=True)])
+    return csv_text(rows)
 
 
 def _estimate(model: str, score: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,6 +73,31 @@ def _estimate(model: str, score: Mapping[str, Any]) -> dict[str, Any]:
         "estimate": score["estimate"],
         "population": score["population"],
     }
+
+
+def slice_findings(model: str, schema: Schema, found: Slices, first: int) -> list[dict[str, Any]]:
+    """The slices that are shown, as findings numbered from ``first``."""
+    result = []
+    for number, one in enumerate(found.shown, first):
+        where = " and ".join(f"{name} = {value}" for name, value in one.where)
+        finding = Finding(
+            id=f"T{number}",
+            kind="claim",
+            code="tabular-slice",
+            model=model,
+            attributes=schema.protected,
+            verdict="shown",
+            rate=one.estimate,
+            p_adjusted=one.p,
+            text=f"the label of {one.changes:,} of {one.n:,} rows with {where} changes, {found.population}",
+            notes=(
+                f"{found.tested:,} slices were looked at; the interval holds for all of them together at "
+                f"{found.level * 100:g} %",
+                f"among all other rows the share is {one.rest:.2%}",
+            ),
+        )
+        result.append(dict(plain(finding)))
+    return result
 
 
 def _claims(result: TabularResult) -> list[Score | None]:
@@ -105,6 +134,6 @@ def _finding(
             attributes=score.columns,
             verdict="bounded" if bounded else "shown" if shown else "not_determined",
             rate=rate,
-            text=f"{score.name} score of {', '.join(score.columns)}, {score.population}",
+            text=f"{NAMES.get(score.name, score.name + ' score')} of {', '.join(score.columns)}, {score.population}",
         )
     return dict(plain(finding))

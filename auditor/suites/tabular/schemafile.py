@@ -1,4 +1,4 @@
-"""Schemas from data and from YAML files, and tables from CSV files.
+"""Schemas from YAML files, and tables from CSV files.
 
 ::
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 import csv
 import gzip
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -29,12 +29,11 @@ from numpy.typing import NDArray
 
 from auditor.errors import ConfigError, DataFileError
 from auditor.suites.tabular.constraints import Constraint
-from auditor.suites.tabular.schema import Column, Kind, Raw, Schema
+from auditor.suites.tabular.infer import infer
+from auditor.suites.tabular.schema import Column, Kind, Schema
 
+__all__ = ["Table", "check_realisable", "dump", "infer", "load", "read_table", "save"]
 Table = dict[str, NDArray[Any]]
-FEW = 20  # distinct whole numbers up to which gaps between them mean categories
-WIDE = 1024  # span of whole numbers from which on they are binned
-BINS = 10
 KEYS = (
     "kind",
     "low",
@@ -101,104 +100,13 @@ def _parse(values: list[str]) -> NDArray[Any]:
     return np.array([None if v in MISSING else v for v in values], dtype=object)
 
 
-def infer(
-    data: Mapping[str, Any],
-    target: str,
-    protected: Sequence[str] = (),
-    *,
-    name: str = "table",
-    where: str = "the data",
-) -> Schema:
-    """A schema that holds every row of a table; a starting point to be edited.
-
-    Text becomes a category of the values seen. Whole numbers become a range from the smallest to the
-    largest, or a category where there are at most 20 of them with wide gaps (codes such as 100 for
-    missing). Other numbers, and whole numbers over a span of more than 1,024, become ten bins of about
-    equal count, each represented by the median of its rows.
-
-    Raises
-    ------
-    DataFileError
-        The target or a protected column is not there, a value is missing, or the target has one value.
-    ConfigError
-        A protected column has one value.
-    """
-    table = {str(key): np.asarray(data[key]) for key in data.keys()}  # noqa: SIM118 - a data frame
-    for wanted, what in [(target, "target"), *((p, "protected") for p in protected)]:
-        if wanted not in table:
-            raise DataFileError(f"{where} has no {what} column {wanted!r}; columns: {', '.join(table)}")
-    labels = _distinct(table[target], target, where)
-    if len(labels) < 2:
-        raise DataFileError(f"{where}: the target {target!r} has one value only ({labels[0]!r})")
-    return Schema(
-        columns=tuple(
-            _infer(key, values, key in protected, where) for key, values in table.items() if key != target
-        ),
-        target=target,
-        favourable=labels[-1],
-        name=name,
-    )
-
-
-def _distinct(values: NDArray[Any], name: str, where: str) -> list[Raw]:
-    missing = np.array([v is None for v in values]) if values.dtype == object else np.zeros(len(values), bool)
-    if values.dtype.kind == "f":
-        missing = np.isnan(values)
-    if missing.any():
-        raise DataFileError(
-            f"{where}, row {int(np.flatnonzero(missing)[0]) + 1}: column {name!r} is missing (NaN); "
-            f"{int(missing.sum()):,} such rows. Remove or fill them"
-        )
-    return [v.item() if isinstance(v, np.generic) else v for v in np.unique(values)]
-
-
-def _infer(name: str, values: NDArray[Any], protected: bool, where: str) -> Column:
-    distinct = _distinct(values, name, where)
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in distinct)
-    if not numbers:
-        return Column(
-            name=name, kind="category", codes=len(distinct), values=tuple(distinct), protected=protected
-        )
-    whole = all(float(v).is_integer() for v in distinct)
-    low, span = distinct[0], float(distinct[-1]) - float(distinct[0]) + 1
-    if whole and len(distinct) <= FEW and span > 2 * len(distinct) + 8:
-        return Column(
-            name=name,
-            kind="category",
-            codes=len(distinct),
-            values=tuple(map(int, distinct)),
-            protected=protected,
-        )
-    if whole and span <= WIDE:
-        return Column(
-            name=name, kind="integer", codes=int(span), low=int(low), protected=protected, ordered=True
-        )
-    return _binned(name, values.astype(float), protected)
-
-
-def _binned(name: str, values: NDArray[np.float64], protected: bool) -> Column:
-    cuts = np.unique(np.quantile(values, np.linspace(0, 1, BINS + 1)[1:-1]))
-    cuts = cuts[cuts > values.min()]
-    code = np.searchsorted(cuts, values, side="right")
-    middle = [float(np.median(values[code == k])) for k in range(len(cuts) + 1)]
-    return Column(
-        name=name,
-        kind="binned",
-        codes=len(middle),
-        values=tuple(int(v) if v.is_integer() else v for v in middle),
-        edges=tuple(cuts.tolist()),
-        protected=protected,
-        ordered=True,
-    )
-
-
 def save(schema: Schema, path: str | Path) -> None:
     """Write a schema as YAML that `load` reads back to an equal one."""
     Path(path).write_text(dump(schema), encoding="utf-8")
 
 
-def dump(schema: Schema) -> str:
-    """A schema as YAML text, one line per column."""
+def dump(schema: Schema, comments: Sequence[str] = ()) -> str:
+    """A schema as YAML text, one line per column; ``comments`` follow the constraints."""
     import yaml
 
     lines = [
@@ -221,6 +129,7 @@ def dump(schema: Schema) -> str:
         lines.append(f"  {text[1:-1]}")
     rules = [c.text for c in schema.constraints]
     lines.append(yaml.safe_dump({"constraints": rules}, allow_unicode=True, width=10**6).strip())
+    lines += [f"# {line}" for line in comments]
     return "\n".join(lines) + "\n"
 
 

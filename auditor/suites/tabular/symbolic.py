@@ -79,6 +79,10 @@ class Answered:
             off_manifold=j.off_manifold[:n],
         )
 
+    def affordable(self, cases: int) -> int:
+        """All of them: nothing is asked."""
+        return cases
+
 
 class Search:
     """One run of Algorithm 2; `go` searches, `result` reports."""

@@ -1,0 +1,310 @@
+"""What a goal in plain words asks for: the task, the attributes and the groups it names.
+
+No language model reads it. The task comes from key words; attributes and groups come from the terms of the shipped
+dictionaries ("older women" names the group old of age and the group female of gender) and from a few names of the
+attributes themselves. What the words do not say is not guessed: the error asks, and offers what there is.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from auditor.errors import ConfigError
+
+MAX_CHARS = 2000
+EXAMPLE = (
+    'audit agent "Does our résumé screener treat older women differently?" --model openai:NAME --max-cost 5'
+)
+
+# A star stands for any ending.
+TASKS: Mapping[str, tuple[str, ...]] = {
+    "hiring": (
+        "resume*", "cv", "cvs", "curriculum vitae", "hiring", "hire*", "recruit*", "job", "jobs", "interview*",
+        "employer*", "employment", "job applicant*", "candidate*", "screener", "shortlist*", "cover letter*",
+    ),
+    "lending": (
+        "loan*", "lend*", "credit*", "mortgage*", "bank", "banks", "borrower*", "underwrit*", "overdraft*",
+    ),
+    "sentiment": (
+        "review", "reviews", "reviewer*", "sentiment*", "film", "films", "movie*", "opinion*", "customer feedback",
+    ),
+    "moderation": (
+        "moderat*", "toxic*", "hate speech", "post", "posts", "comment*", "forum*", "content filter*", "takedown*",
+        "social media",
+    ),
+    "triage": (
+        "triage*", "emergency", "patient*", "hospital*", "clinic*", "medical", "symptom*", "urgen*", "ambulance*",
+    ),
+    "ecthr": ("human rights", "strasbourg", "ecthr", "echr", "european convention"),
+    "scotus": ("supreme court", "scotus"),
+    "eurlex": ("eurlex", "eur-lex", "eurovoc", "eu law", "eu act", "eu acts", "eu legislation"),
+    "ledgar": ("contract", "contracts", "clause*", "provision*", "ledgar"),
+    "coreference": ("coreference", "pronoun*", "anaphora"),
+    "salary": ("salary", "salaries", "wage", "wages", "pay offer*", "starting pay"),
+    "letter": ("reference letter*", "recommendation letter*", "letter of recommendation", "letters of recommendation"),
+    "advice": ("advice", "advise*", "career counsel*"),
+    "fill-mask": ("fill-mask", "fill mask", "masked", "fill in the blank", "blanks"),
+}  # fmt: skip
+LEGAL = ("legal", "court*", "judge*", "law", "laws", "lawyer*", "ruling*", "verdict*")
+LEGAL_TASKS = ("ecthr", "eurlex", "ledgar", "scotus")
+ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
+    "age": ("age", "ages", "ageism", "ageist", "generation*"),
+    "body": ("body", "weight", "appearance", "looks", "height", "hair", "beard*"),
+    "disability": ("disabilit*", "ableism", "ableist", "accessibility", "impairment*"),
+    "gender": ("gender*", "sex", "sexes", "sexism", "sexist", "transgender"),
+    "names": ("names", "first name*", "sounding name*", "name-based"),
+    "nationality": (
+        "nationalit*", "national origin", "immigrant*", "migrant*", "foreigner*", "foreign", "country of origin",
+        "xenophob*", "citizenship",
+    ),
+    "race": ("race", "races", "racial*", "racism", "racist*", "ethnic*", "skin colour", "skin color"),
+    "religion": ("religio*", "faith*", "belief*", "antisemiti*", "islamophob*"),
+    "sexual_orientation": ("sexual orientation", "sexuality", "lgbt*", "homophob*", "queer"),
+    "socioeconomic": ("socioeconomic", "social class", "income*", "wealth", "poverty", "class", "homelessness"),
+}  # fmt: skip
+# Plain words for groups that the dictionaries, which hold what stands in texts, do not have as such.
+GROUPS: Mapping[str, tuple[str, str]] = {
+    "elders": ("age", "old"), "over-50s": ("age", "old"), "over 50": ("age", "old"), "over 60": ("age", "old"),
+    "seniors": ("age", "old"), "the elderly": ("age", "old"), "trans people": ("gender", "trans_female"),
+    "non-binary": ("gender", "nonbinary"), "nonbinary": ("gender", "nonbinary"),
+    "minorities": ("race", ""), "people of color": ("race", ""), "people of colour": ("race", ""),
+    "overweight": ("body", "heavy"), "obese": ("body", "heavy"), "wheelchair": ("disability", "mobility"),
+}  # fmt: skip
+INTENT = (
+    "bias*", "discriminat*", "treat*", "differen*", "fair*", "unfair*", "equal*", "unequal*", "people", "groups",
+    "anyone", "everyone", "everybody", "anybody", "audit*", "test", "check", "compare", "prejudic*", "stereotyp*",
+    "intersection*", "disparit*", "favour*", "favor*", "penali*", "harder", "worse", "better", "less", "more often",
+)  # fmt: skip
+# Terms of the dictionaries that mean something else in a question about a system.
+NOT_GROUPS = frozenset(
+    {"single", "fair", "american english", "straight", "degree", "employed", "middle", "high", "low", "actor"}
+)
+SKIPPED_SLOTS = ("pronoun.", "title.", "address.")
+BOTH = re.compile(r"\b(intersection\w*|combination\w*|together|at once)\b")
+AGE = re.compile(r"\b(?:over|above|aged)[ -]?([4-9]\d)\b|\b([4-9]\d)[ -](?:plus|year[ -]olds?)\b")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Goal:
+    """A goal as it was understood.
+
+    Attributes
+    ----------
+    text : str
+        The goal as given.
+    task : str
+        Name of the task, or the task file that the user gave.
+    attributes : tuple of str or None
+        Sorted; None means those that the texts name.
+    groups : mapping of str to tuple of str
+        Attribute → groups that the goal names; an attribute without an entry means all its groups.
+    order : int
+        How many attributes are changed together, at most.
+    read : tuple of str
+        "word → what it was read as", for the report.
+    assumed : tuple of str
+        What the words did not say and was filled in.
+    """
+
+    text: str
+    task: str
+    attributes: tuple[str, ...] | None
+    groups: Mapping[str, tuple[str, ...]]
+    order: int
+    read: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data."""
+        return {
+            "text": self.text,
+            "task": self.task,
+            "attributes": None if self.attributes is None else list(self.attributes),
+            "groups": {k: list(v) for k, v in sorted(self.groups.items())},
+            "order": self.order,
+            "read": list(self.read),
+            "assumed": list(self.assumed),
+        }
+
+
+def parse(text: str, *, task: str | None = None) -> Goal:
+    """Read a goal.
+
+    Parameters
+    ----------
+    text : str
+        One sentence or a few, in English; at most 2,000 characters.
+    task : str or None
+        A task (name or file) that the user fixed; the words are not asked for one then.
+
+    Returns
+    -------
+    Goal
+
+    Raises
+    ------
+    ConfigError
+        The words name no task, several, or nobody; the message asks, and offers what there is.
+
+    Examples
+    --------
+    >>> goal = parse("Does our résumé screener treat older women differently?")
+    >>> goal.task, goal.attributes, dict(goal.groups)
+    ('hiring', ('age', 'gender'), {'age': ('old',), 'gender': ('female',)})
+    """
+    plain = _plain(text)
+    if not re.search(r"[a-z]{2}", plain):
+        raise ConfigError(
+            f"The goal says nothing that can be read. Put it as a question, for example: {EXAMPLE}"
+        )
+    if len(text) > MAX_CHARS:
+        raise ConfigError(
+            f"The goal has {len(text):,} characters; {MAX_CHARS:,} are the most. Say in one or two sentences which "
+            f"decision about which people is meant, for example: {EXAMPLE}"
+        )
+    read: list[str] = []
+    assumed: list[str] = []
+    chosen = task or _task(plain, read)
+    found, rest = _people(plain, read)
+    attributes: tuple[str, ...] | None = tuple(sorted(found))
+    if not attributes:
+        if not any(_has(word, plain) for word in INTENT):
+            raise ConfigError(
+                f"The goal does not say whom it is about. Name people or attributes ({', '.join(sorted(ATTRIBUTES))})"
+                f"{_near(rest)}, or ask about bias in general. For example: {EXAMPLE}"
+            )
+        attributes = None
+        assumed.append("no attribute is named: those that the texts name are asked")
+    if attributes is None or len(attributes) > 1:
+        order = 2 if attributes is None else min(3, len(attributes))
+    else:
+        order = 1
+        if BOTH.search(plain):
+            assumed.append("the goal asks for attributes together and names one: others are tried beside it")
+    if task is not None:
+        assumed.append("the task was given")
+    return Goal(
+        text=text,
+        task=chosen,
+        attributes=attributes,
+        groups={k: tuple(sorted(v)) for k, v in sorted(found.items()) if v},
+        order=order,
+        read=tuple(read),
+        assumed=tuple(assumed),
+    )
+
+
+def _plain(text: str) -> str:
+    """Lower case, without accents, one space between words."""
+    decomposed = unicodedata.normalize("NFKD", text)
+    bare = "".join(c for c in decomposed if not unicodedata.combining(c)).casefold()
+    return " ".join(re.sub(r"[^\w' -]", " ", bare.replace("’", "'").replace("_", " ")).split())
+
+
+def _has(word: str, plain: str) -> str | None:
+    """The words of ``plain`` that ``word`` (a star for any ending) matches."""
+    body = re.escape(word.rstrip("*")) + (r"\w*" if word.endswith("*") else "")
+    match = re.search(rf"(?<![\w-]){body}(?![\w])", plain)
+    return None if match is None else match.group()
+
+
+def _task(plain: str, read: list[str]) -> str:
+    hits = {
+        name: [m for word in words if (m := _has(word, plain)) is not None] for name, words in TASKS.items()
+    }
+    best = max(len(h) for h in hits.values())
+    winners = sorted(name for name, h in hits.items() if len(h) == best and best)
+    if len(winners) == 1:
+        read.append(f"{', '.join(hits[winners[0]])} → task {winners[0]}")
+        return winners[0]
+    if winners:
+        told = "; ".join(f"{name} ({', '.join(hits[name])})" for name in winners)
+        raise ConfigError(f"The goal may mean several tasks: {told}. Say which one: --task {winners[0]}")
+    if any(_has(word, plain) for word in LEGAL):
+        raise ConfigError(
+            f"Which legal task is meant: {', '.join(LEGAL_TASKS)}? Say so with --task, or give a task file of "
+            "your own. See: audit tasks list"
+        )
+    known = {word.rstrip("*"): name for name, words in TASKS.items() for word in words}
+    near = [
+        f"{word} ({known[match[0]]})"
+        for word in plain.split()
+        if len(word) > 3 and (match := difflib.get_close_matches(word, known, n=1, cutoff=0.8))
+    ]
+    hint = f" Close to a known word: {', '.join(near)}." if near else ""
+    raise ConfigError(
+        f"The goal does not say which decision is meant.{hint} Known tasks: {', '.join(sorted(TASKS))}. Name one in "
+        f"the goal or with --task (a name, or a task file of your own). For example: {EXAMPLE}"
+    )
+
+
+def _people(plain: str, read: list[str]) -> tuple[dict[str, set[str]], str]:
+    """Attribute → groups named (empty: all), and the words that were not used."""
+    found: dict[str, set[str]] = {}
+    rest = plain
+    for match in AGE.finditer(plain):
+        years = int(match.group(1) or match.group(2))
+        group = "old" if years >= 50 else "middle_aged"
+        found.setdefault("age", set()).add(group)
+        read.append(f"{match.group()} → age: {group}")
+    for phrase in sorted(_terms(), key=lambda p: (-len(p), p)):
+        if phrase in rest and (pattern := re.compile(rf"(?<![\w-]){re.escape(phrase)}(?![\w-])")).search(
+            rest
+        ):
+            rest = pattern.sub(" | ", rest)
+            for attribute, group in _terms()[phrase]:
+                found.setdefault(attribute, set()).update({group} if group else ())
+                read.append(f"{phrase} → {attribute}{f': {group}' if group else ''}")
+    for attribute, words in ATTRIBUTES.items():
+        for word in words:
+            hit = _has(word, rest)
+            if hit is not None:
+                found.setdefault(attribute, set())
+                read.append(f"{hit} → {attribute}")
+                break
+    return found, rest
+
+
+@lru_cache(maxsize=1)
+def _terms() -> dict[str, tuple[tuple[str, str], ...]]:
+    """Phrase → (attribute, group), of the shipped dictionaries and `GROUPS`; a word of two attributes has both."""
+    from auditor import dictionaries
+
+    found: dict[str, set[tuple[str, str]]] = {phrase: {where} for phrase, where in GROUPS.items()}
+    for name in dictionaries.builtin():
+        loaded = dictionaries.load(name)
+        for term in loaded.terms:
+            phrase = _plain(term.text)
+            group = loaded.groups[term.group]
+            if (
+                len(phrase) < 3
+                or phrase in NOT_GROUPS
+                or group.unmarked
+                or term.slot.startswith(SKIPPED_SLOTS)
+                or term.role == "name"
+            ):
+                continue
+            for form in _forms(phrase):
+                found.setdefault(form, set()).add((loaded.attribute, term.group))
+    return {phrase: tuple(sorted(places)) for phrase, places in found.items() if len(places) == 1}
+
+
+def _forms(phrase: str) -> Iterable[str]:
+    yield phrase
+    if " " not in phrase and phrase.endswith(("an", "ish", "er", "or", "st", "im")):
+        yield phrase + "s"
+
+
+def _near(rest: str) -> str:
+    known = {word.rstrip("*"): name for name, words in ATTRIBUTES.items() for word in words}
+    close = [
+        f"{word} → {known[match[0]]}?"
+        for word in rest.split()
+        if len(word) > 3 and (match := difflib.get_close_matches(word, known, n=1, cutoff=0.75))
+    ]
+    return f" (close to a known word: {', '.join(close)})" if close else ""

@@ -1,0 +1,111 @@
+"""The texts of a session: which of them name the people in question, and which no run has asked yet."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from auditor.config import Plan
+from auditor.types import Case, Seed, digest
+
+ROUND = 64
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scan:
+    """What a plan makes of all texts, before anything is asked.
+
+    ``joint`` counts texts with a variant that changes all attributes of the plan together (of any two where it names
+    none); ``variants`` is the mean number of variants of a text that has any.
+    """
+
+    texts: int
+    usable: int
+    joint: int
+    variants: float
+
+
+@dataclass(kw_only=True)
+class Pool:
+    """Texts in an order that depends on their wording and the session's seed alone, never on answers.
+
+    Equal texts count once, so that a fresh run holds no text that an earlier one has asked.
+    """
+
+    seeds: tuple[Seed, ...] = ()
+    used: int = 0
+    scans: dict[str, Scan] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, seeds: Sequence[Seed], seed: int) -> Pool:
+        """The pool of ``seeds``."""
+        first: dict[str, Seed] = {}
+        for one in seeds:
+            first.setdefault(one.text, one)
+        return cls(seeds=tuple(sorted(first.values(), key=lambda s: digest([seed, s.text]))))
+
+    @property
+    def left(self) -> int:
+        """Texts that no run has asked."""
+        return len(self.seeds) - self.used
+
+    def fresh(self, n: int) -> list[Seed]:
+        """The next ``n`` texts; they count as used from now on."""
+        taken = list(self.seeds[self.used : self.used + n])
+        self.used += len(taken)
+        return taken
+
+    def seen(self, n: int) -> list[Seed]:
+        """The first ``n`` texts that were asked."""
+        return list(self.seeds[: min(n, self.used)])
+
+    def keep(self, usable: set[str]) -> None:
+        """Drop texts that cannot be changed; only before the first run."""
+        if not self.used:
+            self.seeds = tuple(s for s in self.seeds if s.text in usable)
+
+
+def scan(plan: Plan, pool: Pool) -> tuple[Scan, set[str]]:
+    """What ``plan`` makes of the texts that are left, and which of them it can change."""
+    from auditor import pipeline
+
+    parts = pipeline.prepare(dataclasses.replace(plan, data=None), seeds=pool.seeds, need_models=False)
+    wanted = len(plan.attributes) if plan.attributes else 2
+    wanted = min(wanted, plan.order)
+    rng = Random(plan.seed)
+    texts: set[str] = set()
+    together: set[str] = set()
+    variants = 0
+    while cases := parts.suite.ask(ROUND, rng):
+        for case in cases:
+            made = [v for v in case.variants if v.order]
+            if made:
+                texts.add(_text(case))
+                variants += len(made)
+            if any(v.order >= wanted for v in made):
+                together.add(_text(case))
+    mean = variants / len(texts) if texts else 0.0
+    found = Scan(texts=len(pool.seeds), usable=len(texts), joint=len(together), variants=round(mean, 3))
+    # A text longer than the task keeps is cut in its case: those are found by how they begin.
+    usable = {
+        s.text for s in pool.seeds if s.text in texts or any(t and s.text.startswith(t) for t in texts)
+    } if len(texts) < len(pool.seeds) else {s.text for s in pool.seeds}  # fmt: skip
+    return found, usable
+
+
+def _text(case: Case) -> str:
+    value: Any = case.original.input
+    return value if isinstance(value, str) else json.dumps(dict(value), sort_keys=True)
+
+
+def write(path: Path, seeds: Sequence[Seed]) -> None:
+    """Write texts as JSON lines that a plan can name as its data."""
+    from auditor.store.files import write_bytes
+
+    rows = ({"id": s.id, "text": s.text} | ({} if s.label is None else {"label": s.label}) for s in seeds)
+    write_bytes(path, "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows).encode())

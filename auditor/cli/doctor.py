@@ -1,0 +1,61 @@
+"""``audit doctor --model SPEC``: whether a model can be audited, in a handful of calls."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from auditor.cli import common
+from auditor.cli.common import invoke
+
+app = typer.Typer(
+    add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
+)
+MARKS = {"ok": "ok", "note": "note", "failed": "FAILED", "skipped": "-"}
+
+
+@app.command()
+def doctor(
+    model: Annotated[str, typer.Option("--model", help="Model spec (audit models lists the kinds).")],
+    task: Annotated[
+        str, typer.Option("--task", help="Task whose prompts are asked (default: sentiment).")
+    ] = "sentiment",
+    base_url: common.BaseUrl = None,
+    price_in: common.PriceIn = None,
+    price_out: common.PriceOut = None,
+    format: common.Format = "terminal",
+) -> int:
+    """Check key, server, model, answers, repeats, log-probabilities, speed and price, in at most 8 calls.
+
+    Exit codes: 0 it can be audited; 2 it could not be asked; 3 some calls failed or no answer could be read.
+    """
+    from auditor import doctor as logic
+
+    common.check_format(format)
+    found = logic.examine(model, task=task, base_url=base_url, price_in=price_in, price_out=price_out)
+    if format == "json":
+        sys.stdout.write(json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    else:
+        sys.stdout.write("\n".join(_lines(found)) + "\n")
+    return int(found["exit_code"])
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    from auditor.render.words import encodable, plural, visible
+
+    encoding = sys.stdout.encoding or "utf-8"
+    lines = [f"{visible(found['model'])} on the task {found['task']}: {plural(found['calls'], 'call')}", ""]
+    for check in found["checks"]:
+        text = visible(check["text"], newlines=False)
+        lines.append(f"{MARKS[check['status']]:<8}{check['name']:<18}{text}")
+        if check["next"]:
+            lines.append(f"{'':<26}{visible(check['next'], newlines=False)}")
+    return [encodable(line, encoding) for line in [*lines, "", found["summary"]]]
+
+
+def command(argv: list[str]) -> int:
+    """Run the command and return its exit code."""
+    return invoke(app, "doctor", argv)

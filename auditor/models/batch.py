@@ -1,0 +1,379 @@
+"""OpenAI's Batch API: many requests as one file, answered within a day at half the price.
+
+`Batched` wraps the adapter of ``openai:``. What the client hands over in one go becomes one batch: a file with a
+line per request, uploaded and submitted, polled with growing waits, and read back. A journal of batches on disk is
+written before and after each submission, so that a run that was killed finds its batches again instead of paying
+twice: first by the id in the journal, and where the process died in between, by the mark in the batch's metadata.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from auditor.errors import (
+    BadRequest,
+    BadResponse,
+    CallError,
+    CallTimeout,
+    DataFileError,
+    RateLimited,
+    ServerFault,
+)
+from auditor.models.openai import ERRORS, OpenAIChat
+from auditor.models.openai_wire import DETAIL, read_completion, said
+from auditor.models.prices import Price
+from auditor.protocols import Reply
+from auditor.types import Request, digest
+
+MOST_REQUESTS = 50_000  # in one batch, as the provider limits it
+MOST_BYTES = 190 * 2**20  # of one file; the provider takes 200 MB
+DISCOUNT = 0.5  # of the list price
+ENDPOINT = "/v1/chat/completions"
+ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+MARK = "audit_mark"  # the field of a batch's metadata that holds our digest of its contents
+UPLOAD_S = 600.0  # for one file, either way
+FAULTS_IN_A_ROW = 20  # of polls, before a batch is left for a later run
+
+
+@dataclass(kw_only=True)
+class _Batch:
+    """One submission: the digests of its requests, and its id once the server gave one."""
+
+    mark: str
+    ids: tuple[str, ...]
+    batch_id: str | None = None
+    outcomes: dict[str, Reply | CallError] | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Batched:
+    """A chat model of an OpenAI-compatible server, asked through batches.
+
+    Parameters
+    ----------
+    model : OpenAIChat
+        The adapter that knows server, key, model and parameters.
+    journal : Path
+        Where the submissions of this model are written down; a file of the run folder.
+    poll_s, longest_poll_s : float
+        Seconds between the first two polls, and at most; the wait grows by half each time.
+    window : str
+        The time the provider has, as its API names it.
+    sleep : callable
+        For tests.
+
+    Attributes
+    ----------
+    price : Price or None
+        Half the list price; a price that the user gives is taken as it is.
+    patience_s : float
+        What the client's `RetryPolicy.ceiling_s` must be at least: a batch takes up to a day, and what expires is
+        submitted again.
+
+    Raises
+    ------
+    DataFileError
+        The journal is not one of ours.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> chat = OpenAIChat("gpt-4o-mini", base_url="http://127.0.0.1:9/v1")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Batched(chat, journal=Path(folder) / "batches.jsonl").max_batch
+    50000
+    """
+
+    style: Literal["text", "chat"] = "chat"
+    deterministic = False
+    cacheable = True
+    max_batch = MOST_REQUESTS
+    patience_s = 7 * 86_400.0
+
+    def __init__(
+        self,
+        model: OpenAIChat,
+        *,
+        journal: Path,
+        poll_s: float = 5.0,
+        longest_poll_s: float = 300.0,
+        window: str = "24h",
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._chat = model
+        self.name, self.fingerprint = model.name, model.fingerprint
+        self.price = _half(model.price)
+        self.max_tokens = model.max_tokens
+        self._journal, self._window, self._sleep = journal, window, sleep
+        self._poll_s, self._longest_s = poll_s, longest_poll_s
+        self._batches = _read(journal, model.fingerprint)
+        self._given: dict[str, int] = {}  # request -> how many batches it was taken from
+
+    async def aclose(self) -> None:
+        """Close the connections; batches under way go on at the server."""
+        await self._chat.aclose()
+
+    async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+        """Answer ``batch`` from batches that were submitted before, and submit the rest; in order.
+
+        Asked again for the same request, it takes the next batch that holds it, or submits one.
+        """
+        ids = [request_id(request) for request in batch]
+        bodies = {i: self._chat_body(r) for i, r in zip(ids, batch, strict=True)}
+        source: dict[str, _Batch] = {}
+        for i in bodies:
+            holders = [b for b in self._batches if i in b.ids]
+            if (n := self._given.get(i, 0)) < len(holders):
+                source[i] = holders[n]
+        fresh = {i: body for i, body in bodies.items() if i not in source}
+        for part in _parts(fresh):
+            made = _Batch(
+                mark=digest([self.fingerprint, len(self._batches), sorted(part)], size=16), ids=tuple(part)
+            )
+            self._note({"mark": made.mark, "fingerprint": self.fingerprint, "ids": list(made.ids)})
+            self._batches.append(made)
+            source.update((i, made) for i in part)
+        outcomes: dict[str, Reply | CallError] = {}
+        for wanted in {id(b): b for b in source.values()}.values():
+            mine = [i for i, b in source.items() if b is wanted]
+            try:
+                found = await self._collect(wanted, bodies)
+            except CallError as error:
+                # The batch stays in the journal: the next attempt, or the next run, looks at it again.
+                outcomes.update((i, error) for i in mine)
+                continue
+            for i in mine:
+                self._given[i] = self._given.get(i, 0) + 1
+                outcomes[i] = found.get(i) or CallTimeout("the batch ended without an answer to this request")
+        return [outcomes[i] for i in ids]
+
+    def _chat_body(self, request: Request) -> dict[str, Any]:
+        return body_of(self._chat, request)
+
+    async def _collect(
+        self, wanted: _Batch, bodies: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, Reply | CallError]:
+        """Submit ``wanted`` unless the server has it, wait for its end, and read it."""
+        async with wanted.lock:
+            if wanted.outcomes is not None:
+                return wanted.outcomes
+            if wanted.batch_id is None:
+                wanted.batch_id = await self._find(wanted.mark)
+                if wanted.batch_id is None:
+                    wanted.batch_id = await self._submit(wanted, bodies)
+                self._note({"mark": wanted.mark, "batch_id": wanted.batch_id})
+            ended = await self._wait(wanted.batch_id)
+            wanted.outcomes = await self._read_back(wanted, ended)
+            return wanted.outcomes
+
+    # -- the server ----------------------------------------------------------
+
+    async def _call(self, work: Callable[[Any], Awaitable[Any]]) -> Any:
+        """One call of the SDK; its errors become ours."""
+        from openai import OpenAIError
+
+        try:
+            return await work(self._chat._connect())
+        except OpenAIError as error:
+            raise self._chat._translate(error) from None
+
+    async def _find(self, mark: str) -> str | None:
+        """The batch that bears ``mark``, from a process that died before it wrote down the id."""
+
+        async def look(client: Any) -> str | None:
+            async for batch in client.batches.list(limit=100):
+                if (batch.metadata or {}).get(MARK) == mark:
+                    return str(batch.id)
+            return None
+
+        found: str | None = await self._call(look)
+        return found
+
+    async def _submit(self, wanted: _Batch, bodies: Mapping[str, Mapping[str, Any]]) -> str:
+        missing = [i for i in wanted.ids if i not in bodies]
+        if missing:
+            # It was never sent, and this run no longer asks all of it: what it asks goes into a new batch.
+            wanted.ids = tuple(i for i in wanted.ids if i in bodies)
+        lines = [_line(i, bodies[i]) for i in wanted.ids]
+        name = f"audit-{wanted.mark}.jsonl"
+
+        async def send(client: Any) -> str:
+            file = await client.files.create(file=(name, b"".join(lines)), purpose="batch", timeout=UPLOAD_S)
+            made = await client.batches.create(
+                input_file_id=file.id,
+                endpoint=ENDPOINT,
+                completion_window=self._window,
+                metadata={MARK: wanted.mark},
+            )
+            return str(made.id)
+
+        made: str = await self._call(send)
+        return made
+
+    async def _wait(self, batch_id: str) -> Any:
+        """Poll until the batch has ended."""
+        pause, faults = self._poll_s, 0
+        while True:
+            try:
+                batch = await self._call(lambda client: client.batches.retrieve(batch_id))
+                faults = 0
+            except CallError as error:
+                faults += 1
+                if not error.transient or faults >= FAULTS_IN_A_ROW:
+                    raise
+            else:
+                if batch.status in ENDED:
+                    return batch
+            await self._sleep(pause)
+            pause = min(self._longest_s, pause * 1.5)
+
+    async def _read_back(self, wanted: _Batch, batch: Any) -> dict[str, Reply | CallError]:
+        if batch.status == "failed":
+            why = _refused(batch)
+            return dict.fromkeys(wanted.ids, why)
+        outcomes: dict[str, Reply | CallError] = {}
+        for file_id in (batch.error_file_id, batch.output_file_id):
+            if not file_id:
+                continue
+
+            async def fetch(client: Any, file_id: str = file_id) -> bytes:
+                return bytes((await client.files.content(file_id, timeout=UPLOAD_S)).content)
+
+            for line in (await self._call(fetch)).splitlines():
+                key, outcome = _outcome(line)
+                if key is not None:
+                    outcomes[key] = outcome
+        for i in wanted.ids:
+            outcomes.setdefault(
+                i, CallTimeout(f"the batch {batch.id} is {batch.status} and has no answer to this")
+            )
+        return outcomes
+
+    def _note(self, row: Mapping[str, Any]) -> None:
+        """Append one line to the journal, on disk when this returns."""
+        import os
+
+        self._journal.parent.mkdir(parents=True, exist_ok=True)
+        with self._journal.open("ab") as file:
+            file.write(json.dumps({**row, "at": round(time.time(), 3)}).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def request_id(request: Request) -> str:
+    """The name of a request in a batch: its prompt and replicate, at most 64 characters."""
+    return f"{request.prompt.sha256[:48]}-{request.replicate}"
+
+
+def body_of(model: OpenAIChat, request: Request) -> dict[str, Any]:
+    """The body that ``model`` would send for ``request``."""
+    if request.prompt.messages is None:
+        messages = [{"role": "user", "content": request.prompt.text or ""}]
+    else:
+        messages = [{"role": m.role, "content": m.content} for m in request.prompt.messages]
+    limit = {model._limit_name: model.max_tokens(request.prompt.format)}
+    return {"model": model.model, "messages": messages, **model._params, **limit}
+
+
+def _line(custom_id: str, body: Mapping[str, Any]) -> bytes:
+    row = {"custom_id": custom_id, "method": "POST", "url": ENDPOINT, "body": body}
+    return json.dumps(row).encode() + b"\n"
+
+
+def _parts(bodies: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
+    """``bodies`` cut where a file would be too large or too long."""
+    parts: list[list[str]] = []
+    size = MOST_BYTES
+    for i, body in bodies.items():
+        length = len(_line(i, body))
+        if not parts or size + length > MOST_BYTES or len(parts[-1]) == MOST_REQUESTS:
+            parts.append([])
+            size = 0
+        parts[-1].append(i)
+        size += length
+    return parts
+
+
+def _outcome(line: bytes) -> tuple[str | None, Reply | CallError]:
+    """The name and the outcome that one line of an output or error file holds."""
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None, BadResponse("a line of the batch's output is not valid JSON")
+    if not isinstance(row, dict) or not isinstance(row.get("custom_id"), str):
+        return None, BadResponse("a line of the batch's output names no request")
+    key, response, error = row["custom_id"], row.get("response"), row.get("error")
+    if not isinstance(response, dict):
+        text = said(error)[:DETAIL] or "no response"
+        expired = isinstance(error, dict) and error.get("code") in ("batch_expired", "batch_cancelled")
+        return key, CallTimeout(text) if expired else ServerFault(f"in the batch: {text}")
+    status, body = response.get("status_code"), response.get("body")
+    if status == 200:
+        return key, read_completion(json.dumps(body).encode(), None)
+    kind = {
+        401: "AuthenticationError",
+        403: "PermissionDeniedError",
+        404: "NotFoundError",
+        429: "RateLimitError",
+    }
+    name = kind.get(status) if isinstance(status, int) else None
+    made = (
+        ERRORS[name] if name else ServerFault if not isinstance(status, int) or status >= 500 else BadRequest
+    )
+    return key, made(f"in the batch: HTTP {status}: {said(body)[:DETAIL]}")
+
+
+def _refused(batch: Any) -> CallError:
+    """Why the server refused a whole batch."""
+    data = getattr(batch.errors, "data", None) or []
+    first = data[0] if data else None
+    code, text = getattr(first, "code", None) or "", getattr(first, "message", None) or "no reason given"
+    if "limit" in code:  # tokens or requests that may be enqueued at once
+        return RateLimited(f"the batch was refused: {text[:DETAIL]}", retry_after_s=60.0)
+    return BadRequest(f"the batch was refused: {text[:DETAIL]}")
+
+
+def _half(price: Price | None) -> Price | None:
+    if price is None:
+        return None
+    return replace(
+        price,
+        input_usd=price.input_usd * DISCOUNT,
+        output_usd=price.output_usd * DISCOUNT,
+        source=f"{price.source}; half of it, as batches cost",
+    )
+
+
+def _read(path: Path, fingerprint: str) -> list[_Batch]:
+    """The submissions in ``path`` that are about the model of ``fingerprint``, in order.
+
+    A torn last line is cut off.
+    """
+    found: dict[str, _Batch] = {}
+    if not path.exists():
+        return []
+    lines = path.read_bytes().splitlines(keepends=True)
+    for number, line in enumerate(lines, 1):
+        if not line.endswith(b"\n"):
+            # What is appended next must begin a line of its own.
+            path.write_bytes(b"".join(lines[:-1]))
+            break
+        try:
+            row = json.loads(line)
+            if "ids" in row:
+                if row["fingerprint"] == fingerprint:
+                    found[row["mark"]] = _Batch(mark=row["mark"], ids=tuple(row["ids"]))
+            elif row["mark"] in found:
+                found[row["mark"]].batch_id = str(row["batch_id"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataFileError(
+                f"{path}: line {number} is no entry of a journal of batches. If you changed it, restore it; "
+                "without it the batches under way would be submitted again."
+            ) from error
+    return list(found.values())

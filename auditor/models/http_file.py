@@ -1,0 +1,417 @@
+"""The file behind ``http:FILE.yaml``: read, checked, with the line of what is wrong.
+
+::
+
+    format: 1
+    url: https://service.example.org/v1/answer
+    headers:
+      Authorization: Bearer ${SERVICE_KEY}
+    request:
+      messages: "{{messages}}"
+      max_tokens: "{{max_tokens}}"
+    answer: choices[0].message.content
+
+``${NAME}`` is taken from the environment, in the URL, headers and query. A placeholder that stands alone in a text
+becomes its JSON value; inside a longer text it is put in as text; the body is written as JSON after that, so that
+nothing in a tested text can change the request's structure.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from auditor.errors import ConfigError, DataFileError
+from auditor.models.prices import Price
+
+LARGEST = 256 * 1024  # bytes of such a file
+PLACEHOLDERS = ("input", "prompt", "messages", "system", "max_tokens", "temperature")
+KEYS = (
+    "format", "name", "url", "method", "headers", "query", "request", "timeout_s", "deterministic", "answer",
+    "scores", "usage", "model", "error", "price", "max_tokens",
+)  # fmt: skip
+METHODS = ("POST", "PUT", "PATCH", "GET")
+_HOLE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
+_VARIABLE = re.compile(r"\$\{([^{}]*)\}")
+_SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
+_STEP = re.compile(r'\.?(?:([A-Za-z_][\w-]*)|\["([^"]+)"\]|\[(-?\d+)\])')
+
+Step = str | int
+Where = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Template:
+    """A checked file.
+
+    ``url``, ``headers`` and ``query`` still hold ``${NAME}``; ``fill`` puts in the values. ``style`` is "text"
+    where the request holds ``{{input}}``, else "chat".
+    """
+
+    path: str
+    name: str | None
+    url: str
+    method: str
+    headers: Mapping[str, str]
+    query: Mapping[str, Any]
+    request: Any
+    timeout_s: float
+    deterministic: bool
+    answer: tuple[Step, ...] | None
+    scores: tuple[Step, ...] | None
+    tokens_in: tuple[Step, ...] | None
+    tokens_out: tuple[Step, ...] | None
+    model: tuple[Step, ...] | None
+    error: tuple[Step, ...] | None
+    price: Price | None
+    max_tokens: int | None
+    style: Literal["text", "chat"]
+    secrets: tuple[str, ...] = field(repr=False)
+    variables: Mapping[str, str] = field(repr=False)
+
+    def fill(self, text: str) -> str:
+        """``text`` with the values of its ``${NAME}``."""
+        return _VARIABLE.sub(lambda match: self.variables[match.group(1)], text)
+
+    def facts(self) -> dict[str, Any]:
+        """What shapes the answers: names of variables, never their values, beside the host that is asked."""
+        host = urlsplit(self.fill(self.url))
+        return {
+            "host": f"{host.hostname}:{host.port}",
+            "url": re.sub(r"//[^/@]*@", "//", self.url),
+            "method": self.method,
+            "headers": {
+                name: value if "${" not in value else _VARIABLE.findall(value)
+                for name, value in sorted(self.headers.items())
+            },
+            "query": self.query,
+            "request": self.request,
+            "paths": [self.answer, self.scores],
+        }
+
+
+class _Reader:
+    """Reads one file; every complaint names file and line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lines: dict[Where, int] = {}
+        self.variables: dict[str, str] = {}
+
+    def fail(self, where: Where, text: str) -> DataFileError:
+        line = next((n for i in range(len(where), 0, -1) if (n := self.lines.get(where[:i]))), None)
+        return DataFileError(f"{self.path}{'' if line is None else f', line {line}'}: {text}")
+
+    def load(self) -> dict[str, Any]:
+        import yaml
+
+        try:
+            raw = self.path.read_bytes()
+        except FileNotFoundError:
+            raise DataFileError(f"{self.path}: there is no such file; docs/clients.md shows one") from None
+        except OSError as error:
+            raise DataFileError(f"{self.path}: cannot be read: {error.strerror or error}") from None
+        if len(raw) > LARGEST:
+            raise DataFileError(f"{self.path}: {len(raw)} bytes; such a file has at most {LARGEST}")
+        try:
+            loader = yaml.SafeLoader(raw.decode("utf-8-sig"))
+            node = loader.get_single_node()
+            if not isinstance(node, yaml.MappingNode):
+                raise DataFileError(f"{self.path}: a mapping with url, request and answer is needed")
+            self._walk(node, ())
+            value = loader.construct_document(node)
+        except UnicodeDecodeError as error:
+            line = raw.count(b"\n", 0, error.start) + 1
+            raise DataFileError(f"{self.path}, line {line}: not UTF-8; save the file as UTF-8") from None
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            at = f", line {mark.line + 1}" if mark else ""
+            raise DataFileError(f"{self.path}{at}: no valid YAML: {error.problem or error.context}") from None
+        except (yaml.YAMLError, RecursionError, ValueError) as error:
+            raise DataFileError(f"{self.path}: no valid YAML: {' '.join(str(error).split())}") from None
+        return dict(value)
+
+    def _walk(self, node: Any, where: Where) -> None:
+        import yaml
+
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                place = (*where, str(key.value))
+                first, self.lines[place] = self.lines.get(place), key.start_mark.line + 1
+                if first is not None:
+                    raise self.fail(place, f"the field {key.value!r} stands here and in line {first}")
+                self._walk(value, place)
+        elif isinstance(node, yaml.SequenceNode):
+            for i, item in enumerate(node.value):
+                self.lines[(*where, i)] = item.start_mark.line + 1
+                self._walk(item, (*where, i))
+
+    def expect(self, raw: Mapping[str, Any], key: str, kind: type[Any], default: Any) -> Any:
+        if key not in raw:
+            return default
+        value = raw[key]
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            what = {
+                str: "a text",
+                dict: "a mapping",
+                float: "a number",
+                bool: "true or false",
+                int: "a whole number",
+            }
+            raise self.fail((key,), f"{key} must be {what[kind]}; got {_brief(value)}")
+        return value
+
+    def known(self, raw: Mapping[str, Any], keys: tuple[str, ...], where: Where = ()) -> None:
+        for key in raw:
+            if key not in keys:
+                near = difflib.get_close_matches(str(key), keys, n=1)
+                hint = f" Did you mean {near[0]}?" if near else f" Known: {', '.join(keys)}."
+                raise self.fail((*where, str(key)), f"unknown field {str(key)!r}.{hint}")
+
+    def variables_of(self, text: str, where: Where) -> None:
+        for name in _VARIABLE.findall(text):
+            if not re.fullmatch(r"[A-Za-z_]\w*", name):
+                raise self.fail(where, f"${{{name}}} is no name of an environment variable")
+            value = os.environ.get(name)
+            if value is None or not value.strip():
+                raise ConfigError(
+                    f"{self.fail(where, f'the environment variable {name} is not set.')} Run: export {name}=…"
+                )
+            if not (value.isascii() and value.isprintable()):
+                raise self.fail(where, f"the value of {name} holds characters that no HTTP header can carry")
+            self.variables[name] = value.strip()
+
+    def text_map(self, raw: Mapping[str, Any], key: str) -> dict[str, Any]:
+        value: dict[str, Any] = self.expect(raw, key, dict, {})
+        for name, item in value.items():
+            if not isinstance(name, str) or isinstance(item, bool) or not isinstance(item, str | int | float):
+                raise self.fail((key, str(name)), f"{key}: {name!r} must be a text; got {_brief(item)}")
+            if isinstance(item, str):
+                self.variables_of(item, (key, name))
+        return value
+
+    def path_at(self, raw: Mapping[str, Any], key: str, where: Where = ()) -> tuple[Step, ...] | None:
+        if key not in raw:
+            return None
+        value = raw[key]
+        if not isinstance(value, str):
+            raise self.fail(
+                (*where, key), f"{key} is a path such as choices[0].message.content; got {_brief(value)}"
+            )
+        try:
+            return parse_path(value)
+        except ValueError as error:
+            raise self.fail((*where, key), f"{key}: {error}") from None
+
+
+def read(file: str) -> Template:
+    """Read and check a file.
+
+    Raises
+    ------
+    DataFileError
+        Malformed; the message names file and line.
+    ConfigError
+        An environment variable that it names is not set.
+    """
+    reader = _Reader(Path(file))
+    raw = reader.load()
+    reader.known(raw, KEYS)
+    if raw.get("format") != 1:
+        raise reader.fail(("format",), f"format must be 1; got {_brief(raw.get('format'))}")
+    for key in ("url",):
+        if key not in raw:
+            raise reader.fail((), f"the field {key} is missing")
+    if "answer" not in raw and "scores" not in raw:
+        raise reader.fail(
+            (), "the field answer (or scores) is missing: where the reply holds the model's answer"
+        )
+    url = reader.expect(raw, "url", str, "")
+    method = reader.expect(raw, "method", str, "POST").upper()
+    if method not in METHODS:
+        raise reader.fail(("method",), f"method must be one of {', '.join(METHODS)}; got {method}")
+    reader.variables_of(url, ("url",))
+    headers = _headers(reader, raw)
+    query = reader.text_map(raw, "query")
+    request = raw.get("request")
+    if method == "GET" and request is not None:
+        raise reader.fail(("request",), "a GET request has no body; put the text into query")
+    usage = reader.expect(raw, "usage", dict, {})
+    reader.known(usage, ("tokens_in", "tokens_out"), ("usage",))
+    timeout_s = reader.expect(raw, "timeout_s", float, 60.0)
+    if not 0 < timeout_s <= 3600:
+        raise reader.fail(("timeout_s",), f"timeout_s must be between 0 and 3600 seconds; got {timeout_s:g}")
+    template = Template(
+        path=file,
+        name=reader.expect(raw, "name", str, None),
+        url=url,
+        method=method,
+        headers=headers,
+        query=query,
+        request=request,
+        timeout_s=timeout_s,
+        deterministic=reader.expect(raw, "deterministic", bool, False),
+        answer=reader.path_at(raw, "answer"),
+        scores=reader.path_at(raw, "scores"),
+        tokens_in=reader.path_at(usage, "tokens_in", ("usage",)),
+        tokens_out=reader.path_at(usage, "tokens_out", ("usage",)),
+        model=reader.path_at(raw, "model"),
+        error=reader.path_at(raw, "error"),
+        price=_price(reader, raw),
+        max_tokens=reader.expect(raw, "max_tokens", int, None),
+        style=_style(reader, request, query),
+        secrets=tuple(
+            sorted((v for v in reader.variables.values() if len(v) >= 4), key=lambda v: (-len(v), v))
+        ),
+        variables=reader.variables,
+    )
+    parts = urlsplit(template.fill(url))
+    if parts.scheme not in ("http", "https") or not parts.hostname or "{{" in url:
+        raise reader.fail(("url",), "url must start with http:// or https://, name a host, and hold no {{…}}")
+    return template
+
+
+def _headers(reader: _Reader, raw: Mapping[str, Any]) -> dict[str, str]:
+    headers = {name: str(value) for name, value in reader.text_map(raw, "headers").items()}
+    for name, value in headers.items():
+        where = ("headers", name)
+        if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name):
+            raise reader.fail(where, f"{name!r} is no name of a header")
+        if not (value.isascii() and value.isprintable()) or "{{" in value:
+            raise reader.fail(where, f"the value of {name} must be plain ASCII without {{{{…}}}}")
+        if _SECRET_HEADER.search(name) and "${" not in value:
+            raise reader.fail(
+                where, f"a secret does not belong into a file: write {name}: ${{NAME}} and export NAME=…"
+            )
+    return headers
+
+
+def _price(reader: _Reader, raw: Mapping[str, Any]) -> Price | None:
+    if "price" not in raw:
+        return None
+    price = reader.expect(raw, "price", dict, {})
+    reader.known(price, ("input_usd", "output_usd"), ("price",))
+    numbers = [price.get("input_usd"), price.get("output_usd")]
+    if not all(isinstance(n, int | float) and not isinstance(n, bool) and n >= 0 for n in numbers):
+        raise reader.fail(("price",), "price needs input_usd and output_usd, in USD per million tokens")
+    return Price(input_usd=float(price["input_usd"]), output_usd=float(price["output_usd"]))
+
+
+def _style(reader: _Reader, request: Any, query: Mapping[str, Any]) -> Literal["text", "chat"]:
+    """Check the placeholders and say which input they want."""
+    used: set[str] = set()
+    for where, text in [*_texts(request, ("request",)), *_texts(dict(query), ("query",))]:
+        for name in _HOLE.findall(text):
+            if name not in PLACEHOLDERS:
+                near = difflib.get_close_matches(name, PLACEHOLDERS, n=1)
+                hint = f" Did you mean {{{{{near[0]}}}}}?" if near else ""
+                raise reader.fail(where, f"unknown placeholder {{{{{name}}}}}.{hint}")
+            if name == "messages" and (not _HOLE.fullmatch(text.strip()) or where[0] == "query"):
+                raise reader.fail(where, "{{messages}} is a list: it must be the whole value, in request")
+            used.add(name)
+    texts = used & {"input", "prompt", "messages"}
+    if not texts:
+        raise reader.fail(("request",), "request must hold {{messages}}, {{prompt}} or {{input}}")
+    if "input" in texts and used & {"prompt", "messages", "system"}:
+        raise reader.fail(
+            ("request",),
+            "{{input}} is the bare text, for a service with a prompt of its own; it does not go with {{prompt}}, "
+            "{{messages}} or {{system}}",
+        )
+    return "text" if "input" in texts else "chat"
+
+
+def _texts(value: Any, where: Where) -> Iterator[tuple[Where, str]]:
+    """Every text in ``value`` that is no key, with its place."""
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _texts(item, (*where, str(key)))
+    elif isinstance(value, list):
+        for i, item in enumerate(value):
+            yield from _texts(item, (*where, i))
+
+
+def place(value: Any, given: Mapping[str, Any]) -> Any:
+    """``value`` with its placeholders replaced: a lone one by the value itself, one inside a text as text.
+
+    Examples
+    --------
+    >>> place({"q": "{{prompt}}", "n": "{{max_tokens}}", "t": "Say: {{prompt}}"}, {"prompt": 'a"b', "max_tokens": 8})
+    {'q': 'a"b', 'n': 8, 't': 'Say: a"b'}
+    """
+    if isinstance(value, str):
+        if whole := _HOLE.fullmatch(value.strip()):
+            return given[whole.group(1)]
+        return _HOLE.sub(lambda match: str(given[match.group(1)]), value)
+    if isinstance(value, Mapping):
+        return {key: place(item, given) for key, item in value.items()}
+    if isinstance(value, list):
+        return [place(item, given) for item in value]
+    return value
+
+
+def parse_path(text: str) -> tuple[Step, ...]:
+    """The steps of a path into JSON.
+
+    Raises
+    ------
+    ValueError
+        Not of the form ``a.b[0]["c d"]``, with or without ``$`` in front.
+
+    Examples
+    --------
+    >>> parse_path("choices[0].message.content")
+    ('choices', 0, 'message', 'content')
+    """
+    rest = text.strip().removeprefix("$")
+    steps: list[Step] = []
+    at = 0
+    while at < len(rest):
+        match = _STEP.match(rest, at)
+        if match is None:
+            raise ValueError(f"{text!r} is no path; write for example choices[0].message.content")
+        name, quoted, number = match.groups()
+        steps.append(int(number) if number is not None else name or quoted)
+        at = match.end()
+    return tuple(steps)
+
+
+def follow(value: Any, steps: tuple[Step, ...] | None) -> Any:
+    """What stands at ``steps``; None where there is nothing.
+
+    Examples
+    --------
+    >>> follow({"a": [{"b": 3}]}, ("a", 0, "b"))
+    3
+    """
+    if steps is None:
+        return None
+    for step in steps:
+        if isinstance(step, int):
+            if not isinstance(value, list) or not -len(value) <= step < len(value):
+                return None
+            value = value[step]
+        else:
+            if not isinstance(value, Mapping) or step not in value:
+                return None
+            value = value[step]
+    return value
+
+
+def told(steps: tuple[Step, ...]) -> str:
+    """A path as it is written."""
+    return "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps).lstrip(".") or "$"
+
+
+def _brief(value: object) -> str:
+    return "nothing" if value is None else f"{type(value).__name__} {str(value)[:40]!r}"

@@ -1,0 +1,355 @@
+"""``langchain:PROVIDER:NAME``, and any LangChain chat model or `Runnable` given from Python.
+
+LangChain's own retries and caches are taken out, so that every call is counted and none is answered from a
+store this tool does not know: the client around each adapter retries and caches. A `Runnable` is otherwise called
+as it is. One that begins with a prompt template of one variable brings its own prompt: it gets the bare text
+(style "text"); every other one gets the rendered messages (style "chat").
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from auditor.errors import (
+    AuthFailed,
+    BadRequest,
+    BadResponse,
+    CallError,
+    CallTimeout,
+    ContentFiltered,
+    MissingDependency,
+    RateLimited,
+    ServerFault,
+)
+from auditor.models import langchain_parts as parts
+from auditor.models.prices import Price, lookup
+from auditor.protocols import Reply
+from auditor.types import Request, Usage, digest
+
+MAX_TOKENS = 256  # where the task does not say
+DETAIL = 300  # characters of an error's message that are kept
+FILTERED = frozenset({"content_filter", "safety", "prohibited_content", "blocklist", "guardrail_intervened"})
+
+# By class name, looked up along the bases of what was raised: LangChain's own errors, then those of the SDKs that
+# its packages wrap (many share these names), then Python's.
+ERRORS: Mapping[str, type[CallError]] = {
+    "ModelAuthenticationError": AuthFailed,
+    "ModelPermissionDeniedError": AuthFailed,
+    "ModelNotFoundError": AuthFailed,
+    "ModelInvalidRequestError": BadRequest,
+    "ContextOverflowError": BadRequest,
+    "ModelRateLimitError": RateLimited,
+    "ModelTimeoutError": CallTimeout,
+    "ModelConnectionError": ServerFault,
+    "ModelAPIError": ServerFault,
+    "OutputParserException": BadResponse,
+    "ContentFilterFinishReasonError": ContentFiltered,
+    "AuthenticationError": AuthFailed,
+    "PermissionDeniedError": AuthFailed,
+    "NotFoundError": AuthFailed,
+    "RateLimitError": RateLimited,
+    "APITimeoutError": CallTimeout,
+    "APIConnectionError": ServerFault,
+    "BadRequestError": BadRequest,
+    "UnprocessableEntityError": BadRequest,
+    "TimeoutException": CallTimeout,
+    "TimeoutError": CallTimeout,
+    "JSONDecodeError": BadResponse,
+    "NotImplementedError": BadRequest,
+    "UnicodeEncodeError": BadRequest,
+}
+_STATUS: Mapping[int, type[CallError]] = {
+    401: AuthFailed,
+    402: AuthFailed,
+    403: AuthFailed,
+    404: AuthFailed,
+    408: CallTimeout,
+    409: ServerFault,
+    425: ServerFault,
+    429: RateLimited,
+}
+
+
+class LangChain:
+    """A LangChain model.
+
+    Parameters
+    ----------
+    target : str or Runnable
+        ``"PROVIDER:NAME"`` as of `langchain.chat_models.init_chat_model`, or the object itself.
+    base_url : str or None
+        The server, for the providers openai and ollama; the packages of others read their own variables.
+    task : Task or None
+        Gives the temperature and the most tokens that an answer needs, for models made from a spec. An object
+        keeps its own settings.
+    max_tokens : int or None
+        Overrides the task's limit; 256 where neither says.
+    temperature : float or "task" or "server"
+        "task" (default) is the task's, or 0 without a task; "server" sends none.
+    timeout_s : float
+        Seconds for one whole call.
+    price : Price or None
+        Overrides the list price; None where there is none.
+    name : str or None
+        The name in reports.
+    fingerprint : str or None
+        For objects: names their exact state (model, prompt, parameters). An object without one is cached only
+        where it is a model of an integration package, whose fields tell it apart.
+    style : {"text", "chat"} or None
+        Overrides what the module says.
+
+    Raises
+    ------
+    MissingDependency
+        LangChain, or the provider's package, is not installed.
+    ConfigError
+        The spec is malformed, the provider unknown, a key missing, or the prompt template has several variables.
+    """
+
+    deterministic = False
+    max_batch = 1
+
+    def __init__(
+        self,
+        target: str | Any,
+        *,
+        base_url: str | None = None,
+        task: Any = None,
+        max_tokens: int | None = None,
+        temperature: float | Literal["task", "server"] = "task",
+        timeout_s: float = 60.0,
+        price: Price | None = None,
+        name: str | None = None,
+        fingerprint: str | None = None,
+        style: Literal["text", "chat"] | None = None,
+    ) -> None:
+        self.price = price
+        self._timeout_s = timeout_s
+        self._limit = _limit(task, max_tokens)
+        self._spec: parts.Spec | None = None
+        self._variable: str | None = None
+        if isinstance(target, str):
+            if temperature == "task":
+                temperature = getattr(task, "temperature", 0.0)
+            self._spec = parts.Spec.read(
+                target,
+                base_url=base_url,
+                max_tokens=self._limit,
+                temperature=None if temperature == "server" else temperature,
+                timeout_s=timeout_s,
+            )
+            self._runnable: Any = parts.build(self._spec)
+            self.name = name or f"langchain:{target}"
+            self.cacheable = True
+            if price is None and self._spec.at_provider("openai"):
+                self.price = lookup(self._spec.name)
+        else:
+            core()
+            self._runnable = parts.bare(target)
+            self._variable = parts.variable(self._runnable)
+            self.name = name or parts.label(self._runnable)
+            self.cacheable = fingerprint is not None or parts.identified(self._runnable)
+        self.style: Literal["text", "chat"] = style or ("chat" if self._variable is None else "text")
+        self._secrets = parts.secrets(self._runnable)
+        facts = {
+            "adapter": "langchain.v1",
+            "spec": None if self._spec is None else self._spec.facts(),
+            "model": fingerprint or parts.facts(self._runnable),
+            "style": self.style,
+        }
+        self.fingerprint = "langchain:" + digest(facts, size=16)
+
+    def __repr__(self) -> str:
+        return f"LangChain({self.name!r})"
+
+    def max_tokens(self, format: str) -> int:
+        """Return the most tokens that an answer may have; an object's own limit where it has one."""
+        own = None if self._spec is not None else parts.own_limit(self._runnable)
+        return self._limit if own is None else own
+
+    async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+        """One call per request; the client hands over one at a time."""
+        return [await self._ask(request) for request in batch]
+
+    async def aclose(self) -> None:
+        """Close the connections of a model made from a spec; an object belongs to its maker."""
+        if self._spec is not None and self._runnable is not None:
+            model, self._runnable = self._runnable, None
+            await parts.close(model)
+
+    async def _ask(self, request: Request) -> Reply | CallError:
+        if self._runnable is None:
+            assert self._spec is not None
+            self._runnable = parts.build(self._spec)
+        asked = self._input(request)
+        if isinstance(asked, CallError):
+            return asked
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return read(await self._runnable.ainvoke(asked))
+        except TimeoutError:
+            return CallTimeout(f"{self.name}: no whole answer within {self._timeout_s:g} s")
+        except CallError as error:
+            return error
+        except Exception as error:  # noqa: BLE001 - whatever foreign code raises
+            return self._translate(error)
+
+    def _input(self, request: Request) -> Any:
+        prompt = request.prompt
+        if self.style == "text":
+            if prompt.text is None:
+                return BadRequest("this model reads the bare text; it was sent chat messages")
+            return prompt.text if self._variable is None else {self._variable: prompt.text}
+        messages = core().messages
+        if prompt.messages is None:
+            return [messages.HumanMessage(content=prompt.text or "")]
+        kinds = {
+            "system": messages.SystemMessage,
+            "user": messages.HumanMessage,
+            "assistant": messages.AIMessage,
+        }
+        return [kinds[m.role](content=m.content) for m in prompt.messages]
+
+    def _translate(self, error: Exception) -> CallError:
+        """Our error for whatever was raised, without keys or the chain of causes."""
+        kind, wait = kind_of(error)
+        told = " ".join(f"{type(error).__name__}: {error}".split())
+        for secret in self._secrets:
+            told = told.replace(secret, "[key]")
+        told = re.sub(r"https?://[^\s/@]+@", "https://[key]@", told)
+        if len(told) > DETAIL:
+            told = told[: DETAIL - 1] + "…"
+        hint = ". Check the key in the environment, and the model's name" if kind is AuthFailed else ""
+        return kind(f"{self.name}: {told}{hint}", retry_after_s=wait)
+
+
+def core() -> Any:
+    """The package langchain_core, with its messages.
+
+    Raises
+    ------
+    MissingDependency
+        It is not installed.
+    """
+    import importlib
+
+    try:
+        importlib.import_module("langchain_core.messages")
+    except ImportError as error:
+        raise MissingDependency(
+            "A LangChain model (langchain:)", "langchain-core", extra="langchain"
+        ) from error
+    return sys.modules["langchain_core"]
+
+
+def is_langchain(value: object) -> bool:
+    """Whether ``value`` is a LangChain `Runnable`; imports nothing that its maker has not imported."""
+    module = sys.modules.get("langchain_core.runnables.base")
+    kind = getattr(module, "Runnable", None)
+    return kind is not None and isinstance(value, kind)
+
+
+def kind_of(error: Exception) -> tuple[type[CallError], float | None]:
+    """Our kind of error for what a LangChain model raised, and how long its server asks to wait.
+
+    By the name of its class or of a base of it; else by the HTTP status that it or its cause carries; else it
+    counts as a fault of the server that may pass.
+
+    Examples
+    --------
+    >>> kind_of(TimeoutError())[0].code
+    'timeout'
+    """
+    from auditor.models.openai_wire import retry_after
+
+    response = next((r for e in _chain(error) if (r := getattr(e, "response", None)) is not None), None)
+    status = next((s for e in _chain(error) if isinstance(s := _status_of(e), int)), None)
+    code = str(next((c for e in _chain(error) if isinstance(c := getattr(e, "code", None), str)), ""))
+    kind = next((ERRORS[c.__name__] for c in type(error).__mro__ if c.__name__ in ERRORS), None)
+    if code in ("content_filter", "content_policy_violation"):
+        kind = ContentFiltered
+    elif code in ("insufficient_quota", "billing_hard_limit_reached", "account_deactivated"):
+        kind = AuthFailed
+    elif status is not None and (kind is None or kind is ServerFault):
+        kind = _STATUS.get(status) or (BadRequest if 400 <= status < 500 else ServerFault)
+    headers = getattr(response, "headers", None)
+    wait = None
+    if kind in (None, RateLimited, ServerFault) and isinstance(headers, Mapping):
+        wait = retry_after({str(k).lower(): str(v) for k, v in headers.items()})
+    return kind or ServerFault, wait
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The error and the one that it was raised from."""
+    cause = error.__cause__
+    return [error] if cause is None else [error, cause]
+
+
+def _status_of(error: BaseException) -> object:
+    for place in (error, getattr(error, "response", None)):
+        for field in ("status_code", "http_status", "status"):
+            value = getattr(place, field, None)
+            if isinstance(value, int) and not isinstance(value, bool) and 100 <= value < 600:
+                return value
+    return None
+
+
+def read(answer: Any) -> Reply | CallError:
+    """The reply in what a `Runnable` returned: a message, or a text.
+
+    Examples
+    --------
+    >>> read("positive").text
+    'positive'
+    """
+    if isinstance(answer, str):
+        return Reply(str(answer))
+    if not (hasattr(answer, "content") and hasattr(answer, "response_metadata")):
+        return BadResponse(f"the model returned {type(answer).__name__}; a message or a text is expected")
+    facts = answer.response_metadata if isinstance(answer.response_metadata, Mapping) else {}
+    text = str(getattr(answer, "text", "") or "")
+    if callable(getattr(answer, "text", None)) and not isinstance(answer.text, str):
+        text = str(answer.text())
+    ended = str(facts.get("finish_reason") or facts.get("stop_reason") or "").rpartition(".")[2].lower()
+    if ended in FILTERED:
+        return ContentFiltered(f"the provider's filter cut the answer (finish reason {ended})")
+    extra = getattr(answer, "additional_kwargs", None) or {}
+    if not text and isinstance(extra.get("refusal"), str):
+        text = extra["refusal"]
+    if not text and ended == "refusal":
+        return ContentFiltered("the provider refused to answer (stop reason refusal)")
+    reported = facts.get("model_name") or facts.get("model")
+    return Reply(
+        text,
+        usage=_usage(getattr(answer, "usage_metadata", None)),
+        cost_usd=_cost(facts),
+        model_reported=reported if isinstance(reported, str) else None,
+    )
+
+
+def _usage(raw: object) -> Usage | None:
+    if not isinstance(raw, Mapping):
+        return None
+    told = [raw.get("input_tokens"), raw.get("output_tokens")]
+    numbers = [n for n in told if isinstance(n, int) and not isinstance(n, bool) and n >= 0]
+    return Usage(tokens_in=numbers[0], tokens_out=numbers[1]) if len(numbers) == 2 else None
+
+
+def _cost(facts: Mapping[str, Any]) -> float | None:
+    """US dollars, where the server says what the call cost (some gateways do)."""
+    for place in (facts.get("token_usage"), facts.get("usage"), facts):
+        cost = place.get("cost") if isinstance(place, Mapping) else None
+        if isinstance(cost, int | float) and not isinstance(cost, bool) and math.isfinite(cost) and cost >= 0:
+            return float(cost)
+    return None
+
+
+def _limit(task: Any, given: int | None) -> int:
+    if given is not None:
+        return given
+    return max((int(task.max_tokens(f)) for f in sorted(getattr(task, "formats", ()))), default=MAX_TOKENS)

@@ -1,0 +1,313 @@
+"""Making LangChain models from specs, and reading what identifies one that was given."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from auditor.errors import ConfigError, MissingDependency
+from auditor.types import digest
+
+# One run may hold several models: --base-url, which is another's, must not draw a provider's key to it.
+WITH_ADDRESS = ("openai", "ollama")
+_FEATURE = "A LangChain model (langchain:)"
+_SECRET = re.compile(
+    r"(^|_)(key|secret|password|passwd|credentials?|auth|authorization|cookie)s?(_|$)|headers|"
+    r"(access|api|auth|bearer|ad|id|session|refresh)_token",
+    re.IGNORECASE,
+)
+# Fields that do not shape an answer, or that are made from the others.
+_ASIDE = frozenset(
+    {"name", "cache", "verbose", "callbacks", "tags", "metadata", "custom_get_token_ids", "rate_limiter"}
+    | {"profile", "max_retries", "request_timeout", "default_request_timeout", "timeout", "n_retries"}
+    | {"client", "async_client", "root_client", "root_async_client", "http_client", "http_async_client"}
+)
+# What our settings are called by the classes of the integration packages; the first that a class knows is used.
+_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "temperature": ("temperature",),
+    "max_tokens": (
+        "max_tokens",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "max_new_tokens",
+        "num_predict",
+    ),
+    "timeout_s": ("timeout", "request_timeout", "default_request_timeout"),
+    "base_url": ("base_url", "openai_api_base", "anthropic_api_url", "endpoint_url", "endpoint"),
+    "max_retries": ("max_retries",),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spec:
+    """What to make: provider and model, and our settings for it."""
+
+    provider: str
+    name: str
+    max_tokens: int
+    temperature: float | None
+    timeout_s: float
+    base_url: str | None = None
+
+    @classmethod
+    def read(cls, text: str, **settings: Any) -> Self:
+        """The spec that ``PROVIDER:NAME`` names.
+
+        Raises
+        ------
+        ConfigError
+            It is not of this form.
+        """
+        provider, colon, name = text.partition(":")
+        if not (provider and colon and name):
+            raise ConfigError(
+                f"model langchain:{text}: expected langchain:PROVIDER:NAME, for example "
+                "langchain:anthropic:claude-sonnet-4-5 or langchain:ollama:llama3.2"
+            )
+        provider = provider.replace("-", "_")
+        address = settings.pop("base_url", None)
+        if address and provider in WITH_ADDRESS:
+            settings["base_url"] = str(address).strip().rstrip("/")
+        return cls(provider=provider, name=name, **settings)
+
+    def facts(self) -> dict[str, Any]:
+        """What shapes the answers."""
+        address = self.base_url and re.sub(r"//[^/@]*@", "//", self.base_url).partition("?")[0].rstrip("/")
+        return {
+            "provider": self.provider,
+            "name": self.name,
+            "base_url": address,
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+        }
+
+    def at_provider(self, provider: str) -> bool:
+        """Whether the provider itself is asked, at its own address and prices."""
+        moved = self.base_url or os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL")
+        return self.provider == provider and not moved
+
+
+def build(spec: Spec) -> Any:
+    """The chat model of ``spec``, without retries and cache of its own.
+
+    Raises
+    ------
+    MissingDependency
+        LangChain or the provider's package is not installed.
+    ConfigError
+        The provider is unknown, or refuses the settings (a key is missing).
+    """
+    try:
+        from langchain.chat_models import init_chat_model
+    except ImportError as error:
+        raise MissingDependency(_FEATURE, "langchain", extra="langchain") from error
+    wanted: dict[str, Any] = {
+        "temperature": spec.temperature,
+        "max_tokens": spec.max_tokens,
+        "timeout_s": spec.timeout_s,
+        "base_url": spec.base_url,
+        "max_retries": 0,
+    }
+    try:
+        # What a class knows can only be asked of the class, and LangChain names it by making one.
+        first = init_chat_model(spec.name, model_provider=spec.provider)
+        known = _names(type(first))
+        given = {
+            next(n for n in _FIELDS[what] if n in known): value
+            for what, value in wanted.items()
+            if value is not None and known & set(_FIELDS[what])
+        }
+        if "http_async_client" in known:
+            # LangChain shares one connection pool between models and event loops; a run has its own.
+            given["http_async_client"] = _http_client(first, spec.timeout_s)
+        model = init_chat_model(spec.name, model_provider=spec.provider, cache=False, **given)
+    except ImportError as error:
+        # LangChain's message holds the line to run for the provider's own package.
+        package = re.search(r"pip install (?:-U )?[`'\"]?([\w.-]+)", str(error))
+        missing = package.group(1) if package else f"langchain-{spec.provider.replace('_', '-')}"
+        raise MissingDependency(f"langchain:{spec.provider}:", missing) from error
+    except Exception as error:  # noqa: BLE001 - each provider's class refuses with errors of its own
+        told = " ".join(str(error).split())[:300]
+        raise ConfigError(
+            f"langchain:{spec.provider}:{spec.name} could not be made: {told} See: audit models"
+        ) from None
+    return model
+
+
+def _names(kind: type[Any]) -> set[str]:
+    """Names and aliases of the fields of a pydantic class."""
+    found: set[str] = set()
+    for name, field in kind.model_fields.items():
+        found |= {name, *([field.alias] if isinstance(field.alias, str) else [])}
+    return found
+
+
+def _http_client(model: Any, timeout_s: float) -> Any:
+    """A fresh asynchronous HTTP client of the kind that the SDK behind ``model`` wants."""
+    inner = getattr(getattr(model, "root_async_client", None), "_client", None)
+    packages = (c.__module__.partition(".")[0] for c in type(inner).__mro__)
+    module = next((p for p in packages if p.startswith("httpx")), "httpx")
+    return importlib.import_module(module).AsyncClient(timeout=timeout_s, follow_redirects=True)
+
+
+async def close(model: Any) -> None:
+    """Close what `build` opened."""
+    client = getattr(model, "http_async_client", None)
+    if client is not None:
+        await client.aclose()
+
+
+def bare(target: Any) -> Any:
+    """``target`` with the retries and caches inside it taken out, as copies; anything else in it as it is."""
+    from langchain_core.language_models import BaseLanguageModel
+    from langchain_core.runnables import RunnableSequence
+    from langchain_core.runnables.base import RunnableBindingBase
+    from langchain_core.runnables.retry import RunnableRetry
+
+    if isinstance(target, RunnableRetry):
+        return bare(target.bound)
+    if isinstance(target, RunnableSequence):
+        return RunnableSequence(*(bare(step) for step in target.steps), name=target.name)
+    if isinstance(target, RunnableBindingBase):
+        return target.model_copy(update={"bound": bare(target.bound)})
+    if not isinstance(target, BaseLanguageModel):
+        return target
+    changed: dict[str, Any] = {"cache": False}
+    if "max_retries" in type(target).model_fields:
+        changed["max_retries"] = 0
+    copy = target.model_copy(update=changed)
+    for name in ("_client", "_async_client"):
+        copy.__dict__.pop(name, None)  # made on first use, from the settings: let it be made again
+    sdk: Any = getattr(copy, "root_async_client", None)
+    if hasattr(sdk, "with_options"):
+        copy.root_async_client = sdk.with_options(max_retries=0)
+        copy.async_client = copy.root_async_client.chat.completions
+    return copy
+
+
+def models(target: Any) -> Iterator[Any]:
+    """The language models inside ``target``, in order."""
+    from langchain_core.language_models import BaseLanguageModel
+
+    if isinstance(target, BaseLanguageModel):
+        yield target
+    for step in getattr(target, "steps", ()):
+        yield from models(step)
+    if (bound := getattr(target, "bound", None)) is not None:
+        yield from models(bound)
+
+
+def variable(target: Any) -> str | None:
+    """The variable of the prompt template that ``target`` begins with; None where it begins with none.
+
+    Raises
+    ------
+    ConfigError
+        The template has no variable, or several.
+    """
+    from langchain_core.prompts import BasePromptTemplate
+
+    first = next(iter(getattr(target, "steps", ())), target)
+    if not isinstance(first, BasePromptTemplate):
+        return None
+    names = list(first.input_variables)
+    if len(names) != 1:
+        raise ConfigError(
+            f"the prompt template of the model has the variables {', '.join(names) or 'none'}; one is needed, for "
+            "the text. Fill the others: template.partial(…)"
+        )
+    return str(names[0])
+
+
+def label(target: Any) -> str:
+    """A name for reports: the class, and the model's own name where it says one."""
+    inner = next(models(target), None)
+    for field in ("model_name", "model", "model_id", "deployment_name"):
+        name = getattr(inner, field, None)
+        if isinstance(name, str) and name:
+            return f"langchain:{type(inner).__name__}:{name}"
+    return f"langchain:{type(target if inner is None else inner).__name__}"
+
+
+def own_limit(target: Any) -> int | None:
+    """The most tokens that the model inside ``target`` is set to write."""
+    inner = next(models(target), None)
+    for name in _FIELDS["max_tokens"]:
+        value = getattr(inner, name, None)
+        if isinstance(value, int) and value > 0:
+            return value
+    return None
+
+
+def identified(target: Any) -> bool:
+    """Whether the fields of ``target`` tell it apart: a bare model of an integration package."""
+    package = type(target).__module__.partition(".")[0]
+    return package.startswith("langchain_") and package not in ("langchain_core", "langchain_community")
+
+
+def secrets(target: Any) -> tuple[str, ...]:
+    """The values of secret fields of the models inside ``target``, longest first; for taking them out of messages."""
+    found: set[str] = set()
+    for model in models(target):
+        for name, value in _fields(model):
+            if hasattr(value, "get_secret_value"):
+                found.add(str(value.get_secret_value()))
+            elif isinstance(value, str) and _SECRET.search(name):
+                found.add(value)
+            elif isinstance(value, Mapping) and "headers" in name:
+                found |= {str(v) for v in value.values()}
+    return tuple(sorted((s for s in found if len(s) >= 4), key=lambda s: (-len(s), s)))
+
+
+def facts(target: Any) -> Any:
+    """What identifies a `Runnable`, as plain data: classes, plain fields, the source of functions; no secrets."""
+    out: dict[str, Any] = {"class": f"{type(target).__module__}.{type(target).__qualname__}"}
+    if hasattr(type(target), "model_fields"):
+        out["fields"] = {
+            name: plain for name, value in _fields(target) if (plain := _plain(name, value)) is not None
+        }
+    if steps := getattr(target, "steps", ()):
+        out["steps"] = [facts(step) for step in steps]
+    if (bound := getattr(target, "bound", None)) is not None:
+        out["bound"] = facts(bound)
+    for function in (getattr(target, "func", None), getattr(target, "afunc", None)):
+        if function is not None:
+            out["function"] = _source(function)
+    return out
+
+
+def _fields(model: Any) -> list[tuple[str, Any]]:
+    names = sorted(getattr(type(model), "model_fields", {}))
+    return [(name, getattr(model, name, None)) for name in names]
+
+
+def _plain(name: str, value: Any) -> Any:
+    """``value`` as JSON data; None for what is secret, does not shape answers, or is no data."""
+    if name in _ASIDE or _SECRET.search(name) or hasattr(value, "get_secret_value"):
+        return None
+    if isinstance(value, str):
+        return re.sub(r"//[^/@\s]*@", "//", value)
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(k): _plain(str(k), v) for k, v in sorted(value.items(), key=lambda item: str(item[0]))}
+    if isinstance(value, list | tuple):
+        return [facts(v) if hasattr(type(v), "model_fields") else _plain("", v) for v in value]
+    if hasattr(type(value), "model_fields"):
+        return facts(value)
+    return None
+
+
+def _source(function: Any) -> str:
+    named = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', '?')}"
+    try:
+        text = inspect.getsource(function)
+    except (OSError, TypeError):
+        text = ""
+    return digest({"name": named, "source": hashlib.sha256(text.encode()).hexdigest()}, size=16)

@@ -1,0 +1,158 @@
+"""Scores of labels from the log-probabilities that a chat server gives with its tokens.
+
+The position is found where the answer's label begins; there the alternatives are summed by the label that they
+begin. What cannot be told is None: an answer without a label, a label none of the alternatives begins, alternatives
+that begin several labels, a place where the labels together have less than half of the probability.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+LEAST_MASS = 0.5  # of the labels together; with less, the label is not decided at this token
+AMBIGUOUS = 0.01  # share of the labels' mass that may begin several of them
+_KINDS = ("classification", "decision", "coreference", "fill-mask", "ranking")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Token:
+    """One token of an answer.
+
+    ``alternatives`` are (text, log-probability) pairs, the written token among them.
+    """
+
+    text: str
+    alternatives: tuple[tuple[str, float], ...]
+
+
+def read_tokens(body: bytes) -> list[Token]:
+    """The tokens in the body of a chat completion; empty where it holds none in the protocol's form.
+
+    Examples
+    --------
+    >>> body = {"choices": [{"logprobs": {"content": [{"token": "yes", "logprob": -0.1, "top_logprobs": []}]}}]}
+    >>> read_tokens(json.dumps(body).encode())[0].alternatives
+    (('yes', -0.1),)
+    """
+    try:
+        content = json.loads(body)["choices"][0]["logprobs"]["content"]
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
+        return []
+    tokens = []
+    for entry in content if isinstance(content, list) else ():
+        own = _pair(entry)
+        if own is None:
+            return []
+        given = entry.get("top_logprobs")
+        others = [_pair(other) for other in given] if isinstance(given, list) else []
+        pairs = dict(p for p in others if p is not None)
+        tokens.append(Token(text=own[0], alternatives=tuple((pairs | {own[0]: own[1]}).items())))
+    return tokens
+
+
+def _pair(entry: object) -> tuple[str, float] | None:
+    if not isinstance(entry, dict):
+        return None
+    text, chance = entry.get("token"), entry.get("logprob")
+    if not isinstance(text, str) or isinstance(chance, bool) or not isinstance(chance, int | float):
+        return None
+    return text, float(chance)
+
+
+def scores(task: Any, tokens: Sequence[Token]) -> Mapping[str, float] | None:
+    """Shares of the labels at the token where the answer's label begins.
+
+    Parameters
+    ----------
+    task : Task or None
+        Has the labels, and reads the answer.
+    tokens : sequence of Token
+        The answer.
+
+    Returns
+    -------
+    mapping of str to float, or None
+        Every label's share of the labels' probability, in [0, 1], summing to 1; None where it cannot be told.
+    """
+    labels = [str(label) for label in getattr(task, "labels", None) or ()]
+    if len(labels) < 2 or getattr(task, "kind", "") not in _KINDS:
+        return None
+    text = "".join(token.text for token in tokens)
+    answer = task.read(text, "chat")
+    if not isinstance(answer.value, str):
+        return None
+    # The last mention decides: what stands before it is reasoning.
+    begin = text.casefold().rfind(answer.value.casefold())
+    token = _at(tokens, begin) if begin >= 0 else None
+    return None if token is None else shares(labels, token.alternatives)
+
+
+def _at(tokens: Sequence[Token], begin: int) -> Token | None:
+    """The token in which the character ``begin`` stands, if nothing but marks stands before it there."""
+    start = 0
+    for token in tokens:
+        end = start + len(token.text)
+        if start <= begin < end:
+            lead = token.text[: begin - start]
+            return None if any(c.isalnum() for c in lead) else token
+        start = end
+    return None
+
+
+def shares(labels: Sequence[str], alternatives: Sequence[tuple[str, float]]) -> Mapping[str, float] | None:
+    """What part of the labels' probability each of them has at one token.
+
+    A token counts for the one label that it begins, or that begins it; case, and marks around it, do not matter.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Two or more.
+    alternatives : sequence of (str, float)
+        Tokens with their natural log-probabilities.
+
+    Returns
+    -------
+    mapping of str to float, or None
+        None where a label has no token, more than a hundredth of the mass begins several labels, or the labels
+        have less than half of the probability.
+
+    Examples
+    --------
+    >>> shares(["yes", "no"], [("yes", math.log(0.6)), (" No", math.log(0.2)), ("?", math.log(0.2))])
+    {'yes': 0.75, 'no': 0.25}
+    >>> shares(["positive", "possible"], [("pos", 0.0)]) is None
+    True
+    """
+    mass = dict.fromkeys(labels, 0.0)
+    several = 0.0
+    for text, logarithm in alternatives:
+        piece = _bare(text)
+        if not piece or not math.isfinite(logarithm):
+            continue
+        chance = math.exp(min(0.0, logarithm))
+        begun = [label for label in labels if _begins(piece, label.casefold())]
+        if len(begun) == 1:
+            mass[begun[0]] += chance
+        elif begun:
+            several += chance
+    total = sum(mass.values())
+    if total < LEAST_MASS or min(mass.values()) <= 0.0 or several > AMBIGUOUS * total:
+        return None
+    return {label: round(chance / total, 12) for label, chance in mass.items()}
+
+
+def _bare(text: str) -> str:
+    """``text`` in lower case, without marks and spaces around it."""
+    kept = [i for i, c in enumerate(text) if c.isalnum()]
+    return text[kept[0] : kept[-1] + 1].casefold() if kept else ""
+
+
+def _begins(piece: str, label: str) -> bool:
+    if label.startswith(piece):
+        return True
+    return piece.startswith(label) and not piece[len(label)].isalnum()

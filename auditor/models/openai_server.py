@@ -1,0 +1,70 @@
+"""Which server is asked behind ``openai:``, with which key, and whether it is one of Azure's."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import urlsplit
+
+from auditor.errors import ConfigError
+
+PROVIDER = "https://api.openai.com/v1"
+AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+
+
+def place(url: str) -> tuple[str, str]:
+    """Host, and host with port and path: what may be shown and what identifies a server."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ConfigError(f"--base-url is not a URL ({error}). Example: http://127.0.0.1:8000/v1") from error
+    if parts.scheme not in ("http", "https") or not host:
+        raise ConfigError(
+            "--base-url (or OPENAI_BASE_URL) must start with http:// or https:// and name a host, "
+            "for example http://127.0.0.1:8000/v1"
+        )
+    return host, f"{host}{f':{port}' if port else ''}{parts.path}"
+
+
+def address(given: str | None, api_key: str | None) -> str:
+    """The URL to ask; see the module for the order."""
+    url = given or os.environ.get("OPENAI_BASE_URL")
+    if not url and not (api_key or os.environ.get("OPENAI_API_KEY")):
+        url = os.environ.get("AZURE_OPENAI_ENDPOINT")
+    return (url or PROVIDER).strip().rstrip("/")
+
+
+def azure_version(url: str, host: str, given: str | None) -> str | None:
+    """Azure's API version where the server is one of Azure's; None elsewhere."""
+    endpoint = os.environ.get("AZURE_OPENAI_ENDPOINT", "").strip().rstrip("/")
+    if url.endswith("/v1") or not (url == endpoint or host.endswith(AZURE_HOSTS)):
+        return None
+    version = given or os.environ.get("OPENAI_API_VERSION") or os.environ.get("AZURE_OPENAI_API_VERSION")
+    if not version:
+        raise ConfigError(
+            f"{host} is Azure, which needs a version of its API. Run: export OPENAI_API_VERSION=2024-10-21 "
+            "(or give the address that ends in /openai/v1)"
+        )
+    return version
+
+
+def key_name(host: str, azure: str | None, *, given: str | None) -> str:
+    """The variable that the key is in: Azure's where the server is Azure's and it is set."""
+    at_azure = azure is not None or host.endswith(AZURE_HOSTS)
+    if at_azure and (
+        os.environ.get("AZURE_OPENAI_API_KEY") or not (given or os.environ.get("OPENAI_API_KEY"))
+    ):
+        return "AZURE_OPENAI_API_KEY"
+    return "OPENAI_API_KEY"
+
+
+def checked_key(key: str, name: str, *, needed: bool, variable: str) -> str:
+    """``key`` without spaces around it; refused where one is needed or no header can carry it."""
+    key = key.strip()
+    if not key and needed:
+        raise ConfigError(
+            f"{name} needs a key. Run: export {variable}=… (or --base-url URL for a server of your own)"
+        )
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigError(f"{variable} holds characters that no HTTP header can carry; set it again")
+    return key

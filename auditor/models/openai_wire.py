@@ -1,0 +1,128 @@
+"""What OpenAI-compatible servers send: completions, errors, usage, and headers about limits."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+
+from auditor.errors import BadResponse, CallError, ContentFiltered
+from auditor.protocols import Reply
+from auditor.types import Usage
+
+DETAIL = 300  # characters of a server's message that are kept
+
+
+def read_completion(body: bytes, content_type: str | None) -> Reply | CallError:
+    """The reply in the body of a chat completion, or why it is none.
+
+    Read here and not by the SDK, which hands out HTML as text and fields of the wrong type as they are.
+
+    Examples
+    --------
+    >>> read_completion(b'{"choices": [{"message": {"content": "yes"}}]}', "application/json").text
+    'yes'
+    """
+    if content_type is not None and "json" not in content_type.partition(";")[0].lower():
+        return BadResponse(
+            f"the answer's content type is {content_type.partition(';')[0].strip()!r}, not JSON"
+        )
+    try:
+        raw = json.loads(body)
+    except ValueError:  # also UnicodeDecodeError
+        return BadResponse("the answer is not valid JSON")
+    except RecursionError:
+        return BadResponse("the answer's JSON is nested too deeply")
+    choices = raw.get("choices") if isinstance(raw, dict) else None
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        # Some servers report their errors with status 200.
+        told = said(raw)[:DETAIL] if isinstance(raw, dict) else ""
+        return BadResponse(f"the answer has no choices{': ' if told else ''}{told}")
+    choice = choices[0]
+    if choice.get("finish_reason") == "content_filter":
+        return ContentFiltered("the provider's filter cut the answer (finish_reason content_filter)")
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        return BadResponse("the answer's first choice has no message")
+    content = message.get("content")
+    if not content and isinstance(message.get("refusal"), str):
+        content = message["refusal"]
+    if content is None:
+        content = ""
+    if not isinstance(content, str):
+        return BadResponse("the answer's content is not a text")
+    reported = raw.get("model")
+    return Reply(
+        content,
+        usage=_usage(raw.get("usage")),
+        model_reported=reported if isinstance(reported, str) else None,
+    )
+
+
+def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
+    """Seconds to wait that a response asks for, or None.
+
+    Reads ``retry-after-ms`` (milliseconds), and ``retry-after`` as seconds or as an HTTP date (RFC 9110,
+    section 10.2.3); a date in the past is 0.
+
+    Parameters
+    ----------
+    headers : mapping
+        With names in lower case, or case-insensitive.
+    now : float or None
+        Seconds since the epoch, for tests.
+
+    Examples
+    --------
+    >>> retry_after({"retry-after": "2"})
+    2.0
+    """
+    for name, scale in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+        value = (headers.get(name) or "").strip()
+        if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value):
+            return float(value) * scale
+    if not value:
+        return None
+    try:
+        when = parsedate_to_datetime(value).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return max(0.0, when - (time.time() if now is None else now))
+
+
+def rate_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers of a response that are about limits, names in lower case, sorted.
+
+    Examples
+    --------
+    >>> rate_headers({"X-RateLimit-Remaining-Requests": "7", "Server": "x"})
+    {'x-ratelimit-remaining-requests': '7'}
+    """
+    told = ((str(name).lower(), str(value)) for name, value in headers.items())
+    return dict(sorted((n, v) for n, v in told if n.startswith(("x-ratelimit-", "retry-after"))))
+
+
+def _usage(raw: object) -> Usage | None:
+    if not isinstance(raw, dict):
+        return None
+    tokens_in, tokens_out = raw.get("prompt_tokens"), raw.get("completion_tokens")
+    if not (isinstance(tokens_in, int) and isinstance(tokens_out, int) and min(tokens_in, tokens_out) >= 0):
+        return None
+    return Usage(tokens_in=tokens_in, tokens_out=tokens_out)
+
+
+def said(body: object) -> str:
+    """The message in the body of an error, in the forms that servers use; empty if there is none."""
+    if isinstance(body, str):
+        return "an HTML page" if body.lstrip().startswith("<") else body
+    if not isinstance(body, dict):
+        return ""
+    for field in ("message", "error", "detail", "msg"):
+        value = body.get(field)
+        if isinstance(value, list):  # FastAPI: one entry per field that it refuses
+            value = value[0] if value else None
+        if told := said(value):
+            return told
+    return ""

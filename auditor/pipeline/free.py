@@ -1,0 +1,187 @@
+"""Tasks whose answers are amounts or texts: what is kept while answers stream by, and what they come to."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from auditor.types import Answer, Case, Check, Finding
+
+if TYPE_CHECKING:
+    from auditor.pipeline.loop import Loop, Tally
+    from auditor.pipeline.parts import Parts
+
+KINDS = ("score", "generation")
+NOT_CONFIRMED = (
+    "joint changes are not asked again one by one: answers of this kind differ by degrees, and what several attributes "
+    "do together is told by the differences of their own rows"
+)
+
+
+def is_free(loop: Loop) -> bool:
+    """Whether answers are amounts or texts and are compared as such."""
+    return loop.parts.task.kind in KINDS and loop.plan.oracle != "probability"
+
+
+def keep(loop: Loop, tally: Tally, case: Case, name: str, present: Mapping[str, Sequence[Answer]]) -> None:
+    """Keep the metrics of a case: for texts, figures only."""
+    if hasattr(loop.parts.oracle, "measure"):
+        tally.texts[case.id, name] = loop.parts.oracle.measure(case, present)
+
+
+async def prefer(
+    loop: Loop, tally: Tally, cases: Sequence[Case], checks: Mapping[str, Check], answers: Mapping[str, Any]
+) -> None:
+    """Let the judge compare the first answer for each variant with the first one for its original."""
+    if loop.judge is None:
+        return
+    from auditor.oracles.wording import mask, masked_terms
+
+    await loop.judge.calibrate()
+    keys, pairs = [], []
+    for case in cases:
+        for name in tally.formats:
+            given = answers[name]
+            first = _first_text(given.get(case.original.id, ()))
+            for variant in case.variants:
+                text = _first_text(given.get(variant.id, ()))
+                if first is None or text is None or checks[variant.id].status == "invalid":
+                    continue
+                terms = masked_terms(variant.edits)
+                keys.append((case.id, name, variant.id))
+                pairs.append((mask(first, terms), mask(text, terms)))
+    for (case_id, name, variant_id), value in zip(keys, await loop.judge.prefer(pairs), strict=True):
+        if value is not None:
+            tally.preferences.setdefault((case_id, name), {})[variant_id] = value
+
+
+def _first_text(answers: Sequence[Answer]) -> str | None:
+    return next((str(a.value) for a in answers if a.status == "ok"), None)
+
+
+class FreeText(NamedTuple):
+    """What the answers came to: ``name`` is the section's key in the run record."""
+
+    name: str
+    findings: list[Finding]
+    section: dict[str, Any]
+
+
+def study(loop: Loop) -> FreeText | None:
+    """Findings and the section of the record; None where answers are labels.
+
+    Under other protocols than the default one there are figures, and no findings.
+    """
+    if not is_free(loop):
+        return None
+    score = loop.parts.task.kind == "score"
+    findings, section = (_scores if score else _pairs)(loop)
+    if loop.plan.protocol != "default":
+        findings = []
+    numbered = [dataclasses.replace(f, id=f"F{n:03d}") for n, f in enumerate(findings, 1)]
+    return FreeText("scores" if score else "generation_pairs", numbered, section)
+
+
+def pair_judge(parts: Parts) -> Any | None:
+    """The judge of a run with its client: it shares the budget, and its answers are cached and not journaled."""
+    model = parts.judge
+    if model is None:
+        return None
+    from auditor.models.cache import Cache
+    from auditor.models.client import Client
+    from auditor.models.judge import PairJudge
+    from auditor.tasks import load
+
+    cache = Cache() if parts.plan.cache and model.cacheable else None
+    client = Client(model, cache=cache, budget=parts.budget, concurrency=parts.plan.concurrency)
+    return PairJudge(model, load("judge"), client)
+
+
+def _scores(loop: Loop) -> tuple[list[Finding], dict[str, Any]]:
+    import numpy as np
+
+    from auditor.controls import control_seen
+    from auditor.stats import directions, scores
+
+    task, oracle = loop.parts.task, loop.parts.oracle
+    values = {t.model.name: t.labels for t in loop.tallies}
+    groups = {
+        arm: scores.arms(
+            [v for t in loop.tallies for v in getattr(t, arm)], loop.about, values, directed=loop.directed
+        )
+        for arm in ("verdicts", "placebos")
+    }
+    tests = len({a.place for a in groups["verdicts"]})
+    rows = scores.differences(
+        groups["verdicts"],
+        groups["placebos"],
+        metric="score",
+        unit=task.unit,
+        noise={name: scores.noise_of_values(given) for name, given in values.items()},
+        rng=np.random.default_rng([loop.plan.seed, 9]),
+        resamples=scores.resamples_for(tests),
+    )
+    rows = scores.decide(
+        rows,
+        tolerance=oracle.tolerance,
+        positive_control={t.model.name: control_seen(t) for t in loop.tallies},
+    )
+    silences = directions.silence_tests(
+        [v for t in loop.tallies for v in t.verdicts if v.case_id not in loop.directed],
+        loop.about,
+        {t.model.name: t.silent for t in loop.tallies},
+        rng=np.random.default_rng([loop.plan.seed, 3]),
+        resamples=1999,
+    )
+    section = {
+        "unit": task.unit,
+        "scale": list(task.scale or ()),
+        "tolerance": oracle.tolerance,
+        "alpha": scores.ALPHA,
+        "rows": [row.as_record() for row in rows],
+        "hidden": {"status": "not_tested", "reason": NOT_CONFIRMED},
+    }
+    return [*scores.findings(rows), *directions.silence_findings(silences, alpha=scores.ALPHA)], section
+
+
+def _pairs(loop: Loop) -> tuple[list[Finding], dict[str, Any]]:
+    from auditor.stats import pairs, scores
+
+    found = pairs.study(
+        [v for t in loop.tallies for v in t.verdicts],
+        [v for t in loop.tallies for v in t.placebos],
+        loop.about,
+        {t.model.name: t.texts for t in loop.tallies},
+        deterministic={t.model.name: t.model.deterministic for t in loop.tallies},
+        preferences={t.model.name: t.preferences for t in loop.tallies},
+        directed=loop.directed,
+        seed=loop.plan.seed,
+        resamples=scores.resamples_for(
+            4 * len({loop.about[v.variant_id].directions for t in loop.tallies for v in t.verdicts})
+        ),
+    )
+    rows = [*found.unsigned, *found.signed]
+    judge = loop.judge
+    if judge is not None and not judge.trusted:
+        rows = [
+            row
+            if row.metric != "preference"
+            else dataclasses.replace(
+                row, p_value=None, notes=("not tested: the judge got too few of its control pairs right",)
+            )
+            for row in rows
+        ]
+    rows = scores.decide(rows)
+    section = {
+        "alpha": scores.ALPHA,
+        "metrics": sorted({row.metric for row in rows}),
+        "masked": "changed words with their inflections, names of the groups, third-person pronouns, titles",
+        "embedding": loop.plan.embedding,
+        "judge": {"status": "not_tested", "reason": "no judge was named (--judge)"}
+        if judge is None
+        else judge.as_record(),
+        "rows": [row.as_record() for row in rows],
+        "hidden": {"status": "not_tested", "reason": NOT_CONFIRMED},
+    }
+    return pairs.findings(rows), section

@@ -1,0 +1,236 @@
+"""Where the rounds of a run come from: one process, several processes, or a Ray cluster.
+
+A case depends on its seed text and the plan alone, so seeds can be spread over workers in chunks. The chunks
+come back in their order, and a run has the same cases, checks and figures whatever made them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Protocol
+
+from auditor.config import Plan
+from auditor.controls import with_placebos
+from auditor.pipeline.parts import Parts, StoredCases, stages
+from auditor.types import Case, Check, Seed
+
+ROUND = 64  # seeds per round
+BATCH_ROUND = 2048  # where a round becomes batches of a provider, which takes a day for each
+CHUNK = 128  # seeds that a worker gets at once
+AHEAD = 3  # chunks in flight for each worker
+
+Round = tuple[Sequence[Case], dict[str, Check]]
+
+
+class Source(Protocol):
+    """Hands out rounds of cases with the checks of their variants."""
+
+    async def next(self, rng: Random) -> Round:
+        """The next round; without cases at the end."""
+        ...
+
+    def close(self) -> None:
+        """Let go of workers."""
+        ...
+
+
+class Local:
+    """Cases and checks made in this process; the only source for suites that learn from verdicts."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def next(self, rng: Random) -> Round:
+        """Ask the suite and gate its variants."""
+        parts = self._parts
+        cases = parts.suite.ask(round_size(parts.plan), rng)
+        if not cases:
+            return (), {}
+        if parts.gate is None and isinstance(parts.suite, StoredCases):
+            return cases, {v.id: parts.suite.checks[v.id] for case in cases for v in case.variants}
+        return gated(parts.plan, cases, parts.gate, parts.placebos, getattr(parts.suite, "checks", {}))
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def round_size(plan: Plan) -> int:
+    """Seeds per round."""
+    return BATCH_ROUND if plan.batch else ROUND
+
+
+def gated(
+    plan: Plan, cases: Sequence[Case], gate: Any, placebos: Any, checks: Mapping[str, Check]
+) -> tuple[Sequence[Case], dict[str, Check]]:
+    """Cases with their placebo variants, and the check of every variant."""
+    if placebos is not None and plan.protocol == "default":
+        # What a directed search asks enters no rate, so nothing stands beside it either.
+        bare = plan.strategy == "adaptive"
+        cases = [
+            c
+            if bare and c.sampling == "directed"
+            else with_placebos(c, placebos, per_seed=plan.per_seed, seed=plan.seed)
+            for c in cases
+        ]
+    if gate is None:
+        return cases, {v.id: checks[v.id] for case in cases for v in case.variants}
+    found: dict[str, Check] = {}
+    for checked in gate.check_many(cases):
+        found.update((check.variant_id, check) for check in checked)
+    return cases, found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Made:
+    """What a worker made of one chunk of seeds."""
+
+    cases: Sequence[Case]
+    checks: Mapping[str, Check]
+    skipped: Mapping[str, int]
+    passed_over: Mapping[str, int]
+
+
+class _Feed:
+    """An iterator that can be filled again after it has run dry."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[Seed] = deque()
+
+    def __iter__(self) -> Iterator[Seed]:
+        return self
+
+    def __next__(self) -> Seed:
+        if not self.waiting:
+            raise StopIteration
+        return self.waiting.popleft()
+
+
+class Worker:
+    """The stages before the model, for chunks of seeds; built once in each worker process."""
+
+    def __init__(self, plan: Mapping[str, Any]) -> None:
+        from auditor import tasks
+
+        self._plan = Plan.from_dict(plan)
+        self._feed = _Feed()
+        self._suite, self._gate, _, _, self._placebos = stages(
+            self._plan, tasks.load(self._plan.task), self._feed, {}
+        )
+        self._rng = Random(self._plan.seed)
+
+    def make(self, seeds: Sequence[Seed]) -> Made:
+        """Cases of ``seeds`` with placebos and checks."""
+        before = Counter(self._suite.skipped), Counter(self._suite.passed_over)
+        self._feed.waiting.extend(seeds)
+        asked = self._suite.ask(len(seeds), self._rng)
+        cases, checks = gated(self._plan, asked, self._gate, self._placebos, {})
+        return Made(
+            cases=cases,
+            checks=checks,
+            skipped=self._suite.skipped - before[0],
+            passed_over=self._suite.passed_over - before[1],
+        )
+
+
+_WORKERS: dict[str, Worker] = {}
+
+
+def make_chunk(plan: Mapping[str, Any], seeds: Sequence[Seed]) -> Made:
+    """`Worker.make` in a worker process, which keeps its worker for the next chunk."""
+    key = repr(sorted(plan.items()))
+    if key not in _WORKERS:
+        _WORKERS[key] = Worker(plan)
+    return _WORKERS[key].make(seeds)
+
+
+class Spread:
+    """Cases made by workers, chunk by chunk, in the order of the seeds.
+
+    Parameters
+    ----------
+    parts : Parts
+        With ``texts``, the seeds. What its suite skipped is counted into its suite.
+    submit : callable
+        (plan, seeds) → awaitable of `Made`.
+    workers : int
+        How many chunks are worked on at once; a few more wait.
+    close : callable
+        Called once at the end.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        submit: Callable[[Mapping[str, Any], Sequence[Seed]], Awaitable[Made]],
+        *,
+        workers: int,
+        close: Callable[[], None],
+    ) -> None:
+        self._parts, self._submit, self._close = parts, submit, close
+        self._plan = parts.plan.as_dict()
+        self._ahead = AHEAD * workers
+        self._chunks = iter(range(0, len(parts.texts), CHUNK))
+        self._flying: deque[Awaitable[Made]] = deque()
+        self._ready: deque[Case] = deque()
+        self._checks: dict[str, Check] = {}
+
+    async def next(self, rng: Random) -> Round:
+        """A round's cases, from as many chunks as it takes; ``rng`` is not used."""
+        size = round_size(self._parts.plan)
+        while len(self._ready) < size:
+            self._fill()
+            if not self._flying:
+                break
+            made = await self._flying.popleft()
+            self._ready.extend(made.cases)
+            self._checks.update(made.checks)
+            self._parts.suite.skipped.update(made.skipped)
+            self._parts.suite.passed_over.update(made.passed_over)
+        cases = [self._ready.popleft() for _ in range(min(size, len(self._ready)))]
+        return cases, {v.id: self._checks.pop(v.id) for case in cases for v in case.variants}
+
+    def _fill(self) -> None:
+        while len(self._flying) < self._ahead:
+            start = next(self._chunks, None)
+            if start is None:
+                return
+            seeds = self._parts.texts[start : start + CHUNK]
+            self._flying.append(asyncio.ensure_future(self._submit(self._plan, seeds)))
+
+    def close(self) -> None:
+        """Drop what is under way and let go of the workers."""
+        for future in self._flying:
+            if isinstance(future, asyncio.Future):
+                future.cancel()
+        self._flying.clear()
+        self._close()
+
+
+def processes(parts: Parts, jobs: int) -> Spread:
+    """Cases made by ``jobs`` processes of this machine."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    pool = ProcessPoolExecutor(max_workers=jobs, mp_context=multiprocessing.get_context("spawn"))
+
+    async def submit(plan: Mapping[str, Any], seeds: Sequence[Seed]) -> Made:
+        return await asyncio.get_running_loop().run_in_executor(pool, make_chunk, plan, seeds)
+
+    return Spread(parts, submit, workers=jobs, close=lambda: pool.shutdown(wait=False, cancel_futures=True))
+
+
+def source(parts: Parts) -> Source:
+    """The source that the plan's engine names; this process where a case depends on more than its seed."""
+    plan = parts.plan
+    apart = parts.texts and plan.strategy != "adaptive"  # not generated, not stored
+    if not apart or (plan.engine == "local" and plan.jobs == 1):
+        return Local(parts)
+    if plan.engine == "ray":
+        from auditor.pipeline import cluster
+
+        return cluster.spread(parts)
+    return processes(parts, plan.jobs)

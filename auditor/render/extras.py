@@ -1,0 +1,225 @@
+"""Sections that stand only where a run has something for them: comparison, discarded variants, plan, waivers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from auditor import waivers
+from auditor.render import adaptive, comparison, words
+
+Data = Mapping[str, Any]
+DISCARDED = (
+    "Model",
+    "Attributes",
+    "Seeds",
+    "Discarded ones changed",
+    "Valid ones changed",
+    "Share of all changes",
+)
+DEVIATIONS = ("What", "As planned", "As run")
+STATUS = {"active": "holds", "expired": "expired", "unmatched": "matches no finding"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """Rows of ``columns``; those in ``right`` hold counts."""
+
+    caption: str
+    columns: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+    right: frozenset[str] = frozenset()
+    more: tuple[tuple[str, ...], ...] = ()  # lines on fewer than `MIN_SEEDS` seeds
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """One section: id and title, a short name for the table of contents, notes, tables."""
+
+    id: str
+    title: str
+    short: str
+    notes: tuple[str, ...]
+    tables: tuple[Table, ...]
+
+
+def build(record: Data) -> tuple[Section, ...]:
+    """Lay out what the record has, in the order of the report."""
+    found = (_comparison(record), _adaptive(record), _discarded(record), _frozen(record), _waivers(record))
+    return tuple(section for section in found if section is not None)
+
+
+def _comparison(record: Data) -> Section | None:
+    if not record.get("comparison"):
+        return None
+    told = comparison.build(record)
+    if told is None:
+        return None
+    tables = (
+        Table(
+            caption="Every model on the same texts",
+            columns=comparison.RATES,
+            right=comparison.RIGHT,
+            **_parted(told.rates, comparison.RATES),
+        ),
+        Table(
+            caption="Two models on the variants that both answered",
+            columns=comparison.PAIRS,
+            right=comparison.RIGHT,
+            **_parted(told.pairs, comparison.PAIRS),
+        ),
+    )
+    return Section(
+        id="comparison",
+        title="The models beside each other",
+        short="Models",
+        notes=told.notes,
+        tables=_filled(tables),
+    )
+
+
+def _adaptive(record: Data) -> Section | None:
+    told = adaptive.build(record)
+    if told is None:
+        return None
+    tables = (
+        Table(
+            caption="What the questions went to",
+            columns=adaptive.CALLS,
+            lines=told.calls,
+            right=adaptive.RIGHT,
+        ),
+        Table(
+            caption="Arms on fresh texts (95 % intervals)",
+            columns=adaptive.FRESH,
+            lines=told.fresh,
+            right=adaptive.RIGHT,
+        ),
+    )
+    return Section(
+        id="adaptive", title=adaptive.TITLE, short="Search", notes=told.notes, tables=_filled(tables)
+    )
+
+
+Lines = tuple[tuple[str, ...], ...]
+
+
+def _parted(lines: Lines, columns: Sequence[str]) -> dict[str, Lines]:
+    """Lines of few seeds apart from the others."""
+    at = columns.index("Seeds")
+    few = tuple(line for line in lines if _count(line[at]) < comparison.MIN_SEEDS)
+    if len(few) == len(lines):
+        return {"lines": lines}
+    return {"lines": tuple(line for line in lines if line not in few), "more": few}
+
+
+def _count(text: str) -> int:
+    digits = text.replace(",", "")
+    return int(digits) if digits.isdecimal() else 0
+
+
+def _discarded(record: Data) -> Section | None:
+    rows: Sequence[Data] = (record.get("discarded") or {}).get("rows") or ()
+    if not rows:
+        return None
+    several = len({(r["model"], r["format"]) for r in rows}) > len({r["model"] for r in rows})
+    lines = tuple(
+        (
+            f"{r['model']}, {r['format']}" if several else str(r["model"]),
+            words.attributes(r["attributes"]),
+            words.count(int(r["estimate"]["n"])),
+            words.interval(r["estimate"]),
+            words.interval(r.get("estimate_valid")),
+            _share(r),
+        )
+        for r in rows
+    )
+    exemplars = (record["discarded"] or {}).get("exemplars") or ()
+    notes = [
+        "A figure about the validity check, not about the model: variants that the check discarded were asked too. "
+        "They enter no other figure of this report.",
+        "The last column is the part of all changes that would have been reported from discarded variants had nothing "
+        "been checked.",
+    ]
+    if exemplars:
+        notes.append(f"Examples: audit show {record.get('id', 'RUN')} {exemplars[0]}")
+    return Section(
+        id="discarded",
+        title="What the discarded variants would have added",
+        short="Discarded",
+        notes=tuple(notes),
+        tables=(
+            Table(
+                caption="Answers to discarded and to valid variants",
+                columns=DISCARDED,
+                right=comparison.RIGHT,
+                **_parted(lines, DISCARDED),
+            ),
+        ),
+    )
+
+
+def _share(row: Data) -> str:
+    changes = int(row["changes"]) + int(row["changes_valid"])
+    if row.get("share_of_all_changes") is None:
+        return "no change"
+    return f"{words.percent(row['share_of_all_changes'])} ({words.count(row['changes'])} of {words.count(changes)})"
+
+
+def _frozen(record: Data) -> Section | None:
+    frozen = record.get("frozen")
+    if not frozen:
+        return None
+    by = f" by {frozen['frozen_by']}" if frozen.get("frozen_by") else ", no name given"
+    notes = [f"The plan was frozen {frozen['frozen_at']}{by}. SHA-256: {frozen['sha256']}."]
+    if frozen.get("reason"):
+        notes.append(f"Reasons given: {words.sentence(str(frozen['reason']))}")
+    lines = tuple(
+        (str(d["what"]), _value(d.get("planned")), _value(d.get("actual")))
+        for d in frozen.get("deviations") or ()
+    )
+    if not lines:
+        notes.append("No deviation was recorded.")
+    table = Table(caption="What was done otherwise than planned", columns=DEVIATIONS, lines=lines)
+    return Section(
+        id="frozen", title="The frozen plan", short="Plan", notes=tuple(notes), tables=_filled((table,))
+    )
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "not given"
+    return words.listing([str(v) for v in value]) if isinstance(value, list | tuple) else str(value)
+
+
+def _waivers(record: Data) -> Section | None:
+    items = waivers.items(record)
+    if not items:
+        return None
+    lines = tuple(
+        (
+            str(item["finding"]),
+            STATUS.get(item["status"], item["status"]),
+            ", ".join(item["findings"]) or "–",
+            str(item["owner"]),
+            str(item["expires"]),
+            str(item["reason"]),
+        )
+        for item in items
+    )
+    columns = ("Waiver", "Status", "Findings", "Owner", "Until", "Reason")
+    note = "Somebody lets these findings stand. They are shown all the same, and change no figure."
+    source, date = (record["waivers"].get(key) or "not recorded" for key in ("source", "date"))
+    caption = f"Waivers, file: {source}, as of: {date}"
+    return Section(
+        id="waivers",
+        title="Waivers",
+        short="Waivers",
+        notes=(note,),
+        tables=(Table(caption=caption, columns=columns, lines=lines),),
+    )
+
+
+def _filled(tables: Sequence[Table]) -> tuple[Table, ...]:
+    return tuple(table for table in tables if table.lines)

@@ -1,0 +1,175 @@
+"""The report as Markdown (GitHub's dialect): for issues, pull requests and wikis."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from auditor import waivers
+from auditor.render import cards, controls, diff, exchange, view, words
+
+MAX_CARDS = 20
+_START = re.compile(r"^(\d{0,9})([-+=.)])")
+_SPECIAL = re.compile(r"[\\`*_\[\]|~$#]")
+# What GitHub turns into links by itself: an empty comment parts it, and shows nothing.
+_LINKS = re.compile(r"(?<=[A-Za-z])(?=://)|(?<=www)(?=\.)|(?<=@)(?=\w)", re.IGNORECASE)
+
+
+class MarkdownReport:
+    """Claims, hidden changes with their texts, controls, waivers and limits, as tables and lists.
+
+    Text from models and files is escaped: it makes no link, no image, no heading and no HTML.
+
+    Parameters
+    ----------
+    full : bool
+        Whether texts, controls and limits are told too.
+    """
+
+    name = "markdown.v1"
+    suffix = ".md"
+
+    def __init__(self, *, full: bool = True) -> None:
+        self.full = full
+
+    def render(self, record: Mapping[str, Any], evidence: Any = None) -> str:
+        """Write the report."""
+        rows = exchange.rows(record)
+        lines = [f"# {escape(exchange.title(record))}", "", escape(exchange.summary(record)), ""]
+        partial = exchange.partial(record)
+        banners = [partial] if partial else []
+        if not exchange.is_tabular(record):
+            banners = list(view.build(record).banners)
+        for banner in banners:
+            lines += [f"> **Note** {escape(banner)}", ""]
+        lines += _findings("Claims", [r for r in rows if r.kind == "claim"])
+        if self.full and not exchange.is_tabular(record):
+            lines += _answer(record)
+        others = [r for r in rows if r.kind != "claim"]
+        lines += _findings("Single variants", others)
+        lines += _waivers(record)
+        if self.full:
+            lines += _cards(record, others, evidence)
+            lines += _controls(record)
+            lines += ["## Limits", "", *(f"- {escape(limit)}" for limit in words.LIMITS), ""]
+            lines += _provenance(record)
+        return "\n".join(lines).rstrip() + "\n"
+
+
+def escape(text: object) -> str:
+    r"""Text that stays text in any place of a line, table cells included.
+
+    Examples
+    --------
+    >>> escape("[x](https://e.org) <b>|")
+    '\\[x\\](https<!-- -->://e.org) &lt;b&gt;\\|'
+    """
+    plain = words.visible(str(text), newlines=False)
+    for char, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
+        plain = plain.replace(char, entity)
+    return _LINKS.sub("<!-- -->", _SPECIAL.sub(r"\\\g<0>", plain))
+
+
+def block(text: object) -> str:
+    r"""Text that begins a line or a list item: no list, rule, heading or code block comes of it.
+
+    Examples
+    --------
+    >>> block('- x'), block('1. x'), block('    x')
+    ('\\- x', '1\\. x', 'x')
+    """
+    return _START.sub(r"\1\\\2", escape(text).strip())
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table; the cells are escaped here."""
+    lines = [f"| {' | '.join(columns)} |", f"|{'|'.join(' --- ' for _ in columns)}|"]
+    lines += [f"| {' | '.join(escape(cell) for cell in row)} |" for row in rows]
+    return [*lines, ""]
+
+
+def _findings(heading: str, rows: Sequence[exchange.Row]) -> list[str]:
+    if not rows:
+        return []
+    cells = (
+        (words.verdict(r.verdict) + (" (waived)" if r.waiver else ""), r.id, r.code, r.sentence) for r in rows
+    )
+    return [f"## {heading}", "", *table(("Verdict", "Finding", "Code", "What was measured"), cells)]
+
+
+def _answer(record: Mapping[str, Any]) -> list[str]:
+    shown = view.build(record)
+    lines = ["## In short", "", *(f"- {block(name)} {escape(text)}" for name, text in shown.answer), ""]
+    return [*lines, "## What was asked", "", *table(("", ""), shown.asked)]
+
+
+def _waivers(record: Mapping[str, Any]) -> list[str]:
+    told = waivers.lines(record)
+    return ["## Waivers", "", *(f"- {escape(line)}" for line in told), ""] if told else []
+
+
+def _cards(record: Mapping[str, Any], rows: Sequence[exchange.Row], evidence: Any) -> list[str]:
+    if evidence is None or not rows:
+        return []
+    noun = exchange.noun_of(record)
+    lines = ["## Texts", ""]
+    for row in rows[:MAX_CARDS]:
+        card = cards.build(row.finding, evidence, noun=noun, record=record)
+        lines += [f"### {escape(row.id)}: {escape(row.place)}", "", block(row.sentence), ""]
+        if card.missing:
+            lines += [block(card.missing), ""]
+            continue
+        lines += [f"> Original: {_marked(card.original)}", ">", f"> Variant: {_marked(card.variant)}", ""]
+        answers = (
+            (cell.label, ", ".join(f"{old} → {new}" for _, old, new in cell.changes), cell.tally.text)
+            for cell in card.cells
+        )
+        lines += table(("Changed", "Words", "Answers"), answers)
+        lines += [
+            f"- {block(words.sentence(note))}" for note in row.finding.get("notes") or () if note.strip()
+        ]
+        lines.append("")
+    if len(rows) > MAX_CARDS:
+        left = words.plural(len(rows) - MAX_CARDS, "further finding")
+        lines += [f"{left}: `audit show RUN ID`.", ""]
+    return lines
+
+
+def _marked(segments: Sequence[diff.Segment]) -> str:
+    """Changed words in bold."""
+    out = []
+    for segment in segments:
+        text = escape(segment.text)
+        core = text.strip()
+        out.append(text.replace(core, f"<b>{core}</b>", 1) if segment.changed and core else text)
+    return "".join(out)
+
+
+def _controls(record: Mapping[str, Any]) -> list[str]:
+    if exchange.is_tabular(record):
+        return []
+    told = ((c.name, c.scope, c.result) for c in controls.lines(record))
+    counts = record.get("counts", {})
+    lost = ", ".join(f"{name} {words.count(counts.get(name))}" for name in controls.LOSSES)
+    return [
+        "## Controls",
+        "",
+        *table(("Control", "For", "Result"), told),
+        escape(f"Lost answers: {lost} of {words.count(counts.get('calls'))} calls."),
+        "",
+    ]
+
+
+def _provenance(record: Mapping[str, Any]) -> list[str]:
+    told = record.get("provenance", {})
+    pairs = [
+        ("Run", record.get("id", "")),
+        ("Tool", record.get("tool_version", "")),
+        ("Started", told.get("started", "")),
+        ("Plan (SHA-256)", told.get("plan_sha256") or "not recorded"),
+    ]
+    pairs += [
+        (f"Model {name}", model.get("fingerprint", "")) for name, model in record.get("models", {}).items()
+    ]
+    return ["## Provenance", "", *table(("", ""), [(str(a), str(b)) for a, b in pairs])]

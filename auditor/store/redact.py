@@ -1,0 +1,87 @@
+"""Cases, prompts and answers without their texts: digests, lengths and edits stay."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from auditor.types import Answer, Case, Check, Input, Message, Prompt, Response, Variant, digest
+
+MARK = "(redacted"
+_QUOTED = re.compile(r"(['\"‘“«]).*?(['\"’”»])", re.DOTALL)
+
+
+def placeholder(value: Input) -> str:
+    """What stands for a text: its length and the SHA-256 of its UTF-8.
+
+    Examples
+    --------
+    >>> placeholder("A man.")[:24]
+    '(redacted: 6 characters,'
+    """
+    if not isinstance(value, str):
+        return f"{MARK}: a row, sha256 {digest(dict(value))})"
+    return f"{MARK}: {len(value)} characters, sha256 {_sha256(value)})"
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def case(value: Case) -> Case:
+    """A case with placeholders for its texts; ids, groups and edits stay."""
+
+    def bare(variant: Variant) -> Variant:
+        return dataclasses.replace(variant, input=placeholder(variant.input))
+
+    return dataclasses.replace(
+        value, original=bare(value.original), variants=tuple(bare(v) for v in value.variants)
+    )
+
+
+def checks(values: Mapping[str, Check]) -> dict[str, Check]:
+    """Checks whose reasons quote nothing."""
+    return {
+        key: dataclasses.replace(check, reason=_QUOTED.sub(f"{MARK})", check.reason))
+        for key, check in values.items()
+    }
+
+
+def prompt(value: Prompt) -> Prompt:
+    """A prompt that holds its digest only."""
+    told = f"{MARK}: sha256 {value.sha256})"
+    if value.messages is None:
+        return dataclasses.replace(value, text=told)
+    return dataclasses.replace(value, messages=(Message(role="user", content=told),))
+
+
+def response(value: Response, read: Callable[[str], Answer], write: Callable[[Any], str]) -> Response:
+    """An answer of which the label is left, and in ``detail`` the SHA-256 of what came.
+
+    Parameters
+    ----------
+    value : Response
+        As it came.
+    read : callable
+        Raw output → answer.
+    write : callable
+        Label → an output that ``read`` reads as this label. Where it does not, and where there is no label, the
+        output is a mark, and the question is asked again when the run is resumed.
+    """
+    if value.output is None:
+        return dataclasses.replace(value, detail=f"{MARK})" if value.detail else "")
+    told = read(value.output)
+    output = f"{MARK}: {told.status})"
+    if told.status == "ok":
+        written = write(told.value)
+        if read(written).value == told.value:
+            output = written
+    return dataclasses.replace(value, output=output, detail=_sha256(value.output))
+
+
+def readable(value: Response) -> bool:
+    """Whether the label of a journaled answer can still be read."""
+    return value.output is None or not value.output.startswith(MARK)

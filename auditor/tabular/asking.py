@@ -1,0 +1,170 @@
+"""The model of a tabular run: opened, wrapped, tried on one row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from auditor.errors import BudgetExceeded, ConfigError, UserError
+from auditor.tabular.data import load_task
+from auditor.tabular.plan import TabularPlan
+from auditor.types import Case, Progress, Prompt, Response, Sampling, Variant
+
+if TYPE_CHECKING:
+    from auditor.models.rows import RowClient
+    from auditor.models.tables import TableModel
+    from auditor.protocols import Observer
+    from auditor.store.folder import RunFolder
+    from auditor.suites.tabular.evaluate import Evaluator
+    from auditor.suites.tabular.schema import Schema
+    from auditor.suites.tabular.slices import Slices
+
+GIVEN = 500  # given rows from which on slices are about them
+SLICE_CASES = 20_000
+SLICE_ROWS = 4_000_000  # that slices may cost
+KEPT = 1_000_000  # a limit up to which answers are kept, so that finds need not be asked again
+
+
+def open_model(
+    plan: TabularPlan, schema: Schema, folder: RunFolder | None, tell: Observer
+) -> tuple[TableModel, RowClient | None]:
+    """The model of rows, and the client behind it where a task or a server is asked."""
+    from auditor.models.tables import load_table_model, predict_from_client
+
+    if not plan.served:
+        return load_table_model(plan.model, schema.names, trust_pickle=plan.trust_pickle), None
+    from auditor.models.budget import Budget
+    from auditor.models.cache import Cache
+    from auditor.models.client import definitive
+    from auditor.models.rows import RowClient
+
+    task, adapter, spell = _adapter(plan)
+    budget = Budget(
+        max_calls=plan.max_calls,
+        max_cost=plan.max_cost,
+        max_seconds=plan.max_seconds,
+        price_in=plan.price_in,
+        price_out=plan.price_out,
+    )
+    known: dict[tuple[str, int], Response] = {}
+    for response in folder.responses() if folder is not None else ():
+        if definitive(response):
+            known[response.prompt_sha256, response.replicate] = response
+
+    def progress(client: RowClient) -> None:
+        counts = client.client.counts
+        tell(
+            Progress(
+                phase="ask",
+                model=plan.model,
+                done=sum(client.rows.values()),
+                cached=counts.cached,
+                failed=client.rows["failed"],
+                cost_usd=counts.cost_usd or None,
+            )
+        )
+
+    def keep(row: Variant, prompt: Prompt) -> None:
+        assert folder is not None
+        sampling: Sampling = "iid" if plan.method == "themis" else "directed"
+        name = row.id.partition(".")[0]
+        case = Case(id=name, suite=f"tabular.{plan.method}", original=row, variants=(), sampling=sampling)
+        folder.add_case(case, {})
+        folder.add_prompt(row.id, prompt)
+
+    asked = RowClient(
+        adapter,
+        task,
+        schema.names,
+        budget=budget,
+        first_limit=None if folder is None else folder.plan.get("max_calls"),
+        per_case=len(schema.combos),
+        cache=Cache() if plan.cache and adapter.cacheable else None,
+        format=plan.prompt_format,
+        replicates=plan.replicates,
+        concurrency=plan.concurrency,
+        answered=known,
+        on_row=None if folder is None else keep,
+        on_response=None if folder is None else folder.add_response,
+        on_batch=progress,
+        spell=spell,
+    )
+    return predict_from_client(asked), asked
+
+
+def _adapter(plan: TabularPlan) -> tuple[Any, Any, Any]:
+    """Task, adapter and how a row is spelled; None for the default."""
+    if plan.task is None:
+        from auditor.models.table_http import RowDecision, TableHTTP, read_server, row_json
+
+        server = read_server(plan.model.partition(":")[2])
+        return RowDecision(), TableHTTP(plan.model, server), row_json
+    from auditor import models
+
+    task = load_task(plan.task)
+    return task, models.make(plan.model, base_url=plan.base_url, task=task), None
+
+
+def evaluator_of(plan: TabularPlan, schema: Schema, model: TableModel, asked: RowClient | None) -> Evaluator:
+    """What asks the model, with the limits and the distance of the plan."""
+    from auditor.suites.tabular.distance import Distance
+    from auditor.suites.tabular.evaluate import Evaluator, Limit
+
+    kind: Any = plan.distance
+    return Evaluator(
+        model.predict,
+        schema,
+        cache=model.slow,
+        keep=plan.max_evaluations is not None and plan.max_evaluations <= KEPT,
+        budget=Limit(evaluations=plan.max_evaluations, seconds=plan.max_seconds),
+        frame=model.frame,
+        distance=Distance(kind=kind, threshold=plan.distance_threshold, scale=plan.distance_scale),
+        left=None if asked is None else asked.left,
+    )
+
+
+def try_one(evaluator: Evaluator, codes: Any, model: TableModel) -> None:
+    """Ask about one row, so that a model of the wrong width is named before the search starts."""
+    if not len(codes):
+        return
+    try:
+        evaluator.labels(codes[:1])
+    except BudgetExceeded:
+        return  # the method meets the limit itself and reports a partial result
+    except UserError:
+        raise
+    except (ValueError, TypeError, IndexError, KeyError) as error:
+        columns = evaluator.schema.names
+        raise ConfigError(
+            f"model {model.name} cannot read a row of {len(columns)} columns ({', '.join(columns)}): "
+            f"{type(error).__name__}: {error}. Does the schema have the columns it was trained on?"
+        ) from error
+
+
+def slices_of(plan: TabularPlan, evaluator: Evaluator, codes: Any) -> Slices | None:
+    """Subgroups with high rates, over given rows where there are enough, else over uniform ones.
+
+    Not for slow or limited models: what may be asked belongs to the search.
+    """
+    import numpy as np
+
+    from auditor.suites.tabular.core import uniform
+    from auditor.suites.tabular.slices import slices
+
+    schema = evaluator.schema
+    few = len(schema.protected_index) == 0 or len(schema.combos) > SLICE_ROWS // SLICE_CASES
+    if plan.slices < 1 or evaluator.slow or evaluator.remaining is not None or few:
+        return None
+    rng = np.random.default_rng([plan.seed, 1])
+    given = len(codes) >= GIVEN
+    cases = rng.permutation(codes)[:SLICE_CASES] if given else uniform(schema, SLICE_CASES, rng)
+    before = evaluator.evaluations
+    judged = evaluator.judge(cases)
+    clear = ~judged.undecided
+    return slices(
+        schema,
+        cases[clear],
+        judged.discriminatory[clear],
+        population="given rows" if given else "domain (uniform)",
+        show=plan.slices,
+        evaluations=evaluator.evaluations - before,
+    )

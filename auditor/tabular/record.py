@@ -1,0 +1,117 @@
+"""The record of a tabular run and the files of its folder."""
+
+from __future__ import annotations
+
+import platform
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from auditor._version import __version__
+from auditor.tabular.plan import TabularPlan
+from auditor.types import FORMAT_VERSION
+
+if TYPE_CHECKING:
+    from auditor.models.rows import RowClient
+    from auditor.models.tables import TableModel
+    from auditor.store.folder import RunFolder
+    from auditor.suites.tabular.evaluate import Evaluator
+    from auditor.suites.tabular.result import TabularResult
+    from auditor.suites.tabular.schema import Schema
+
+
+def record_of(
+    plan: TabularPlan, schema: Schema, model: TableModel, result: TabularResult, started: datetime
+) -> dict[str, Any]:
+    """``run.json`` of a tabular run."""
+    from auditor.suites.tabular.record import sections
+
+    return {
+        "id": "in-memory",
+        "format_version": FORMAT_VERSION,
+        "tool_version": __version__,
+        "status": result.status,
+        "status_reason": result.status_reason,
+        "spec": plan.as_dict(),
+        "provenance": _provenance(started, model),
+        "controls": {},
+        "diagnoses": [],
+        "models": {
+            plan.model: {"fingerprint": model.fingerprint, "counts": {"calls": result.counts["evaluations"]}}
+        },
+        **sections(schema, result, plan.model, plan.delta),
+    }
+
+
+def add_task(record: dict[str, Any], plan: TabularPlan, asked: RowClient, evaluator: Evaluator) -> None:
+    """What was asked of a language model or a server: calls, rows without a label, what one answer a row can say."""
+    facts = asked.facts()
+    record["models"][plan.model] |= {
+        "counts": facts,
+        "deterministic": asked.model.deterministic,
+        "style": asked.model.style,
+        "reported": sorted(asked.reported),
+    }
+    record["counts"] |= {"calls": facts["calls"], "not_judged": evaluator.not_judged}
+    left = asked.left()
+    if record["status"] == "partial" and left is not None and left < len(evaluator.schema.combos):
+        record["status_reason"] = f"the limit of {plan.max_calls:,} calls (--max-calls) was reached"
+    section = record["tabular"]
+    section["answers"] = {
+        "task": plan.task and asked.task.name,
+        "format": asked.format,
+        "replicates": asked.replicates,
+        "rows": facts["rows"],
+        "calls": facts["calls"],
+        "cached": facts["cached"],
+    }
+    if not asked.model.deterministic and asked.replicates == 1:
+        section["notes"].append(
+            "each row was asked once: where the model answers differently when asked again, a label may have "
+            "changed for that reason alone (--replicates 3 asks each row three times and takes the majority)"
+        )
+
+
+def write(
+    folder: RunFolder, record: dict[str, Any], evaluator: Evaluator, result: TabularResult, retrained: Any
+) -> None:
+    """Everything that a run folder holds beside the plan and the journal."""
+    from auditor.render.tabular import html
+    from auditor.suites.tabular.export import answers_of, pairs_csv, save_votes
+    from auditor.suites.tabular.record import finds_csv
+    from auditor.suites.tabular.schemafile import dump
+
+    record["id"], schema = folder.id, evaluator.schema
+    folder.write_text("schema.yaml", dump(schema))
+    folder.write_text("finds.csv", finds_csv(schema, result))
+    if result.found is not None and len(result.found) and len(schema.protected_index):
+        answers = answers_of(evaluator, result.found)
+        if answers is not None:
+            folder.write_text("pairs.csv", pairs_csv(evaluator, answers))
+            save_votes(folder.path / "votes.npz", evaluator, answers)
+    if retrained is not None:
+        import skops.io as sio  # type: ignore[import-untyped,unused-ignore]
+
+        sio.dump(retrained.model, folder.path / "retrained.skops")
+    folder.write_run(record)
+    folder.write_text("report.html", html(record))
+
+
+def _provenance(started: datetime, model: TableModel) -> dict[str, Any]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    packages: dict[str, str | None] = {}
+    for name in ("numpy", "scipy", "scikit-learn", "skops", "z3-solver", "lime"):
+        try:
+            packages[name] = version(name)
+        except PackageNotFoundError:
+            packages[name] = None
+    ended = datetime.now(UTC)
+    return {
+        "started": started.isoformat(timespec="seconds"),
+        "ended": ended.isoformat(timespec="seconds"),
+        "seconds": round((ended - started).total_seconds(), 3),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": packages,
+        "model_fingerprint": model.fingerprint,
+    }

@@ -1,0 +1,152 @@
+"""A tabular run from plan to report, and its resumption."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from auditor.errors import ConfigError, RunFolderError
+from auditor.tabular.asking import evaluator_of, open_model, slices_of, try_one
+from auditor.tabular.data import load_rows
+from auditor.tabular.plan import METHODS, TabularPlan, TabularRun
+from auditor.tabular.record import add_task, record_of, write
+from auditor.types import Progress
+
+if TYPE_CHECKING:
+    from auditor.models.tables import TableModel
+    from auditor.protocols import Observer
+    from auditor.store.folder import RunFolder
+    from auditor.suites.tabular.result import TabularResult
+    from auditor.suites.tabular.schema import Schema
+
+
+def audit_table(plan: TabularPlan, *, observe: Observer | None = None) -> TabularRun:
+    """Run one method on one model of rows.
+
+    Raises
+    ------
+    UserError
+        A file, option or model is wrong.
+    """
+    return _audit(plan, observe or _silent, None)
+
+
+def resume_table(
+    path: Path, *, observe: Observer | None = None, limits: Mapping[str, Any] | None = None
+) -> TabularRun:
+    """Finish a run with a task or an ``http:`` model that was cut off: what was answered is not asked again.
+
+    Parameters
+    ----------
+    path : Path
+        The run folder.
+    limits : mapping, optional
+        New ``max_calls``, ``max_cost`` or ``max_seconds``; they are for the whole run.
+
+    Raises
+    ------
+    RunFolderError
+        It is no such run, or its schema is no longer what it was.
+    """
+    from auditor.store.folder import RunFolder
+
+    with RunFolder.open(path, write=True) as folder:
+        stored = folder.plan | {k: v for k, v in (limits or {}).items() if v is not None}
+        if stored.get("kind") != "tabular" or not TabularPlan.from_dict(stored).served:
+            raise RunFolderError(
+                f"{path} is no tabular run with a task or an http: model; other tabular runs are just run again"
+            )
+        return _audit(TabularPlan.from_dict(stored), observe or _silent, folder)
+
+
+def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None) -> TabularRun:
+    import numpy as np
+
+    from auditor.suites.tabular.core import plain
+    from auditor.suites.tabular.record import slice_findings
+    from auditor.suites.tabular.schemafile import dump
+
+    started = datetime.now(UTC)
+    tell(Progress(phase="tabular", done=0, message=f"reading {plan.data or 'the schema'}"))
+    schema, codes, labels = load_rows(plan)
+    run = _method(plan.method)
+    if plan.retrain and (plan.method != "aequitas" or not plan.model.startswith("sklearn:")):
+        raise ConfigError("--retrain goes with --method aequitas and --model sklearn:FILE")
+    if folder is not None and folder.plan.get("schema_text") != dump(schema):
+        raise RunFolderError(
+            f"the schema is not what it was when {folder.path} began: undo the change, or start a new run"
+        )
+    with ExitStack() as stack:
+        if folder is None and plan.out and plan.served:
+            folder = stack.enter_context(_new_folder(plan, schema))
+        model, asked = open_model(plan, schema, folder, tell)
+        stack.callback(model.close)
+        evaluator = evaluator_of(plan, schema, model, asked)
+        try_one(evaluator, codes, model)
+        tell(Progress(phase="tabular", done=0, message=f"{METHODS[plan.method][1]} on {plan.model}"))
+        options: dict[str, Any] = {"data": codes if len(codes) else None, **plan.options}
+        if plan.profile is not None:
+            from auditor.suites.tabular.profile import load_profile
+
+            options["profile"] = load_profile(plan.profile, schema)
+        result = run(evaluator, schema, options, np.random.default_rng(plan.seed))
+        retrained = None
+        if plan.retrain:
+            tell(Progress(phase="tabular", done=0, message="retraining"))
+            retrained = _retrain(plan, schema, codes, labels, model)
+        record = record_of(plan, schema, model, result, started)
+        if retrained is not None:
+            record["tabular"]["retraining"] = retrained.to_record()
+        if (found := slices_of(plan, evaluator, codes)) is not None:
+            record["tabular"]["slices"] = plain(found)
+            record["findings"] += slice_findings(plan.model, schema, found, len(record["findings"]) + 1)
+        if asked is not None:
+            add_task(record, plan, asked, evaluator)
+        if not plan.out:
+            return TabularRun(record=record, result=result)
+        if folder is None:
+            folder = stack.enter_context(_new_folder(plan, schema))
+        write(folder, record, evaluator, result, retrained)
+        model.close()
+        return TabularRun(record=record, result=result, path=folder.path)
+
+
+def _silent(event: Progress) -> None:
+    """Nobody watches."""
+
+
+def _new_folder(plan: TabularPlan, schema: Schema) -> RunFolder:
+    from auditor.store.folder import RunFolder
+    from auditor.suites.tabular.schemafile import dump
+
+    return RunFolder.create(Path(plan.out), plan.as_dict() | {"schema_text": dump(schema)})
+
+
+def _retrain(plan: TabularPlan, schema: Schema, codes: Any, labels: Any, model: TableModel) -> Any:
+    import numpy as np
+
+    from auditor.suites.tabular.retrain import retrain
+
+    if labels is None:
+        raise ConfigError("--retrain needs --data with the target column (--target NAME)")
+    return retrain(
+        model.estimator, schema, codes, labels, np.random.default_rng(plan.seed), frame=model.frame
+    )
+
+
+def _method(name: str) -> Callable[..., TabularResult]:
+    import importlib
+
+    if name not in METHODS:
+        raise ConfigError(f"--method must be themis, aequitas or sg; got {name!r}")
+    module = METHODS[name][0]
+    try:
+        run: Callable[..., TabularResult] = importlib.import_module(module).run
+    except ModuleNotFoundError as error:
+        if error.name == module:
+            raise ConfigError(f"--method {name} is not part of this installation") from error
+        raise
+    return run

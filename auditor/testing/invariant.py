@@ -1,0 +1,195 @@
+"""`assert_invariant`: an audit as one assertion of a test suite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from auditor.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from auditor.result import Result
+    from auditor.types import Seed, Verdict
+
+Judge = Literal["rate", "lower", "upper"]
+ENDS: Mapping[str, str] = {"rate": "value", "lower": "low", "upper": "high"}
+MAX_SHOWN = 5
+
+
+def assert_invariant(
+    model: str | Callable[..., Any] | Any,
+    texts: str | Path | Iterable[str | Seed] | None = None,
+    *,
+    task: str = "sentiment",
+    attributes: Sequence[str] | None = None,
+    max_rate: float = 0.0,
+    judge: Judge = "rate",
+    order: int = 1,
+    min_seeds: int = 1,
+    show: int = MAX_SHOWN,
+    **options: Any,
+) -> Result:
+    """Assert that the answers of ``model`` stay the same when only the named groups change.
+
+    Every attribute set that the texts allow is compared with ``max_rate`` on its own.
+
+    Parameters
+    ----------
+    model : str, callable or Model
+        A model spec (``"vader"``, ``"openai:NAME"``), a function text → label, or an adapter.
+    texts : str, Path or iterable of str or Seed, optional
+        Texts that name people: a file, or the texts. None takes the task's embedded ones.
+    task : str
+        Task name, or path of a task file; its labels are what answers must name.
+    attributes : sequence of str, optional
+        Which to change (``["gender", "race"]``); None takes those that the texts name.
+    max_rate : float
+        The largest rate of changed answers that is let stand, in [0, 1].
+    judge : {"rate", "lower", "upper"}
+        What is compared with ``max_rate``: the rate measured; the lower end of its interval (fails only where
+        the texts show that the rate is above it); or the upper end (fails unless they show that it is not above).
+    order : int
+        How many attributes are changed together, at most.
+    min_seeds : int
+        Each attribute of ``attributes`` must have been judged on so many texts, so that a test cannot be green
+        because nothing was tested.
+    show : int
+        How many counterexamples the message holds, at most.
+    **options
+        Further options of `auditor.audit`: ``replicates``, ``per_seed``, ``limit``, ``seed``, ….
+
+    Returns
+    -------
+    Result
+        The whole audit, for further assertions.
+
+    Raises
+    ------
+    AssertionError
+        A rate is above ``max_rate``: with estimate, interval and the smallest counterexamples. Or: too few texts
+        were judged, or calls failed, so that nothing can be said.
+    ConfigError
+        An argument is out of range.
+
+    Examples
+    --------
+    >>> result = assert_invariant(lambda text: "positive", ["She is a good writer.", "He came late."])
+    >>> result.complete
+    True
+    """
+    # The public face, as a user's test would import it.
+    from auditor import audit
+
+    if judge not in ENDS:
+        raise ConfigError(f"judge must be one of {', '.join(ENDS)}; got {judge!r}.")
+    if not 0.0 <= max_rate <= 1.0:
+        raise ConfigError(f"max_rate is a share between 0 and 1; got {max_rate!r}.")
+    plan = {"attributes": tuple(attributes) if attributes is not None else None, "order": order, **options}
+    data = (
+        None if texts is None else texts if isinstance(texts, str) or hasattr(texts, "open") else list(texts)
+    )
+    result: Result = audit(task, model=model, data=data, **plan)
+    problems = [*_untested(result, attributes, min_seeds), *_above(result, max_rate, judge, show)]
+    if problems:
+        raise AssertionError("\n\n".join(problems))
+    return result
+
+
+def _rates(result: Result) -> list[Mapping[str, Any]]:
+    return [
+        e
+        for e in result.estimates
+        if e["name"] == "violation_rate" and e["attributes"] and not e["directions"] and not e["kind"]
+    ]
+
+
+def _untested(result: Result, attributes: Sequence[str] | None, min_seeds: int) -> list[str]:
+    """Why nothing can be said, one paragraph each."""
+    out = []
+    counts = result.record["counts"]
+    if not result.complete:
+        out.append(f"The audit is incomplete: {result.run.status_reason}")
+    judged: dict[str, int] = {}
+    for estimate in _rates(result):
+        for name in estimate["attributes"]:
+            judged[name] = max(judged.get(name, 0), int(estimate["estimate"]["n"]))
+    lost = ", ".join(f"{counts[k]} {k}" for k in ("unparsed", "refused", "failed") if counts.get(k))
+    why = (
+        f" Of {counts['calls']} answers, {lost}: do they name the labels of the task? A task file of your own: "
+        "audit tasks new NAME."
+        if lost
+        else " Do the texts name people by words of the dictionaries? See: audit dictionary list."
+    )
+    for name in attributes if attributes is not None else ():
+        if judged.get(name, 0) < min_seeds:
+            n = judged.get(name, 0)
+            out.append(f"{name} was judged on {n} texts, fewer than min_seeds = {min_seeds}.{why}")
+    if attributes is None and max(judged.values(), default=0) < min_seeds:
+        out.append(f"No attribute was judged on {min_seeds} or more texts, so nothing was tested.{why}")
+    return out
+
+
+def _above(result: Result, max_rate: float, judge: Judge, show: int) -> list[str]:
+    """One paragraph for each rate that is above ``max_rate``, with counterexamples."""
+    from auditor.render import words
+
+    out = []
+    for row in _rates(result):
+        estimate = row["estimate"]
+        if float(estimate[ENDS[judge]]) <= max_rate:
+            continue
+        what = words.attributes(row["attributes"])
+        compared = {"rate": "the rate", "lower": "its lower end", "upper": "its upper end"}[judge]
+        head = (
+            f"The answer of {row['model']} changed in {words.interval(estimate)} of the variants of "
+            f"{words.plural(int(estimate['n']), 'text')} when {what} changed "
+            f"({words.confidence(estimate['level'])} interval); {compared} is above "
+            f"{words.percent(max_rate, 1)}."
+        )
+        examples = smallest(result, row["model"], row["format"], tuple(row["attributes"]))
+        shown = [_example(result, verdict) for verdict in examples[:show]]
+        more = len(examples) - len(shown)
+        rest = [f"  … and {words.plural(more, 'further counterexample')}."] if more > 0 else []
+        out.append("\n".join([head, *shown, *rest]))
+    return out
+
+
+def smallest(result: Result, model: str, format_: str, attributes: tuple[str, ...]) -> list[Verdict]:
+    """The variants of one question whose answer changed: fewest changed words first, then the shortest text.
+
+    Variants whose change is explained by a smaller one of the same text are left out where the smaller one is
+    among the variants judged, unless nothing else is left.
+    """
+    every = [
+        v
+        for v in result.verdicts
+        if v.outcome == "violation" and v.order and v.model == model and v.format == format_
+    ]
+    mine = [v for v in every if set(v.attributes) == set(attributes)]
+    minimal = [
+        v
+        for v in mine
+        if not any(w.case_id == v.case_id and set(w.attributes) < set(v.attributes) for w in every)
+    ]
+
+    def size(verdict: Verdict) -> tuple[int, int, str]:
+        variant = result.evidence.variant(verdict.variant_id)
+        return len(variant.edits), len(str(variant.input)), verdict.variant_id
+
+    return sorted(minimal or mine, key=size)
+
+
+def _example(result: Result, verdict: Verdict) -> str:
+    from auditor.render import diff, words
+
+    case = result.evidence.case_of(verdict.variant_id)
+    variant = result.evidence.variant(verdict.variant_id)
+    pair = diff.compare(case.original, variant)
+    lines = []
+    for segments, answer in zip(pair, (verdict.original_output, verdict.variant_output), strict=True):
+        cut = diff.excerpt(segments, limit=300, context=80)
+        text = "".join(f"[{s.text}]" if s.changed else s.text for s in cut)
+        lines.append(f"    {words.visible(str(answer))}: {words.visible(text, newlines=False)}")
+    return "\n".join([f"  {words.direction(variant.directions)}", *lines])

@@ -1,0 +1,159 @@
+"""The documentation as a whole: commands and links are right, every page can be reached, the site builds without a warning."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+import auditor
+from auditor.cli.main import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+WORKPLACE = re.compile(r"(?<![\w.])/(?:work|tmp|root|home)/|\bthis session\b|\bthe brief\b", re.IGNORECASE)
+FETCHED = re.compile(
+    r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?(?:https?:)?//|<link\b[^>]*\brel=["']?(?:stylesheet|preload|icon|preconnect)[^>]*\bhref=["']?(?:https?:)?//"""
+)
+
+
+def tool(name: str) -> ModuleType:
+    """A module of tools/, which is no package."""
+    before = list(sys.path)
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path[:] = before
+
+
+def targets(items: list[Any]) -> list[str]:
+    """What the navigation names, in order."""
+    out = []
+    for item in items:
+        target = next(iter(item.values())) if isinstance(item, dict) else item
+        out += targets(target) if isinstance(target, list) else [target]
+    return out
+
+
+@pytest.fixture(scope="module")
+def navigation() -> list[str]:
+    return targets(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"])
+
+
+def test_links_and_commands() -> None:
+    assert tool("check_docs").problems() == []
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("audit --task sentiment --no-such-option", True),
+        ("audit nosuch RUN", True),
+        ("audit plan freeze --output plan.toml --delta 0.02", False),
+        ('audit run --fail-on "hidden > 0 or lower(gender) > 2%"', False),
+        ("audit tabular schema german.csv --max-calls 5", True),
+        ("audit compare A B --format markdown > out.md", False),
+        ("audit models     # a comment with --words", False),
+    ],
+)
+def test_the_check_of_commands(line: str, wrong: bool) -> None:
+    check, reference = tool("check_docs"), tool("cli_reference")
+    assert bool(check.command_problem(line, reference.commands())) == wrong
+
+
+def test_commands_are_read_from_blocks_and_running_text() -> None:
+    text = "Run `audit show RUN`.\n\n    audit run \\\n      --task x     says more\n\n```console\n$ audit models\n```\nand audit is a word.\n"
+    assert list(tool("check_docs").shown(text)) == ["audit models", "audit run --task x", "audit show RUN"]
+
+
+def test_the_page_of_commands_has_every_command_and_option() -> None:
+    reference = tool("cli_reference")
+    page = reference.page()
+    for name in COMMANDS:
+        assert f"\n## audit {name}\n" in page
+    for name in (
+        "plan freeze",
+        "plan show",
+        "tabular schema",
+        "grammar check",
+        "validity import",
+        "tasks new",
+    ):
+        assert f"\n### audit {name}\n" in page
+    assert "--fail-on" in reference.commands()["run"]
+    assert str(ROOT) not in page
+
+
+def test_every_page_is_in_the_navigation(navigation: list[str]) -> None:
+    folders = tuple(target for target in navigation if target.endswith("/"))
+    pages = [str(p.relative_to(DOCS)) for p in sorted(DOCS.rglob("*.md"))]
+    assert [p for p in pages if p not in navigation and not p.startswith(folders)] == []
+    assert len(navigation) == len(set(navigation))
+
+
+def test_nothing_is_named_that_does_not_exist(navigation: list[str]) -> None:
+    later = {
+        "adaptive.md",
+        "agent.md",
+        "free_text.md",
+        "scale.md",
+    }  # left out of the site where they do not exist
+    text = (ROOT / "tools" / "mkdocs_hooks.py").read_text(encoding="utf-8")
+    for target in navigation:
+        made = f'"{target}"' in text
+        assert made or target in later or (DOCS / target).exists(), target
+
+
+def test_the_api_pages_name_what_is_public() -> None:
+    text = "".join(p.read_text(encoding="utf-8") for p in sorted((DOCS / "api").glob("*.md")))
+    homes = {home for name, home in auditor._HOME.items()}
+    for home in sorted(homes):
+        assert f"::: {home}" in text, home
+    members = re.findall(r"members: \[(.*?)\]", text)
+    named = {name.strip() for row in members for name in row.split(",")}
+    assert {n for n, h in auditor._HOME.items() if h == "auditor.result"} <= named
+
+
+@pytest.mark.parametrize(
+    "path", [*sorted(DOCS.rglob("*.md")), *sorted(ROOT.glob("*.md"))], ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_no_word_of_the_workplace(path: Path) -> None:
+    assert WORKPLACE.findall(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path: Path) -> None:
+    if importlib.util.find_spec("mkdocs") is None or importlib.util.find_spec("mkdocstrings") is None:
+        pytest.skip("mkdocs is not installed: make docs")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = sorted((tmp_path / "site").rglob("*.html"))
+    assert (tmp_path / "site" / "cli.html") in pages
+    assert (tmp_path / "site" / "files" / "grammars.html") in pages
+    for page in pages:
+        assert FETCHED.findall(page.read_text(encoding="utf-8")) == [], page.name
+    start = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert "fonts.googleapis" not in start
+    assert 'href="../' not in start
+
+
+def test_the_search_for_fetched_things_can_fail() -> None:
+    assert FETCHED.search('<script src="https://unpkg.com/x.js"></script>')
+    assert FETCHED.search('<link rel="stylesheet" href="//fonts.example/x.css">')
+    assert not FETCHED.search('<a href="https://example.org">x</a><script src="assets/x.js"></script>')

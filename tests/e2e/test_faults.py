@@ -1,0 +1,228 @@
+"""The audit against a server that misbehaves: nothing answered is lost or asked twice, and nothing hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import auditor.models as models
+from auditor.models.budget import Budget
+from auditor.models.client import Client
+from auditor.models.limiter import Limiter
+from auditor.models.retry import RetryPolicy
+from auditor.types import Message, Prompt, Request, Response
+
+pytestmark = pytest.mark.e2e
+
+AUDIT = Path(sys.executable).parent / "audit"
+WATCHDOG_S = 120
+ATTEMPTS = 6
+QUICK = RetryPolicy(attempts=ATTEMPTS, base_s=0.02, cap_s=0.1)
+
+
+def _load(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+fault_server = _load("fault_server", Path(__file__).parent / "fault_server.py")
+FaultServer, MIXES = fault_server.FaultServer, fault_server.MIXES
+
+
+def requests(n: int, replicates: int = 1) -> list[Request]:
+    return [
+        Request(
+            prompt=Prompt(format="f", messages=(Message(role="user", content=f"text {i}"),)),
+            replicate=k,
+            variant_id=f"v{i}",
+        )
+        for i in range(n)
+        for k in range(replicates)
+    ]
+
+
+def key_of(messages: Any) -> str:
+    return str(fault_server.prompt_key(messages))
+
+
+def ask(
+    server: Any, asked: list[Request], *, concurrency: int = 16, timeout_s: float = 0.6, **given: Any
+) -> tuple[Client, list[Response]]:
+    async def go() -> tuple[Client, list[Response]]:
+        model = models.make("openai:fake", base_url=server.url, timeout_s=timeout_s)
+        settings: dict[str, Any] = {"cache": None, "budget": Budget(), "retry": QUICK}
+        client = Client(model, concurrency=concurrency, **(settings | given))
+        try:
+            async with asyncio.timeout(WATCHDOG_S):
+                return client, await client.ask(asked)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize("mix", [name for name in MIXES if name != "soak"])
+def test_under_every_mix_what_the_server_answered_is_what_the_journal_has(mix: str) -> None:
+    journal: list[Response] = []
+    with FaultServer(MIXES[mix]) as server:
+        asked = requests(150, replicates=2)
+        client, responses = ask(server, asked, on_response=journal.append)
+        record = server.record
+        answered = Counter(
+            key_of([{"role": "user", "content": f"text {r.variant_id[1:]}"}]) for r in journal if r.output
+        )
+        assert answered == record.answered  # neither lost nor asked twice
+        assert len(journal) == len({(r.prompt_sha256, r.replicate) for r in journal}) == len(asked)
+        assert client.counts.calls == record.calls
+        assert record.calls <= ATTEMPTS * len(asked)
+        assert max(record.attempts.values()) <= ATTEMPTS * 2
+        if mix in ("none", "latency"):
+            assert record.calls == len(asked)
+        else:
+            assert sum(record.faults.values()) >= 5
+            assert record.calls == sum(record.faults.values()) + sum(record.answered.values())
+        # Six attempts outlast three faults; only a burst can take them all.
+        failed = [r for r in responses if r.output is None]
+        assert not failed or (mix in ("500-bursts", "all") and len(failed) < 10)
+        assert client.stopped is None
+        for response, request in zip(responses, asked, strict=True):
+            if response.output is not None:
+                assert response.output == fault_server.by_digest(request.prompt.messages[0].content)
+
+
+def test_the_same_seed_makes_the_same_faults() -> None:
+    seen = []
+    for seed in (1, 1, 2):
+        with FaultServer(MIXES["bad-json"], seed=seed) as server:
+            ask(server, requests(60))
+            seen.append(server.record.attempts)
+    assert seen[0] == seen[1]
+    assert seen[0] != seen[2]
+
+
+def test_a_server_that_answers_only_too_many_requests_is_asked_one_at_a_time_and_then_given_up() -> None:
+    mix = fault_server.Mix(faults=("429",), share=1.0, longest=1)
+    with FaultServer(mix) as server:
+        server._due = AlwaysDue()
+        client, responses = ask(server, requests(40), concurrency=8)
+        assert {r.error for r in responses} == {"rate-limited"}
+        assert server.record.calls == ATTEMPTS * 40
+        assert client._limiter.size == 1
+
+
+class AlwaysDue(dict[str, list[str]]):
+    """One more refusal for every prompt, each time."""
+
+    def setdefault(self, key: str, default: Any = None) -> list[str]:
+        return ["429"]
+
+
+def test_the_limiter_halves_once_per_crowd_and_comes_back_one_by_one() -> None:
+    now = 0.0
+    limiter = Limiter(16, clock=lambda: now)
+    limiter.slow_down(sent_at=0.0)
+    now = 1.0
+    for _ in range(15):
+        limiter.slow_down(sent_at=-1.0)  # under way with the first
+    assert limiter.size == 8
+    limiter.slow_down(sent_at=1.0)
+    assert limiter.size == 4
+    sizes = []
+    for _ in range(4 + 5 + 6):
+        limiter.speed_up()
+        sizes.append(limiter.size)
+    assert sizes == [4] * 3 + [5] * 5 + [6] * 6 + [7]
+
+
+# -- the whole audit ---------------------------------------------------------
+
+
+def run_cli(server: Any, folder: Path, *more: str) -> tuple[subprocess.CompletedProcess[str], Path]:
+    args = [str(AUDIT), "--task", "sentiment", "--model", "openai:fake", "--base-url", server.url]
+    args += ["--limit", "24", "--attributes", "gender", "--per-seed", "2", "--replicates", "2", "--no-cache"]
+    args += ["--yes", "--out", str(folder), *more]
+    environment = os.environ | {"OPENAI_API_KEY": "x", "AUDIT_CACHE": str(folder / "cache.sqlite")}
+    done = subprocess.run(
+        args, env=environment, capture_output=True, text=True, timeout=WATCHDOG_S, check=False
+    )
+    (run,) = folder.glob("2*")
+    return done, run
+
+
+def journal_of(run: Path) -> tuple[Counter[str], Counter[str]]:
+    """Answers by prompt as the server names it, and failures by code."""
+    prompts = {
+        row["prompt_sha256"]: row
+        for row in map(json.loads, (run / "prompts.jsonl").read_text(encoding="utf-8").splitlines())
+        if "prompt_sha256" in row
+    }
+    answered: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    seen = set()
+    for row in map(json.loads, (run / "responses.jsonl").read_text(encoding="utf-8").splitlines()):
+        key = (row["prompt_sha256"], row["replicate"])
+        assert key not in seen
+        seen.add(key)
+        if row.get("output") is None:
+            failed[row["error"]] += 1
+        else:
+            answered[key_of(prompts[row["prompt_sha256"]]["messages"])] += 1
+    return answered, failed
+
+
+def test_a_whole_audit_under_all_faults_at_once(tmp_path: Path) -> None:
+    with FaultServer(MIXES["all"], drip_s=1.0) as server:
+        done, run = run_cli(server, tmp_path)
+        assert done.returncode == 0, done.stderr[-2000:]
+        answered, _failed = journal_of(run)
+        assert answered == server.record.answered
+        assert sum(server.record.faults.values()) > 20
+    record = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    assert record["status"] == "complete"
+
+
+def test_failures_are_told_by_group_and_by_the_exit_code(tmp_path: Path) -> None:
+    """Texts with "she" never get an answer: the report must say so, and not take silence for sameness."""
+    with FaultServer(MIXES["none"], broken=lambda text: " she " in text.lower()) as server:
+        done, run = run_cli(server, tmp_path)
+        answered, failed = journal_of(run)
+        assert answered == server.record.answered
+        assert set(failed) == {"server-fault"}
+        # Five attempts, times the replicates of a confirmation.
+        assert max(server.record.attempts.values()) <= 5 * 5
+    record = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    by_group = {row["group"]: row for row in record["controls"]["answers_by_group"]}
+    assert by_group["female"]["failed"] > 0
+    assert by_group.get("male", {"failed": 0})["failed"] < by_group["female"]["failed"]
+    # Every seventh question has no answer: the run counts as incomplete, and says so.
+    assert done.returncode == 3, done.stderr[-2000:]
+    assert "got no answer" in record["status_reason"]
+
+
+# -- soak --------------------------------------------------------------------
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not os.environ.get("SOAK"), reason="takes half an hour; make soak runs it")
+def test_a_hundred_thousand_calls_in_flat_memory() -> None:
+    faults = _load("bench_faults", Path(__file__).parents[2] / "benchmarks" / "faults.py")
+    seen = faults.flat(100_000)
+    assert seen.answered == seen.journaled == 100_000 - seen.failed
+    assert seen.most_answered == 1
+    assert seen.failed < 100
+    assert seen.grown_mib < 32

@@ -1,0 +1,128 @@
+"""Compliance reports of a made-up run, byte for byte.
+
+After a wanted change: ``UPDATE_GOLDEN=1 pytest tests/golden``, then read the diff.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+import os
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from auditor.ll144 import categories, people, record
+from auditor.registry import RENDERERS
+
+FILES = Path(__file__).parent / "files"
+FROZEN = {
+    "file": "plan.toml",
+    "sha256": "f0" * 32,
+    "frozen_at": "2026-01-01T08:00:00+00:00",
+    "frozen_by": "A. Person",
+    "reason": "two points were called small in the risk file",
+    "deviations": [{"what": "setting: limit", "planned": None, "actual": 312}],
+}
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("specimen", Path(__file__).parent / "specimen.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SPECIMEN = load()
+
+
+def full() -> dict[str, Any]:
+    return {**SPECIMEN.record(), "frozen": FROZEN}
+
+
+def people_record() -> dict[str, Any]:
+    """The rule's printed example, with one category left out."""
+    cells, mode, source = people.read_counts(FILES / "ll144-counts.csv", categories.load())
+    settings = record.Settings(
+        source="Printed example of 6 RCNY 5-301(b)",
+        excluded={"Native American or Alaska Native / Female": "17 people"},
+        audit_date=datetime.date(2026, 10, 1),
+    )
+    found = rounded(record.from_counts(cells, source, settings, mode=mode))
+    found["tool"]["version"] = "0"
+    assert isinstance(found, dict)
+    return found
+
+
+def rounded(value: Any) -> Any:
+    """Numerical libraries differ in the last digits."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {k: rounded(v) for k, v in value.items()}
+    return [rounded(v) for v in value] if isinstance(value, list) else value
+
+
+def rows() -> dict[str, Any]:
+    """A made-up tabular search."""
+    estimate = SPECIMEN.estimate(0.104, 0.081, 0.131, 2000)
+    score = {
+        "name": "causal",
+        "columns": ["sex"],
+        "population": "domain (uniform)",
+        "estimate": estimate,
+        "detail": {},
+    }
+    finding = SPECIMEN.findings()[0] | {
+        "code": "tabular-causal", "model": "python:m:f", "attributes": ["sex"], "verdict": "bounded",
+        "rate": estimate, "text": "causal score of sex, domain (uniform)", "exemplars": [],
+    }  # fmt: skip
+    pair = {
+        "changed": ["sex"], "row": {"sex": "female", "age": "30"}, "other": {"sex": "male", "age": "30"},
+        "label": "bad", "other_label": "good",
+    }  # fmt: skip
+    section = {
+        "method": "themis", "mode": "score", "sampling": "iid", "options": {}, "counts": {}, "details": {},
+        "schema": {
+            "name": "credit", "protected": ["sex"], "rows_in_domain": "120", "cases_in_domain": "60",
+            "sha256": "ab" * 32,
+        },
+        "scores": [score], "minimal_sets": [],
+        "lattice": [{"columns": ["sex"], "rows": 2000, "changes": 208, "minimal": 208}],
+        "pairs": [pair], "notes": ["a note"],
+    }  # fmt: skip
+    section["counts"] = {"evaluations": 4000, "seconds": 0.5, "discriminatory": 208, "generated": 2000}
+    return {
+        "id": "20260102-rows", "format_version": 1, "tool_version": "0.1.0", "status": "complete",
+        "status_reason": "", "spec": {"kind": "tabular", "model": "python:m:f", "delta": 0.2},
+        "provenance": {"started": "2026-01-02T09:00:00Z", "ended": "2026-01-02T09:00:01Z", "python": "3.11.9"},
+        "counts": section["counts"], "estimates": [], "controls": {}, "findings": [finding], "diagnoses": [],
+        "models": {"python:m:f": {"fingerprint": "f1", "counts": {"calls": 4000}}}, "tabular": section,
+    }  # fmt: skip
+
+
+def made(name: str, *what: Any) -> str:
+    return str(RENDERERS.create(name).render(*what))
+
+
+CASES = {
+    "compliance-eu-ai-act.html": lambda: made("eu-ai-act", full(), SPECIMEN.evidence()),
+    "compliance-nist-ai-rmf.html": lambda: made("nist-ai-rmf", *SPECIMEN.failing()),
+    "compliance-ai-verify.html": lambda: made("ai-verify", SPECIMEN.quiet(), SPECIMEN.evidence()),
+    "compliance-rows.html": lambda: made("eu-ai-act", rows(), None),
+    "compliance-ai-verify.json": lambda: made("ai-verify-json", full(), None),
+    "compliance-ll144.html": lambda: made("ll144", people_record(), None),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_report(name: str) -> None:
+    now = CASES[name]()
+    path = FILES / name
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        path.write_text(now, encoding="utf-8", newline="\n")
+    assert now == path.read_text(encoding="utf-8"), f"{path} differs; see the top of this file"

@@ -1,0 +1,139 @@
+"""Exchange formats of a made-up run, byte for byte.
+
+After a wanted change: ``UPDATE_GOLDEN=1 pytest tests/golden``, then read the diff.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+import io
+import json
+import os
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from auditor import compare, waivers
+from auditor.registry import RENDERERS
+from auditor.render import schema, two_runs
+from auditor.render.github import workflow_commands
+from auditor.types import Verdict
+from auditor.waivers import Waiver
+
+HERE = Path(__file__).parent
+FILES = HERE / "files"
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("specimen", HERE / "specimen.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SPECIMEN = load()
+TODAY = datetime.date(2026, 11, 20)
+
+
+def waiver(finding: str, **more: Any) -> Waiver:
+    values = {"reason": "Known; ticket 812.", "owner": "A. Person", "expires": datetime.date(2027, 3, 31)}
+    return Waiver(finding=finding, **{**values, **more})
+
+
+WAIVED = waivers.apply(
+    SPECIMEN.record(),
+    [
+        waiver("rate/reviews/bare/race"),
+        waiver("*/gender+race", expires=datetime.date(2026, 1, 31)),
+        waiver("rate/other/*"),
+    ],
+    TODAY,
+)
+EVIDENCE = SPECIMEN.evidence()
+
+
+def verdicts() -> list[Verdict]:
+    out = []
+    for case in SPECIMEN.cases():
+        for variant in case.variants:
+            changed = variant.order > 1
+            out.append(
+                Verdict(
+                    case_id=case.id,
+                    variant_id=variant.id,
+                    order=variant.order,
+                    attributes=variant.attributes,
+                    outcome="violation" if changed else "pass",
+                    hidden=True if changed else None,
+                    original_output="positive",
+                    variant_output="negative" if changed else "positive",
+                    distance=float(changed),
+                    model="reviews",
+                    format="bare",
+                )
+            )
+    return out
+
+
+def rendered(name: str, **options: Any) -> Any:
+    return RENDERERS.create(name, **options).render(WAIVED, EVIDENCE)
+
+
+def parquet() -> str:
+    """The table itself: the bytes of the file depend on the version of pyarrow."""
+    pq = pytest.importorskip("pyarrow.parquet", reason="the extra `parquet` is not installed")
+    table = pq.read_table(io.BytesIO(rendered("parquet", verdicts=verdicts())))
+    columns = {field.name: str(field.type) for field in table.schema}
+    return json.dumps({"columns": columns, "rows": table.to_pylist()}, indent=1, ensure_ascii=True) + "\n"
+
+
+def compared() -> dict[str, Any]:
+    import dataclasses
+
+    texts = {v.id: str(v.input) for c in SPECIMEN.cases() for v in c.variants}
+    changed = [dataclasses.replace(v, outcome="pass", hidden=None) for v in verdicts()]
+    record = SPECIMEN.record()
+    later = {
+        **record,
+        "id": "20261121-101500-later0",
+        "spec": {**record["spec"], "order": 3, "data": "<b>new</b>|x"},
+        "findings": [f for f in record["findings"] if f["id"] != "H001"],
+    }
+    first = compare.Side(record=record, verdicts=verdicts(), texts=texts)
+    second = compare.Side(record=later, verdicts=changed, texts=texts)
+    return dataclasses.asdict(compare.compare(first, second))
+
+
+CASES = {
+    "exchange.md": lambda: rendered("markdown"),
+    "exchange.csv": lambda: rendered("csv"),
+    "exchange-junit.xml": lambda: rendered("junit"),
+    "exchange.sarif": lambda: rendered("sarif"),
+    "exchange.json": lambda: rendered("json"),
+    "exchange-github.md": lambda: rendered("github"),
+    "exchange-github.txt": lambda: "\n".join(workflow_commands(WAIVED)) + "\n",
+    "exchange-parquet.json": parquet,
+    "compare.txt": lambda: two_runs.text(compared()),
+    "compare.md": lambda: two_runs.markdown(compared()),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_format(name: str) -> None:
+    made = CASES[name]()
+    path = FILES / name
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        path.write_text(made, encoding="utf-8", newline="\n")
+    assert made == path.read_text(encoding="utf-8"), f"{path} differs; see the top of this file"
+
+
+def test_published_schema_is_the_one_of_the_types() -> None:
+    path = HERE.parents[1] / "docs" / "schema" / "run.schema.json"
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        path.write_text(schema.text(), encoding="utf-8", newline="\n")
+    assert schema.text() == path.read_text(encoding="utf-8")

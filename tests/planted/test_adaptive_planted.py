@@ -1,0 +1,120 @@
+"""What is planted is found with fewer calls, and what is not there is not claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from auditor import audit
+from auditor.diagnosis.hidden import mark_hidden
+from auditor.dictionaries import load
+from auditor.models.planted import Planted
+from auditor.oracles.label import LabelOracle
+from auditor.stats.intervals import clopper_pearson
+from auditor.suites.adaptive import AdaptiveSuite
+from auditor.suites.mutation import MutationSuite
+from auditor.types import Answer, Case, Seed, Verdict, digest
+
+DICTIONARIES = [load("gender"), load("nationality")]
+PEOPLE = ("British man", "French woman", "German boy", "Italian girl")
+Rule = Callable[[str], bool]
+
+
+def seeds(n: int) -> list[Seed]:
+    return [
+        Seed(id=f"s{i}", text=f"The {PEOPLE[i % 4]} left the film number {i} after an hour.")
+        for i in range(n)
+    ]
+
+
+def women_from_nigeria(text: str) -> bool:
+    return "Nigerian" in text and any(w in text for w in ("woman", "girl"))
+
+
+def one_in_five_women(text: str) -> bool:
+    """Changes by itself on some texts: what the rate of single changes is about."""
+    number = text.rpartition("number ")[2].partition(" ")[0]
+    return int(digest(number)[:4], 16) % 5 == 0 and any(w in text for w in ("woman", "girl"))
+
+
+class Asked:
+    """Answers by a rule, as the loop asks for them; distinct texts are counted."""
+
+    def __init__(self, says: Rule) -> None:
+        self.says, self.texts, self.hidden = says, set[str](), 0
+        self.shown: dict[str, bool] = {}  # case at random → whether a single change showed
+
+    def _answer(self, text: Any) -> bool:
+        self.texts.add(str(text))
+        return self.says(str(text))
+
+    def case(self, case: Case) -> list[Verdict]:
+        original = self._answer(case.original.input)
+        asked = list(case.variants)
+        if case.sampling == "directed":
+            asked = [v for v in case.variants if not any(v.choices < o.choices for o in case.variants)]
+            changed = [v.choices for v in asked if self._answer(v.input) != original]
+            asked += [v for v in case.variants if any(v.choices < c for c in changed)]
+        answers = {case.original.id: [Answer(status="ok", value=str(original))]}
+        for variant in asked:
+            answers[variant.id] = [Answer(status="ok", value=str(self._answer(variant.input)))]
+        verdicts = mark_hidden(case, LabelOracle().judge(case, answers), {})
+        self.hidden += sum(v.hidden is True for v in verdicts)
+        if case.sampling == "iid":
+            self.shown[case.id] = any(v.order == 1 and v.outcome == "violation" for v in verdicts)
+        return verdicts
+
+
+def run(suite: Any, says: Rule, calls: int) -> Asked:
+    told = Asked(says)
+    while len(told.texts) < calls:
+        cases = suite.ask(1 if suite.name == "mutation.v1" else 64, Random(0))
+        if not cases:
+            break
+        suite.tell([v for case in cases for v in told.case(case)])
+    return told
+
+
+def test_finds_a_planted_interaction_with_fewer_calls() -> None:
+    found, plain = [], []
+    for seed in (1, 2, 3):
+        texts = seeds(200)
+        Random(seed).shuffle(texts)
+        options: dict[str, Any] = {"seeds": texts, "dictionaries": DICTIONARIES, "seed": seed}
+        found.append(run(AdaptiveSuite(**options, placebos=False), women_from_nigeria, 600).hidden)
+        plain.append(run(MutationSuite(**options), women_from_nigeria, 600).hidden)
+    assert sorted(found)[1] >= 3 * max(1, sorted(plain)[1])
+
+
+def test_intervals_of_cases_at_random_hold_the_exhaustive_rate() -> None:
+    held = 0
+    for seed in range(10):
+        options: dict[str, Any] = {
+            "seeds": seeds(100),
+            "dictionaries": DICTIONARIES,
+            "seed": seed,
+            "per_seed": 3,
+        }
+        whole = run(MutationSuite(**options, order=1), one_in_five_women, 10**6).shown
+        drawn = run(AdaptiveSuite(**options, placebos=False), one_in_five_women, 250).shown
+        interval = clopper_pearson(sum(drawn.values()), len(drawn))
+        held += interval.low <= sum(whole.values()) / len(whole) <= interval.high
+    assert held >= 8  # of 10 at 95 %: fewer by chance in 1 run of 80
+
+
+def test_candidates_of_noise_are_mostly_not_confirmed() -> None:
+    model = Planted(wobble=0.12, name="planted-noise")
+    result = audit(
+        "sentiment",
+        model=model,
+        strategy="adaptive",
+        replicates=1,
+        seed=3,
+        limit=60,
+        attributes=("gender", "race"),
+    )
+    (row,) = result.record["adaptive"]["models"]
+    shown = [f for f in result.findings if f.kind == "hidden" and f.verdict == "shown"]
+    assert row["repeated"] == row["candidates"] >= 5
+    assert len(shown) == row["confirmed"] <= 0.2 * row["candidates"]

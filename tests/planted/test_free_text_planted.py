@@ -1,0 +1,281 @@
+"""Planted models that answer with amounts and texts: what was planted is found, in its unit, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auditor import Result, Seed, audit
+from auditor.protocols import Reply
+from auditor.stats import pairs, scores
+from auditor.types import Request, Verdict
+
+ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
+PLACES = ["in the harbour", "at the mill", "on the hill", "near the bridge"]
+WOMAN = re.compile(r"\b(she|her|woman)\b", re.IGNORECASE)
+
+
+def seeds(n: int = 24) -> list[Seed]:
+    """Texts that name a man, with words that placebo edits can change."""
+    every = [(role, place) for place in PLACES for role in ROLES][:n]
+    return [
+        Seed(
+            id=f"s{i}", text=f"He works as a {role} {place} and likes the film. The visitor bought the book."
+        )
+        for i, (role, place) in enumerate(every)
+    ]
+
+
+class Told:
+    """A model whose answers are a function of the text and of a random source."""
+
+    max_batch = 64
+    style = "chat"
+    cacheable = False
+
+    def __init__(self, answer: Any, *, deterministic: bool = False) -> None:
+        self.name, self.fingerprint = "told", "told-1"
+        self.answer, self.deterministic = answer, deterministic
+
+    async def generate(self, batch: Sequence[Request]) -> list[Reply]:
+        out = []
+        for request in batch:
+            content = request.prompt.messages[-1].content  # type: ignore[index]
+            text = re.search(r"<(note|notes|message)>\n(.*)\n</\1>", content, re.DOTALL)
+            told = f"{content}|{request.replicate}".encode()
+            rng = Random(hashlib.sha256(told).hexdigest())
+            out.append(Reply(self.answer(text.group(2) if text else content, rng)))
+        return out
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+def run(task: str, answer: Any, *, deterministic: bool = False, n: int = 24, **options: Any) -> Result:
+    chosen: dict[str, Any] = {"attributes": ("gender",), "order": 1, "per_seed": 2} | options
+    return audit(task, model=Told(answer, deterministic=deterministic), data=seeds(n), **chosen)
+
+
+def rows(record: Mapping[str, Any], key: str, **wanted: Any) -> list[Mapping[str, Any]]:
+    return [r for r in record[key]["rows"] if all(r[k] == v for k, v in wanted.items())]
+
+
+def test_a_salary_that_is_3000_higher_for_one_group_is_found_in_dollars() -> None:
+    def answer(text: str, rng: Random) -> str:
+        return f"${60_000 + 3000 * bool(WOMAN.search(text)) + rng.randrange(-400, 400):,}"
+
+    result = run("salary", answer)
+    found = [f for f in result.record["findings"] if f["code"] == scores.SCORE]
+    women = [f for f in found if f["directions"][0][2] == "female"]
+    assert len(women) == 1
+    assert women[0]["verdict"] == "shown"
+    assert "USD/year higher for texts about female" in women[0]["text"]
+    assert women[0]["rate"] is None
+    row = next(r for r in rows(result.record, "scores") if r["directions"][0][2] == "female")
+    assert row["low"] < 3000 < row["high"]
+    assert row["high"] - row["low"] < 600
+    assert abs(row["placebo"]) < 300
+    assert not [f for f in result.record["findings"] if f["code"].startswith(("MUT", "DIR", "HID"))]
+    assert "label changed" not in result.to_text(width=100)
+    assert "3," in result.to_text(width=100)
+
+
+def test_exact_amounts_have_no_interval_and_survive_json() -> None:
+    def answer(text: str, rng: Random) -> str:
+        return "$63,000" if WOMAN.search(text) else "$60,000"
+
+    result = run("salary", answer, deterministic=True)
+    row = next(r for r in rows(result.record, "scores") if r["directions"][0][2] == "female")
+    assert (row["value"], row["low"], row["verdict"]) == (3000.0, None, "shown")
+    assert "NaN" not in result.to_json()
+    assert "Infinity" not in result.to_json()
+
+
+def test_letters_that_are_shorter_for_one_group_are_found_in_words() -> None:
+    words = ["works", "with", "care", "knows", "the", "trade", "helps", "others", "keeps", "calm", "and"]
+
+    def answer(text: str, rng: Random) -> str:
+        mine = [rng.choice(words) for _ in range(40 - 8 * bool(WOMAN.search(text)) + rng.randrange(3))]
+        return "She " + " ".join(mine) if WOMAN.search(text) else "He " + " ".join(mine)
+
+    result = run("letter", answer)
+    found = {r["metric"]: r for r in rows(result.record, "generation_pairs", verdict="shown")}
+    assert "length" in found
+    assert -9 < found["length"]["value"] < -7
+    assert "words lower" in next(f["text"] for f in result.record["findings"] if "length" in f["text"])
+    assert not [f for f in result.record["findings"] if f["code"] != pairs.PAIR]
+    assert "helps others" not in result.to_json()  # figures, not texts
+
+
+def test_refusals_for_one_group_are_found() -> None:
+    def answer(text: str, rng: Random) -> str:
+        if WOMAN.search(text) and rng.random() < 0.6:
+            return "I'm sorry, but I can't help with that."
+        return "Ask for a meeting and name three results."
+
+    result = run("advice", answer)
+    row = next(r for r in rows(result.record, "generation_pairs", metric="refusal") if r["value"] > 0)
+    assert row["verdict"] == "shown"
+    assert row["directions"][0][2] == "female"
+    assert 0.3 < row["value"] < 0.9
+
+
+def test_swapped_pronouns_alone_are_no_difference() -> None:
+    def answer(text: str, rng: Random) -> str:
+        return "She is calm. I recommend her." if WOMAN.search(text) else "He is calm. I recommend him."
+
+    result = run("letter", answer, deterministic=True)
+    assert all(r["value"] == 0 for r in rows(result.record, "generation_pairs"))
+    assert {v.outcome for v in result.verdicts} == {"pass"}
+
+
+JUDGE = """
+import re
+
+def by_warmth(messages):
+    first, _, second = messages[-1]["content"].partition("Text 1:")[2].partition("Text 2:")
+    warm = [len(re.findall("warm|best|again at once|exact|thank|call|ask|cool|name three|courage|skill|not sign", t.lower()))
+            for t in (first, second)]
+    return "equal" if warm[0] == warm[1] else "first" if warm[0] > warm[1] else "second"
+
+by_warmth.auditor_style = "chat"
+by_warmth.deterministic = True
+
+def first_always(messages):
+    return "first"
+
+first_always.auditor_style = "chat"
+first_always.deterministic = True
+"""
+
+
+@pytest.mark.parametrize(("name", "trusted"), [("by_warmth", True), ("first_always", False)])
+def test_a_judge_shows_what_it_prefers_only_if_it_can_tell(
+    name: str, trusted: bool, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "planted_judge.py").write_text(JUDGE, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def answer(text: str, rng: Random) -> str:
+        return f"I recommend this person{'' if WOMAN.search(text) else ' warmly'}, {rng.choice(['yes', 'indeed'])}."
+
+    result = run("letter", answer, n=12, judge=f"python:planted_judge:{name}", cache=False)
+    told = result.record["generation_pairs"]["judge"]
+    assert told["trusted"] is trusted
+    assert told["controls"]["n"] == 12
+    shown = [
+        r for r in rows(result.record, "generation_pairs", metric="preference") if r["verdict"] == "shown"
+    ]
+    assert bool(shown) is trusted
+    assert "control pairs in which one text is worse" in result.to_text(width=200)
+    if trusted:
+        assert shown[0]["value"] == -1.0
+        assert shown[0]["directions"][0][2] == "female"
+    else:
+        assert told["pairs"]["inconsistent"] == told["pairs"]["pairs"] > 0
+
+
+@pytest.mark.parametrize("task", ["salary", "letter"])
+def test_reports_show_the_section(task: str) -> None:
+    def answer(text: str, rng: Random) -> str:
+        return (
+            f"{60_000 + 9000 * bool(WOMAN.search(text))}"
+            if task == "salary"
+            else f"Fine work, {rng.random()}"
+        )
+
+    from auditor.render.html import HtmlReport
+
+    result = run(task, answer, n=8)
+    title = "Scores by group" if task == "salary" else "Texts in pairs"
+    assert title in result.to_text(width=100)
+    assert title in HtmlReport().render(result.record, result.evidence)
+
+
+# -- nothing planted: many runs of the statistics on answers of one distribution ----------------------------
+
+RUNS, MOST = 200, 18  # of 200 runs; 10 are expected at 5 %, and 18 are exceeded in 1 of 100 such studies
+
+
+class _About:
+    def __init__(self, directions: tuple[tuple[str, str, str], ...]) -> None:
+        self.directions, self.kinds = directions, ("swap",)
+
+
+ABOUT = {
+    f"c{c}.{kind}{i}": _About((("gender", "male", target),))
+    for c in range(20)
+    for kind in "vp"
+    for i, target in enumerate(("female", "nonbinary"))
+}
+
+
+def _verdicts(kind: str) -> list[Verdict]:
+    return [
+        Verdict(
+            case_id=f"c{c}", variant_id=f"c{c}.{kind}{i}", order=1, attributes=("gender",), outcome="pass",
+            model="m", format="plain",
+        )
+        for c in range(20)
+        for i in range(2)
+    ]  # fmt: skip
+
+
+def test_noise_alone_makes_few_claims_about_scores() -> None:
+    false = 0
+    for number in range(RUNS):
+        rng = np.random.default_rng(number)
+        level = rng.normal(0, 5, 20)
+        values = {
+            "m": {
+                (f"c{c}", "plain"): {
+                    f"c{c}.{name}": list(level[c] + rng.standard_t(3, 3))
+                    for name in ("o", "v0", "v1", "p0", "p1")
+                }
+                for c in range(20)
+            }
+        }
+        found = scores.differences(
+            scores.arms(_verdicts("v"), ABOUT, values),
+            scores.arms(_verdicts("p"), ABOUT, values) if number % 2 else [],
+            metric="score", unit="", noise={}, rng=rng, resamples=499,
+        )  # fmt: skip
+        false += any(d.verdict == "shown" for d in scores.decide(found))
+    assert false <= MOST
+
+
+def test_noise_alone_makes_few_claims_about_texts() -> None:
+    from auditor.oracles.generation import GenerationOracle, Side
+
+    words = [f"w{i}" for i in range(30)]
+    oracle = GenerationOracle()
+
+    def side(rng: np.random.Generator) -> Side:
+        texts = tuple(" ".join(rng.choice(words, size=rng.integers(6, 14))) for _ in range(3))
+        return Side(texts=texts, asked=3, came=3, refused=0)
+
+    rng = np.random.default_rng(1)
+    pool = []  # cached pairs of sides: 400 originals with two variants each
+    for _ in range(400):
+        original = side(rng)
+        pool.append([oracle.compare(original, side(rng)) for _ in range(2)])
+    false = 0
+    for number in range(RUNS):
+        chosen = rng.choice(len(pool), size=20, replace=False)
+        measured = {
+            "m": {
+                (f"c{c}", "plain"): {f"c{c}.v{i}": pool[at][i] for i in range(2)}
+                for c, at in enumerate(chosen)
+            }
+        }
+        found = pairs.study(
+            _verdicts("v"), [], ABOUT, measured, deterministic={"m": False}, seed=number, resamples=499
+        )
+        false += any(d.verdict == "shown" for d in scores.decide([*found.unsigned, *found.signed]))
+    assert false <= MOST

@@ -1,0 +1,176 @@
+"""Whatever line of a run folder is changed, taken out, moved or repeated: `audit verify` says so."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from auditor.store.folder import JOURNALS, PLAN, RUN, RunFolder
+from auditor.store.register import FILE
+from auditor.store.verify import verify_folder
+from auditor.types import Case, Check, Edit, Prompt, Response, Variant, Verdict
+
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def fill(root: Path) -> Path:
+    """A finished run with four lines in each journal."""
+    with RunFolder.create(root, {"task": "sentiment", "plan": {"seed": 7}}) as folder:
+        for n in range(4):
+            edit = Edit(
+                attribute="gender", kind="swap", source_group="men", target_group="women",
+                source="man", target="woman", where=(2, 5),
+            )  # fmt: skip
+            original = Variant(id=f"c{n}.o", input=f"a man {n}")
+            variant = Variant(id=f"c{n}.v0", input=f"a woman {n}", edits=(edit,))
+            check = Check(variant_id=variant.id, check="dependency.v1", status="valid")
+            folder.add_case(
+                Case(id=f"c{n}", suite="mutation.v1", original=original, variants=(variant,)),
+                {variant.id: check},
+            )
+            prompt = Prompt(format="bare", text=str(variant.input))
+            folder.add_prompt(variant.id, prompt)
+            folder.add_response(
+                Response(
+                    variant_id=variant.id,
+                    prompt_sha256=prompt.sha256,
+                    format="bare",
+                    replicate=0,
+                    output="positive",
+                    model="m",
+                )
+            )
+            folder.add_verdict(
+                Verdict(
+                    case_id=f"c{n}",
+                    variant_id=variant.id,
+                    order=1,
+                    attributes=("gender",),
+                    outcome="pass",
+                    model="m",
+                )
+            )
+        folder.write_run({"id": folder.id, "format_version": 1, "status": "complete", "status_reason": ""})
+        return folder.path
+
+
+@pytest.fixture(scope="module")
+def finished() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as root:
+        yield fill(Path(root))
+
+
+def copied(path: Path, root: str) -> Path:
+    """The run with its register, in a folder of its own."""
+    whole = Path(root) / "runs"
+    shutil.copytree(path.parent, whole)
+    return whole / path.name
+
+
+def target(path: Path, name: str) -> Path:
+    return path.parent / FILE if name == FILE else path / name
+
+
+def seen(path: Path, name: str) -> bool:
+    return any(problem.file == name for problem in verify_folder(path))
+
+
+def test_a_run_as_written_has_no_problem(finished: Path) -> None:
+    assert verify_folder(finished) == []
+    for name in JOURNALS:
+        assert len((finished / name).read_bytes().splitlines()) == 4
+
+
+@pytest.mark.parametrize("name", [*JOURNALS, FILE])
+@QUICK
+@given(data=st.data())
+def test_any_changed_byte(finished: Path, name: str, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        path = copied(finished, root)
+        raw = bytearray(target(path, name).read_bytes())
+        at = data.draw(st.integers(0, len(raw) - 1))
+        raw[at] = data.draw(st.integers(0, 255).filter(lambda b: b != raw[at]))
+        target(path, name).write_bytes(raw)
+        assert seen(path, name)
+
+
+@pytest.mark.parametrize("name", JOURNALS)
+@QUICK
+@given(data=st.data())
+def test_any_lines_taken_out(finished: Path, name: str, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        path = copied(finished, root)
+        lines = (path / name).read_bytes().splitlines(keepends=True)
+        gone = data.draw(st.sets(st.integers(0, len(lines) - 1), min_size=1))
+        (path / name).write_bytes(b"".join(line for i, line in enumerate(lines) if i not in gone))
+        problems = [p for p in verify_folder(path) if p.file == name]
+        assert any(p.kind == "missing" for p in problems)
+
+
+@pytest.mark.parametrize("name", [*JOURNALS, FILE])
+@QUICK
+@given(data=st.data())
+def test_any_other_order(finished: Path, name: str, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        path = copied(finished, root)
+        lines = target(path, name).read_bytes().splitlines(keepends=True)
+        other = data.draw(st.permutations(lines).filter(lambda order: order != lines))
+        target(path, name).write_bytes(b"".join(other))
+        assert seen(path, name)
+
+
+@pytest.mark.parametrize("name", JOURNALS)
+@QUICK
+@given(data=st.data())
+def test_any_repeated_or_foreign_line(finished: Path, name: str, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        path = copied(finished, root)
+        lines = (path / name).read_bytes().splitlines(keepends=True)
+        others = [b"{}\n", b"\n", b'{"id":"x"}\n', *lines]
+        lines.insert(data.draw(st.integers(0, len(lines))), data.draw(st.sampled_from(others)))
+        (path / name).write_bytes(b"".join(lines))
+        assert seen(path, name)
+
+
+@pytest.mark.parametrize("name", [*JOURNALS, PLAN, RUN])
+def test_a_file_put_in_the_place_of_another(finished: Path, name: str) -> None:
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+        path, other = copied(finished, one), fill(Path(two))
+        record = json.loads((other / PLAN).read_bytes())
+        assert record["run_id"]
+        assert verify_folder(other) == []
+        (path / name).write_bytes((other / name).read_bytes())
+        if (path / name).read_bytes() != (finished / name).read_bytes():
+            assert verify_folder(path)
+
+
+@pytest.mark.parametrize("name", JOURNALS)
+def test_a_whole_file_that_is_gone(finished: Path, name: str) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        path = copied(finished, root)
+        (path / name).unlink()
+        assert seen(path, name)
+
+
+def test_a_deleted_record(finished: Path) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        path = copied(finished, root)
+        (path / RUN).unlink()
+        assert seen(path, RUN)
+
+
+def test_the_end_of_a_run_taken_out_of_the_register(finished: Path) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        path = copied(finished, root)
+        register = target(path, FILE)
+        lines = register.read_bytes().splitlines(keepends=True)
+        assert len(lines) == 2
+        register.write_bytes(lines[0])
+        assert seen(path, FILE)

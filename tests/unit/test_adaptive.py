@@ -1,0 +1,274 @@
+"""The directed search: what it asks, what it learns, and what it leaves to chance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auditor import audit
+from auditor.config import Plan
+from auditor.diagnosis.hidden import mark_hidden
+from auditor.dictionaries import load
+from auditor.errors import ConfigError
+from auditor.oracles.label import LabelOracle
+from auditor.pipeline.parts import prepare
+from auditor.render.adaptive import build
+from auditor.suites._arms import Beliefs, Level
+from auditor.suites.adaptive import AdaptiveSuite, Listening
+from auditor.suites.mutation import MutationSuite
+from auditor.types import Answer, Case, Seed, Verdict
+
+DICTIONARIES = [load("gender"), load("nationality")]
+PEOPLE = ("British man", "French woman", "German boy", "Italian girl")
+Rule = Callable[[str], bool]
+
+
+def seeds(n: int) -> list[Seed]:
+    return [
+        Seed(id=f"s{i}", text=f"The {PEOPLE[i % 4]} left the film number {i} after an hour.")
+        for i in range(n)
+    ]
+
+
+def suite(n: int = 60, **options: Any) -> AdaptiveSuite:
+    return AdaptiveSuite(seeds=seeds(n), dictionaries=DICTIONARIES, per_seed=4, **options)
+
+
+def rule(text: str) -> bool:
+    """Women from one country, and nothing less."""
+    return "Nigerian" in text and any(w in text for w in ("woman", "girl"))
+
+
+def judged(case: Case, says: Rule) -> list[Verdict]:
+    """Verdicts as the loop gives them: of a directed case the joint variants, and the parts of changed ones."""
+    original = says(str(case.original.input))
+    top = [v for v in case.variants if not any(v.choices < o.choices for o in case.variants)]
+    asked = list(case.variants)
+    if case.sampling == "directed":
+        changed = [v.choices for v in top if says(str(v.input)) != original]
+        asked = [v for v in case.variants if v in top or any(v.choices < c for c in changed)]
+    answers = {v.id: [Answer(status="ok", value=str(says(str(v.input))))] for v in (case.original, *asked)}
+    return mark_hidden(case, LabelOracle().judge(case, answers), {})
+
+
+def drive(made: AdaptiveSuite, says: Rule = rule, rounds: int = 12) -> list[Case]:
+    cases: list[Case] = []
+    for _ in range(rounds):
+        asked = made.ask(64, Random(0))
+        if not asked:
+            break
+        cases += asked
+        made.tell(
+            sorted((v for c in asked for v in judged(c, says)), key=lambda v: (v.case_id, v.variant_id))
+        )
+    return cases
+
+
+def test_equal_seeds_and_verdicts_make_equal_cases() -> None:
+    assert drive(suite()) == drive(suite())
+    assert drive(suite()) != drive(suite(seed=8))
+
+
+def test_other_verdicts_make_other_directed_cases_and_the_same_random_ones() -> None:
+    some, other = drive(suite()), drive(suite(), lambda text: "French" in text)
+    assert some != other
+    drawn = [[c for c in cases if c.sampling == "iid"] for cases in (some, other)]
+    n = min(map(len, drawn))
+    assert n >= 2
+    assert drawn[0][:n] == drawn[1][:n]
+
+
+def test_random_cases_are_those_of_the_mutation_suite() -> None:
+    plain = {
+        c.id: c
+        for c in MutationSuite(seeds=seeds(60), dictionaries=DICTIONARIES, per_seed=4).ask(99, Random(0))
+    }
+    drawn = [c for c in drive(suite()) if c.sampling == "iid"]
+    assert drawn
+    for case in drawn:
+        assert [v.edits for v in case.variants] == [v.edits for v in plain[case.id].variants]
+
+
+def test_directed_cases_hold_every_part_and_no_joint_variant_twice() -> None:
+    cases = [c for c in drive(suite()) if c.sampling == "directed"]
+    assert len({c.id for c in cases}) == len(cases)
+    seen: set[tuple[Any, Any]] = set()
+    for case in cases:
+        have = {v.choices for v in case.variants}
+        for variant in case.variants:
+            if variant.order == 2:
+                for attribute in variant.attributes:
+                    assert frozenset(c for c in variant.choices if c[0] == attribute) in have
+                key = (case.original.input, variant.choices)
+                assert key not in seen
+                seen.add(key)
+    assert len(seen) > 100
+
+
+def test_what_shows_alone_is_not_searched_further() -> None:
+    def alone(text: str) -> bool:
+        return "Nigerian" in text
+
+    ruled_out: set[tuple[Any, Any]] = set()
+    made = suite()
+    for _ in range(12):
+        asked = made.ask(64, Random(0))
+        for case in asked:
+            if case.sampling == "directed":
+                for variant in case.variants:
+                    for choice in variant.choices:
+                        assert variant.order == 1 or (case.original.input, choice) not in ruled_out
+        told = [v for c in asked for v in judged(c, alone)]
+        by_id = {v.id: (c.original.input, v) for c in asked for v in c.variants}
+        for verdict in told:
+            text, variant = by_id[verdict.variant_id]
+            if verdict.order == 1 and verdict.outcome == "violation":
+                ruled_out |= {(text, choice) for choice in variant.choices}
+        made.tell(told)
+    assert ruled_out
+
+
+def test_without_answers_only_cases_at_random_are_left() -> None:
+    made = suite()
+    made.ask(64, Random(0))
+    rest: list[Case] = []
+    while more := made.ask(64, Random(0)):
+        rest += more
+    assert rest
+    assert {c.sampling for c in rest} == {"iid"}
+
+
+def test_a_search_without_findings_ends() -> None:
+    made = suite(120, patience=60)
+    cases = drive(made, lambda text: False, rounds=400)
+    assert not made.ask(64, Random(0))
+    report = made.search_report()
+    assert "no hidden finding" in report["ended"]
+    assert sum(c.sampling == "iid" for c in cases) == report["seeds"]["random"]
+
+
+def test_every_pair_of_seed_and_arm_is_asked_where_nothing_limits_the_search() -> None:
+    made = suite(12, patience=None)
+    cases = drive(made, rounds=400)
+    assert not made.ask(64, Random(0))
+    assert "every pair" in made.search_report()["ended"]
+    assert len({c.original.input for c in cases}) == 12
+
+
+def test_fresh_seeds_are_those_the_search_had_not_used() -> None:
+    made = suite(120)
+    used: set[str] = set()
+    tried = 0
+    for _ in range(12):
+        asked = made.ask(64, Random(0))
+        for case in asked:
+            fresh = (
+                case.id.rpartition("f")[2].isdigit()
+                and case.sampling == "directed"
+                and "d" not in case.id[11:]
+            )
+            if fresh:
+                tried += 1
+                assert str(case.original.input) not in used
+        used |= {str(c.original.input) for c in asked if c.sampling == "directed" and "d" in c.id[11:]}
+        made.tell([v for c in asked for v in judged(c, rule)])
+    report = made.search_report()
+    assert tried == report["phases"]["fresh"]["joint"] > 0
+    rows = [row for row in report["fresh"] if row["estimate"] is not None]
+    assert sum(row["fresh_seeds"] for row in rows) == tried
+    assert any(row["fresh_hidden"] for row in rows)
+    for row in rows:
+        assert row["fresh_hidden"] == sum(cell[0] for cell in row["by_fit"].values())
+        assert 0 < row["fresh_seeds"] <= 8
+        assert row["estimate"]["low"] <= row["fresh_hidden"] / row["fresh_seeds"] <= row["estimate"]["high"]
+
+
+def test_a_finding_raises_its_arm_and_its_seed() -> None:
+    beliefs = Beliefs(2, 1)
+    arms = [beliefs.add_arm([("a", "x", f"t{i}"), ("b", "y", "u")]) for i in range(2)]
+    for seed in range(20):
+        beliefs.seeds.add(seed)
+        for arm in arms:
+            spots = [beliefs.spots.add((seed, arm, side)) for side in "ab"]
+            beliefs.add(seed, arm, spots)
+    for candidate in range(20):
+        beliefs.open[candidate] = False
+        beliefs.count(candidate, hidden=candidate % 2 == 0, changed=candidate % 2 == 0)
+    drawn = [beliefs.best(4, 4, {}, [False] * 20) for _ in range(20)]
+    first = sum(candidate % 2 == 0 for best in drawn for candidate in best)
+    assert first > 0.8 * 4 * 20
+
+
+def test_a_small_margin_raises_a_seed() -> None:
+    beliefs = Beliefs(2, 1)
+    arm = beliefs.add_arm([("a", "x", "t"), ("b", "y", "u")])
+    for seed in range(40):
+        beliefs.seeds.add(seed)
+        beliefs.add(seed, arm, [beliefs.spots.add((seed, side)) for side in "ab"])
+        beliefs.margin(seed, 0.05 if seed < 10 else 4.0)
+    near = [c < 10 for _ in range(200) for c in beliefs.best(5, 1, {}, [False] * 40)]
+    assert np.mean(near) > 0.35  # a quarter by chance
+
+
+def test_levels_grow() -> None:
+    level = Level()
+    for i in range(200):
+        level.count(level.add(i), 1.0)
+    assert level.n.sum() == level.hits.sum() == 200
+
+
+def test_the_suite_hears_scores_through_the_oracle() -> None:
+    heard: list[str] = []
+    listening = Listening(LabelOracle(), lambda case, answers: heard.append(case.id))
+    case = drive(suite(), rounds=1)[0]
+    answers: dict[str, Sequence[Answer]] = {
+        v.id: [Answer(status="ok", value="yes")] for v in (case.original, *case.variants)
+    }
+    assert listening.judge(case, answers) == LabelOracle().judge(case, answers)
+    assert heard == [case.id]
+    assert listening.name == "label.v1"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"order": 1}, "--order 2"),
+        ({"suite": "grammar"}, "--suite grammar"),
+        ({"protocol": "hinter"}, "--protocol hinter"),
+    ],
+)
+def test_what_cannot_be_searched_is_said(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        prepare(Plan(task="sentiment", strategy="adaptive", **options), models=[])
+
+
+def test_calls_are_left_for_confirmation() -> None:
+    made = suite()
+    made.keep(100)
+    cases = drive(made, rounds=50)
+    assert 80 < len({str(v.input) for c in cases for v in c.variants}) < 300
+    assert "confirmation" in made.search_report()["ended"]
+
+
+def test_the_share_is_checked() -> None:
+    with pytest.raises(ConfigError, match="share"):
+        suite(share=1.0)
+
+
+def test_a_run_says_what_it_searched() -> None:
+    result = audit("sentiment", model="reviews", strategy="adaptive", max_calls=150, limit=60)
+    told = result.record["adaptive"]
+    found = sum(row["candidates"] for row in told["models"])
+    assert told["phases"]["search"]["joint"] > 0
+    assert sum(result.record["counts"]["hidden"].values()) >= found
+    section = build(result.record)
+    assert section is not None
+    assert len(section.calls) == 4
+    # Only cases at random enter a rate.
+    rates = [e["estimate"]["n"] for e in result.record["estimates"] if e["name"] == "violation_rate"]
+    assert rates
+    assert max(rates) <= told["seeds"]["random"]

@@ -1,0 +1,325 @@
+"""Sessions: what planners may ask for, limits, levels, reports that stay text, sessions that were cut off."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import Seed, agent
+from auditor.agent import judge, report
+from auditor.agent.pool import Pool
+from auditor.agent.request import Request, checked
+from auditor.cli.main import run as cli
+from auditor.errors import AuthFailed, CallError, ConfigError, RunFolderError, UserError
+from auditor.models.planted import Planted
+from auditor.models.prices import Price
+from auditor.protocols import Reply
+from auditor.types import Request as Question
+from auditor.types import Usage
+
+GOAL = "Do film reviews by women get another sentiment?"
+KNOWN = ("age", "gender")
+
+
+def texts(n: int = 16) -> list[Seed]:
+    return [
+        Seed(
+            id=f"s{i}",
+            text=f"A man in row {i} liked the film. He bought the book and the coat in the morning.",
+        )
+        for i in range(n)
+    ]
+
+
+def quick(out: Path, model: Any = None, goal: str = GOAL, **options: Any) -> agent.AgentResult:
+    chosen: dict[str, Any] = {"data": texts(), "cache": False} | options
+    return agent.run(goal, model=model or Planted(base="constant"), out=out, **chosen)
+
+
+# -- what a planner may ask for ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"purpose": "pilot", "texts": 10, "model": "python:os:system"},
+        {"purpose": "pilot", "texts": 10, "data": "/etc/hosts"},
+        {"purpose": "pilot", "texts": 10, "out": "elsewhere"},
+        {"purpose": "pilot", "texts": 10, "grammar": "../x.yaml"},
+        {"purpose": "pilot", "texts": 10, "parser": "x"},
+        {"purpose": "pilot", "texts": 10, "delta": 0.5},
+        {"purpose": "pilot", "texts": 10, "max_calls": 10**9},
+        {"purpose": "pilot", "texts": "10"},
+        {"purpose": "pilot", "texts": True},
+        {"purpose": "pilot", "texts": 0},
+        {"purpose": "pilot", "texts": 10**9},
+        {"purpose": "pilot", "texts": 1.5},
+        {"purpose": "other", "texts": 10},
+        {"purpose": ["pilot"], "texts": 10},
+        {"purpose": "pilot"},
+        {"texts": 10},
+        {"purpose": "pilot", "texts": 10, "attributes": "gender"},
+        {"purpose": "pilot", "texts": 10, "attributes": []},
+        {"purpose": "pilot", "texts": 10, "attributes": ["../gender"]},
+        {"purpose": "pilot", "texts": 10, "attributes": [["gender"]]},
+        {"purpose": "pilot", "texts": 10, "order": 9},
+        {"purpose": "pilot", "texts": 10, "insertions": "yes"},
+        {"purpose": "pilot", "texts": 10, "insertions": True, "suite": "grammar"},
+        {"purpose": "pilot", "texts": 10, "suite": "hinter"},
+    ],
+    ids=str,
+)
+def test_only_whitelisted_fields_in_their_ranges(values: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        checked(values, attributes=KNOWN)
+
+
+def test_a_proper_request_is_taken() -> None:
+    values = {"purpose": "fresh", "texts": 10, "attributes": ["gender", "age", "gender"], "replicates": None}
+    request = checked(values, attributes=KNOWN)
+    assert request == Request(purpose="fresh", texts=10, attributes=("age", "gender"))
+    assert checked(request.as_dict(), attributes=KNOWN) == request
+
+
+# -- texts and levels ----------------------------------------------------------------------------------
+
+
+def test_the_order_of_texts_is_by_seed_and_equal_texts_count_once() -> None:
+    given = [*texts(20), *texts(3)]
+    first, again, other = Pool.of(given, 7), Pool.of(list(reversed(given)), 7), Pool.of(given, 8)
+    assert len(first.seeds) == 20
+    assert [s.text for s in first.seeds] == [s.text for s in again.seeds] != [s.text for s in other.seeds]
+    taken = [s.text for _ in range(3) for s in first.fresh(8)]
+    assert len(taken) == len(set(taken)) == 20
+    assert first.left == 0
+
+
+def row(verdict: str, p: float | None) -> dict[str, Any]:
+    return {"finding": "F001", "model": "M1", "attributes": ["age"], "verdict": verdict, "p_adjusted": p,
+            "rate": None, "seeds": 9, "seeds_changed": 3, "placebo": None, "hidden": 0}  # fmt: skip
+
+
+def entry(name: str, fresh: bool, number: int, one: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "counts_as_fresh": fresh, "level": judge.level(number) if fresh else None,
+            "figures": {"sets": [one]}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("runs", "verdict", "run"),
+    [
+        ([entry("R1", False, 0, row("shown", 0.001))], "not_tested", None),
+        ([entry("R1", True, 1, row("shown", 0.02))], "shown", "R1"),
+        ([entry("R1", True, 1, row("shown", 0.03))], "not_determined", "R1"),
+        ([entry("R1", True, 1, row("not_determined", 0.3)), entry("R2", True, 2, row("shown", 0.02))], "not_determined", "R2"),
+        ([entry("R1", True, 1, row("not_determined", 0.3)), entry("R2", True, 2, row("shown", 0.01))], "shown", "R2"),
+        ([entry("R1", True, 1, row("bounded", 0.9))], "bounded", "R1"),
+        ([entry("R1", True, 1, row("not_determined", 0.9)), entry("R2", True, 2, row("bounded", 0.9))], "not_determined", "R2"),
+        ([entry("R1", True, 1, row("shown", None))], "shown", "R1"),
+        ([], "not_tested", None),
+    ],
+)  # fmt: skip
+def test_only_fresh_runs_settle_and_each_at_its_own_level(
+    runs: list[dict[str, Any]], verdict: str, run: str | None
+) -> None:
+    (question,) = judge.questions(runs, [("age",)])
+    assert (question["verdict"], question["run"]) == (verdict, run)
+
+
+def test_levels_of_all_fresh_runs_together_keep_five_percent() -> None:
+    assert sum(judge.level(j) for j in range(1, 60)) <= judge.ALPHA
+    assert judge.level(1) > judge.level(2) > judge.level(3)
+
+
+# -- budgets -------------------------------------------------------------------------------------------
+
+
+class Priced(Planted):
+    """A planted model that costs money: 100 tokens in and 10 out for each call."""
+
+    price = Price(input_usd=10.0, output_usd=100.0)
+
+    def max_tokens(self, format: str) -> int:
+        return 10
+
+    async def generate(self, batch: Sequence[Question]) -> Sequence[Reply | CallError]:
+        usage = Usage(tokens_in=100, tokens_out=10)
+        return [Reply(text="positive", usage=usage) for _ in batch]
+
+
+def test_cost_is_kept_over_the_whole_session(tmp_path: Path) -> None:
+    result = quick(tmp_path, Priced(base="constant", style="chat"), max_cost=0.25)
+    spent = result.record["spent"]
+    assert 0 < spent["cost_usd"] <= 0.25
+    assert spent["cost_usd"] == pytest.approx(0.002 * spent["calls"])
+    assert sum(r["cost_usd"] for r in result.record["runs"]) == pytest.approx(spent["cost_usd"])
+
+
+def test_no_time_no_run(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no room for a first run"):
+        quick(tmp_path, max_seconds=0)
+    with pytest.raises(ConfigError, match="no room for a first run"):
+        quick(tmp_path, max_calls=0)
+    assert not [r for path in tmp_path.iterdir() for r in agent.load(path).record["runs"]]
+
+
+# -- errors --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"planner": "gpt"}, "unknown planner"),
+        ({"planner": object()}, "a planner is rules"),
+        ({"planner_base_url": "http://127.0.0.1:1"}, "belongs to --planner openai"),
+        ({"dictionaries": ("x",)}, "no option 'dictionaries'"),
+        ({"max_calls": -1}, "--max-calls must be at least 0"),
+        ({"delta": 3.0}, "--delta is a rate"),
+        ({"task": "nosuch"}, "nosuch"),
+        ({"data": ["The sea is cold.", "It rains."]}, "None of the 2 texts names people by gender"),
+    ],
+)
+def test_slips_are_told(tmp_path: Path, options: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        quick(tmp_path, **options)
+
+
+class Locked(Planted):
+    async def generate(self, batch: Sequence[Question]) -> Sequence[Reply | CallError]:
+        return [AuthFailed("wrong key") for _ in batch]
+
+
+def test_a_model_that_answers_nothing_leaves_a_session_that_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="answered nothing"):
+        quick(tmp_path, Locked(base="constant"))
+    (folder,) = tmp_path.iterdir()
+    left = agent.load(folder)
+    assert left.record["status"] == "failed"
+    assert "wrong key" in left.record["status_reason"]
+    assert "failed" in [s["kind"] for s in left.steps]
+    assert "failed" in left.to_text()
+
+
+def test_a_folder_that_is_no_session(tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match="holds no session"):
+        agent.load(tmp_path)
+
+
+# -- reports -------------------------------------------------------------------------------------------
+
+NASTY = "<script>alert(1)</script> [x](javascript:1) | \x1b[31m `a`"
+
+
+def test_reports_keep_text_text() -> None:
+    record = {
+        "id": "agent-1", "status": "partial", "status_reason": NASTY, "planner": NASTY, "models": [NASTY], "texts_left": 0,
+        "goal": {"text": NASTY, "task": NASTY, "attributes": ["age"], "groups": {"age": ["old"]}, "order": 1, "read": [NASTY],
+                 "assumed": []},
+        "texts": {"source": NASTY, "n": 3},
+        "limits": {"max_calls": None, "max_cost": None, "max_seconds": None, "planner_max_calls": 4, "planner_max_cost": None},
+        "spent": {"calls": 1, "cost_usd": 0.0, "planner_calls": 1, "planner_cost_usd": 0.0},
+        "runs": [{"name": "R1", "purpose": "pilot", "counts_as_fresh": False, "texts": 3, "calls": 1, "cost_usd": 0.0,
+                  "request": Request(purpose="pilot", texts=3).as_dict(), "folder": None, "figures": None, "notes": [NASTY]}],
+        "questions": judge.questions([], [("age",)]),
+    }  # fmt: skip
+    steps = [{"kind": "plan", "reason": NASTY, "run": "R1", "figures": {"planner_note": NASTY}}]
+    page = report.html(record, steps)
+    assert "<script" not in page
+    assert "javascript:1)" in page  # as text, in no link
+    assert "href='javascript" not in page
+    assert "\x1b" not in page + report.markdown(record, steps) + report.text(record, steps)
+    assert "<script" not in report.markdown(record, steps)
+    assert not re.search(r"(?<!\\)\]\(javascript", report.markdown(record, steps))
+    assert "the planner's own words, no result" in " ".join(report.text(record, steps).split())
+    report.text(record, steps, encoding="ascii").encode("ascii")
+
+
+# -- the command ---------------------------------------------------------------------------------------
+
+
+def data_file(folder: Path) -> Path:
+    path = folder / "texts.jsonl"
+    path.write_text(
+        "".join(json.dumps({"id": s.id, "text": s.text}) + "\n" for s in texts()), encoding="utf-8"
+    )
+    return path
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = str(data_file(tmp_path))
+    common = ["--model", "vader", "--data", data, "--out", str(tmp_path / "out"), "--no-cache"]
+    assert cli(["agent", GOAL, *common, "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    assert "Nothing was asked." in told
+    assert not (tmp_path / "out").exists()
+    assert cli(["agent", GOAL, *common, "--dry-run", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["goal"]["task"] == "sentiment"
+    assert cli(["agent", GOAL, *common, "--format", "json", "--max-calls", "300"]) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert values["spent"]["calls"] <= 300
+    (folder,) = (tmp_path / "out").iterdir()
+    assert cli(["agent", str(folder), "--read"]) == 0
+    assert "What was asked" in capsys.readouterr().out
+    assert cli(["agent", "asdf qwer"]) == 2
+    assert "which decision is meant" in " ".join(capsys.readouterr().err.split())
+
+
+# -- cut off -------------------------------------------------------------------------------------------
+
+
+def test_a_killed_session_leaves_what_it_did(tmp_path: Path) -> None:
+    (tmp_path / "slow_one.py").write_text(
+        textwrap.dedent(
+            """
+            import time
+            def classify(text):
+                time.sleep(0.05)
+                return "positive"
+            """
+        ),
+        encoding="utf-8",
+    )
+    out = tmp_path / "out"
+    command = [
+        "agent",
+        GOAL,
+        "--model",
+        "python:slow_one:classify",
+        "--data",
+        str(data_file(tmp_path)),
+        "--no-cache",
+    ]
+    code = "import sys; from auditor.cli.main import run; sys.exit(run(sys.argv[1:]))"
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, *command, "--out", str(out)],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)}, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 120
+        while not list(out.glob("agent-*/runs/*/responses.jsonl")):
+            assert child.poll() is None, "it ended before it asked anything"
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    (folder,) = out.iterdir()
+    left = agent.load(folder)
+    assert left.record["status"] == "interrupted"
+    assert not left.complete
+    assert [s["kind"] for s in left.steps][-1] == "plan"
+    assert (folder / "plan-01.json").is_file()
+    assert left.record["runs"][0]["folder"]
+    for text in (left.to_text(), left.to_markdown(), left.to_html()):
+        assert "interrupted" in text
+        assert "not finished" in " ".join(text.split())

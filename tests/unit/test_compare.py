@@ -1,0 +1,191 @@
+"""Two runs side by side."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import compare
+from auditor.cli.main import run as cli
+from auditor.render import two_runs
+from auditor.types import Verdict
+
+
+def verdict(case: int, variant: int, changed: bool, **more: Any) -> Verdict:
+    values: dict[str, Any] = {
+        "case_id": f"c{case}",
+        "variant_id": f"c{case}.v{variant}",
+        "order": 1,
+        "attributes": ("gender",),
+        "outcome": "violation" if changed else "pass",
+        "model": "m",
+        "format": "bare",
+    }
+    return Verdict(**{**values, **more})
+
+
+def side(verdicts: list[Verdict], *, prefix: str = "", **record: Any) -> compare.Side:
+    texts = {v.variant_id: prefix + v.variant_id for v in verdicts}
+    base = {"id": "r", "spec": {"task": "t"}, "models": {"m": {"fingerprint": "a"}}, "findings": []}
+    return compare.Side(record={**base, **record}, verdicts=verdicts, texts=texts)
+
+
+def runs(before: list[bool], after: list[bool], **more: Any) -> compare.Comparison:
+    first = side([verdict(i, 0, changed) for i, changed in enumerate(before)])
+    second = side([verdict(i, 0, changed) for i, changed in enumerate(after)], **more)
+    return compare.compare(first, second)
+
+
+def test_paired_change_is_told_from_wobble() -> None:
+    (rate,) = runs([False] * 20, [True] * 8 + [False] * 12).rates
+    assert rate.change == "worse"
+    assert (rate.only_before, rate.only_after) == (0, 8)
+    assert rate.p_value == pytest.approx(2 / 2**8)
+    assert rate.difference == pytest.approx(0.4)
+    assert rate.low is not None
+    assert rate.low > 0
+    (rate,) = runs([True] * 8 + [False] * 12, [False] * 20).rates
+    assert rate.change == "better"
+    (rate,) = runs([True, False] * 10, [False, True] * 10).rates
+    assert rate.change == "unclear"
+    assert rate.p_value == 1.0
+
+
+def test_mcnemar_is_that_of_statsmodels() -> None:
+    from statsmodels.stats.contingency_tables import mcnemar
+
+    for b, c in ((0, 3), (2, 9), (5, 5), (1, 30)):
+        expected = mcnemar([[7, b], [c, 4]], exact=True).pvalue
+        assert compare.mcnemar(b, c) == pytest.approx(min(1.0, expected))
+    assert compare.mcnemar(0, 4000) < 1e-300 or compare.mcnemar(0, 4000) == 0.0
+
+
+def test_only_what_both_judged_is_paired() -> None:
+    first = side([verdict(0, 0, False), verdict(0, 1, True), verdict(1, 0, True, outcome="skipped")])
+    second = side([verdict(0, 0, True), verdict(1, 0, False), verdict(2, 0, True)])
+    (rate,) = compare.compare(first, second).rates
+    assert (rate.n_before, rate.n_variants) == (1, 1)
+    assert (rate.before, rate.after) == (0.0, 1.0)
+
+
+def test_placebo_variants_and_directed_cases_stay_out() -> None:
+    first = side([verdict(0, 0, False), verdict(0, 9, True, order=0)])
+    second = dataclasses.replace(
+        side([verdict(0, 0, False), verdict(1, 0, True)]), directed=frozenset({"c1"})
+    )
+    (rate,) = compare.compare(first, second).rates
+    assert (rate.before, rate.after, rate.n_after) == (0.0, 0.0, 1)
+
+
+def test_other_texts_are_two_samples() -> None:
+    first = side([verdict(i, 0, False) for i in range(12)])
+    second = side([verdict(i + 50, 0, True) for i in range(12)], prefix="x")
+    (rate,) = compare.compare(first, second).rates
+    assert rate.test.startswith("two samples")
+    assert rate.change == "worse"
+    assert rate.p_value is not None
+    assert rate.p_value < 0.001
+    few = side([verdict(99, 0, True)], prefix="y")
+    (rate,) = compare.compare(first, few).rates
+    assert rate.change == "untested"
+    assert "fewer than two seeds" in rate.reason
+
+
+def test_holm_runs_over_all_rates() -> None:
+    names = [f"a{k}" for k in range(10)]
+    first = side([verdict(i, k, False, attributes=(a,)) for k, a in enumerate(names) for i in range(10)])
+    second = side(
+        [verdict(i, k, k == 0 and i < 6, attributes=(a,)) for k, a in enumerate(names) for i in range(10)]
+    )
+    rate = next(r for r in compare.compare(first, second).rates if r.attributes == ("a0",))
+    assert rate.p_value == pytest.approx(1 / 32)
+    assert rate.p_adjusted == pytest.approx(10 / 32)
+    assert rate.change == "unclear"
+
+
+def test_seeds_and_shares_may_disagree() -> None:
+    # Seven seeds change a little, one changes a lot the other way.
+    first = [verdict(i, k, i < 1, attributes=("a",)) for i in range(8) for k in range(30)]
+    second = [verdict(i, k, i >= 1 and k == 0, attributes=("a",)) for i in range(8) for k in range(30)]
+    (rate,) = compare.compare(side(first), side(second)).rates
+    assert (rate.only_before, rate.only_after) == (1, 7)
+    assert rate.change == "unclear"
+    assert "the other" in rate.reason
+
+
+def test_plans_come_first_and_leave_out_where_results_go() -> None:
+    found = runs([False], [False], spec={"task": "u", "out": "x", "order": 3}, id="r2")
+    assert [(p.name, p.before, p.after) for p in found.plans] == [
+        ("order", "not set", "3"),
+        ("task", "t", "u"),
+    ]
+    text = two_runs.text(dataclasses.asdict(found))
+    assert text.index("Plans") < text.index("Rates")
+
+
+def test_two_models_are_compared_as_one_and_it_is_said() -> None:
+    first = side([verdict(i, 0, False) for i in range(9)])
+    second = side([verdict(i, 0, True, model="n") for i in range(9)], models={"n": {"fingerprint": "b"}})
+    found = compare.compare(first, second)
+    assert found.rates[0].change == "worse"
+    assert "m before and n after" in found.notes[0]
+    assert ("model: fingerprint", "a", "b") in [(p.name, p.before, p.after) for p in found.plans]
+
+
+def finding(id: str, verdict: str = "shown", **more: Any) -> dict[str, Any]:
+    row = {"id": id, "kind": "hidden", "code": "HID201", "model": "m", "format": "bare", "verdict": verdict}
+    return {
+        **row,
+        "attributes": ["gender"],
+        "directions": [["gender", "a", "b"]],
+        "exemplars": ["c0.v0"],
+        **more,
+    }
+
+
+def test_findings_are_matched_by_what_they_are_about() -> None:
+    claim = {"kind": "claim", "code": "MUT101", "directions": []}
+    first = side([verdict(0, 0, True)], findings=[finding("F1"), finding("F2", **claim)])
+    second = side(
+        [verdict(0, 0, False)],
+        findings=[finding("F1", "not_determined", **claim), finding("F7", directions=[["gender", "b", "a"]])],
+    )
+    found = {f.key: f for f in compare.compare(first, second).findings}
+    gone = found["HID201/m/bare/gender:a>b"]
+    assert (gone.fate, gone.before, gone.after) == ("gone", ("F1",), ())
+    assert "judged 1 of these texts; the answer changed in 0" in gone.note
+    assert found["MUT101/m/bare/gender"].note == "not determined in the run after"
+    assert found["HID201/m/bare/gender:b>a"].fate == "new"
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from auditor import audit
+
+    texts = [
+        f"She is a {role} in the film." for role in ("nurse", "clerk", "pilot", "baker", "teacher", "writer")
+    ]
+
+    def quiet(text: str) -> str:
+        return "positive"
+
+    def loud(text: str) -> str:
+        return "negative" if "She" in text else "positive"
+
+    paths = []
+    for model in (quiet, loud):
+        model.deterministic = True  # type: ignore[attr-defined]
+        result = audit("sentiment", model=model, data=texts, attributes=("gender",), out=tmp_path)
+        paths.append(str(result.path))
+    assert cli(["compare", *paths]) == 0
+    assert "1 worse" in capsys.readouterr().out.replace("\n", " ")
+    assert cli(["compare", *paths, "--format", "json", "--fail-on", "worse"]) == 1
+    rates = json.loads(capsys.readouterr().out)["rates"]
+    assert [(r["change"], r["n_after"]) for r in rates] == [("worse", 6)]
+    assert cli(["compare", *reversed(paths), "--format", "md", "--fail-on", "worse,new"]) == 0
+    assert "▼ better" in capsys.readouterr().out
+    assert cli(["compare", *paths, "--fail-on", "better"]) == 2
+    assert cli(["compare", paths[0], str(tmp_path / "none")]) == 2

@@ -1,0 +1,389 @@
+"""Compliance reports: frameworks, what a record is evidence for, and what they refuse."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import importlib.util
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from auditor.errors import ConfigError, DataFileError, UnknownPlugin
+from auditor.registry import RENDERERS
+from auditor.render import compliance, compliance_data, view
+from auditor.render import compliance_frameworks as frameworks
+from auditor.render import compliance_view as work
+
+
+def load(name: str) -> ModuleType:
+    path = Path(__file__).parents[1] / "golden" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SPECIMEN, GOLDEN = load("specimen"), load("test_compliance_golden")
+FORMATS = ("eu-ai-act", "nist-ai-rmf", "ai-verify")
+
+
+def page(record: dict[str, Any], name: str = "eu-ai-act", evidence: Any = None) -> str:
+    return str(RENDERERS.create(name).render(record, evidence))
+
+
+def text(markup: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", markup.split("</style>")[-1])).replace("\u00a0", " ")
+
+
+def section(markup: str, id: str) -> str:
+    found = re.search(
+        rf'<section aria-labelledby="{id}".*?(?=<section aria-labelledby=|</main>)', markup, re.DOTALL
+    )
+    assert found is not None
+    return text(found.group())
+
+
+class TestFrameworks:
+    def test_every_file_loads_and_is_dated(self) -> None:
+        assert frameworks.names() == ["ai-verify", "eu-ai-act", "ll144", "nist-ai-rmf"]
+        for name in frameworks.names():
+            found = frameworks.load(name)
+            assert found.consulted == datetime.date(2026, 11, 21)
+            assert found.clauses
+            assert {c.level for c in found.clauses} >= {"direct", "not_covered"}
+
+    def test_the_dates_that_moved(self) -> None:
+        """The Digital Omnibus: Article 10(5) is gone, Annex III applies from December 2027."""
+        found = frameworks.load("eu-ai-act")
+        assert "2 December 2027" in " ".join(found.notes)
+        assert not any(c.ref.startswith("Art. 10(5)") for c in found.clauses)
+        assert "Art. 4a" in {c.ref for c in found.clauses}
+
+    def test_an_unknown_name_offers_near_ones(self) -> None:
+        with pytest.raises(UnknownPlugin, match="eu-ai-act"):
+            frameworks.load("eu-ai-akt")
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"format": 2}, "format must be 1"),
+            ({"more": 1}, "the file: unknown field 'more'"),
+            ({"title": 7}, "title"),
+            ({"consulted": "some day"}, "consulted"),
+            ({"id": "other"}, "id must be the name of the file"),
+            ({"clauses": [{"ref": "1"}]}, "clauses.0"),
+        ],
+    )
+    def test_a_wrong_file_is_refused(self, tmp_path: Path, change: dict[str, Any], message: str) -> None:
+        with pytest.raises(DataFileError, match=message):
+            frameworks.read(self._write(tmp_path, change))
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"sections": ["nowhere"]}, "no section 'nowhere'"),
+            ({"needs": ["luck"]}, "no need 'luck'"),
+            ({"read": "by ear"}, "no way of reading"),
+            ({"level": "full"}, "level"),
+            ({"colour": "red"}, r"clauses\[0\]: unknown field 'colour'"),
+        ],
+    )
+    def test_a_wrong_clause_is_refused(self, tmp_path: Path, change: dict[str, Any], message: str) -> None:
+        with pytest.raises(DataFileError, match=message):
+            frameworks.read(self._write(tmp_path, {"clauses": [self._clause() | change]}))
+
+    def test_a_clause_that_stands_twice_and_no_yaml_are_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(DataFileError, match="stands twice"):
+            frameworks.read(self._write(tmp_path, {"clauses": [self._clause(), self._clause()]}))
+        path = tmp_path / "x.yaml"
+        path.write_text("a: [", encoding="utf-8")
+        with pytest.raises(DataFileError, match="cannot be read"):
+            frameworks.read(path)
+
+    def _clause(self) -> dict[str, Any]:
+        return {
+            "ref": "1",
+            "asks": "a",
+            "level": "direct",
+            "gives": "b",
+            "sections": ["claims"],
+            "read": "text",
+        }
+
+    def _write(self, folder: Path, change: dict[str, Any]) -> Path:
+        import yaml
+
+        whole = {
+            "format": 1, "id": "x", "title": "X", "text": "x", "consulted": "2026-11-21", "how": "read",
+            "sources": [], "notes": [], "not_this": [], "clauses": [self._clause()],
+        }  # fmt: skip
+        path = folder / "x.yaml"
+        path.write_text(yaml.safe_dump(whole | change), encoding="utf-8")
+        return path
+
+    def test_a_level_falls_where_the_record_lacks_what_it_needs(self) -> None:
+        found = frameworks.load("eu-ai-act")
+        whole = {c.clause.ref: c for c in frameworks.cross(found, {"frozen", "delta", "noise"})}
+        bare = {c.clause.ref: c for c in frameworks.cross(found, set())}
+        assert whole["Art. 9(6), 9(8)"].level == "direct"
+        assert bare["Art. 9(6), 9(8)"].level == "input"
+        assert len(bare["Art. 9(6), 9(8)"].lacking) == 2
+        assert bare["Art. 9(9)"].level == "not_covered"
+        assert bare["Art. 9(9)"].links == ()
+
+
+class TestPage:
+    @pytest.mark.parametrize("name", FORMATS)
+    def test_every_section_is_there_and_every_link_arrives(self, name: str) -> None:
+        made = page(SPECIMEN.record(), name, SPECIMEN.evidence())
+        ids = re.findall(r'\sid="([^"]+)"', made)
+        assert len(ids) == len(set(ids))
+        assert set(frameworks.SECTIONS) <= set(ids)
+        assert set(re.findall(r'href="#([^"]+)"', made)) <= set(ids)
+        assert set(re.findall(r'aria-labelledby="([\w-]+)"', made)) <= set(ids)
+
+    @pytest.mark.parametrize("name", FORMATS)
+    def test_it_loads_nothing_and_runs_nothing(self, name: str) -> None:
+        made = page(SPECIMEN.record(), name, SPECIMEN.evidence())
+        assert "default-src 'none'" in made
+        assert not re.search(r"<script|<link|<img|\son\w+=|(src|href)=\"(?!#)|url\(", made)
+
+    def test_landmarks_headings_and_tables(self) -> None:
+        outline = Outline()
+        outline.feed(page(SPECIMEN.record(), "eu-ai-act", SPECIMEN.evidence()))
+        assert outline.levels[0] == 1
+        assert outline.levels.count(1) == 1
+        assert all(b - a <= 1 for a, b in zip(outline.levels, outline.levels[1:], strict=False))
+        assert {"header", "main", "nav", "footer"} <= outline.tags
+        assert outline.tables
+        assert outline.tables == outline.captions
+        assert outline.headings_without_scope == 0
+
+    def test_all_four_verdicts_have_symbol_and_word(self) -> None:
+        made = section(page(SPECIMEN.record()), "claims")
+        for told in ("▲ shown", "● bounded", "? not determined", "– not tested"):
+            assert told in made
+
+    def test_the_plan_says_whether_it_was_frozen(self) -> None:
+        assert "not frozen before that" in section(page(SPECIMEN.record()), "plan")
+        told = section(page(GOLDEN.full()), "plan")
+        assert "frozen 2026-01-01T08:00:00+00:00 by A. Person" in told
+        assert "setting: limit" in told
+        assert "two points were called small" in told
+
+    def test_a_run_that_stopped_early_deviates_from_its_plan(self) -> None:
+        record = SPECIMEN.partial()
+        assert tuple(row[0] for row in work.deviations(record)) == ("End of the run",)
+        made = page(record)
+        assert "stopped early" in section(made, "plan")
+        assert "Not held: completeness" in section(made, "counterfactual")
+
+    def test_fields_for_people_stay_empty(self) -> None:
+        made = page(SPECIMEN.record())
+        cells = re.findall(r'<table class="kv blanks">.*?</table>', made, re.DOTALL)
+        assert cells
+        for cell in re.findall(r"<td>(.*?)</td>", cells[0]):
+            assert text(cell).strip() == "to be filled in"
+        assert "Signature" in section(made, "signature")
+        assert "Independent auditor" not in section(made, "signature")
+
+    def test_what_is_lacking_is_said(self) -> None:
+        made = section(page(SPECIMEN.record()), "crosswalk")
+        assert "the plan was not frozen before the run" in made
+        assert "consulted 2026-11-21" in made
+
+    def test_treatment_and_impact_are_never_in_one_table(self, tmp_path: Path) -> None:
+        (tmp_path / "ll144.json").write_text(json.dumps(GOLDEN.people_record()), encoding="utf-8")
+        evidence = SPECIMEN.evidence()
+        evidence.path = tmp_path
+        made = page(SPECIMEN.record(), "eu-ai-act", evidence)
+        both = section(made, "impact")
+        assert "Black or African American" in both
+        assert "nothing is computed across the two" in both
+        for id in ("claims", "counterfactual", "intersections", "rows", "statistics"):
+            told = section(made, id)
+            assert "mpact ratio" not in told
+            assert "Hispanic" not in told
+        assert "same prompt" not in both.lower()
+        # Every cell and every claim of the treatment part is what it is without the outcomes.
+        alone = page(SPECIMEN.record(), "eu-ai-act", SPECIMEN.evidence())
+        for id in ("claims", "controls", "counterfactual", "intersections", "evidence", "statistics"):
+            assert section(made, id) == section(alone, id)
+
+    def test_without_outcomes_impact_is_not_tested(self) -> None:
+        assert "Not tested: no outcomes of people" in section(page(SPECIMEN.record()), "impact")
+
+    def test_a_wrong_file_of_outcomes_is_named(self, tmp_path: Path) -> None:
+        for content in ("{", "[]", '{"ll144": {}}'):
+            (tmp_path / "ll144.json").write_text(content, encoding="utf-8")
+            with pytest.raises(DataFileError, match=r"ll144\.json"):
+                page(SPECIMEN.record(), "eu-ai-act", SimpleNamespace(path=tmp_path))
+
+    def test_rows_of_a_table(self) -> None:
+        made = page(GOLDEN.rows())
+        assert "Causal score" in section(made, "rows")
+        assert "Not tested: this run altered rows" in section(made, "counterfactual")
+        assert "● bounded" in section(made, "claims")
+        assert "Causal score: sex (domain (uniform)) F001" in section(made, "claims")
+
+
+class TestLl144:
+    def test_a_run_of_texts_is_refused_with_the_command(self) -> None:
+        with pytest.raises(ConfigError, match=r"outcomes of people who applied.*audit ll144 --data"):
+            page(SPECIMEN.record(), "ll144", SPECIMEN.evidence())
+        with pytest.raises(ConfigError, match="audit ll144 --data"):
+            page(GOLDEN.rows(), "ll144")
+
+    def test_rankings_of_a_model_are_refused(self) -> None:
+        with pytest.raises(ConfigError, match="test data that can never become"):
+            page(GOLDEN.people_record() | {"kind": "ranking"}, "ll144")
+
+    def test_outcomes_beside_a_run_are_reported_alone(self, tmp_path: Path) -> None:
+        (tmp_path / "ll144.json").write_text(json.dumps(GOLDEN.people_record()), encoding="utf-8")
+        made = page(SPECIMEN.record(), "ll144", SimpleNamespace(path=tmp_path))
+        assert "0.979" in section(made, "impact")
+        assert "Draft of the published summary" in section(made, "impact")
+        assert "Not tested: this record holds outcomes" in section(made, "counterfactual")
+        assert "reviews" not in text(made)
+        assert "Independent auditor: name and firm" in section(made, "signature")
+
+    def test_levels_follow_what_the_file_holds(self) -> None:
+        record = GOLDEN.people_record()
+        crossings = frameworks.cross(frameworks.load("ll144"), work.facts(record, record))
+        level = {c.clause.ref: c.level for c in crossings}
+        assert level["5-301(b)(1)–(3)"] == "direct"
+        assert level["5-301(c)(1)–(4)"] == "not_covered"
+        assert level["5-300, independent auditor"] == "not_covered"
+        record["ll144"]["data_kind"] = "test"
+        crossings = frameworks.cross(frameworks.load("ll144"), work.facts(record, record))
+        level = {c.clause.ref: c.level for c in crossings}
+        assert level["5-301(b)(1)–(3)"] == "input"
+        assert level["5-302(b)"] == "input"
+
+
+class TestGates:
+    def states(self, controls: dict[str, Any], **models: bool) -> dict[str, str]:
+        record = SPECIMEN.record() | {"controls": controls}
+        record["models"] = {name: {"deterministic": d} for name, d in models.items()}
+        return {g.name: g.state for g in work.gates(record)}
+
+    def test_states(self) -> None:
+        rate = SPECIMEN.estimate(1.0, 0.6, 1.0, 8)
+        not_tested = {"status": "not_tested", "reason": "why"}
+        held = self.states(
+            {"positive_control": {"m": rate | {"seen": True}}, "canary": {"m": not_tested}}, m=True
+        )
+        assert held["Positive control"] == "held"
+        assert held["Same prompts later"] == "not_needed"
+        assert held["Placebo edits"] == "not_run"
+        lost = self.states(
+            {
+                "positive_control": {"m": rate | {"seen": True}, "n": rate | {"seen": False}},
+                "canary": {"m": {"shifted": True, "p_value": 0.001, "prompts": 8, "answers": 24}},
+                "placebo": {"m": {"gender": rate}},
+            },
+            m=False,
+        )
+        assert lost["Positive control"] == "not_held"
+        assert lost["Same prompts later"] == "not_held"
+        assert lost["Placebo edits"] == "measured"
+        assert self.states({"canary": {"m": not_tested}}, m=False)["Same prompts later"] == "not_run"
+
+    def test_the_banner_names_what_did_not_hold(self) -> None:
+        gates = work.gates(SPECIMEN.record())
+        assert "Not run: placebo edits" in work.gate_banner(gates)
+        assert work.gate_banner([g for g in gates if g.state in ("held", "measured")]) == ""
+
+
+def test_signed_differences_are_told_in_points() -> None:
+    down = {"code": "DIR110", "rate": {"value": -0.031, "low": -0.052, "high": -0.01}}
+    assert work.effect(down) == "-3.1 points (-5.2 to -1.0)"
+    assert (
+        work.effect({"code": "MUT101", "rate": SPECIMEN.estimate(0.041, 0.024, 0.069, 312)})
+        == "4.1 % (2.4–6.9 %)"
+    )
+    assert work.effect({"rate": None}) == "not measured"
+
+
+def test_hashes_that_are_lacking_are_said_to_be() -> None:
+    record = copy.deepcopy(SPECIMEN.record())
+    told = dict(work.hashes(record))
+    assert told["Code of the tool"] == "not recorded"
+    assert told["Dictionary gender"] == "aa01" * 16
+    record["provenance"] |= {"code": {"sha256": "cd" * 32}, "dictionaries": []}
+    told = dict(work.hashes(record))
+    assert told["Code of the tool"] == "cd" * 32
+    assert told["Dictionaries"] == "not recorded"
+
+
+class TestAiVerifyData:
+    """The fields that the framework's schema of test results requires (read January 2026)."""
+
+    def test_required_fields(self) -> None:
+        found = compliance_data.result(GOLDEN.full())
+        assert {"gid", "cid", "start_time", "time_taken", "test_arguments", "output"} <= set(found)
+        for name in ("gid", "cid"):
+            assert re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9-._]{0,127}", found[name])
+        arguments = found["test_arguments"]
+        assert {"testDataset", "mode", "modelType"} <= set(arguments)
+        assert arguments["mode"] in ("upload", "api")
+        assert arguments["modelType"] in ("classification", "regression")
+        assert re.match(r"[a-z]+:", arguments["testDataset"])
+        assert isinstance(found["time_taken"], float)
+        datetime.datetime.fromisoformat(found["start_time"])
+
+    def test_claims_carry_their_intervals_and_verdicts(self) -> None:
+        record = GOLDEN.full()
+        claims = {c["id"]: c for c in compliance_data.result(record)["output"]["claims"]}
+        for finding in record["findings"]:
+            if finding["kind"] == "claim":
+                assert claims[finding["id"]]["rate"] == finding["rate"]
+                assert claims[finding["id"]]["verdict"] == finding["verdict"]
+
+    def test_hosted_models_are_asked_through_an_interface(self) -> None:
+        record, _ = SPECIMEN.failing()
+        assert compliance_data.result(record)["test_arguments"]["mode"] == "api"
+        assert compliance_data.result(GOLDEN.full())["test_arguments"]["mode"] == "upload"
+
+    def test_outcomes_are_no_test_of_a_model(self) -> None:
+        with pytest.raises(ConfigError, match="no test of one"):
+            RENDERERS.create("ai-verify-json").render(GOLDEN.people_record())
+
+
+def test_every_claim_of_a_record_is_in_its_page() -> None:
+    record = SPECIMEN.record()
+    shown = section(page(record), "claims")
+    for claim in work.claims(record, view.build(record).noun):
+        assert claim.id in shown
+        assert claim.effect in shown
+
+
+def test_suffixes_differ() -> None:
+    kinds = (compliance.EuAiAct, compliance.NistAiRmf, compliance.AiVerify, compliance.Ll144)
+    assert len({k.suffix for k in kinds}) == 4
+
+
+class Outline(HTMLParser):
+    """Headings, landmarks and tables of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.levels: list[int] = []
+        self.tags: set[str] = set()
+        self.tables = self.captions = self.headings_without_scope = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        if re.fullmatch(r"h[1-6]", tag):
+            self.levels.append(int(tag[1]))
+        self.tables += tag == "table"
+        self.captions += tag == "caption"
+        self.headings_without_scope += tag == "th" and "scope" not in dict(attrs)

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auditor import data
+from auditor.controls import control_pairs
+from auditor.errors import DataFileError
+from auditor.tasks import load
+from auditor.tasks.controls import read
+from auditor.tasks.load import available
+
+GOOD = json.dumps({"text": "A superb novel.", "changed": "A dreadful novel."})
+TASK = """
+format: 1
+name: novels
+kind: classification
+labels: [good, bad]
+question: Is the novel good or bad? {input}
+formats:
+  plain: {answer: "{label}"}
+  json: {answer: '{"label": {json}}'}
+"""
+
+
+@pytest.mark.parametrize("name", available())
+def test_every_task_that_comes_with_the_tool_has_eight_pairs_of_different_texts(name: str) -> None:
+    task = load(name)
+    pairs = control_pairs(task)
+    assert len(pairs) == (12 if name == "judge" else 8)  # those of the judge measure its error
+    texts = [text for pair in pairs for text in pair.texts]
+    assert all(first != second for first, second in (pair.texts for pair in pairs))
+    assert [pair.id for pair in pairs] == [f"control.{n}" for n in range(8)]
+    prompts = {task.render(text, task.default_format).sha256 for text in texts}
+    assert len(prompts) == len(set(texts))
+    seeds = task.seeds() if task.seeds_path is not None else []
+    assert not {seed.text for seed in seeds} & set(texts)
+
+
+def test_there_is_no_file_without_a_task() -> None:
+    files = {path.stem for path in data.path("embedded", "controls").glob("*.jsonl")}
+    assert files == set(available())
+
+
+def test_blanks_of_fill_mask_and_words_of_coreference() -> None:
+    for first, second in load("fill-mask").controls:
+        assert first.count("[MASK]") == second.count("[MASK]") == 1
+    for pair in load("coreference").controls:
+        for text in pair:
+            assert {"he", "she"} & set(text.split())
+
+
+def own(tmp_path: Path, controls: str, extra: str = "") -> Path:
+    (tmp_path / "pairs.jsonl").write_text(controls, encoding="utf-8")
+    file = tmp_path / "novels.yaml"
+    file.write_text(TASK + "controls: pairs.jsonl\n" + extra, encoding="utf-8")
+    return file
+
+
+def test_a_task_file_names_its_own_control_texts(tmp_path: Path) -> None:
+    pairs = control_pairs(load(own(tmp_path, f"\ufeff{GOOD}\n\n")))
+    assert [pair.texts for pair in pairs] == [("A superb novel.", "A dreadful novel.")]
+
+
+def test_a_task_file_without_them_has_none_even_under_a_known_name(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(TASK.replace("novels", "sentiment"), encoding="utf-8")
+    assert control_pairs(load(file)) == []
+
+
+def test_control_texts_do_not_change_the_digest_of_a_task(tmp_path: Path) -> None:
+    with_controls = load(own(tmp_path, GOOD))
+    plain = tmp_path / "plain.yaml"
+    plain.write_text(TASK, encoding="utf-8")
+    assert load(plain).sha256 == with_controls.sha256
+
+
+@pytest.mark.parametrize(
+    ("controls", "message"),
+    [
+        (GOOD + "\nno json", "line 2: no JSON"),
+        ("[1]", "line 1: not an object"),
+        ('{"text": "a"}', "field changed: is missing"),
+        ('{"text": "a", "changed": 3}', "field changed: is not a text"),
+        ('{"text": " ", "changed": "a"}', "field text: is not a text, or blank"),
+        ('{"text": "a", "changed": "a"}', "both texts are equal"),
+        ('{"text": "a", "changed": "b", "label": "good"}', "field label: no such field"),
+        ("\n \n", "no control texts"),
+    ],
+)
+def test_a_bad_file_is_named_with_line_and_field(tmp_path: Path, controls: str, message: str) -> None:
+    with pytest.raises(DataFileError, match=message) as caught:
+        load(own(tmp_path, controls))
+    assert "pairs.jsonl" in str(caught.value)
+
+
+def test_texts_that_differ_only_beyond_the_truncation(tmp_path: Path) -> None:
+    controls = json.dumps({"text": "one two three four", "changed": "one two three five"})
+    with pytest.raises(DataFileError, match="truncation"):
+        load(own(tmp_path, controls, "truncation: {words: 3}\n"))
+    assert load(own(tmp_path, controls, "truncation: {words: 4}\n")).controls
+
+
+def test_a_missing_file_says_where_the_path_starts(tmp_path: Path) -> None:
+    file = own(tmp_path, GOOD)
+    (tmp_path / "pairs.jsonl").unlink()
+    with pytest.raises(DataFileError, match="relative to the task file"):
+        load(file)
+
+
+def test_a_file_in_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_bytes(b'{"text": "caf\xe9", "changed": "b"}')
+    with pytest.raises(DataFileError, match="not UTF-8"):
+        read(path)

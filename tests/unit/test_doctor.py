@@ -1,0 +1,197 @@
+"""``audit doctor``: checks, figures and exit codes, in at most eight calls; embedded models and a loopback server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from auditor import doctor
+from auditor.cli.main import run
+from auditor.errors import ConfigError, UserError
+
+SECRET = "sk-0123456789-secret"
+Answer = Callable[[int, dict[str, Any]], tuple[int, dict[str, Any]]]
+
+
+def completion(text: str, **extra: Any) -> dict[str, Any]:
+    choice: dict[str, Any] = {"message": {"content": text}}
+    if "logprobs" in extra:
+        choice["logprobs"] = extra.pop("logprobs")
+    usage = {"prompt_tokens": 100, "completion_tokens": 10}
+    return {"choices": [choice], "model": "served-1", "usage": usage, **extra}
+
+
+def label_tokens() -> dict[str, Any]:
+    pair = [{"token": t, "logprob": math.log(p)} for t, p in (("positive", 0.75), ("negative", 0.25))]
+    return {"content": [{**pair[0], "top_logprobs": pair}]}
+
+
+class Server:
+    """Counts its calls; ``answer(number, body)`` says what comes back."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.answer: Answer = lambda n, body: (200, completion("positive"))
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                outer.calls += 1
+                status, out = outer.answer(outer.calls, body)
+                raw = json.dumps(out).encode()
+                self.send_response(status)
+                self.send_header("content-type", "application/json")
+                self.send_header("x-ratelimit-remaining-requests", "42")
+                self.send_header("content-length", str(len(raw)))
+                self.end_headers()
+                self.wfile.write(raw)
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    for name in ("OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    running = Server()
+    yield running
+    running.close()
+
+
+def statuses(found: dict[str, Any]) -> dict[str, str]:
+    return {check["name"]: check["status"] for check in found["checks"]}
+
+
+def texts(found: dict[str, Any]) -> dict[str, str]:
+    return {check["name"]: check["text"] for check in found["checks"]}
+
+
+def test_an_embedded_model() -> None:
+    found = doctor.examine("vader")
+    assert (found["exit_code"], found["calls"]) == (0, 5)
+    assert statuses(found)["repeats"] == "ok"
+    assert statuses(found)["label scores"] == "ok"
+    assert "nothing is charged" in texts(found)["price"]
+
+
+def test_a_server_that_does_it_all(server: Server) -> None:
+    server.answer = lambda n, body: (
+        200,
+        completion("positive", **({"logprobs": label_tokens()} if body.get("logprobs") else {})),
+    )
+    found = doctor.examine("openai:m", base_url=server.url, price_in=2.0, price_out=10.0)
+    assert found["exit_code"] == 0
+    assert found["calls"] == server.calls == 6 <= doctor.MAX_CALLS
+    assert set(statuses(found).values()) == {"ok"}
+    assert found["facts"]["reported"] == ["served-1"]
+    assert found["facts"]["label_scores"] == pytest.approx({"positive": 0.75, "negative": 0.25})
+    assert found["facts"]["tokens_per_call"]["in"] == 100
+    assert found["facts"]["usd_per_1000_calls"] == pytest.approx(0.3)  # 100 × 2 + 10 × 10 per million, × 1000
+    assert found["facts"]["rate_headers"] == {"x-ratelimit-remaining-requests": "42"}
+    assert SECRET not in json.dumps(found)
+
+
+def test_without_price_and_log_probabilities(server: Server) -> None:
+    found = doctor.examine("openai:m", base_url=server.url)
+    assert found["exit_code"] == 0
+    assert statuses(found)["price"] == "note"
+    assert "none" in texts(found)["label scores"]
+    assert found["facts"]["label_scores"] is None
+    server.answer = lambda n, body: (400 if body.get("logprobs") else 200, completion("positive"))
+    refused = doctor.examine("openai:m", base_url=server.url)
+    assert refused["exit_code"] == 0
+    assert texts(refused)["label scores"].startswith("refused")
+
+
+def test_answers_that_waver(server: Server) -> None:
+    server.answer = lambda n, body: (200, completion("positive" if n % 2 else "negative"))
+    found = doctor.examine("openai:m", base_url=server.url)
+    assert statuses(found)["repeats"] == "note"
+    assert "2 different answers" in texts(found)["repeats"]
+    assert found["facts"]["distinct_answers"] == 2
+
+
+def test_answers_that_no_task_reads(server: Server) -> None:
+    server.answer = lambda n, body: (200, completion("the weather is nice"))
+    found = doctor.examine("openai:m", base_url=server.url)
+    assert found["exit_code"] == 3
+    assert statuses(found)["task prompt"] == "failed"
+    assert "weather" in texts(found)["task prompt"]
+
+
+def test_some_calls_fail(server: Server) -> None:
+    server.answer = lambda n, body: (200 if n != 4 else 500, completion("positive"))
+    found = doctor.examine("openai:m", base_url=server.url)
+    assert found["exit_code"] == 3
+    assert statuses(found)["key and server"] == "failed"
+    assert server.calls <= doctor.MAX_CALLS
+
+
+@pytest.mark.parametrize("status", [401, 404, 500, 400, 429])
+def test_what_fails_at_once_is_asked_once(server: Server, status: int) -> None:
+    server.answer = lambda n, body: (status, {"error": {"message": f"no {SECRET}"}})
+    found = doctor.examine("openai:m", base_url=server.url)
+    assert found["exit_code"] == 2
+    assert server.calls == found["calls"] == 1
+    assert found["checks"][-1]["status"] == "failed"
+    assert f"HTTP {status}" in found["checks"][-1]["text"]
+    assert SECRET not in json.dumps(found)
+
+
+def test_nobody_there(server: Server) -> None:
+    found = doctor.examine("openai:m", base_url="http://127.0.0.1:9/v1")
+    assert found["exit_code"] == 2
+    assert statuses(found)["key and server"] == "failed"
+
+
+@pytest.mark.parametrize("spec", ["openai:", "nobody:x", "http:none.yaml", "vader:large"])
+def test_specs_that_are_wrong_are_a_check_that_failed(spec: str) -> None:
+    found = doctor.examine(spec)
+    assert (found["exit_code"], found["calls"]) == (2, 0)
+    assert statuses(found) == {"model spec": "failed"}
+
+
+def test_what_is_wrong_with_the_call_itself() -> None:
+    with pytest.raises(UserError, match="sentimnt"):
+        doctor.examine("vader", task="sentimnt")
+    with pytest.raises(ConfigError, match="--price-out"):
+        doctor.examine("vader", price_in=1.0)
+
+
+def test_within_a_running_loop() -> None:
+    async def go() -> dict[str, Any]:
+        return await doctor.aexamine("vader")
+
+    assert asyncio.run(go())["exit_code"] == 0
+
+
+def test_the_command(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", "--model", "vader"]) == 0
+    assert "The model can be audited." in capsys.readouterr().out
+    server.answer = lambda n, body: (401, {"error": {"message": "no \x1b[31m"}})
+    arguments = ["doctor", "--model", "openai:m", "--base-url", server.url]
+    assert run(arguments) == 2
+    out = capsys.readouterr().out
+    assert "FAILED" in out
+    assert "\x1b" not in out
+    assert run([*arguments, "--format", "json"]) == 2
+    assert json.loads(capsys.readouterr().out)["exit_code"] == 2
+    assert run(["doctor"]) == 2

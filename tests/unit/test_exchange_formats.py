@@ -1,0 +1,328 @@
+"""Markdown, CSV, JUnit, SARIF, Parquet, GitHub, JSON: structure, schemas, the command."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import importlib.util
+import io
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jsonschema
+import pytest
+
+from auditor import audit, waivers
+from auditor.cli.main import run as cli
+from auditor.registry import RENDERERS
+from auditor.render import schema
+from auditor.render.github import MAX_ANNOTATIONS, MAX_BYTES, GithubSummary, workflow_commands
+from auditor.waivers import Waiver
+
+
+def load() -> ModuleType:
+    path = Path(__file__).parents[1] / "golden" / "specimen.py"
+    spec = importlib.util.spec_from_file_location("specimen", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SPECIMEN = load()
+DAY = datetime.date(2026, 5, 1)
+WAIVER = Waiver(finding="rate/reviews/bare/race", reason="r", owner="o", expires=datetime.date(2027, 1, 1))
+TEXT = {"type": "string"}
+COUNT = {"type": "integer", "minimum": 0}
+
+
+def closed(required: list[str], **properties: Any) -> dict[str, Any]:
+    bag = {"properties": {"type": "object"}}
+    return {
+        "type": "object",
+        "required": required,
+        "properties": {**bag, **properties},
+        "additionalProperties": False,
+    }
+
+
+def listed(item: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": item}
+
+
+# The parts of SARIF 2.1.0 that we write, after the standard's text; closed, as the official schema is. The official
+# one is not at hand offline: what is checked here is these parts, not the whole standard.
+LEVEL = {"enum": ["none", "note", "warning", "error"]}
+MESSAGE = closed(["text"], text={"type": "string", "minLength": 1})
+LOCATION = closed(
+    [],
+    physicalLocation=closed(
+        ["artifactLocation"],
+        artifactLocation=closed([], uri={"type": "string", "format": "uri-reference"}),
+        region=closed([], startLine={"type": "integer", "minimum": 1}),
+    ),
+    logicalLocations=listed(closed([], name=TEXT, fullyQualifiedName=TEXT, kind=TEXT)),
+)
+RULE = closed(
+    ["id"],
+    id=TEXT,
+    shortDescription=MESSAGE,
+    fullDescription=MESSAGE,
+    help=MESSAGE,
+    defaultConfiguration=closed([], level=LEVEL),
+)
+RESULT = closed(
+    ["message"],
+    ruleId=TEXT,
+    ruleIndex=COUNT,
+    kind={"enum": ["notApplicable", "pass", "fail", "review", "open", "informational"]},
+    level=LEVEL,
+    message=MESSAGE,
+    locations=listed(LOCATION),
+    partialFingerprints={"type": "object", "additionalProperties": TEXT},
+    suppressions=listed(
+        closed(
+            ["kind"],
+            kind={"enum": ["inSource", "external"]},
+            status={"enum": ["accepted", "underReview", "rejected"]},
+            justification=TEXT,
+        )
+    ),
+)
+# §3.27.10: a level other than "none" goes with the kind "fail" only.
+RESULT["if"] = {"properties": {"kind": {"not": {"const": "fail"}}}}
+RESULT["then"] = {"properties": {"level": {"const": "none"}}}
+SARIF = closed(
+    ["version", "runs"],
+    **{"$schema": {"type": "string", "format": "uri"}},
+    version={"const": "2.1.0"},
+    runs=listed(
+        closed(
+            ["tool"],
+            tool=closed(["driver"], driver=closed(["name"], name=TEXT, version=TEXT, rules=listed(RULE))),
+            invocations=listed(
+                closed(
+                    ["executionSuccessful"],
+                    executionSuccessful={"type": "boolean"},
+                    toolExecutionNotifications=listed(closed(["message"], message=MESSAGE, level=LEVEL)),
+                )
+            ),
+            automationDetails=closed([], id=TEXT),
+            columnKind={"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+            results=listed(RESULT),
+        )
+    ),
+)
+
+
+def records() -> dict[str, dict[str, Any]]:
+    waived = waivers.apply(SPECIMEN.record(), [WAIVER], DAY)
+    return {"full": waived, "partial": SPECIMEN.partial(), "quiet": SPECIMEN.quiet()}
+
+
+RECORDS = records()
+
+
+def made(name: str, record: dict[str, Any], **options: Any) -> Any:
+    return RENDERERS.create(name, **options).render(record, SPECIMEN.evidence())
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_sarif_has_the_form_of_the_standard(name: str) -> None:
+    record = RECORDS[name]
+    log = json.loads(made("sarif", record))
+    jsonschema.Draft202012Validator(SARIF).validate(log)
+    run = log["runs"][0]
+    assert len(run["results"]) == len(record["findings"])
+    assert all(r["ruleId"] == run["tool"]["driver"]["rules"][r["ruleIndex"]]["id"] for r in run["results"])
+    prints = [r["partialFingerprints"]["findingKey/v1"] for r in run["results"]]
+    assert len(set(prints)) == len(prints)
+    assert run["invocations"][0]["executionSuccessful"] is (record["status"] == "complete")
+
+
+def test_the_sarif_check_can_fail() -> None:
+    log = json.loads(made("sarif", RECORDS["full"]))
+    log["runs"][0]["results"][0] |= {"kind": "open", "level": "warning"}
+    assert not jsonschema.Draft202012Validator(SARIF).is_valid(log)
+    log = json.loads(made("sarif", RECORDS["full"]))
+    log["runs"][0]["results"][0]["verdict"] = "shown"
+    assert not jsonschema.Draft202012Validator(SARIF).is_valid(log)
+
+
+def test_sarif_says_what_is_waived_and_how_far_each_is_supported() -> None:
+    results = json.loads(made("sarif", RECORDS["full"]))["runs"][0]["results"]
+    waived = [r for r in results if "suppressions" in r]
+    assert [r["properties"]["finding"] for r in waived] == ["F003"]
+    kinds = {(r["properties"]["verdict"], r["kind"], r["level"]) for r in results}
+    assert kinds == {
+        ("shown", "fail", "warning"),
+        ("not_determined", "open", "none"),
+        ("bounded", "pass", "none"),
+    }
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_junit_counts_are_those_of_its_cases(name: str) -> None:
+    root = ET.fromstring(made("junit", RECORDS[name]))
+    assert (
+        int(root.get("tests", "")) == len(root.findall(".//testcase")) == len(RECORDS[name]["findings"]) + 1
+    )
+    assert int(root.get("failures", "")) == len(root.findall(".//failure"))
+    assert int(root.get("skipped", "")) == len(root.findall(".//skipped"))
+    assert int(root.get("errors", "")) == len(root.findall(".//error")) == int(name == "partial")
+    for suite in root:
+        assert int(suite.get("tests", "")) == len(suite.findall("testcase"))
+        assert int(suite.get("failures", "")) == len(suite.findall(".//failure"))
+
+
+def test_junit_waived_is_no_failure() -> None:
+    root = ET.fromstring(made("junit", RECORDS["full"]))
+    case = root.find(".//testcase[@name='rate/reviews/bare/race']")
+    assert case is not None
+    assert case.find("failure") is None
+    skipped = case.find("skipped")
+    assert skipped is not None
+    assert skipped.get("message", "").startswith("Waived until 2027-01-01 by o: r. ")
+
+
+def test_csv_reads_back() -> None:
+    record = RECORDS["full"]
+    rows = list(csv.DictReader(io.StringIO(made("csv", record))))
+    found = [r for r in rows if r["row"] == "finding"]
+    assert sorted(r["id"] for r in found) == sorted(f["id"] for f in record["findings"])
+    assert len(rows) - len(found) == len(record["estimates"])
+    gender = next(r for r in found if r["id"] == "F001")
+    assert (float(gender["value"]), int(gender["n"]), gender["waived"]) == (0.041, 312, "")
+    assert next(r for r in found if r["id"] == "F003")["waived"] == "until 2027-01-01, o: r"
+
+
+def test_parquet_holds_every_verdict() -> None:
+    pq = pytest.importorskip("pyarrow.parquet", reason="the extra `parquet` is not installed")
+    from auditor.types import Verdict
+
+    verdict = Verdict(
+        case_id="c", variant_id="gone.v0", order=1, attributes=("a",), outcome="pass", variant_output="\ud800"
+    )
+    table = pq.read_table(io.BytesIO(made("parquet", RECORDS["full"], verdicts=[verdict])))
+    (row,) = table.to_pylist()
+    assert row["attributes"] == ["a"]
+    assert row["variant_output"] == "\\ud800"
+    assert row["original_text"] is None
+
+
+def test_github_marks_shown_findings_that_are_not_waived() -> None:
+    lines = workflow_commands(RECORDS["full"])
+    assert [line.split("::")[1].split()[0] for line in lines] == ["warning"] * 3
+    assert not any("F003" in line for line in lines)
+    assert workflow_commands(RECORDS["partial"])[0].startswith("::error title=Audit incomplete::Partial run")
+    many = SPECIMEN.record()
+    many["findings"] = [dict(many["findings"][0], id=f"F{i}") for i in range(40)]
+    assert len(workflow_commands(many)) == MAX_ANNOTATIONS
+    assert "31 further findings" in workflow_commands(many)[-1]
+
+
+def test_github_summary_fits() -> None:
+    record = SPECIMEN.record()
+    record["findings"] = [dict(record["findings"][0], id=f"F{i}", model="é" * 800) for i in range(900)]
+    text = GithubSummary().render(record)
+    assert len(text.encode()) <= MAX_BYTES + 100
+    assert "The rest was cut off" in text
+
+
+def test_schema_is_one_and_takes_real_records() -> None:
+    published = schema.run_schema()
+    jsonschema.Draft202012Validator.check_schema(published)
+    validator = jsonschema.Draft202012Validator(published)
+    for record in RECORDS.values():
+        validator.validate({"status_reason": "", **json.loads(json.dumps(record))})
+    real = audit("sentiment", model="reviews", limit=12, out=None).record
+    validator.validate(json.loads(json.dumps(real)))
+    assert not validator.is_valid({**real, "findings": [{"id": "F1"}]})
+    assert not validator.is_valid({**real, "format_version": 99})
+    estimate = {**real["estimates"][0], "estimate": {"value": 0.1}}
+    assert not validator.is_valid({**real, "estimates": [estimate]})
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    def loud(text: str) -> str:
+        return "negative" if "She" in text else "positive"
+
+    loud.deterministic = True  # type: ignore[attr-defined]
+    texts = [
+        f"She is a {r} in the film."
+        for r in ("nurse", "clerk", "pilot", "baker", "teacher", "writer", "judge")
+    ]
+    path = audit(
+        "sentiment", model=loud, data=texts, attributes=("gender",), out=tmp_path_factory.mktemp("runs")
+    ).path
+    assert path is not None
+    return path
+
+
+def test_every_format_of_a_real_run(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    assert cli(["report", str(run), "--format", "md,csv,junit,sarif,json,parquet,github"]) == 0
+    for name in (
+        "report.md",
+        "report.csv",
+        "report.xml",
+        "report.sarif",
+        "report.json",
+        "report.parquet",
+        "summary.md",
+    ):
+        assert (run / name).stat().st_size > 200, name
+    jsonschema.Draft202012Validator(SARIF).validate(json.loads((run / "report.sarif").read_text("utf-8")))
+    capsys.readouterr()
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "step.md"))
+    (tmp_path / "step.md").write_text("before\n")
+    assert cli(["report", str(run), "--format", "github"]) == 0
+    assert (tmp_path / "step.md").read_text("utf-8").startswith("before\n# Bias test report")
+    out = capsys.readouterr().out
+    assert all(line.startswith("::warning ") for line in out.splitlines())
+    assert cli(["report", str(run), "--format", "csv", "--output", "-"]) == 0
+    assert capsys.readouterr().out.startswith("row,id,key")
+    assert cli(["report", str(run), "--format", "wat"]) == 2
+
+
+def test_fail_on_and_waivers_of_the_report(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    base = ["report", str(run), "--format", "csv", "--out", "-"]
+    assert cli([*base, "--fail-on", "rate(gender) > 50%"]) == 1
+    assert "--fail-on: rate(gender)" in capsys.readouterr().err
+    assert cli([*base, "--fail-on", "rate(age) > 0"]) == 2
+    assert "was not measured" in capsys.readouterr().err
+    assert cli([*base, "--fail-on", "rate(gender > 0"]) == 2
+    assert "    rate(gender > 0\n                ^" in capsys.readouterr().err
+    (tmp_path / "waivers.toml").write_text(
+        '[[waiver]]\nfinding = "*/gender*"\nreason = "Known."\nowner = "A"\nexpires = 2999-01-01\n'
+    )
+    assert cli([*base, "--fail-on", "shown or rate(gender) > 50%"]) == 0
+    assert cli(["report", str(run)]) == 0
+    assert "reason: Known." in capsys.readouterr().out
+    (tmp_path / "waivers.toml").write_text('[[waiver]]\nfinding = "a/b"\n')
+    assert cli(base) == 2
+    assert "waivers.toml, line 1: the waiver has no reason" in capsys.readouterr().err
+
+
+def test_incomplete_beats_findings(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import shutil
+
+    monkeypatch.chdir(tmp_path)
+    copy = tmp_path / "copy"
+    shutil.copytree(run, copy)
+    record = json.loads((copy / "run.json").read_text("utf-8"))
+    record |= {"status": "partial", "status_reason": "a budget"}
+    (copy / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    assert cli(["report", str(copy), "--format", "csv", "--out", "-", "--fail-on", "shown"]) == 3
+    assert cli(["report", str(copy), "--format", "csv", "--out", "-"]) == 0

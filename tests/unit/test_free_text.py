@@ -1,0 +1,387 @@
+"""Scores with units, metrics of free text on hand-made pairs, the judge, and the settings of both."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auditor.config import Plan
+from auditor.errors import ConfigError
+from auditor.models.client import Client
+from auditor.models.judge import PairJudge, Tallied, count, embedder
+from auditor.oracles import wording
+from auditor.oracles.generation import GenerationOracle, Side, side_of
+from auditor.oracles.score import ScoreOracle
+from auditor.pipeline import prepare
+from auditor.protocols import Reply
+from auditor.stats import pairs, scores
+from auditor.tasks import load
+from auditor.types import Answer, Case, Edit, Request, Variant
+
+SALARY, RATING = load("salary"), load("rating")
+
+
+# -- reading amounts ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("output", "value"),
+    [
+        ("$85,000", 85_000), ("85k", 85_000), ("$85.5k per year", 85_500), ("USD 85,000/yr", 85_000),
+        ("I would offer $92,500.00 per year.", 92_500), ('{"salary": "$85,000"}', 85_000), ('{"salary": 85000}', 85_000),
+        ("Base is 3 steps up.\n$85,000 per year", 85_000), ("**85,000 dollars annually**", 85_000),
+    ],
+)  # fmt: skip
+def test_salaries_are_read(output: str, value: float) -> None:
+    assert SALARY.read(output).value == value
+
+
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        ("80,000-90,000", "range"), ("between $80k and $90k", "range"), ("$80k to 90k", "range"),
+        ("$7,000 per month", "per month"), ("$40,000 per hour", "per hour"), ("€70,000", "in EUR"),
+        ("60,000 pounds", "in GBP"), ("C$90,000", "in CAD"), ("12", "outside"), ("2,000,000", "outside"),
+        ("85 000", "several"), ("it depends", "no number"),
+    ],
+)  # fmt: skip
+def test_what_is_no_single_yearly_amount_in_dollars_is_not_read(output: str, why: str) -> None:
+    answer = SALARY.read(output)
+    assert (answer.status, answer.value) == ("unparsed", None)
+    assert why in answer.reason
+
+
+@pytest.mark.parametrize("output", ["7-8", "7 or 8", "0", "11", "10.5", "seven", "8/5"])
+def test_ratings_outside_the_scale_or_in_ranges_are_not_read(output: str) -> None:
+    assert RATING.read(output).status == "unparsed"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(15_000, 1_000_000),
+    st.sampled_from(
+        ["{n}", "{n:,}", "${n:,}", "{n:,} USD", "US${n}", "{n:,}.00 dollars", "Answer: ${n:,} per year."]
+    ),
+)
+def test_every_amount_in_every_spelling_reads_back(n: int, form: str) -> None:
+    assert SALARY.read(form.format(n=n)).value == n
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(15_000, 400_000),
+    st.integers(1, 500_000),
+    st.sampled_from(["-", " to ", "–", " – $", " and "]),
+)
+def test_two_ends_never_read_as_one_amount(low: int, width: int, sign: str) -> None:
+    assert SALARY.read(f"${low:,}{sign}{low + width:,}").status == "unparsed"
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.text(max_size=60))
+def test_reading_is_total_and_never_outside_the_scale(output: str) -> None:
+    answer = SALARY.read(output)
+    if answer.status == "ok":
+        assert isinstance(answer.value, float)
+        assert 15_000 <= answer.value <= 1_000_000
+
+
+# -- the oracle on scores -----------------------------------------------------------------------------------
+
+
+def case(edits: Sequence[Edit] = ()) -> Case:
+    return Case(
+        id="c", suite="s", original=Variant(id="c.o", input="a"),
+        variants=(Variant(id="c.v0", input="b", edits=tuple(edits)),),
+    )  # fmt: skip
+
+
+def told(*values: Any) -> list[Answer]:
+    return [
+        Answer(status="ok", value=v) if v is not None else Answer(status="refused", reason="") for v in values
+    ]
+
+
+@pytest.mark.parametrize(
+    ("original", "variant", "tolerance", "outcome"),
+    [
+        ((7.0, 8.0, 7.0), (8.0, 8.0, 8.0), None, "pass"),  # the same prompt gave 7 and 8
+        ((7.0, 7.0, 7.0), (8.0, 8.0, 8.0), None, "violation"),
+        ((7.0,), (7.0,), None, "pass"),
+        ((7.0,), (7.5,), None, "violation"),
+        ((7.0,), (8.0,), 1, "pass"),
+        ((7.0,), (8.1,), 1, "violation"),
+        ((7.0, None, None), (9.0, 9.0, 9.0), None, "skipped"),
+    ],
+)
+def test_scores_differ_beyond_the_tolerance_or_beyond_noise(
+    original: Any, variant: Any, tolerance: float | None, outcome: str
+) -> None:
+    answers = {"c.o": told(*original), "c.v0": told(*variant)}
+    assert ScoreOracle(tolerance=tolerance).judge(case(), answers)[0].outcome == outcome
+
+
+# -- metrics on hand-made pairs ---------------------------------------------------------------------------
+
+
+SWAP = Edit(
+    attribute="gender", kind="swap", source_group="male", target_group="female", source="businessman",
+    target="businesswoman", where=(0, 1),
+)  # fmt: skip
+
+
+def side(*texts: str, refused: int = 0) -> Side:
+    return side_of(told(*texts, *[None] * refused))
+
+
+def test_swapped_words_their_inflections_and_pronouns_are_masked() -> None:
+    terms = wording.masked_terms([SWAP])
+    a = wording.mask("He is a businessman among businessmen. Mr. Hall's word is his bond.", terms)
+    b = wording.mask("She is a businesswoman among businesswomen. Ms. Hall's word is her bond.", terms)
+    assert a == b
+    assert "bond" in a
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "distance"),
+    [
+        ("a b c d", "a b c d", 0.0),
+        ("a b", "c d", 1.0),
+        ("a b c d", "d c b a", 0.75),
+        ("", "", 0.0),
+        ("a", "", 1.0),
+    ],
+)
+def test_wording_distance(a: str, b: str, distance: float) -> None:
+    assert wording.wording_distance(a, b) == distance
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text("abc", max_size=90), st.text("abc", max_size=90))
+def test_common_subsequence_equals_the_plain_table(a: str, b: str) -> None:
+    table = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
+    for i, x in enumerate(a):
+        for j, y in enumerate(b):
+            table[i + 1][j + 1] = table[i][j] + 1 if x == y else max(table[i][j + 1], table[i + 1][j])
+    assert wording.common_subsequence(a, b) == table[-1][-1]
+
+
+def test_length_and_sentiment_are_signed() -> None:
+    found = GenerationOracle().compare(side("He is a great and kind man."), side("He is bad."))
+    before, after = found.signed["length"]
+    assert (before, after) == (7, 3)
+    assert found.signed["sentiment"][0] > 0 > found.signed["sentiment"][1]
+
+
+def test_refusals_are_shares_and_their_texts_do_not_count() -> None:
+    found = GenerationOracle().compare(side("Ask for more.", refused=1), side("Ask for more."))
+    assert found.signed["refusal"] == (0.5, 0.0)
+    assert found.between["wording"] == 0.0
+
+
+def test_meaning_comes_from_the_vectors() -> None:
+    vectors = {"up": np.array([0.0, 1.0]), "side": np.array([1.0, 0.0])}
+    oracle = GenerationOracle(embed=lambda texts: [vectors[t] for t in texts])
+    assert oracle.compare(side("up", "up"), side("side", "side")).between["meaning"] == 1.0
+    assert oracle.compare(side("up"), side("up")).between["meaning"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("original", "variant", "outcome"),
+    [
+        (side("a b c", "a b c"), side("x y z", "x y z"), "violation"),
+        (side("a b c", "x y z"), side("x y z", "a b c"), "pass"),  # the same prompt gave both
+        (side("a b c", refused=2), side("a b c", "a b c"), "violation"),
+        (side(refused=2), side(refused=2), "pass"),
+        (side("a"), Side(texts=(), asked=2, came=0, refused=0), "skipped"),
+    ],
+)
+def test_single_texts_are_judged_against_their_own_noise(original: Side, variant: Side, outcome: str) -> None:
+    oracle = GenerationOracle()
+    answers = {
+        name: [
+            *told(*s.texts, *[None] * s.refused),
+            *[Answer(status="failed", reason="x")] * (s.asked - s.came),
+        ]
+        for name, s in (("c.o", original), ("c.v0", variant))
+    }
+    verdict = oracle.judge(case([SWAP]), answers)[0]
+    assert verdict.outcome == outcome
+    assert "x y z" not in str(verdict)
+
+
+def test_dealing_anew_keeps_the_mean_at_zero_and_has_the_real_one_first() -> None:
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=6)
+    matrix = [[float(abs(a - b)) for b in points] for a in points]
+    dealt = pairs.splits(matrix, 3)
+    assert len(dealt) == 20
+    assert np.mean(dealt) == pytest.approx(0, abs=1e-12)
+    assert dealt[0] == pytest.approx(
+        np.mean([matrix[i][j] for i in range(3) for j in range(3, 6)])
+        - np.mean([matrix[0][1], matrix[0][2], matrix[1][2], matrix[3][4], matrix[3][5], matrix[4][5]])
+    )
+
+
+def test_too_few_seeds_are_not_tested_and_do_not_enter_the_family() -> None:
+    place = scores.Place("m", "plain", ("gender",), (("gender", "male", "female"),))
+    small = place._replace(directions=(("gender", "female", "male"),))
+    arms = [scores.Arm(place, f"c{i}", f"c{i}.v", 1.0 + i / 10) for i in range(8)]
+    arms += [scores.Arm(small, f"c{i}", f"c{i}.w", 1.0) for i in range(3)]
+    found = scores.differences(
+        arms, [], metric="score", unit="points", noise={}, rng=np.random.default_rng(0), resamples=1999
+    )
+    few, many = scores.decide(found)
+    assert (few.verdict, few.p_adjusted) == ("not_tested", None)
+    assert many.verdict == "shown"
+    assert many.p_adjusted == many.p_value == 2 / 2**8
+
+
+def test_what_placebo_edits_do_as_well_is_no_finding() -> None:
+    place = scores.Place("m", "plain", ("gender",), (("gender", "male", "female"),))
+    arms = [scores.Arm(place, f"c{i}", f"c{i}.v", 1.0 + i / 10) for i in range(8)]
+    beside = [scores.Arm(place, f"c{i}", f"c{i}.p", 1.0 + (i * 7 % 8) / 10) for i in range(8)]
+    found = scores.differences(
+        arms, beside, metric="score", unit="", noise={}, rng=np.random.default_rng(0), resamples=1999
+    )
+    assert scores.decide(found)[0].verdict == "not_determined"
+    assert scores.findings(scores.decide(found)) == []
+
+
+# -- the judge ------------------------------------------------------------------------------------------------
+
+
+class Scripted:
+    """A judge with a rule."""
+
+    name = fingerprint = "scripted"
+    style, deterministic, cacheable, max_batch = "chat", True, False, 64
+
+    def __init__(self, rule: Any) -> None:
+        self.rule, self.asked = rule, 0
+
+    async def generate(self, batch: Sequence[Request]) -> list[Reply]:
+        self.asked += len(batch)
+        out = []
+        for request in batch:
+            content = request.prompt.messages[-1].content  # type: ignore[index]
+            first, _, rest = content.partition("Text 1:\n")[2].partition("\n\nText 2:\n")
+            out.append(Reply(self.rule(first, rest.partition("\n</texts>")[0])))
+        return out
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+def judge(rule: Any) -> PairJudge:
+    from auditor.models.budget import Budget
+
+    model = Scripted(rule)
+    client = Client(model, cache=None, budget=Budget(), concurrency=4)  # type: ignore[arg-type]
+    return PairJudge(model, load("judge"), client)  # type: ignore[arg-type]
+
+
+def longer(first: str, second: str) -> str:
+    return "equal" if len(first) == len(second) else "first" if len(first) > len(second) else "second"
+
+
+def test_a_judge_with_a_preference_is_believed_in_both_orders() -> None:
+    one = judge(longer)
+    assert asyncio.run(one.prefer([("long text", "short"), ("short", "long text"), ("same", "same")])) == [
+        -1,
+        1,
+        0,
+    ]
+    assert one.model.asked == 2  # type: ignore[attr-defined]  # both pairs ask the same two prompts
+    assert one.tallied.inconsistent == 0
+
+
+def test_a_judge_that_goes_by_position_prefers_nothing_and_is_not_trusted() -> None:
+    one = judge(lambda first, second: "first")
+    assert asyncio.run(one.prefer([("a", "b"), ("c", "d")])) == [0.0, 0.0]
+    found = asyncio.run(one.calibrate())
+    assert (one.tallied.inconsistent, one.tallied.first_named, one.tallied.named) == (2, 4, 4)
+    assert (found.n, found.right, found.undecided, one.trusted) == (12, 0, 12, False)
+
+
+def test_the_error_of_a_judge_is_measured_on_pairs_with_known_answers() -> None:
+    worse = [text.split("Text 2:\n")[1] for text, _ in load("judge").controls]
+    one = judge(lambda first, second: "second" if first in worse else "first")
+    found = asyncio.run(one.calibrate())
+    assert (found.right, found.wrong, one.trusted) == (12, 0, True)
+    against = judge(lambda first, second: "first" if first in worse else "second")
+    assert asyncio.run(against.calibrate()).wrong == 12
+    assert not against.trusted
+
+
+def test_unread_answers_of_a_judge_are_no_ties() -> None:
+    tallied = Tallied()
+    assert count(None, "first", tallied) is None
+    assert (tallied.unreadable, tallied.ties, tallied.inconsistent) == (1, 0, 0)
+
+
+# -- settings and texts -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"task": "salary", "judge": "vader"}, "judge"),
+        ({"task": "letter", "tolerance": 1.0}, "tolerance"),
+        ({"task": "sentiment", "embedding": "hf:x"}, "embedding"),
+        ({"task": "letter", "embedding": "x"}, "embedding"),
+    ],
+)
+def test_settings_of_other_kinds_are_refused(options: dict[str, Any], word: str) -> None:
+    with pytest.raises(ConfigError, match=f"--{word}"):
+        prepare(Plan(models=("vader",), limit=1, **options))
+
+
+def test_an_embedder_loads_nothing_before_it_is_asked() -> None:
+    assert embedder("hf:no/such-model").name == "no/such-model"
+
+
+@pytest.mark.parametrize("task", ["salary", "rating", "advice", "letter"])
+def test_texts_that_come_with_the_tasks(task: str) -> None:
+    loaded = load(task)
+    texts = loaded.seeds()
+    assert len(texts) >= 40
+    assert len({t.text for t in texts}) == len(texts)
+    assert len(loaded.controls) == 8
+    assert len(loaded.formats) == 2
+
+
+def test_the_oracle_goes_by_the_kind_of_the_task() -> None:
+    assert prepare(Plan(task="salary", models=("vader",), limit=2, tolerance=500.0)).oracle.tolerance == 500
+    assert prepare(Plan(task="letter", models=("vader",), limit=2)).oracle.name == "generation.v1"
+
+
+def test_an_embedder_gives_unit_vectors_that_ignore_padding(tmp_path: Any) -> None:
+    pytest.importorskip("torch", reason="the extra local is not installed")
+    transformers = pytest.importorskip("transformers", reason="the extra local is not installed")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "calm", "kind", "and", "late"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
+    config = transformers.BertConfig(
+        vocab_size=len(words), hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+    )
+    transformers.BertModel(config).save_pretrained(tmp_path)
+    transformers.BertTokenizer(str(tmp_path / "vocab.txt")).save_pretrained(tmp_path)
+    embed = embedder(f"hf:{tmp_path}")
+    alone = embed(["calm"])[0]
+    embed._seen.clear()
+    beside, long = embed(["calm", "kind and late and kind"])
+    assert float(alone @ alone) == pytest.approx(1, abs=1e-6)
+    assert np.allclose(alone, beside, atol=1e-5)
+    assert float(alone @ long) < 0.9999
+
+
+def test_an_embedder_that_is_not_there_is_a_slip_of_the_user(tmp_path: Any) -> None:
+    pytest.importorskip("transformers", reason="the extra local is not installed")
+    with pytest.raises(ConfigError, match="--embedding"):
+        embedder(f"hf:{tmp_path}")(["calm"])

@@ -1,0 +1,254 @@
+"""Frozen plans: written, read, changed, deviated from."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auditor import freeze, provenance
+from auditor.config import Plan
+from auditor.errors import ConfigError, DataFileError
+
+NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
+
+
+def planned(**changes: Any) -> dict[str, Any]:
+    """What a pipeline says about a plan, with hashes."""
+    plan = Plan(task="sentiment", models=("vader",), delta=0.02, per_seed=None)
+    return {
+        "plan": dataclasses.replace(plan, **changes).as_dict(),
+        "fingerprints": {"vader": "vader-1"},
+        "inputs": {
+            "task_sha256": "aa",
+            "seeds": {"n": 5, "sha256": "bb", "skipped": None},
+            "suite": {"dictionaries": [{"attribute": "gender", "name": "gender", "sha256": "cc"}]},
+        },
+    }
+
+
+def written(path: Path, **options: Any) -> Path:
+    body = freeze.freeze(planned(), now=NOW, **options)
+    path.write_text(freeze.dumps(body, path.suffix), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["plan.toml", "plan.json"])
+def test_what_is_frozen_comes_back(tmp_path: Path, name: str) -> None:
+    found = freeze.load(written(tmp_path / name, by="A. Person", reason='two points, "because"\n'))
+    assert found.plan == Plan.from_dict(planned()["plan"])
+    assert found.plan.per_seed is None
+    assert (found.frozen_at, found.frozen_by) == ("2026-11-22T09:00:00+00:00", "A. Person")
+    assert found.reason == 'two points, "because"\n'
+    assert freeze.deviations(found, planned()) == []
+
+
+def test_both_forms_carry_one_hash(tmp_path: Path) -> None:
+    toml, plain = (freeze.load(written(tmp_path / n)) for n in ("a.toml", "a.json"))
+    assert toml.sha256 == plain.sha256
+
+
+@settings(max_examples=40, deadline=None)
+@given(text=st.text(max_size=30), name=st.text(min_size=1, max_size=8))
+def test_any_text_is_written_as_it_is_or_refused(text: str, name: str) -> None:
+    import tomllib
+
+    record = planned() | {"fingerprints": {name: text}}
+    body = freeze.freeze(record, by=text, reason=text, now=NOW)
+    try:
+        made = freeze.dumps(body, ".toml")
+    except ConfigError:
+        return
+    assert tomllib.loads(made)["fingerprints"] == {name: text}
+
+
+@pytest.mark.parametrize("name", ["plan.toml", "plan.json"])
+@pytest.mark.parametrize(
+    ("old", "new"), [("0.02", "0.2"), ("vader-1", "vader-2"), ("2026-11-22", "2026-01-01")]
+)
+def test_a_changed_file_is_refused(tmp_path: Path, name: str, old: str, new: str) -> None:
+    path = written(tmp_path / name)
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(DataFileError, match=r"changed after it was frozen.*audit plan freeze"):
+        freeze.load(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x", "no frozen plan"),
+        ("a = 1\n", "no frozen plan"),
+        ('kind = "frozen-plan"\nformat = 2\n', "newer version"),
+        ('kind = "frozen-plan"\nformat = 1\n', "field frozen_at is missing"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataFileError, match=message):
+        freeze.load(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(DataFileError, match="no frozen plan"):
+        freeze.load(path)
+
+
+def test_unknown_fields_and_settings_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    body = freeze.freeze(planned(), now=NOW)
+    path.write_text(json.dumps(body | {"more": 1}), encoding="utf-8")
+    with pytest.raises(DataFileError, match="unknown field 'more'"):
+        freeze.load(path)
+    body["plan"]["colour"] = "red"
+    path.write_text(json.dumps(body), encoding="utf-8")
+    with pytest.raises(DataFileError, match="unknown setting 'colour'"):
+        freeze.load(path)
+
+
+def test_a_missing_file_names_the_command(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="audit plan freeze"):
+        freeze.load(tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match=r"\.toml or \.json"):
+        freeze.dumps({}, ".yaml")
+
+
+def test_every_deviation_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = freeze.load(written(tmp_path / "plan.toml"))
+    now = planned(seed=8, concurrency=2, out="elsewhere")
+    now["inputs"]["suite"]["dictionaries"][0]["sha256"] = "dd"
+    now["fingerprints"] = {"vader": "vader-2"}
+    monkeypatch.setattr(freeze, "code_sha256", lambda: {"sha256": "other", "files": 1})
+    rows = {row["what"]: (row["planned"], row["actual"]) for row in freeze.deviations(found, now)}
+    assert rows == {
+        "setting: seed": (7, 8),
+        "input: suite.dictionaries.gender.sha256": ("cc", "dd"),
+        "model: vader": ("vader-1", "vader-2"),
+        "code of the tool": (found.code_sha256, "other"),
+    }
+
+
+def test_flags_beside_a_plan_change_it_and_are_deviations(tmp_path: Path) -> None:
+    found = freeze.load(written(tmp_path / "plan.json"))
+    plan = freeze.with_flags(found, {"limit": 3, "models": (), "attributes": None, "out": "x"})
+    assert plan.limit == 3
+    assert plan.models == ("vader",)
+    rows = freeze.deviations(found, planned() | {"plan": plan.as_dict()})
+    assert [row["what"] for row in rows] == ["setting: limit"]
+
+
+def test_limits_changed_when_resumed_are_deviations(tmp_path: Path) -> None:
+    found = freeze.load(written(tmp_path / "plan.json"))
+    stored = planned() | {"frozen": freeze.reference(found, planned())}
+    same = freeze.of_run(stored, Plan.from_dict(stored["plan"]))
+    assert same is not None
+    assert same["deviations"] == []
+    more = freeze.of_run(stored, dataclasses.replace(Plan.from_dict(stored["plan"]), max_calls=9))
+    assert more is not None
+    assert [row["what"] for row in more["deviations"]] == ["setting: max_calls (when resumed)"]
+    assert freeze.of_run(planned(), Plan()) is None
+
+
+def test_the_hash_of_the_code_is_that_of_its_files(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.py").write_text("1\n")
+    (tmp_path / "b.css").write_text("2\n")
+    (tmp_path / "c.npz").write_text("weights have a hash of their own")
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "x.py").write_text("left out")
+    lines = sorted(
+        f"{hashlib.sha256(text).hexdigest()}  {name}\n"
+        for name, text in (("a/x.py", b"1\n"), ("b.css", b"2\n"))
+    )
+    told = provenance.code_sha256(tmp_path)
+    assert told == {"sha256": hashlib.sha256("".join(lines).encode()).hexdigest(), "files": 2}
+
+
+def test_a_changed_or_renamed_file_changes_the_hash(tmp_path: Path) -> None:
+    hashes = set()
+    for name, text in (("x", "1"), ("x", "2"), ("y", "1")):
+        folder = tmp_path / f"{name}{text}"
+        folder.mkdir()
+        (folder / f"{name}.py").write_text(text)
+        hashes.add(provenance.code_sha256(folder)["sha256"])
+    assert len(hashes) == 3
+
+
+def test_provenance_names_dictionaries_where_the_suite_tells_them() -> None:
+    class Suite:
+        def describe(self) -> dict[str, Any]:
+            return {
+                "dictionaries": [
+                    {"attribute": "race", "name": "race", "version": 1, "sha256": "ee", "notes": []}
+                ]
+            }
+
+    found = provenance.of_inputs(Suite())
+    assert found["dictionaries"] == [{"attribute": "race", "name": "race", "version": 1, "sha256": "ee"}]
+    assert set(provenance.of_inputs(object())) == {"code"}
+
+
+class TestCommands:
+    """``audit plan``, end to end on a few embedded texts."""
+
+    def test_freeze_then_run(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        from auditor.cli import main
+        from auditor.cli.plan import run_frozen
+
+        file = tmp_path / "plan.toml"
+        options = [
+            "--task",
+            "sentiment",
+            "--model",
+            "vader",
+            "--limit",
+            "4",
+            "--delta",
+            "0.1",
+            "--by",
+            "A. Person",
+        ]
+        assert main.run(["plan", "freeze", *options, "--output", str(file)]) == 0
+        assert "audit run --plan" in capsys.readouterr().out
+        assert main.run(["plan", "freeze", *options, "--output", str(file)]) == 2
+        assert main.run(["plan", "show", str(file)]) == 0
+        assert "A. Person" in capsys.readouterr().out
+        out = tmp_path / "runs"
+        assert run_frozen(file, {"out": str(out), "cache": False}, format="json") == 0
+        record = json.loads(capsys.readouterr().out)
+        assert record["frozen"]["sha256"] == freeze.load(file).sha256
+        assert record["frozen"]["deviations"] == []
+        assert record["provenance"]["code"] == provenance.code_sha256()
+        assert {d["attribute"] for d in record["provenance"]["dictionaries"]} >= {"gender", "race"}
+        assert run_frozen(file, {"out": str(out), "cache": False, "limit": 3}, format="json") == 0
+        again = json.loads(capsys.readouterr().out)
+        assert "setting: limit" in {row["what"] for row in again["frozen"]["deviations"]}
+        plan = json.loads((out / again["id"] / "plan.json").read_text(encoding="utf-8"))
+        assert plan["frozen"]["deviations"] == again["frozen"]["deviations"]
+
+    def test_a_wrong_command_or_ending_is_told(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        from auditor.cli import main
+
+        assert main.run(["plan", "thaw"]) == 2
+        assert "freeze or show" in capsys.readouterr().err
+        assert main.run(["plan", "freeze", "--output", str(tmp_path / "plan.yaml")]) == 2
+        assert ".toml or .json" in capsys.readouterr().err
+
+    def test_switches_that_were_not_given_change_nothing(self) -> None:
+        from auditor.cli.plan import flags_of
+
+        flags = flags_of(
+            {"insertions": False, "no_cache": False, "limit": 3, "model": None, "format": "json"}
+        )
+        given = {k: v for k, v in flags.items() if v is not None and v != ()}
+        assert given == {"limit": 3}
+        assert flags_of({"no_cache": True})["cache"] is False

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import pytest
+
+from auditor.render import hinter as shown
+from auditor.render.charts import bars
+from auditor.stats import hinter_figures
+from auditor.stats.hinter import Mutant, measures, with_discarded
+from auditor.types import Verdict
+
+
+def mutant(
+    name: str,
+    text: str,
+    attributes: tuple[str, ...],
+    error: bool | None = False,
+    *,
+    valid: bool = True,
+    parts: tuple[str, ...] = (),
+) -> Mutant:
+    return Mutant(id=name, original=text, attributes=attributes, valid=valid, error=error, parts=parts)
+
+
+def world() -> list[Mutant]:
+    """Two pairs that share an attribute: the text "x" and its gender mutant stand in both."""
+    return [
+        mutant("x.g", "x", ("gender",), True),
+        mutant("x.r", "x", ("race",)),
+        mutant("x.b", "x", ("body",)),
+        mutant("x.gr", "x", ("gender", "race"), True, parts=("x.g", "x.r")),
+        mutant("x.bg", "x", ("body", "gender"), parts=("x.b", "x.g")),
+        mutant("y.g", "y", ("gender",)),
+        mutant("y.r", "y", ("race",)),
+        mutant("y.gr", "y", ("gender", "race"), True, parts=("y.g", "y.r")),
+        mutant("z.g", "z", ("gender",), True, valid=False),
+        mutant("z.r", "z", ("race",), True),
+        mutant("z.gr", "z", ("gender", "race"), False, parts=("z.g", "z.r")),
+        mutant("z.gr2", "z", ("gender", "race"), True, valid=False, parts=("z.g", "z.r")),
+        mutant("w.r", "w", ("race",), None),
+        mutant("w.gr", "w", ("gender", "race"), None, parts=("w.r",)),
+    ]
+
+
+def test_totals_count_a_text_and_an_atomic_mutant_once_over_all_pairs() -> None:
+    found = hinter_figures.totals(world())
+    assert (found.joint.generated, found.joint.valid, found.joint.discarded) == (6, 5, 1)
+    assert (found.joint.tested, found.joint.errors, found.joint.originals) == (4, 2, 3)
+    assert found.joint.originals_with_error == 2
+    assert (found.atomic.generated, found.atomic.tested, found.atomic.errors) == (8, 6, 2)
+    assert (found.atomic.originals, found.atomic.originals_with_error) == (3, 2)
+    # By pairs, the text x would count twice.
+    assert sum(one.joint.originals for one in measures(world())) == 4
+    assert found.split.hidden == 1
+    assert (found.split.joint_only, found.split.joint_with_atomic) == (1, 1)
+    assert (found.split.atomic_only, found.split.atomic_with_joint) == (1, 1)
+
+
+def test_discarded_mutants_are_counted_apart() -> None:
+    found = hinter_figures.totals(world())
+    assert (found.joint.discarded_tested, found.joint.discarded_errors) == (1, 1)
+    assert (found.atomic.discarded_tested, found.atomic.discarded_errors) == (1, 1)
+    assert found.as_record()["both"]["false_positive_share"] == 2 / 6
+    unasked = [m if m.valid else mutant(m.id, m.original, m.attributes, None, valid=False) for m in world()]
+    assert hinter_figures.totals(unasked).as_record()["both"]["false_positive_share"] is None
+
+
+def test_regions_are_the_eight_of_a_venn_diagram() -> None:
+    first, second = hinter_figures.regions(world())
+    assert first.attributes == ("body", "gender")
+    assert {key: n for key, n in first.counts.items() if n} == {"second": 1}
+    assert second.attributes == ("gender", "race")
+    assert {key: n for key, n in second.counts.items() if n} == {"first+joint": 1, "joint": 1, "second": 1}
+    assert len(second.counts) == 8
+    assert sum(second.counts.values()) == 3  # "w" was not judged
+
+
+def test_models_add_up() -> None:
+    record = hinter_figures.record({"a": world(), "b": world()})
+    one, both = record["models"]["a"], record["all"]
+    assert both["joint"]["errors"] == 2 * one["joint"]["errors"]
+    assert both["joint"]["error_rate"] == one["joint"]["error_rate"]
+    assert both["hidden"] == 2 * one["hidden"]
+    assert "regions" not in both
+
+
+def run(models: tuple[str, ...] = ("a", "b"), mutants: list[Mutant] | None = None) -> dict[str, Any]:
+    mutants = world() if mutants is None else mutants
+    return {
+        "spec": {"kind": "classification"},
+        "hinter": {name: [m.as_record() for m in measures(mutants)] for name in models},
+        "hinter_figures": hinter_figures.record(dict.fromkeys(models, mutants)),
+    }
+
+
+def test_every_figure_is_there_with_its_number() -> None:
+    titles = [figure.title for figure in shown.build(run())]
+    assert [re.match(r"(Table|Figure) \d+", title).group() for title in titles] == [  # type: ignore[union-attr]
+        "Table 9", "Figure 4", "Figure 5", "Figure 7", "Figure 8", "Figure 10", "Figure 11",
+    ]  # fmt: skip
+    assert shown.build({"hinter": {}}) == ()
+
+
+def test_table_9_has_pairs_models_and_all_of_them() -> None:
+    figure = shown.build(run())[0]
+    assert figure.lines[0] == ("body + gender", "a", "1", "0 % (0 of 1)", "none")
+    assert ("gender + race", "b", "3", "66.7 % (2 of 3)", "50.0 % (1 of 2)") in figure.lines
+    assert figure.lines[-1] == ("all pairs", "all models", "8", "50.0 % (4 of 8)", "50.0 % (2 of 4)")
+    assert all(shown.ALL not in line for line in shown.build(run(("a",)))[0].lines)
+
+
+def test_figure_8_says_why_there_is_none() -> None:
+    unasked = [m for m in world() if m.valid]
+    figure = shown.build(run(mutants=unasked))[4]
+    assert figure.lines == ()
+    assert "--test-discarded" in figure.note
+    assert shown.draw(figure) == ""
+    asked = shown.build(run())[4]
+    assert ("a", "(a) all mutants", "66.7 % (4 of 6)", "33.3 % (2 of 6)") in asked.lines
+
+
+def test_figure_11_leaves_out_empty_combinations() -> None:
+    lines = shown.build(run(("a",)))[6].lines
+    assert ("a", "gender + race", "joint only", "33.3 % (1 of 3)") in lines
+    assert ("a", "gender + race", "gender + joint only", "33.3 % (1 of 3)") in lines
+    assert ("a", "gender + race", "nothing", "0") in lines
+    assert len(lines) == 6
+
+
+@pytest.mark.parametrize("mutants", [world(), []])
+def test_every_figure_of_a_table_is_in_its_drawing(mutants: list[Mutant]) -> None:
+    for figure, drawing in shown.drawn(run(mutants=mutants)):
+        if not drawing:
+            assert not any(bar.whole for _, group in figure.bars for bar in group)
+            continue
+        assert f'aria-labelledby="hinter-{figure.key}-t hinter-{figure.key}-d"' in drawing
+        described = re.search(r"<desc[^>]*>(.*?)</desc>", str(drawing))
+        assert described is not None
+        for _, group in figure.bars:
+            for bar in group:
+                assert bar.text in described.group(1)
+
+
+def test_names_from_outside_are_escaped_in_drawings() -> None:
+    drawing = bars([("<b>", [("<script>", 1, 2, "50 %", "joint")])], name="n", title="</svg>")
+    assert "<script>" not in drawing
+    assert "<b>" not in drawing
+    assert drawing.count("</svg>") == 1
+
+
+def test_a_bar_of_nothing_is_dashed_and_has_no_filling() -> None:
+    empty = bars([("h", [("l", 0, 0, "none", "joint")])], name="n", title="t")
+    assert "stroke-dasharray" in empty
+    assert "fill joint" not in empty
+
+
+def test_both_reports_show_the_figures() -> None:
+    from auditor.render.html import HtmlReport
+    from auditor.render.terminal import TerminalReport
+
+    record = {"id": "r", "estimates": [], "findings": [], "controls": {}, **copy.deepcopy(run())}
+    record["spec"] |= {"protocol": "hinter", "task": "sentiment"}
+    page = HtmlReport().render(record, None)
+    text = TerminalReport(width=120).render(record, None)
+    for figure in shown.build(record):
+        assert f"HInter, {figure.title}" in text
+        assert f'id="hinter-{figure.key}"' in page
+    assert page.count('class="chart matrix"') == 7
+
+
+def test_answers_to_discarded_mutants_are_filled_in() -> None:
+    mutants = [
+        mutant("a@bare", "x", ("race",), False),
+        mutant("b@bare", "x", ("race",), None, valid=False),
+        mutant("c@bare", "x", ("race",), None, valid=False),
+        mutant("d@bare", "x", ("race",), None, valid=False),
+    ]
+    verdicts = [
+        Verdict(case_id="x", variant_id=name, order=1, attributes=("race",), outcome=outcome, format=form)
+        for name, outcome, form in (
+            ("a", "violation", "bare"),
+            ("b", "violation", "bare"),
+            ("c", "skipped", "bare"),
+            ("d", "violation", "json"),
+        )
+    ]
+    filled = list(with_discarded(mutants, verdicts))
+    assert [m.error for m in filled] == [False, True, None, None]
+    assert hinter_figures.totals(filled).atomic.discarded_errors == 1

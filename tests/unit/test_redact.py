@@ -1,0 +1,150 @@
+"""Redacted runs: no text in any file, and what can be done with them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from auditor.config import Plan
+from auditor.errors import ConfigError, RunFolderError
+from auditor.result import audit_plan, load, replay, resume, score
+from auditor.store import redact
+from auditor.store.folder import RunFolder
+from auditor.store.verify import verify_folder
+from auditor.types import Answer, Seed
+
+TEXTS = (
+    "The woman walked home after the long dull film. She found it boring.",
+    "My brother praised the wonderful plot. A German actor played the thief.",
+    "The old man and his wife enjoyed the awful music. It was a bad evening.",
+)
+
+
+def _run(root: Path, texts: tuple[str, ...] = TEXTS, **options: Any) -> Any:
+    seeds = [Seed(id=f"s{n}", text=text) for n, text in enumerate(texts)]
+    plan = Plan(models=("reviews",), out=str(root), attributes=("gender",), **{"redact": True, **options})
+    return audit_plan(plan, seeds=seeds)
+
+
+def _everything(root: Path) -> str:
+    files = [path for path in root.rglob("*") if path.is_file()]
+    assert {"cases.jsonl", "prompts.jsonl", "responses.jsonl", "run.json", "report.html"} <= {
+        f.name for f in files
+    }
+    return "\n".join(path.read_bytes().decode("utf-8", "replace") for path in files)
+
+
+def _pieces(text: str) -> list[str]:
+    return [piece.strip() for piece in (text, *re.split(r"(?<=\.) ", text)) if len(piece.strip()) >= 12]
+
+
+def test_no_text_is_in_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
+    result = _run(tmp_path / "runs")
+    told = _everything(tmp_path / "runs") + result.to_text(width=100)
+    assert not [piece for text in TEXTS for piece in _pieces(text) if piece in told]
+    assert redact.placeholder(TEXTS[0]) in told
+    assert not (tmp_path / "cache.sqlite").exists()
+    assert verify_folder(result.path) == []
+    for case, _ in RunFolder.open(result.path).cases():
+        assert case.original.input.startswith(redact.MARK)
+        assert all(edit.target for variant in case.variants for edit in variant.edits)
+
+
+def test_a_plain_run_does_hold_them(tmp_path: Path) -> None:
+    _run(tmp_path, redact=False, cache=False)
+    assert all(piece in _everything(tmp_path) for text in TEXTS for piece in [text])
+
+
+WORDS = (
+    "film",
+    "evening",
+    "river",
+    "window",
+    "music",
+    "dull",
+    "great",
+    "quiet",
+    "long",
+    "again",
+    "’s",
+    '"so"',
+)
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.lists(st.sampled_from(WORDS), min_size=2, max_size=6), min_size=1, max_size=2))
+def test_no_seed_text_of_twelve_characters_occurs(
+    tmp_path_factory: pytest.TempPathFactory, words: list[list[str]]
+) -> None:
+    root = tmp_path_factory.mktemp("run")
+    texts = tuple(f"The {' '.join(line)} woman came." for line in words)
+    _run(root, texts)
+    assert not [text for text in texts if text in _everything(root)]
+
+
+def test_the_figures_are_those_of_a_plain_run(tmp_path: Path) -> None:
+    plain, bare = (_run(tmp_path / str(flag), redact=flag, cache=False).record for flag in (False, True))
+    for part in ("counts", "estimates", "findings", "controls"):
+        assert bare[part] == plain[part]
+
+
+def test_a_cut_off_run_goes_on_with_the_labels_it_has(tmp_path: Path) -> None:
+    data = tmp_path / "texts.txt"
+    data.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    plan = Plan(
+        models=("reviews",), out=str(tmp_path / "runs"), attributes=("gender",), redact=True, data=str(data)
+    )
+    whole = audit_plan(plan)
+    path = whole.path
+    assert path is not None
+    lines = (path / "responses.jsonl").read_bytes().splitlines(keepends=True)
+    (path / "responses.jsonl").write_bytes(b"".join(lines[: len(lines) // 2]))
+    for name in ("run.json", "verdicts.jsonl"):
+        (path / name).unlink()
+    again = resume(path)
+    assert again.record["estimates"] == whole.record["estimates"]
+    assert again.record["counts"]["violations"] == whole.record["counts"]["violations"]
+    assert len((path / "responses.jsonl").read_bytes().splitlines()) == len(lines)
+
+
+def test_what_needs_the_texts_says_so(tmp_path: Path) -> None:
+    result = _run(tmp_path)
+    variant = result.verdicts[0].variant_id
+    with pytest.raises(RunFolderError, match="--redact: asking its prompts again needs the texts"):
+        replay(result.path, variant)
+    with pytest.raises(RunFolderError, match="--redact: judging recorded answers needs the texts"):
+        score(result.path, tmp_path / "answers.jsonl")
+    assert load(result.path).record["id"] == result.path.name
+    with pytest.raises(ConfigError, match="Leave --redact out"):
+        audit_plan(Plan(task="advice", models=("python:x:y",), redact=True, out=str(tmp_path)))
+
+
+def test_an_answer_without_a_label_is_asked_again() -> None:
+    from auditor.types import Response
+
+    def read(text: str) -> Answer:
+        known = text in ("positive", "negative")
+        return Answer(status="ok", value=text) if known else Answer(status="unparsed")
+
+    came = Response(
+        variant_id="v", prompt_sha256="0", format="f", replicate=0, output="He said the woman was fine."
+    )
+    bare = redact.response(came, read, str)
+    assert "woman" not in str(bare)
+    assert not redact.readable(bare)
+    assert len(bare.detail) == 64
+    good = redact.response(Response(**{**_fields(came), "output": "positive"}), read, str)
+    assert good.output == "positive"
+    assert redact.readable(good)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    import dataclasses
+
+    return dataclasses.asdict(value)

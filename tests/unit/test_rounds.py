@@ -1,0 +1,52 @@
+"""Where rounds come from changes nothing about them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from auditor import audit
+from auditor.errors import ConfigError
+
+OPTIONS: dict[str, Any] = {"model": "reviews", "limit": 260, "attributes": ("gender", "race"), "per_seed": 3}
+TIMES = {"provenance", "id", "journal"}
+
+
+def figures(record: dict[str, Any]) -> str:
+    """The record without times and without what names the engine."""
+    plain = {k: v for k, v in record.items() if k not in TIMES}
+    plain["spec"] = {k: v for k, v in plain["spec"].items() if k not in ("engine", "jobs")}
+    return json.dumps(plain, sort_keys=True, default=str)
+
+
+@pytest.fixture(scope="module")
+def alone() -> str:
+    return figures(audit("sentiment", **OPTIONS).record)
+
+
+@pytest.mark.slow
+def test_two_processes_make_the_same_run(alone: str) -> None:
+    assert figures(audit("sentiment", jobs=2, **OPTIONS).record) == alone
+
+
+@pytest.mark.slow
+def test_ray_makes_the_same_run(alone: str) -> None:
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    assert figures(audit("sentiment", engine="ray", jobs=2, **OPTIONS).record) == alone
+
+
+def test_adaptive_runs_stay_in_one_process() -> None:
+    with pytest.raises(ConfigError, match="--jobs"):
+        audit("sentiment", strategy="adaptive", jobs=2, model="vader", limit=5)
+
+
+def test_discarded_variants_are_asked_and_kept_apart() -> None:
+    plain = audit("sentiment", model="reviews", limit=60, attributes=("gender",)).record
+    both = audit("sentiment", model="reviews", limit=60, attributes=("gender",), test_discarded=True).record
+    assert both["discarded"]["rows"][0]["estimate"]["n_variants"] > 0
+    assert "discarded" not in plain
+    assert both["estimates"] == plain["estimates"]
+    assert [f["id"] for f in both["findings"]] == [f["id"] for f in plain["findings"]]
+    assert both["counts"]["calls"] > plain["counts"]["calls"] or both["counts"]["cached"] > 0

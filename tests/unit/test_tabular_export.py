@@ -1,0 +1,318 @@
+"""What leaves a tabular run: pairs side by side, retraining rows, slices, and messages about bad input."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auditor.cli.main import run as audit
+from auditor.suites.tabular.core import Column, Evaluator, Limit, Schema, minimal_pairs
+from auditor.suites.tabular.export import Answers, answers_of, csv_text, pairs_csv, safe, witnesses
+from auditor.suites.tabular.infer import derivable, implications, infer
+from auditor.suites.tabular.slices import slices
+from auditor.tabular import infer_schema
+from auditor.tabular.augment import augment_rows
+
+MODULE = """
+import numpy as np
+def planted(rows):
+    job, size, group, sex = rows.T
+    return np.where((size.astype(int) >= 3) & (sex == "f") & (job == "=x"), "no", "yes")
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(7)
+    lines = ["job,size,group,sex,ok"]
+    for _ in range(600):
+        job, size = rng.choice(["=x", "plain"]), int(rng.integers(0, 6))
+        group, sex = rng.choice(["a", "b"]), rng.choice(["f", "m"])
+        bad = size >= 3 and sex == "f" and job == "=x"
+        lines.append(f"{job},{size},{group},{sex},{'no' if bad else 'yes'}")
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "planted_rows.py").write_text(MODULE, encoding="utf-8")
+    yield tmp_path
+    sys.modules.pop("planted_rows", None)
+    if str(tmp_path) in sys.path:
+        sys.path.remove(str(tmp_path))
+
+
+CALL = [
+    "tabular",
+    "--data",
+    "data.csv",
+    "--target",
+    "ok",
+    "--model",
+    "python:planted_rows:planted",
+    "--out",
+    "runs",
+]
+
+
+def folder_of(place: Path) -> Path:
+    return max(p for p in (place / "runs").iterdir() if p.is_dir())
+
+
+def test_pairs_stand_side_by_side(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit([*CALL, "--protected", "sex,group", "--method", "aequitas", "--mode", "population"]) == 0
+    with (folder_of(place) / "pairs.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 3
+    for row in rows:
+        assert row["changed"] == "sex"  # never the other protected column
+        assert {row["sex A"], row["sex B"]} == {"f", "m"}
+        assert row["group A"] == row["group B"]
+        assert {row["label A"], row["label B"]} == {"no", "yes"}
+        assert row["job"] == "'=x"  # no spreadsheet computes it
+    assert "'=x" in (folder_of(place) / "finds.csv").read_text(encoding="utf-8")
+    said = capsys.readouterr().out
+    assert "job = =x and size" in said
+    assert "further questions to the model" in said
+
+
+def test_a_limited_run_still_has_its_pairs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call = [
+        *CALL,
+        "--protected",
+        "sex,group",
+        "--method",
+        "aequitas",
+        "--mode",
+        "population",
+        "--format",
+        "json",
+    ]
+    assert audit([*call, "--set", "trials=0", "--max-evaluations", "30"]) == 3
+    record = json.loads(capsys.readouterr().out)
+    assert record["counts"]["evaluations"] <= 30
+    assert record["tabular"]["pairs"]
+    assert {tuple(s["columns"]): s["changes"] > 0 for s in record["tabular"]["lattice"]} == {
+        ("group",): False,
+        ("sex",): True,
+        ("group", "sex"): True,
+    }
+    assert (folder_of(place) / "pairs.csv").read_text(encoding="utf-8").count("\n") > 1
+    assert "slices" not in record["tabular"]  # they would cost questions of their own
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
+def test_retraining_rows_have_one_label_a_case(
+    place: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
+    assert audit([*CALL, "--protected", "sex,group", "--method", "aequitas", "--mode", "population"]) == 0
+    assert audit(["augment", str(folder_of(place)), "--out", name]) == 0
+    said = capsys.readouterr().out
+    assert "vote of three classifiers" in said
+    if name.endswith("csv"):
+        with (place / name).open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    else:
+        rows = [json.loads(line) for line in (place / name).read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 3 * 4
+    for size in (3, 4, 5):
+        same = [row for row in rows if int(row["size"]) == size]
+        assert len({(row["sex"], row["group"]) for row in same}) == 4
+        assert len({row["ok"] for row in same}) == 1
+
+
+def test_a_majority_needs_no_vote(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "import numpy as np\ndef planted(rows):\n    return ((rows[:, 2] == 'a') & (rows[:, 3] == 'f')).astype(int)\n"
+    (place / "planted_rows.py").write_text(text, encoding="utf-8")
+    assert audit([*CALL, "--protected", "sex,group", "--method", "aequitas", "--mode", "population"]) == 0
+    found = augment_rows(folder_of(place), share=1.0)
+    assert found.sources == {"model": 6, "classifiers": 0}
+    assert {row[-1] for row in found.rows} == {0}
+    assert (found.cases, found.available) == (6, 12)
+
+
+def test_nothing_found_nothing_to_write(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "planted_rows.py").write_text(
+        "def planted(rows):\n    return [0] * len(rows)\n", encoding="utf-8"
+    )
+    assert audit([*CALL, "--protected", "sex", "--method", "aequitas", "--mode", "population"]) == 0
+    assert audit(["augment", str(folder_of(place)), "--out", "rows.csv"]) == 2
+    assert "no discriminatory case" in capsys.readouterr().err
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.text(max_size=6))
+def test_no_cell_is_a_formula(text: str) -> None:
+    value = safe(text)
+    assert value in (text, "'" + text)
+    try:
+        float(text)
+    except ValueError:
+        assert not value.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
+    (read,) = csv.reader([csv_text([[value]])]) if "\n" not in value and "\r" not in value else ([value],)
+    assert read == ([value] if value else read)
+
+
+def test_witnesses_change_as_few_columns_as_possible() -> None:
+    schema = Schema(
+        columns=tuple(Column(name=n, kind="integer", codes=3, protected=n != "x") for n in ("x", "a", "b"))
+    )
+    model = Evaluator(lambda r: ((r[:, 1] + r[:, 2] >= 4) | (r[:, 0] == 1)).astype(int), schema)
+    codes = np.array([[0, 0, 0], [1, 0, 0]], dtype=np.int32)
+    answers = answers_of(model, codes)
+    assert answers is not None
+    chosen = witnesses(model, answers)
+    one, other = schema.combos[chosen[0]]
+    assert (one != other).sum() == 1
+    assert chosen[1].tolist() == [-1, -1]
+    assert pairs_csv(model, answers).count("\n") == 2
+
+
+def test_recall_asks_nothing() -> None:
+    schema = Schema(
+        columns=(
+            Column(name="x", kind="integer", codes=3),
+            Column(name="g", kind="integer", codes=2, protected=True),
+        )
+    )
+    model = Evaluator(lambda r: (r[:, 1] > 0).astype(int), schema, budget=Limit(evaluations=3), keep=True)
+    model.labels(np.array([[0, 0], [0, 1], [1, 0]], dtype=np.int32))
+    known = answers_of(model, np.array([[0, 0], [1, 0], [2, 0]], dtype=np.int32))
+    assert isinstance(known, Answers)
+    assert model.evaluations == 3
+    assert known.judged.discriminatory.tolist() == [True, False, False]
+    assert known.judged.possible.tolist() == [[True, True], [True, False], [False, False]]
+
+
+def test_finds_are_shown_after_the_time_is_up() -> None:
+    schema = Schema(
+        columns=(
+            Column(name="x", kind="integer", codes=3),
+            Column(name="g", kind="integer", codes=2, protected=True),
+        )
+    )
+    model = Evaluator(lambda r: r[:, 1].astype(int), schema, budget=Limit(seconds=1e-9))
+    codes = np.array([[0, 0]], dtype=np.int32)
+    assert model.exhausted
+    assert len(minimal_pairs(schema, model, codes)) == 1
+    few = Evaluator(lambda r: r[:, 1].astype(int), schema, budget=Limit(evaluations=1))
+    assert answers_of(few, codes) is None
+
+
+def columns(*cards: int) -> Schema:
+    names = "abcdefgh"
+    made = tuple(Column(name=names[j], kind="integer", codes=c, ordered=c > 12) for j, c in enumerate(cards))
+    return Schema(columns=(*made, Column(name="sex", kind="integer", codes=2, protected=True)))
+
+
+def test_a_planted_slice_is_found_with_its_exact_counts() -> None:
+    schema = columns(4, 3, 40)
+    rng = np.random.default_rng(3)
+    codes = np.stack([rng.integers(0, c, 4000) for c in (4, 3, 40, 2)], axis=1).astype(np.int32)
+    inside = (codes[:, 0] == 2) & (codes[:, 1] == 1)
+    changed = inside & (rng.random(4000) < 0.5) | (rng.random(4000) < 0.02)
+    found = slices(schema, codes, changed, population="given rows")
+    best = found.shown[0]
+    assert best.where == (("a", "2"), ("b", "1"))
+    assert (best.n, best.changes) == (int(inside.sum()), int((inside & changed).sum()))
+    assert best.estimate.low <= best.changes / best.n <= best.estimate.high
+    assert best.rest == pytest.approx(changed[~inside].mean())
+    assert best.p < 1e-6
+    assert not any(("c", name) in s.where for s in found.shown for name in ("0 to 9",))
+
+
+def test_slices_of_chance_are_rarely_shown() -> None:
+    """Nothing distinguishes any slice; all intervals and tests hold together at 95 %."""
+    schema = columns(4, 3, 40)
+    shown = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        codes = np.stack([rng.integers(0, c, 1500) for c in (4, 3, 40, 2)], axis=1).astype(np.int32)
+        shown += bool(slices(schema, codes, rng.random(1500) < 0.1, population="x").shown)
+    assert shown <= 7  # 5 % of 60 are 3; more than 7 has a chance of 1 %
+
+
+def test_columns_of_few_filled_values_keep_them_apart() -> None:
+    gain = np.array([0] * 900 + list(range(1000, 6000, 50)))
+    schema = infer({"gain": gain, "y": np.arange(1000) % 2}, "y")
+    column = schema.columns[0]
+    assert column.kind == "binned"
+    assert column.values[0] == 0
+    assert column.codes > 4
+    assert len(np.unique(column.encode(gain))) == column.codes
+
+
+def test_sex_is_derived_where_values_name_it() -> None:
+    table = {
+        "status": np.array(["A91", "A92", "A93", "A94"] * 3, dtype=object),
+        "y": np.array([0, 1] * 6),
+    }
+    schema = infer(table, "y", ["sex"])
+    assert schema.names == ("sex",)
+    assert schema.encode(table)[:4, 0].tolist() == [1, 0, 1, 1]
+    assert "A95" in dict(schema.columns[0].mapping)
+    plain = np.array(["woman, married", "man, single", "man, married"], dtype=object)
+    assert dict(derivable({"s": plain}, "")[0].mapping)["woman, married"] == "female"
+    for other in (["A91", "B2", "C3"], ["female", "male"], ["manager", "mandate", "x"]):
+        assert not derivable({"s": np.array(other, dtype=object)}, "")
+
+
+def test_rules_are_suggested_not_set(tmp_path: Path) -> None:
+    lines = (
+        ["role,sex,y"]
+        + ["husband,male,1"] * 99
+        + ["wife,female,0"] * 60
+        + ["single,male,1", "single,female,0"] * 40
+    )
+    (tmp_path / "d.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    text = infer_schema(str(tmp_path / "d.csv"), "y")
+    assert "#   - role == husband implies sex == male   # 99 of 99 rows" in text
+    assert "constraints: []" in text
+    assert "single implies" not in text
+    schema = infer({"role": np.array(["a"] * 40, dtype=object), "y": np.arange(40)}, "y")
+    assert implications(schema, np.zeros((40, 1), dtype=np.int32)) == []
+
+
+BAD = {
+    "missing target": (["--target", "nothing", "--protected", "sex"], "no target column 'nothing'"),
+    "constant protected": (["--data", "one.csv", "--target", "ok", "--protected", "sex"], "sex.* one value only"),
+    "unseen category": (["--schema", "short.yaml", "--data", "data.csv"], "row .*'job' is plain"),
+    "missing value": (["--data", "nan.csv", "--target", "ok", "--protected", "sex"], r"row 2: .*'job' is missing \(NaN\)"),
+    "missing number": (["--data", "nan2.csv", "--target", "ok", "--protected", "sex"], r"row 2: .*'size' is missing"),
+    "clash": (["--schema", "clash.yaml"], r"These clash: .*size >= 4.*size < 2"),
+    "wrong width": (["--target", "ok", "--protected", "sex", "--model", "sklearn:narrow.skops"], "reads 2 columns.* has 4"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(BAD))
+def test_bad_input_gives_one_clear_error(place: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    lines = (place / "data.csv").read_text(encoding="utf-8").splitlines()
+    (place / "one.csv").write_text("\n".join([lines[0], "=x,1,a,f,no", "=x,2,a,f,yes"]), encoding="utf-8")
+    (place / "nan.csv").write_text("\n".join([lines[0], "=x,1,a,f,no", ",2,a,m,yes"]), encoding="utf-8")
+    (place / "nan2.csv").write_text("\n".join([lines[0], "=x,1.5,a,f,no", "=x,,a,m,yes"]), encoding="utf-8")
+    head = "target: ok\ncolumns:\n  job: {kind: category, values: ['=x'VALUE]}\n  size: {kind: integer, low: 0, high: 5}\n"
+    head += "  group: {kind: category, values: [a, b]}\n  sex: {kind: category, values: [f, m], protected: true}\n"
+    (place / "short.yaml").write_text(head.replace("VALUE", ""), encoding="utf-8")
+    rules = "constraints: ['size >= 4', 'group == a implies sex == f', 'size < 2']\n"
+    (place / "clash.yaml").write_text(head.replace("VALUE", ", plain") + rules, encoding="utf-8")
+    if name == "clash":
+        pytest.importorskip("z3", reason="the extra `tabular` is not installed")
+    if name == "wrong width":
+        sio = pytest.importorskip("skops.io", reason="the extra `tabular` is not installed")
+        from sklearn.tree import DecisionTreeClassifier
+
+        sio.dump(DecisionTreeClassifier().fit([[0, 1], [1, 0]], [0, 1]), place / "narrow.skops")
+    given_, message = BAD[name]
+    assert audit([*CALL, *given_]) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    import re
+
+    assert re.search(message, error), error
+    assert "Traceback" not in error
+    assert error.count("audit:") == 1

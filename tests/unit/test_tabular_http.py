@@ -1,0 +1,191 @@
+"""``http:FILE.yaml``: rows decided by a server on the loopback interface."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.cli.main import run as audit
+from auditor.errors import BadResponse, ConfigError, DataFileError, UserError
+from auditor.models.table_http import found_at, path_of, read_server
+from auditor.tabular import TabularPlan, audit_table
+
+SCHEMA = """
+columns:
+  income: {kind: integer, low: 0, high: 29}
+  debt: {kind: integer, low: 0, high: 9}
+  sex: {kind: category, values: [female, male], protected: true}
+"""
+
+
+def approves(row: dict[str, Any]) -> bool:
+    return bool(row["income"] - row["debt"] >= (12 if row["sex"] == "female" else 10))
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.rows: list[dict[str, Any]] = []
+        self.keys: set[str] = set()
+        self.requests = 0
+        self.lock = threading.Lock()
+        self.status = 200
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        many = body.get("instances")
+        rows = many if many is not None else [body["applicant"]["values"]]
+        with self.server.lock:
+            self.server.rows += rows
+            self.server.requests += 1
+            self.server.keys.add(str(self.headers.get("X-Key")))
+        said = [{"label": "yes" if approves(row) else "no", "flag": approves(row)} for row in rows]
+        data = json.dumps({"predictions": said} if many is not None else {"result": said[0]}).encode()
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, Server]]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PLANTED_KEY", "k-123")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    server = Server()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    (tmp_path / "schema.yaml").write_text(SCHEMA, encoding="utf-8")
+    url = f"http://127.0.0.1:{server.server_address[1]}/"
+    one = f"url: {url}\nheaders: {{X-Key: '${{PLANTED_KEY}}'}}\nrequest: {{applicant: {{values: $row}}}}\n"
+    (tmp_path / "one.yaml").write_text(one + "answer: result.label\n", encoding="utf-8")
+    (tmp_path / "flag.yaml").write_text(one + "answer: result.flag\n", encoding="utf-8")
+    (tmp_path / "wrong.yaml").write_text(one + "answer: result.labels\n", encoding="utf-8")
+    many = f"url: {url}\nrequest: {{instances: $rows}}\nanswer: 'predictions[*].label'\nbatch: 25\n"
+    (tmp_path / "many.yaml").write_text(many, encoding="utf-8")
+    yield tmp_path, server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def plan(model: str, **more: Any) -> TabularPlan:
+    return TabularPlan(data="", schema="schema.yaml", model=f"http:{model}.yaml", cache=False, out="", **more)
+
+
+@pytest.mark.parametrize("model", ["one", "flag", "many"])
+def test_a_server_decides_on_rows(place: tuple[Path, Server], model: str) -> None:
+    server = place[1]
+    run = audit_table(
+        plan(model, method="aequitas", options={"mode": "population", "trials": 0, "generated": 60})
+    )
+    assert run.result.found is not None
+    assert len(run.result.found)
+    for income, debt, _ in run.result.found.tolist():
+        assert 10 <= income - debt < 12
+    asked = {tuple(row.values()) for row in server.rows}
+    assert len(server.rows) == len(asked) == run.record["counts"]["calls"]
+    assert server.rows[0].keys() == {"income", "debt", "sex"}
+    if model == "many":
+        assert server.requests < len(server.rows) / 4
+    else:
+        assert server.keys == {"k-123"}
+    assert "k-123" not in json.dumps(run.record)
+
+
+def test_calls_are_limited_and_a_run_goes_on(
+    place: tuple[Path, Server], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, server = place
+    call = [
+        "tabular",
+        "--schema",
+        "schema.yaml",
+        "--model",
+        "http:one.yaml",
+        "--method",
+        "aequitas",
+        "--no-cache",
+    ]
+    call += ["--mode", "population", "--set", "trials=0", "--set", "generated=80"]
+    assert audit([*call, "--max-calls", "40", "--out", "runs"]) == 3
+    assert "audit tabular resume" in capsys.readouterr().err.replace("\n", " ")
+    assert len(server.rows) == 40
+    run = next(p for p in (folder / "runs").iterdir() if p.is_dir())
+    assert audit(["tabular", "resume", str(run), "--max-calls", "1000"]) == 0
+    said = capsys.readouterr().out
+    assert "rows were asked" in said
+    record = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    assert record["status"] == "complete"
+    assert len({tuple(row.values()) for row in server.rows}) == len(server.rows) == record["counts"]["calls"]
+
+
+def test_a_decision_that_is_not_where_it_should_be(place: tuple[Path, Server]) -> None:
+    with pytest.raises(UserError, match=r"nothing at result\.labels; there: label, flag"):
+        audit_table(plan("wrong", options={"max_samples": 4, "min_samples": 4}, max_calls=12))
+    assert len(place[1].rows) <= 12
+
+
+def test_a_refusal_names_the_status(place: tuple[Path, Server]) -> None:
+    place[1].status = 403
+    with pytest.raises(UserError, match="403"):
+        audit_table(plan("one", options={"max_samples": 20, "min_samples": 20}))
+
+
+def test_a_variable_that_is_not_set(place: tuple[Path, Server], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PLANTED_KEY")
+    with pytest.raises(ConfigError, match="PLANTED_KEY"):
+        audit_table(plan("one"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- a", "expected fields"),
+        ("url: ftp://x\nanswer: a", "url must begin"),
+        ("url: http://x", "answer says where"),
+        ("url: http://x\nanswer: a\nkey: 1", "unknown field 'key'"),
+        ("url: http://x\nanswer: a\nrequest: {a: b}", r"either \$row"),
+        ("url: http://x\nanswer: a\nrequest: {a: $rows}", r"one \[\*\]"),
+        ("url: http://x\nanswer: 'a[*]'", r"one \[\*\]"),
+        ("url: http://x\nanswer: a\nbatch: 3", "batch must be"),
+        ("url: http://x\nanswer: a\ntimeout: soon", "timeout must be"),
+        ("url: http://x\nanswer: a\nheaders: {a: 1}", "headers must be"),
+        ("url: http://x\nanswer: a\ndeterministic: 3", "deterministic must be"),
+        ("url: [", "cannot read"),
+    ],
+)
+def test_files_that_are_wrong(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "m.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(DataFileError, match=message):
+        read_server(tmp_path / "m.yaml")
+
+
+def test_ways_through_json() -> None:
+    assert found_at({"a": [{"b": 1}, {"b": 2}]}, path_of("$.a[1].b")) == 2
+    assert found_at([["x"]], path_of("0.0")) == "x"
+    assert found_at({"0": "x"}, path_of("0")) == "x"
+    for value in ({"a": []}, {"a": 1}):
+        with pytest.raises(BadResponse, match=r"nothing at a\.2"):
+            found_at(value, path_of("a[2]"))
+    with pytest.raises(BadResponse, match=r"nothing at a$"):
+        found_at(None, path_of("a[2]"))
+    with pytest.raises(BadResponse, match="no list at a"):
+        found_at({"a": 1}, path_of("a[*]"))

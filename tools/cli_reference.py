@@ -1,0 +1,79 @@
+"""Write the page of all commands from their own help texts.
+
+Usage: ``python tools/cli_reference.py`` prints the page. ``make docs`` puts it into the site as ``cli.md``
+(tools/mkdocs_hooks.py), so that it cannot be out of date.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import sys
+
+from auditor.cli.main import COMMANDS, overview, run
+
+WIDTH = 100
+# Commands that decide by their first word themselves, so their help does not list what follows.
+FURTHER = {"plan": ("freeze", "show"), "tabular": ("schema", "resume")}
+LISTED = re.compile(r"^Commands:\n((?:  .*\n?)+)", re.MULTILINE)
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+
+
+def help_text(*words: str) -> str:
+    """What ``audit WORDS --help`` prints, laid out for ``WIDTH`` columns."""
+    before = {name: os.environ.get(name) for name in ("COLUMNS", "TERMINAL_WIDTH")}
+    os.environ.update(dict.fromkeys(before, str(WIDTH)))
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            code = run([*words, "--help"])
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name)
+            else:
+                os.environ[name] = value
+    if code:
+        raise SystemExit(f"audit {' '.join(words)} --help ended with {code}")
+    return "\n".join(line.rstrip() for line in printed.getvalue().strip().splitlines())
+
+
+def subcommands(name: str, text: str) -> list[str]:
+    """The words that may follow ``audit name``, in the order of its help."""
+    listed = LISTED.search(text + "\n")
+    found = re.findall(r"^  ([a-z][a-z0-9-]*)(?:  |$)", listed.group(1), re.MULTILINE) if listed else []
+    return [*found, *FURTHER.get(name, ())]
+
+
+def commands() -> dict[str, str]:
+    """Every command ("run", "plan freeze", …) with its help text."""
+    found: dict[str, str] = {}
+    for name in COMMANDS:
+        found[name] = help_text(name)
+        for word in subcommands(name, found[name]):
+            found[f"{name} {word}"] = help_text(name, word)
+    return found
+
+
+def options(text: str) -> set[str]:
+    """The long options that a help text describes."""
+    return set(OPTION.findall(text)) | {"--help"}
+
+
+def page() -> str:
+    """The reference as Markdown."""
+    parts = [
+        "# Commands\n",
+        "Written from the commands' own `--help`. Results go to stdout, progress and notes to stderr.\n",
+        f"```text\n{overview()}\n```\n",
+    ]
+    for name, text in commands().items():
+        level = "##" if " " not in name else "###"
+        parts.append(f"{level} audit {name}\n\n```text\n{text}\n```\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
