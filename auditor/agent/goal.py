@@ -185,7 +185,9 @@ def parse(text: str, *, task: str | None = None) -> Goal:
     else:
         order = 1
         if BOTH.search(plain):
-            assumed.append("the goal asks for attributes together and names one: others are tried beside it")
+            assumed.append(
+                "the goal asks for attributes together and names one: name the others to have them asked with it"
+            )
     if task is not None:
         assumed.append("the task was given")
     return Goal(

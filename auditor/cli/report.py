@@ -25,6 +25,7 @@ def report(
         typer.Option(
             "--format",
             help="Comma-separated: terminal (printed); html, json, markdown (md), csv, junit, sarif, parquet, "
+            "eu-ai-act, nist-ai-rmf, ai-verify, ai-verify-json, ll144, "
             "github (files in RUN).",
         ),
     ] = "terminal",

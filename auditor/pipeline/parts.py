@@ -13,6 +13,7 @@ from auditor.errors import ConfigError
 from auditor.protocols import Model
 from auditor.types import Case, Check, Seed, Verdict
 
+WORKER_MEMORY = 20_000  # parses and pairs of sentences that one of several workers remembers
 BARE = "bare"  # the format name of an input that is sent as it is
 
 
@@ -235,8 +236,12 @@ def stages(
             "sha256": generated.grammar.sha256,
         }
         return generated, None, CHECKS.create("agreement"), generated.total, generated
-    parser = Parser(plan.parser)
-    gate, agreement = CHECKS.create("dependency", parser=parser), CHECKS.create("agreement")
+    # A worker sees a part of the texts, and there are several: each remembers less.
+    few: dict[str, Any] = {} if isinstance(texts, Sequence) else {"max_sentences": WORKER_MEMORY}
+    pairs: dict[str, int] = {} if isinstance(texts, Sequence) else {"max_pairs": WORKER_MEMORY}
+    parser = Parser(plan.parser, **few)
+    gate = CHECKS.create("dependency", parser=parser, **pairs)
+    agreement = CHECKS.create("agreement")
     facts["parser"] = {"name": parser.name, "sha256": parser.fingerprint}
     dictionaries = _dictionaries(plan)
     common = {"seeds": texts, "dictionaries": dictionaries, "seed": plan.seed}

@@ -227,10 +227,9 @@ class Reader:
         if self.kind == "score":
             if not lines:
                 return []
-            ends = [
-                units.bare_amount(units.thousands(bare(x), self.unit), self.unit)
-                for x in lines[:1] + lines[-1:]
-            ]
+            ends = lines[:1] + lines[-1:]
+            if self.unit:
+                ends = [units.bare_amount(units.thousands(bare(x), self.unit), self.unit) for x in ends]
             return [self._number(line) for line in ends if _SCORE_LINE.fullmatch(bare(line))]
         labels = [self.exact(line) for line in lines]
         if not labels or (labels[0] is None and labels[-1] is None):

@@ -329,7 +329,7 @@ def shipped_masked(folder: Path) -> None:
     for i, word in enumerate(targets):
         labels[i][batch["input_ids"][i] == tokens.mask_token_id] = vocabulary[word]
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    for step in range(80):
+    for step in range(160):
         rows = torch.arange(64 * step, 64 * step + 64) % len(texts)
         inputs = {name: batch[name][rows] for name in ("input_ids", "attention_mask")}
         loss = model(**inputs, labels=labels[rows]).loss

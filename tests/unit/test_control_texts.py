@@ -32,7 +32,7 @@ def test_every_task_that_comes_with_the_tool_has_eight_pairs_of_different_texts(
     assert len(pairs) == (12 if name == "judge" else 8)  # those of the judge measure its error
     texts = [text for pair in pairs for text in pair.texts]
     assert all(first != second for first, second in (pair.texts for pair in pairs))
-    assert [pair.id for pair in pairs] == [f"control.{n}" for n in range(8)]
+    assert [pair.id for pair in pairs] == [f"control.{n}" for n in range(len(pairs))]
     prompts = {task.render(text, task.default_format).sha256 for text in texts}
     assert len(prompts) == len(set(texts))
     seeds = task.seeds() if task.seeds_path is not None else []
