@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from auditor.cli.main import EXIT_INTERRUPTED, EXIT_USER, complain
+from auditor.cli.main import EXIT_INTERRUPTED, EXIT_USER, INTERRUPTED, complain
 from auditor.types import Progress
 
 if TYPE_CHECKING:
@@ -253,9 +253,13 @@ def invoke(app: typer.Typer, name: str, argv: Sequence[str]) -> int:
     except ClickException as error:
         complain(f"{error.format_message()} See: audit {name} --help")
         return EXIT_USER
-    except typer.Abort:
-        complain("Interrupted. What was answered is on disk: `audit resume RUN` goes on from there.")
+    except typer.Abort as error:
+        # Some versions of typer make this of Ctrl-C; elsewhere it is a question answered with no.
+        interrupted = isinstance(error.__cause__, KeyboardInterrupt | EOFError)
+        complain(INTERRUPTED if interrupted else "Stopped: nothing was asked.")
         return EXIT_INTERRUPTED
+    if result == EXIT_INTERRUPTED:  # others turn Ctrl-C into this code and say nothing
+        complain(INTERRUPTED)
     return int(result or 0)
 
 

@@ -40,6 +40,7 @@ COMMANDS = {
     "cache": ("auditor.cli.cache", "Show or clear the response cache."),
 }
 EXIT_USER, EXIT_INCOMPLETE, EXIT_INTERRUPTED = 2, 3, 130
+INTERRUPTED = "Interrupted. What was answered is on disk: `audit resume RUN` goes on from there."
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -64,7 +65,7 @@ def run(argv: list[str]) -> int:
     try:
         return _dispatch(argv)
     except KeyboardInterrupt:
-        complain("Interrupted. What was answered is on disk: `audit resume RUN` goes on from there.")
+        complain(INTERRUPTED)
         return EXIT_INTERRUPTED
     except PluginError:
         raise  # a bug in a plugin: its traceback is what helps

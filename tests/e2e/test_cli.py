@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -515,3 +517,31 @@ def label(path: Path) -> str:
 def test_dictionary_commands(tmp_path: Path) -> None:
     assert "gender" in audit("dictionary", "list", cwd=tmp_path).stdout
     audit("dictionary", "check", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("more", [(), ("--jobs", "2")], ids=["one-process", "two-processes"])
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path, more: tuple[str, ...]) -> None:
+    """A real signal while answers come in: the command library catches it first, and must not swallow the words."""
+    slow = tmp_path / "slow.py"
+    slow.write_text("import time\ndef classify(text):\n    time.sleep(0.2)\n    return 'positive'\n")
+    process = subprocess.Popen(
+        [str(AUDIT), "--task", "sentiment", "--model", "python:slow:classify", *more, "--concurrency", "1"],
+        cwd=tmp_path,
+        env=os.environ | {"AUDIT_CACHE": str(tmp_path / "cache.sqlite")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    deadline = time.monotonic() + 120
+    while not any(p.stat().st_size for p in tmp_path.glob("reports/*/responses.jsonl")):
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.count("audit resume RUN") == 1
+    assert "Traceback" not in said
+    (run,) = tmp_path.glob("reports/2*")
+    assert audit("verify", run, cwd=tmp_path, code=None).returncode == 0
