@@ -36,15 +36,18 @@ $(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.base
 	$(PIP) install -q -c constraints.txt -e ".[docs]"
 	@touch $@
 
-# The accessibility rules that the page tests run; without npm those tests say why they are skipped.
-$(VENV)/.axe: | $(VENV)/bin/python
-	-command -v npm >/dev/null && npm install --silent --no-save --no-audit --no-fund --prefix $(VENV)/node axe-core@4
+# What the page tests and the SARIF test judge by, from npm and kept out of the repository: the accessibility rules
+# (axe-core) and the schema of SARIF 2.1.0 (jest-sarif). Without npm those tests say why they are skipped.
+$(VENV)/.npm: | $(VENV)/bin/python
+	-command -v npm >/dev/null && npm install --silent --no-save --no-audit --no-fund --ignore-scripts \
+	  --prefix $(VENV)/node axe-core@4 @microsoft/jest-sarif@1.0.0-beta.0
 	@touch $@
 
 install: $(VENV)/.base
 
 audit: $(VENV)/.base
 	$(BIN)/audit --task sentiment
+	@echo "To have the command audit on the path in this shell: . $(BIN)/activate"
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -60,7 +63,7 @@ types: $(VENV)/.test
 check: lint types
 	$(BIN)/pytest -q -n $(JOBS) -m "not slow and not e2e"
 
-test: $(VENV)/.e2e $(VENV)/.docs $(VENV)/.axe lint types
+test: $(VENV)/.e2e $(VENV)/.docs $(VENV)/.npm lint types
 	$(BIN)/pytest -q -n $(JOBS)
 
 soak: $(VENV)/.e2e

@@ -1,3 +1,3 @@
-"""The version of this package; the same as in pyproject.toml (checked by a test)."""
+"""The version of this package; the build reads it from here."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"

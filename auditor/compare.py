@@ -38,6 +38,7 @@ IGNORED = {
     "price_in",
     "price_out",
 }
+UNSET: tuple[Any, ...] = (None, [], ())
 Change = Literal["better", "worse", "unclear", "untested"]
 Fate = Literal["new", "gone", "kept"]
 Cells = dict[str, dict[str, bool]]  # seed -> variant text -> whether the answer changed
@@ -196,15 +197,16 @@ def plan_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> lis
     out = []
     a, b = _flat(first), _flat(second)
     for name in sorted(a.keys() | b.keys()):
-        if a.get(name) != b.get(name):
-            out.append(PlanDifference(name=name, before=_show(a.get(name)), after=_show(b.get(name))))
+        before, after = a.get(name), b.get(name)
+        if before != after and not (before in UNSET and after in UNSET):
+            out.append(PlanDifference(name=name, before=_show(before), after=_show(after)))
     return out
 
 
 def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
     spec = {k: v for k, v in record.get("spec", {}).items() if k not in IGNORED}
     told = record.get("provenance", {})
-    for name in ("task_sha256", "seeds", "parser", "grammar", "dictionaries"):
+    for name in ("task_sha256", "seeds", "rows", "schema", "profile", "parser", "grammar", "dictionaries"):
         value = told.get(name)
         if isinstance(value, Mapping):
             spec |= {f"{name}.{k}": v for k, v in value.items() if k in ("sha256", "name", "n", "source")}
@@ -222,7 +224,7 @@ def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _show(value: Any) -> str:
-    if value in (None, [], ()):
+    if value in UNSET:
         return "not set"
     return ", ".join(str(v) for v in value) if isinstance(value, (list, tuple)) else str(value)
 

@@ -18,7 +18,7 @@ from auditor.errors import ConfigError, DataFileError
 
 SCOPES = ("text", "term", "occurrence")
 PROTOCOLS = ("default", "hinter", "astraea")
-SUITES = ("mutation", "grammar")
+SUITES = ("mutation", "grammar")  # beside them those of other packages: `auditor.pipeline.plugins`
 GENERATIONS = ("prob", "rand", "uniform", "bandit")
 ORACLES = ("label", "probability")
 REFERENCES = ("equal", "bls")
@@ -34,9 +34,10 @@ class Plan:
     """Everything that shapes a run, resolved. Written to ``plan.json`` before the first call.
 
     ``replicates`` None means 3, or 1 for an adapter that declares itself deterministic. ``per_seed`` None
-    means every variant there is. ``attributes`` None means those that the seeds name. ``oracle`` empty means labels
-    (sets of them for multi-label tasks). ``epsilon`` are the tolerances of the probability oracle, the one that
-    decides first; empty means `auditor.oracles.probability.EPSILONS`. ``tolerance`` is the difference of
+    means every variant there is. ``attributes`` None means those that the seeds name. ``groups`` are written
+    ``attribute:group``; changes of such an attribute lead to one of its groups here, or from one. ``oracle`` empty
+    means labels (sets of them for multi-label tasks). ``epsilon`` are the tolerances of the probability oracle, the
+    one that decides first; empty means `auditor.oracles.probability.EPSILONS`. ``tolerance`` is the difference of
     scores that counts as none, in the unit of the task; None means that of the task, or else what two answers to
     one prompt differ by.
     ``judge`` is the spec of a model that compares texts in pairs, ``embedding`` that of an encoder (``hf:NAME``).
@@ -50,6 +51,7 @@ class Plan:
     label_column: str | None = None
     limit: int | None = None
     attributes: tuple[str, ...] | None = None
+    groups: tuple[str, ...] = ()
     order: int = 2
     suite: str = "mutation"
     grammar: str | None = None
@@ -115,7 +117,6 @@ def _check(plan: Plan) -> None:
 
     one_of("scope", plan.scope, SCOPES)
     one_of("protocol", plan.protocol, PROTOCOLS)
-    one_of("suite", plan.suite, SUITES)
     one_of("generation", plan.generation, GENERATIONS)
     one_of("strategy", plan.strategy, STRATEGIES)
     one_of("engine", plan.engine, ENGINES)
@@ -137,6 +138,7 @@ def _check(plan: Plan) -> None:
     at_least("replicates", plan.replicates, 1)
     at_least("concurrency", plan.concurrency, 1)
     at_least("jobs", plan.jobs, 1)
+    _check_groups(plan)
     if plan.insertions and plan.suite != "mutation":
         raise ConfigError("--insertions puts words into given texts; it belongs to --suite mutation.")
     at_least("tolerance", plan.tolerance, 0)
@@ -151,6 +153,20 @@ def _check(plan: Plan) -> None:
         )
     if (plan.price_in is None) != (plan.price_out is None):
         raise ConfigError("--price-in and --price-out belong together (USD per million tokens).")
+
+
+def _check_groups(plan: Plan) -> None:
+    for one in plan.groups:
+        attribute, _, group = one.partition(":")
+        if not attribute or not group:
+            raise ConfigError(
+                f"--groups takes ATTRIBUTE:GROUP with commas between, as age:old,gender:female; got {one!r}. "
+                "See: audit dictionary list"
+            )
+        if plan.attributes is not None and attribute not in plan.attributes:
+            raise ConfigError(f"--groups names {attribute}, which is not among --attributes.")
+    if plan.groups and (plan.suite != "mutation" or plan.protocol != "default"):
+        raise ConfigError("--groups belongs to --suite mutation and the default protocol.")
 
 
 def _check_oracle(plan: Plan, one_of: Callable[[str, str, tuple[str, ...]], None]) -> None:
@@ -171,8 +187,10 @@ def _check_oracle(plan: Plan, one_of: Callable[[str, str, tuple[str, ...]], None
 
 
 FIELDS = {field.name: field for field in dataclasses.fields(Plan)}
-_LISTS = {"models", "attributes", "dictionaries", "formats", "epsilon"}
+_LISTS = {"models", "attributes", "groups", "dictionaries", "formats", "epsilon"}
 _TOML_ALIASES = {"model": "models", "dictionary": "dictionaries", "format": "formats"}
+
+_TOML_NAMES = {"models": "model", "dictionaries": "dictionary"}  # as the flags are named
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -200,8 +218,9 @@ def read_toml(path: Path) -> dict[str, Any]:
     for key, value in raw.items():
         name = _TOML_ALIASES.get(key, key)
         if name not in FIELDS:
-            near = difflib.get_close_matches(name, FIELDS, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else f" Known keys: {', '.join(FIELDS)}."
+            known = [_TOML_NAMES.get(field, field) for field in FIELDS]
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else f" Known keys: {', '.join(known)}."
             raise DataFileError(f"{path}: unknown key {key!r}.{hint}")
         if name in _LISTS and isinstance(value, str):
             value = [part.strip() for part in value.split(",") if part.strip()]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -16,6 +17,7 @@ from typing import Any
 from auditor.types import Case, Edit, Variant
 
 PLACEBO_CAP = 24  # placebo variants of one seed where the plan sets no number
+TRIED = 400  # combinations of placebo edits that are tried, for each set of attributes
 JOINT_CAP = 8  # of them, those that copy joint edits, for each set of attributes
 CANARIES = 8  # prompts that are asked again in the middle and at the end
 CANARY_REPLICATES = 3
@@ -84,21 +86,37 @@ def _together(
     neutral = [v for v in single if not changed & set(v.attributes)]
     parts = [[v for v in single if v.attributes == (name,)] or neutral for name in attributes]
     out: list[Variant] = []
-    combinations = list(itertools.islice(itertools.product(*parts), 400))
-    rng.shuffle(combinations)
-    for combination in combinations:
+    for combination in _combinations(parts, rng):
         edits = [
             dataclasses.replace(e, attribute=name)
             for name, v in zip(attributes, combination, strict=True)
             for e in v.edits
         ]
         edits.sort(key=_where)
-        if len({v.id for v in combination}) < len(combination) or _overlap(edits):
+        # Not by id: a suite may leave the numbering to this module.
+        if len({id(v) for v in combination}) < len(combination) or _overlap(edits):
             continue
         text = _apply(case.original.input, edits)
         out.append(Variant(id="", input=text, groups=case.original.groups, edits=tuple(edits)))
         if len(out) == n:
             break
+    return out
+
+
+def _combinations(parts: Sequence[Sequence[Variant]], rng: Random) -> list[tuple[Variant, ...]]:
+    """At most `TRIED` combinations of one variant of each part, in random order, any of them as likely."""
+    total = math.prod(map(len, parts))
+    if total <= TRIED:
+        found = list(itertools.product(*parts))
+        rng.shuffle(found)
+        return found
+    out = []
+    for number in rng.sample(range(total), TRIED):
+        picked = []
+        for part in parts:
+            number, at = divmod(number, len(part))
+            picked.append(part[at])
+        out.append(tuple(picked))
     return out
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from auditor.counting import plural
 from auditor.errors import AuthFailed, CallTimeout, ServerFault, UserError
 from auditor.types import Prompt, Request, Response
 
@@ -182,7 +183,9 @@ async def _first(found: _Examination, model: Model, budget: Any, prompts: Sequen
         answered = sum(r.error is None for r in found.responses)
         lost = next((r for r in found.responses if r.error is not None), None)
         where = getattr(model, "server", "")
-        told = f"{answered} of {len(found.responses)} calls answered{f' by {where}' if where else ''}"
+        told = (
+            f"{answered} of {plural(len(found.responses), 'call')} answered{f' by {where}' if where else ''}"
+        )
         if lost is not None:
             found.note("key and server", "failed", f"{told}; then: {lost.detail}")
         else:
@@ -211,7 +214,7 @@ def _answers(found: _Examination, model: Model) -> None:
     ok = [a for a in read if a.status == "ok"]
     found.facts |= {"answers": len(outputs), "read": len(ok)}
     values = ", ".join(sorted({_value(a.value) for a in ok})) or "none"
-    told = f"{len(ok)} of {len(outputs)} answers could be read ({values})"
+    told = f"{len(ok)} of {plural(len(outputs), 'answer')} could be read ({values})"
     if not ok:
         shown = " ".join(outputs[0].split())[:120]
         found.note(
@@ -242,11 +245,14 @@ def _repeats(found: _Examination, model: Model) -> None:
         found.note("repeats", "skipped", "fewer than two answers to one prompt")
     elif len(set(outputs)) == 1:
         found.note(
-            "repeats", "ok", f"one prompt, {len(outputs)} times: one answer{declared}. That is no proof."
+            "repeats",
+            "ok",
+            f"one prompt, {plural(len(outputs), 'time')}: one answer{declared}. That is no proof.",
         )
     else:
         what = "texts" if len(set(labels)) == 1 else "answers"
-        told = f"one prompt, {len(outputs)} times: {len(set(outputs if what == 'texts' else labels))} different {what}"
+        different = len(set(outputs if what == "texts" else labels))
+        told = f"one prompt, {plural(len(outputs), 'time')}: {different} different {what}"
         found.note("repeats", "failed" if model.deterministic else "note", f"{told}{declared}")
 
 

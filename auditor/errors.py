@@ -24,7 +24,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class AuditError(Exception):
@@ -52,15 +52,30 @@ class UnknownPlugin(UserError):
         The names there are; near misses among them are offered.
     hint : str
         The next command or where to look.
+    synonyms : mapping of str to str
+        Other words for some of ``known``.
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+    LISTED = 20  # more names than these are listed by a command
+
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        known: Iterable[str],
+        hint: str = "",
+        *,
+        synonyms: Mapping[str, str] | None = None,
+    ) -> None:
         names = sorted(known)
-        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        meant = (synonyms or {}).get(name.casefold())
+        near = [meant] if meant in names else difflib.get_close_matches(name, names, n=3, cutoff=0.6)
         if near:
             offer = f" Did you mean {' or '.join(near)}?"
         else:
-            offer = f" Known: {', '.join(names)}." if names else ""
+            offer = (
+                f" Known: {', '.join(names)}." if names and (len(names) <= self.LISTED or not hint) else ""
+            )
         super().__init__(f"unknown {kind} {name!r}.{offer}{' ' + hint if hint else ''}")
         self.kind, self.name, self.near = kind, name, tuple(near)
 

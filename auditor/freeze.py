@@ -1,9 +1,11 @@
 """Plans that are frozen before a run, and what a run did otherwise.
 
 A frozen plan holds every setting, the hashes of everything that shapes the questions (task with its prompts,
-texts, dictionaries, grammar, parser, code), the models' fingerprints, when it was frozen and by whom, and a hash
-of itself. The hash shows changes that were made without care; whoever wants to can make the file anew. To show
-*when* a plan was there, put the file where a date is kept: a commit, a timestamp service, a letter.
+texts or rows, dictionaries, grammar, parser, code), the models' fingerprints, what the run is expected to ask and
+to show, when it was frozen and by whom, and a hash of itself. Plans of texts and of rows have one form; those of
+rows say ``kind = "tabular"`` in their settings. The hash shows changes that were made without care; whoever wants
+to can make the file anew. To show *when* a plan was there, put the file where a date is kept: a commit, a timestamp
+service, a letter.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,8 +28,9 @@ from auditor.types import digest
 
 KIND = "frozen-plan"
 FORMAT = 1
-# Where results go, and how quickly, changes no answer.
-OPERATIONAL = frozenset({"out", "concurrency", "cache", "fail_on", "engine", "jobs"})
+TEXTS, ROWS = "texts", "tabular"
+# Where results go, and how quickly, changes no answer. Leave to open a pickle is given anew for each run.
+OPERATIONAL = frozenset({"out", "concurrency", "cache", "fail_on", "engine", "jobs", "trust_pickle"})
 REQUIRED = (
     "format",
     "kind",
@@ -39,17 +42,20 @@ REQUIRED = (
     "fingerprints",
     "sha256",
 )
-KNOWN = frozenset({*REQUIRED, "frozen_by", "reason", "unset"})
+KNOWN = frozenset({*REQUIRED, "frozen_by", "reason", "unset", "expected"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Frozen:
     """A plan that was frozen.
 
-    ``inputs`` and ``fingerprints`` are as in ``plan.json``, without missing values. ``source`` is the file's name.
+    ``settings`` is the plan as plain data, of a run over texts or over rows (``kind``). ``inputs`` and
+    ``fingerprints`` are as in ``plan.json``, without missing values. ``expected`` is what was worked out before the
+    run: cases, calls, and the effect that can be seen; empty in plans of earlier versions. ``source`` is the file's
+    name.
     """
 
-    plan: Plan
+    settings: Mapping[str, Any]
     inputs: Mapping[str, Any]
     fingerprints: Mapping[str, Any]
     frozen_at: str
@@ -58,11 +64,38 @@ class Frozen:
     tool_version: str
     code_sha256: str
     sha256: str
+    expected: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
+
+    @property
+    def kind(self) -> str:
+        """``texts``, or ``tabular`` for a search over rows."""
+        return str(self.settings.get("kind", TEXTS))
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of a run over texts.
+
+        Raises
+        ------
+        ConfigError
+            The plan is of a search over rows.
+        """
+        if self.kind != TEXTS:
+            raise ConfigError(
+                f"{self.source or 'this plan'} is a plan for rows of a table. Run it with: "
+                f"audit tabular --plan {self.source or 'FILE'}"
+            )
+        return Plan.from_dict(self.settings)
 
 
 def freeze(
-    plan_record: Mapping[str, Any], *, by: str = "", reason: str = "", now: datetime | None = None
+    plan_record: Mapping[str, Any],
+    *,
+    by: str = "",
+    reason: str = "",
+    now: datetime | None = None,
+    expected: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The content of a frozen plan.
 
@@ -76,6 +109,8 @@ def freeze(
         Why these measures, and why this δ.
     now : datetime, optional
         The time; the clock's if None.
+    expected : mapping, optional
+        Plain data: the cases and calls that the plan will lead to, and the effect that it can show.
     """
     settings = {k: v for k, v in plan_record["plan"].items() if k not in OPERATIONAL}
     body: dict[str, Any] = {
@@ -91,6 +126,8 @@ def freeze(
         "inputs": _without_none(plan_record["inputs"]),
         "fingerprints": dict(plan_record["fingerprints"]),
     }
+    if expected:
+        body["expected"] = _without_none(expected)
     return body | {"sha256": digest(_plain(body))}
 
 
@@ -176,12 +213,13 @@ def load(path: Path) -> Frozen:
         raise DataFileError(f"{path}: this is no frozen plan: {error}") from None
     _check(path, body)
     values = dict.fromkeys(body.get("unset", ())) | body["plan"]
-    try:
-        plan = Plan.from_dict(values)
-    except TypeError as error:
-        raise DataFileError(f"{path}: plan: {error}") from None
+    if body["plan"].get("kind", TEXTS) == TEXTS:
+        try:
+            values = Plan.from_dict(values).as_dict()
+        except TypeError as error:
+            raise DataFileError(f"{path}: plan: {error}") from None
     return Frozen(
-        plan=plan,
+        settings=values,
         inputs=body["inputs"],
         fingerprints=body["fingerprints"],
         frozen_at=body["frozen_at"],
@@ -190,6 +228,7 @@ def load(path: Path) -> Frozen:
         tool_version=body["tool_version"],
         code_sha256=body["code_sha256"],
         sha256=body["sha256"],
+        expected=body.get("expected", {}),
         source=path.name,
     )
 
@@ -206,13 +245,14 @@ def _check(path: Path, body: Any) -> None:
             raise DataFileError(f"{path}: the field {name} is missing")
     for name in sorted(set(body) - KNOWN):
         raise DataFileError(f"{path}: unknown field {name!r}")
-    named = {"plan": body["plan"], "inputs": body["inputs"], "fingerprints": body["fingerprints"]}
-    for name, value in named.items():
-        if not isinstance(value, dict):
+    for name in ("plan", "inputs", "fingerprints", "expected"):
+        if not isinstance(body.get(name, {}), dict):
             raise DataFileError(f"{path}: {name} must hold fields")
+    if (kind := body["plan"].get("kind", TEXTS)) not in (TEXTS, ROWS):
+        raise DataFileError(f"{path}: plan: unknown kind {kind!r}; a newer version of this tool may know it")
     unset = body.get("unset", [])
     for name in sorted({*body["plan"], *(unset if isinstance(unset, list) else ["unset"])}):
-        if name not in FIELDS:
+        if kind == TEXTS and name not in FIELDS:  # what rows have, `auditor.tabular` knows
             raise DataFileError(f"{path}: plan: unknown setting {name!r}")
     if digest(_plain({k: v for k, v in body.items() if k != "sha256"})) != body["sha256"]:
         raise DataFileError(
@@ -235,6 +275,21 @@ def with_flags(frozen: Frozen, flags: Mapping[str, Any]) -> Plan:
     return dataclasses.replace(frozen.plan, **given)
 
 
+def merged(frozen: Frozen, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a plan of rows with the flags that were given; ``options`` one by one.
+
+    Parameters
+    ----------
+    frozen : Frozen
+        As loaded.
+    flags : mapping
+        Settings by name; None and empty ones were not given.
+    """
+    given = {k: v for k, v in flags.items() if v is not None and v not in ((), {}, "")}
+    options = {**(frozen.settings.get("options") or {}), **given.pop("options", {})}
+    return {**frozen.settings, **given, "options": options}
+
+
 def reference(frozen: Frozen, plan_record: Mapping[str, Any]) -> dict[str, Any]:
     """What ``plan.json`` and the run record say about the frozen plan, with every deviation from it.
 
@@ -251,13 +306,14 @@ def reference(frozen: Frozen, plan_record: Mapping[str, Any]) -> dict[str, Any]:
         "frozen_at": frozen.frozen_at,
         "frozen_by": frozen.frozen_by,
         "reason": frozen.reason,
+        "expected": dict(frozen.expected),
         "deviations": deviations(frozen, plan_record),
     }
 
 
 def deviations(frozen: Frozen, plan_record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Settings, inputs, models and code that are not as frozen: ``{"what", "planned", "actual"}`` each."""
-    rows = _settings(frozen.plan.as_dict(), plan_record["plan"])
+    rows = _settings(frozen.settings, plan_record["plan"])
     rows += _different("input: ", _flat(frozen.inputs), _flat(_without_none(plan_record["inputs"])))
     rows += _different("model: ", frozen.fingerprints, plan_record["fingerprints"])
     rows += _different("", {"version of the tool": frozen.tool_version}, {"version of the tool": __version__})
@@ -266,8 +322,11 @@ def deviations(frozen: Frozen, plan_record: Mapping[str, Any]) -> list[dict[str,
 
 
 def _settings(planned: Mapping[str, Any], actual: Mapping[str, Any]) -> list[dict[str, Any]]:
-    names = [n for n in FIELDS if n not in OPERATIONAL]
-    return _different("setting: ", {n: planned.get(n) for n in names}, {n: actual.get(n) for n in names})
+    old, new = (
+        _flat(_without_none({k: v for k, v in s.items() if k not in OPERATIONAL})) for s in (planned, actual)
+    )
+    # An empty list, or mapping, says no more than a setting that is not there.
+    return _different("setting: ", *({k: v for k, v in s.items() if v not in ([], {})} for s in (old, new)))
 
 
 def _different(prefix: str, planned: Mapping[str, Any], actual: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -300,22 +359,23 @@ def _name(value: Any, index: int) -> str:
     return str(index)
 
 
-def of_run(stored: Mapping[str, Any], plan: Plan) -> dict[str, Any] | None:
+def of_run(stored: Mapping[str, Any], plan: Plan | Mapping[str, Any]) -> dict[str, Any] | None:
     """What the run record says about the frozen plan; None where there was none.
 
     Parameters
     ----------
     stored : mapping
         ``plan.json``; its ``frozen`` is what `reference` returned.
-    plan : Plan
+    plan : Plan, or mapping for rows
         What was run in the end: limits may have been changed when the run was resumed.
     """
     frozen = stored.get("frozen")
     if not frozen:
         return None
-    before = Plan.from_dict(stored["plan"]).as_dict()
-    later = [
-        row | {"what": f"{row['what']} (when resumed)"}
-        for row in _settings(before, plan.as_dict() | {"models": before["models"]})
-    ]
+    if isinstance(plan, Plan):
+        before = Plan.from_dict(stored["plan"]).as_dict()
+        after: Mapping[str, Any] = plan.as_dict() | {"models": before["models"]}
+    else:
+        before, after = {name: stored.get(name) for name in plan}, plan
+    later = [row | {"what": f"{row['what']} (when resumed)"} for row in _settings(before, after)]
     return {**frozen, "deviations": [*frozen["deviations"], *later]}

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
+from auditor.controls import is_placebo
 from auditor.errors import ConfigError, UnknownPlugin, UserError
 from auditor.stats.fairness import ROUNDS, GroupFairness, group_fairness
 
@@ -57,12 +58,16 @@ def group_report(
     cells: dict[str, dict[str, dict[str, list[float]]]] = {}  # label -> case -> group -> scores
     groups: set[str] = set()
     try:
-        for case, _ in folder.cases():
+        for case, checks in folder.cases():
             if case.sampling != "iid":
                 continue
             for variant in (case.original, *case.variants):
                 group = variant.groups.get(attribute)
                 if group is None or set(variant.attributes) - {attribute}:
+                    continue
+                check = checks.get(variant.id)
+                # A placebo names the original's group once more; a discarded variant is no text to compare.
+                if is_placebo(variant) or (check is not None and check.status == "invalid"):
                     continue
                 groups.add(group)
                 for label, score in _scores(evidence, variant.id, chosen).items():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor import freeze
 from auditor._version import __version__
+from auditor.render import unread
 from auditor.types import FORMAT_VERSION, Diagnosis, Finding
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 Confirmed = Mapping[tuple[str, str, str], Mapping[str, Any]]
 SUMS = ("calls", "cached", "failed", "unparsed", "refused", "tokens_in", "tokens_out")
+NO_TWO = "no prompt has two answers that could be read"
 PACKAGES = ("numpy", "scipy", "statsmodels", "spacy", "openai", "vaderSentiment")
 
 
@@ -50,7 +52,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         (tally.model.name, *told) for tally in loop.tallies for told in tally.contrasts
     )
     oracle = loop.plan.oracle or loop.parts.task.kind
-    noise = {tally.model.name: _noise(tally, oracle) for tally in loop.tallies}
+    noise = {tally.model.name: _noise(loop, tally, oracle) for tally in loop.tallies}
     estimates += [_noise_row(name, value) for name, value in noise.items() if "value" in value]
     findings: list[Finding] = []
     # Claims about labels say nothing of amounts and texts: those have claims of their own.
@@ -62,7 +64,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
             deterministic={t.model.name: t.model.deterministic for t in loop.tallies},
             # Noise of labels says nothing about the noise of scores: no claim is made from it.
             labels={
-                t.model.name: t.labels
+                t.model.name: _drawn(loop, t)
                 for t in loop.tallies
                 if not t.model.deterministic and loop.plan.oracle != "probability"
             },
@@ -97,7 +99,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "performance": _performance(loop),
         "findings": found.as_records(findings),
         "diagnoses": [dataclasses.asdict(d) for d in _diagnoses(findings, confirmed)],
-        "models": {t.model.name: _model(t) for t in loop.tallies},
+        "models": {t.model.name: _model(loop, t) for t in loop.tallies},
     }
     if free is not None:
         record[free.name] = free.section
@@ -113,9 +115,9 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         asked = [v for t in loop.tallies for v in t.discarded if v.case_id not in loop.directed]
         record["discarded"] = discarded.table(asked, drawn)
     if len(loop.tallies) > 1 and loop.plan.protocol == "default":
-        from auditor.render import comparison
+        from auditor.stats import models_compared
 
-        record["comparison"] = comparison.measure(
+        record["comparison"] = models_compared.measure(
             drawn, seed=loop.plan.seed, directed=frozenset(loop.directed)
         )
     if loop.plan.oracle == "probability":
@@ -215,12 +217,36 @@ def _given(loop: Loop) -> Counter[str]:
 def _why_partial(loop: Loop) -> str:
     if loop.status_reason:
         return loop.status_reason.rstrip(".") + "."
-    failed = sum(t.counts["failed"] for t in loop.tallies)
-    asked = sum(len(t.seen) for t in loop.tallies)
-    return f"{failed} of {asked} questions got no answer." if failed else ""
+    failed = sum(counts["failed"] for counts in _counters(loop))
+    asked = sum(len(t.seen) for t in loop.tallies) + (len(loop.judge.seen) if loop.judge else 0)
+    told = [f"{failed} of {asked} questions got no answer."] if failed else []
+    told += [unread.reason(t.model.name, _unread(loop, t)) for t in loop.tallies if t.judged_nothing]
+    return " ".join(told)
 
 
-def _noise(tally: Tally, oracle: str = "") -> dict[str, Any]:
+def _unread(loop: Loop, tally: Tally) -> dict[str, Any]:
+    """What became of the answers of one model, and what was expected instead of the example."""
+    variant, output = tally.unread or ("", "")
+    kinds = {"score": "a number", "generation": "a text"}
+    expected = unread.listed(loop.parts.task.labels) or kinds.get(loop.parts.task.kind, "an answer")
+    return {
+        "answers": len(tally.seen),
+        **{key: tally.counts[key] for key in ("unparsed", "refused", "failed")},
+        "judged_nothing": tally.judged_nothing and not loop.status_reason,
+        "variant": variant,
+        "example": None if loop.plan.redact or tally.unread is None else unread.quoted(output),
+        "expected": expected,
+    }
+
+
+def _drawn(loop: Loop, tally: Tally) -> Mapping[tuple[str, str], Mapping[str, Any]]:
+    """Labels of cases at random: a search repeats what differs, which says nothing of the noise."""
+    if not loop.directed:
+        return tally.labels
+    return {key: arms for key, arms in tally.labels.items() if key[0] not in loop.directed}
+
+
+def _noise(loop: Loop, tally: Tally, oracle: str = "") -> dict[str, Any]:
     """The same-prompt noise of one model: an estimate, a declaration, or why there is none."""
     from auditor.stats.summary import noise_of
 
@@ -230,9 +256,9 @@ def _noise(tally: Tally, oracle: str = "") -> dict[str, Any]:
         return _none("scores are compared, and the noise of labels says nothing about them")
     if oracle in ("score", "generation"):
         return _none("see the table of differences")
-    estimate = noise_of(tally.labels) if tally.replicates > 1 else None
+    estimate = noise_of(_drawn(loop, tally)) if tally.replicates > 1 else None
     if estimate is None:
-        return {"status": "not_tested", "reason": "no prompt was asked twice"}
+        return _none("no prompt was asked twice" if tally.replicates == 1 else NO_TWO)
     return dataclasses.asdict(estimate)
 
 
@@ -257,7 +283,7 @@ def _counts(loop: Loop, verdicts: list[Any]) -> dict[str, Any]:
         **{key: loop.counts[key] for key in ("cases", "variants", "valid", "discarded")},
         "placebos": loop.counts["placebos"],
         "placebos_valid": loop.counts["placebos_valid"],
-        **{key: sum(t.counts[key] for t in loop.tallies) for key in SUMS},
+        **{key: sum(counts[key] for counts in _counters(loop)) for key in SUMS},
         "cost_usd": _cost(loop),
         "violations": {order: violations[order] for order in orders},
         "hidden": {order: hidden[order] for order in orders},
@@ -265,16 +291,25 @@ def _counts(loop: Loop, verdicts: list[Any]) -> dict[str, Any]:
     }
 
 
+def _counters(loop: Loop) -> list[Counter[str]]:
+    """What was counted of each model that was asked, the judge of texts with them."""
+    return [t.counts for t in loop.tallies] + ([loop.judge.counts] if loop.judge else [])
+
+
 def _cost(loop: Loop) -> float | None:
     """Dollars spent; None where a model costs money and its price is not known."""
+    from auditor.pipeline.free import judge_cost
+
     for tally in loop.tallies:
         if hasattr(tally.model, "price") and loop.parts.budget.price_of(tally.model) is None:
             return None
-    return round(sum(t.cost_usd for t in loop.tallies), 6)
+    judged = judge_cost(loop)
+    return None if judged is None else round(judged + sum(t.cost_usd for t in loop.tallies), 6)
 
 
-def _model(tally: Tally) -> dict[str, Any]:
-    return {
+def _model(loop: Loop, tally: Tally) -> dict[str, Any]:
+    most = 2 * tally.lost > len(tally.seen) and tally.unread is not None
+    return ({"unread": _unread(loop, tally)} if most else {}) | {
         "counts": {key: tally.counts[key] for key in SUMS} | {"cost_usd": round(tally.cost_usd, 6)},
         "deterministic": tally.model.deterministic,
         "fingerprint": tally.model.fingerprint,

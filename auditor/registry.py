@@ -43,7 +43,8 @@ class Registry:
             return name
         versions = [n for n in self._targets if n.rpartition(".v")[0] == name]
         if not versions:
-            raise UnknownPlugin(self.kind, name, {n.rpartition(".v")[0] or n for n in self._targets})
+            known = {n.rpartition(".v")[0] or n for n in self._targets}
+            raise UnknownPlugin(self.kind, name, known, "See: audit plugins")
         return max(versions, key=lambda n: int(n.rpartition(".v")[2]))
 
     def load(self, name: str) -> Callable[..., Any]:
@@ -82,6 +83,22 @@ class Registry:
                     f"{self.kind} {name!r} has no option {option!r}; options: {', '.join(sorted(allowed))}"
                 )
         return plugin(**options)
+
+    def options(self, name: str) -> frozenset[str]:
+        """The keywords that plugin ``name`` takes."""
+        return frozenset(inspect.signature(self.load(name)).parameters)
+
+    def origin(self, name: str) -> str:
+        """Package and version that ``name`` comes from; "built in" for this project's own."""
+        target = self._targets[self.resolve(name)]
+        if not isinstance(target, EntryPoint):
+            return "built in"
+        return f"{target.dist.name} {target.dist.version}" if target.dist else target.value
+
+    def where(self, name: str) -> str:
+        """``module:attribute`` of plugin ``name``; nothing is imported."""
+        target = self._targets[self.resolve(name)]
+        return target.value if isinstance(target, EntryPoint) else target
 
     def _scan(self) -> None:
         if self._scanned:

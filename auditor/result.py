@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from auditor import pipeline
 from auditor.config import Plan
-from auditor.errors import ConfigError
+from auditor.counting import plural
+from auditor.errors import ConfigError, MissingDependency
 from auditor.protocols import Model, Observer
 from auditor.types import Estimate, Finding, Run, Seed
 
@@ -103,10 +104,19 @@ class Result:
         return str(RENDERERS.create("html").render(self.record, self.evidence))
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per verdict."""
+        """One row per verdict.
+
+        Raises
+        ------
+        MissingDependency
+            pandas is not installed.
+        """
         import dataclasses
 
-        import pandas as pd
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingDependency("to_pandas()", "pandas", "pandas") from error
 
         return pd.DataFrame([dataclasses.asdict(v) for v in self.verdicts])
 
@@ -120,8 +130,8 @@ class Result:
     def __repr__(self) -> str:
         counts = self.record["counts"]
         return (
-            f"<Result {self.run.id}: {self.run.status}, {counts['cases']} cases, "
-            f"{counts['valid']} valid variants, {len(self.findings)} findings>"
+            f"<Result {self.run.id}: {self.run.status}, {plural(counts['cases'], 'case')}, "
+            f"{plural(counts['valid'], 'valid variant')}, {plural(len(self.findings), 'finding')}>"
         )
 
 

@@ -24,9 +24,13 @@ ClaimVerdict = Literal["shown", "bounded", "not_determined", "not_tested"]
 FORMAT_VERSION = 1
 
 
+# Made once: `json.dumps` makes an encoder for each call, and a run digests every prompt.
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
 def digest(value: object, *, size: int = 32) -> str:
     """SHA-256 of the canonical JSON of ``value``, as ``size`` * 2 hexadecimal digits at most."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = _CANONICAL.encode(value)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * size]
 
 

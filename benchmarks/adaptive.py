@@ -1,9 +1,12 @@
-"""Hidden findings for the same number of calls: ``--strategy adaptive`` beside the exhaustive order.
+"""Confirmed hidden findings for the same number of calls: ``--strategy adaptive`` beside the exhaustive order.
 
-Both get the same texts in the same random order and the same number of questions; only distinct prompts count, each
-once. The exhaustive order is measured twice: as it runs (with placebo variants, which double its questions) and
-without them. A finding is confirmed where its model is declared deterministic, or where its cells came again when
-they were repeated.
+A finding is a joint variant that is hidden, each pair of texts once, and it is confirmed where its model is declared
+deterministic or its cells came again when they were repeated: one definition for both orders. Calls are distinct
+(prompt, replicate) pairs, with placebos, controls and confirmation.
+
+The exhaustive order stands beside it twice: as it runs by default (the texts in the order of their file, with placebo
+variants, which double its questions), and without placebos over the texts in random order. Neither is charged for
+confirming its candidates, and the search is.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import asyncio
 import dataclasses
 import statistics
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -29,8 +32,10 @@ from auditor.types import Case, Check, Seed
 
 BUDGETS = (500, 1000, 2000)
 SEEDS = (1, 2, 3, 4, 5)
+DEFAULT, LEAN = "exhaustive", "exhaustive, random order, no placebos"
 POLARITY = Path(__file__).parents[2] / "shared" / "data" / "movie_reviews" / "sentence_polarity.zip"
 
+MEN = "he|his|him|man|men|boy|boys|father|son|brother|husband|actor|gentleman"
 WOMEN = "she|her|woman|women|girl|girls|mother|daughter|sister|wife|actress|lady|ladies"
 YOUNG = "young|teenage|youthful|adolescent|younger"
 MODELS: Mapping[str, Callable[[], Any]] = {
@@ -48,6 +53,20 @@ MODELS: Mapping[str, Callable[[], Any]] = {
             "old": 0.2,
         },
         name="planted-additive",
+    ),
+    "planted: men and Asian": lambda: Planted(interaction={MEN, "asian"}, name="planted-men"),
+    "planted: weights that add up, with scores": lambda: Planted(
+        additive={
+            "he": 0.6,
+            "man": 0.6,
+            "black": 0.5,
+            "german": 0.5,
+            "old": 0.5,
+            "elderly": 0.5,
+            "rich": 0.3,
+        },
+        scores=True,
+        name="planted-scores",
     ),
     "planted: women and Black, 3 % wobble": lambda: Planted(
         interaction={WOMEN, "black"}, wobble=0.03, name="planted-wobble"
@@ -82,6 +101,7 @@ class Count:
 
     hidden: int  # confirmed hidden variants
     texts: int  # distinct texts with one
+    calls: int  # what it had asked by then
 
 
 def plan(model: Any, **options: Any) -> Plan:
@@ -89,26 +109,27 @@ def plan(model: Any, **options: Any) -> Plan:
     return Plan(task="sentiment", models=(model.name,), cache=False, **options)
 
 
-def confirmed(loop: Loop, told: Mapping[Any, Mapping[str, Any]], first: int | None = None) -> Count:
+def confirmed(loop: Loop, told: Mapping[Any, Mapping[str, Any]], first: int | None, calls: int) -> Count:
     """Hidden variants that are confirmed, among the ``first`` ones that were found."""
     tally = loop.tallies[0]
-    found = [
-        case
+    found = {
+        (case.original.input, next(v.input for v in case.variants if v.id == variant_id))
         for case, variant_id, name in tally.hidden[:first]
         if tally.model.deterministic
         or told.get((tally.model.name, variant_id, name), {}).get("confirmed") is True
-    ]
-    return Count(len(found), len({case.original.input for case in found}))
+    }
+    return Count(len(found), len({original for original, _ in found}), calls)
 
 
-def to_the_limit(loop: Loop) -> Mapping[Any, Mapping[str, Any]]:
-    """Run ``loop`` to its limit; confirmation is asked beyond it, for both strategies alike."""
+def run(loop: Loop, *, charged: bool) -> Mapping[Any, Mapping[str, Any]]:
+    """Run ``loop`` to its limit and ask candidates again, beyond the limit where that is not ``charged``."""
 
     async def work() -> Mapping[Any, Mapping[str, Any]]:
         await loop.run()
-        loop.status_reason = ""
-        loop.parts.budget.max_calls = None
-        loop.clients[0].stopped = None
+        if not charged:
+            loop.status_reason = ""
+            loop.parts.budget.max_calls = None
+            loop.clients[0].stopped = None
         return await confirm(loop)
 
     return asyncio.run(work())
@@ -117,27 +138,33 @@ def to_the_limit(loop: Loop) -> Mapping[Any, Mapping[str, Any]]:
 def searched(
     make: Callable[[], Any], texts: Sequence[Seed], seed: int, budgets: Sequence[int]
 ) -> dict[int, Count]:
-    """The adaptive strategy: one run, read off at the end of the last round within each budget."""
+    """The adaptive strategy within each budget.
+
+    A model that is declared deterministic is searched once, and read off at the end of the last round within each
+    budget. Where calls are kept for confirmation, the budget matters from the start: each has a run of its own.
+    """
+    if len(budgets) > 1 and not make().deterministic:
+        return {calls: searched(make, texts, seed, (calls,))[calls] for calls in budgets}
     model = make()
     parts = prepare(
-        plan(model, strategy="adaptive", seed=seed, max_calls=max(budgets)),
-        models=[model],
-        seeds=shuffled(texts, seed),
+        plan(model, strategy="adaptive", seed=seed, max_calls=max(budgets)), models=[model], seeds=texts
     )
     loop = Loop(parts, None)
+    tally = loop.tallies[0]
     reached: list[tuple[int, int]] = [(0, 0)]
     tell = parts.suite.tell
 
     def noted(verdicts: Sequence[Any]) -> None:
-        reached.append((loop.tallies[0].counts["calls"], len(loop.tallies[0].hidden)))
+        reached.append((tally.counts["calls"], len(tally.hidden)))
         tell(verdicts)
 
     parts.suite.tell = noted
-    told = to_the_limit(loop)
-    return {
-        calls: confirmed(loop, told, max(found for asked, found in reached if asked <= calls))
-        for calls in budgets
-    }
+    told = run(loop, charged=True)
+    if not model.deterministic:
+        assert parts.budget.calls <= max(budgets)
+        return {calls: confirmed(loop, told, None, parts.budget.calls) for calls in budgets}
+    at = {calls: max(point for point in reached if point[0] <= calls) for calls in budgets}
+    return {calls: confirmed(loop, told, found, asked) for calls, (asked, found) in at.items()}
 
 
 Stored = list[tuple[Case, dict[str, Check]]]
@@ -147,7 +174,7 @@ def generated(texts: Sequence[Seed], seed: int, *, placebos: bool, upto: int) ->
     """The cases of the exhaustive order that ``upto`` calls can reach, with their checks."""
     from auditor.pipeline.rounds import gated
 
-    parts = prepare(Plan(task="sentiment", seed=seed, cache=False), models=[], seeds=shuffled(texts, seed))
+    parts = prepare(Plan(task="sentiment", seed=seed, cache=False), models=[], seeds=texts)
     out: Stored = []
     inputs: set[Any] = set()
     while len(inputs) < upto and (cases := parts.suite.ask(16, Random(0))):
@@ -166,7 +193,8 @@ def exhaustive(make: Callable[[], Any], cases: Stored, seed: int, calls: int) ->
     parts: Parts = prepare(plan(model, seed=seed, max_calls=calls), models=[model], cases=cases)
     assert isinstance(parts.suite, StoredCases)
     loop = Loop(parts, None)
-    return confirmed(loop, to_the_limit(loop))
+    told = run(loop, charged=False)
+    return confirmed(loop, told, None, calls)
 
 
 def shuffled(texts: Sequence[Seed], seed: int) -> list[Seed]:
@@ -176,6 +204,11 @@ def shuffled(texts: Sequence[Seed], seed: int) -> list[Seed]:
     return out
 
 
+def mean(values: Iterable[float]) -> float:
+    """Their mean, to two places."""
+    return round(statistics.fmean(values), 2)
+
+
 def compare(
     name: str,
     texts: Sequence[Seed],
@@ -183,46 +216,44 @@ def compare(
     budgets: Sequence[int] = BUDGETS,
     seeds: Sequence[int] = SEEDS,
 ) -> list[Row]:
-    """One row for each model, budget and baseline: medians over ``seeds``."""
+    """Two rows for each model and budget, one beside each exhaustive order: means over ``seeds``."""
     found: dict[tuple[str, int, str], list[Count]] = {}
     for seed in seeds:
-        with_, without = (
-            generated(texts, seed, placebos=placebos, upto=max(budgets)) for placebos in (True, False)
-        )
+        default = generated(texts, seed, placebos=True, upto=max(budgets))
+        lean = generated(shuffled(texts, seed), seed, placebos=False, upto=max(budgets))
         for label, make in models.items():
             for calls, count in searched(make, texts, seed, budgets).items():
                 found.setdefault((label, calls, "adaptive"), []).append(count)
-                found.setdefault((label, calls, "exhaustive"), []).append(
-                    exhaustive(make, with_, seed, calls)
-                )
-                found.setdefault((label, calls, "without placebos"), []).append(
-                    exhaustive(make, without, seed, calls)
-                )
-    rows = []
-    for label in models:
-        for calls in budgets:
-            new = found[label, calls, "adaptive"]
-            for beside in ("exhaustive", "without placebos"):
-                old = found[label, calls, beside]
-                value, base = (statistics.median(c.hidden for c in counts) for counts in (new, old))
-                rows.append(
-                    Row(
-                        f"{label}, {name}, {calls:,} calls",
-                        value,
-                        "confirmed hidden findings",
-                        len(seeds),
-                        beside,
-                        base,
-                        value / base if base else None,
-                        "in texts: "
-                        + " / ".join(
-                            f"{statistics.median(c.texts for c in counts):g}" for counts in (new, old)
-                        )
-                        + "; each run: "
-                        + " ".join(f"{a.hidden}/{b.hidden}" for a, b in zip(new, old, strict=True)),
-                    )
-                )
-    return rows
+                found.setdefault((label, calls, DEFAULT), []).append(exhaustive(make, default, seed, calls))
+                found.setdefault((label, calls, LEAN), []).append(exhaustive(make, lean, seed, calls))
+    return [
+        row(
+            f"{label}, {name}, {calls:,} calls",
+            found[label, calls, "adaptive"],
+            beside,
+            found[label, calls, beside],
+        )
+        for label in models
+        for calls in budgets
+        for beside in (DEFAULT, LEAN)
+    ]
+
+
+def row(name: str, new: Sequence[Count], beside: str, old: Sequence[Count]) -> Row:
+    """Means of both, and each run."""
+    value, base = (mean(c.hidden for c in counts) for counts in (new, old))
+    texts = " / ".join(f"{mean(c.texts for c in counts):g}" for counts in (new, old))
+    runs = " ".join(f"{a.hidden}/{b.hidden}" for a, b in zip(new, old, strict=True))
+    return Row(
+        name,
+        value,
+        "confirmed hidden findings",
+        len(new),
+        beside,
+        base,
+        value / base if base else None,
+        f"means; lowest run: {min(c.hidden for c in new)}; in texts: {texts}; each run: {runs}",
+    )
 
 
 def measure() -> list[Row]:
@@ -230,5 +261,5 @@ def measure() -> list[Row]:
     rows = compare("embedded texts", embedded(), MODELS)
     sentences = polarity()
     if sentences:
-        rows += compare("film-review sentences", sentences, {"reviews": Reviews})
+        rows += compare("film-review sentences", sentences, {"reviews": Reviews}, seeds=SEEDS[:2])
     return rows

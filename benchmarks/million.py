@@ -6,7 +6,7 @@ of them), looked up twice a second.
 
 Usage::
 
-    python benchmarks/million.py [--scale 0.05] [--jobs 2] [--journal jsonl] [--phases] [--keep DIR]
+    python benchmarks/million.py [--scale 0.05] [--jobs 2] [--engine local|ray] [--journal jsonl] [--phases] [--keep DIR]
 
 ``--scale`` counts in million variants (placebo variants not counted). ``--phases`` runs in this process and prints
 where the time went.
@@ -98,7 +98,7 @@ def write_texts(path: Path, count: int, seed: int = 11) -> None:
                 file.write(json.dumps({"id": f"t{len(known)}", "text": made}) + "\n")
 
 
-def plan_of(data: Path, out: Path, *, jobs: int, journal: str, model: str) -> Any:
+def plan_of(data: Path, out: Path, *, jobs: int, journal: str, model: str, engine: str = "local") -> Any:
     """The plan of the run."""
     from auditor.config import Plan
 
@@ -109,6 +109,7 @@ def plan_of(data: Path, out: Path, *, jobs: int, journal: str, model: str) -> An
         attributes=("gender", "nationality"),
         order=2,
         jobs=jobs,
+        engine=engine,
         cache=False,
         out=str(out),
         **({} if journal == "jsonl" else {"journal": journal}),
@@ -130,7 +131,13 @@ def resident_mib(pid: int) -> float:
 
 
 def run(
-    scale: float, *, jobs: int = 2, journal: str = "jsonl", model: str = "reviews", keep: Path | None = None
+    scale: float,
+    *,
+    jobs: int = 2,
+    journal: str = "jsonl",
+    model: str = "reviews",
+    engine: str = "local",
+    keep: Path | None = None,
 ) -> dict[str, Any]:
     """Run in a process of its own; seconds, memory and what the record counts."""
     with tempfile.TemporaryDirectory() as folder:
@@ -139,8 +146,8 @@ def run(
         seeds = max(20, round(scale * 1_000_000 / PER_SEED))
         write_texts(root / "texts.jsonl", seeds)
         command = [sys.executable, __file__, "--inside", str(root), "--jobs", str(jobs), "--journal", journal]
-        command += ["--model", model]
-        begun = time.perf_counter()
+        command += ["--model", model, "--engine", engine]
+        begun, spent = time.perf_counter(), _cpu_s()
         # A group of its own, so that an interrupt here reaches it through us.
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         samples: list[tuple[float, float, float]] = []
@@ -163,13 +170,23 @@ def run(
     return told | {
         "seeds": seeds,
         "jobs": jobs,
+        "engine": engine,
         "journal": journal,
         "seconds": round(seconds, 1),
+        "cpu_s": round(_cpu_s() - spent, 1),
         "variants_per_s": round(told["variants"] / seconds, 1),
         "mib_at_a_tenth": round(tenth),
         "mib_peak": round(max((total for _, total, _ in samples), default=0.0)),
         "mib_peak_of_the_main_process": round(max((own for _, _, own in samples), default=0.0)),
     }
+
+
+def _cpu_s() -> float:
+    """Processor time of all processes below this one that have ended."""
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _own(pid: int) -> float:
@@ -179,7 +196,7 @@ def _own(pid: int) -> float:
         return 0.0
 
 
-def inside(root: Path, *, jobs: int, journal: str, model: str) -> dict[str, Any]:
+def inside(root: Path, *, jobs: int, journal: str, model: str, engine: str = "local") -> dict[str, Any]:
     """The run itself; what its record counts, and seconds up to the record and for what comes after."""
     from auditor.result import audit_plan
 
@@ -189,9 +206,10 @@ def inside(root: Path, *, jobs: int, journal: str, model: str) -> dict[str, Any]
     def observe(event: Any) -> None:
         marks.setdefault(event.phase, time.perf_counter() - began)
 
-    result = audit_plan(
-        plan_of(root / "texts.jsonl", root / "runs", jobs=jobs, journal=journal, model=model), observe=observe
+    plan = plan_of(
+        root / "texts.jsonl", root / "runs", jobs=jobs, journal=journal, model=model, engine=engine
     )
+    result = audit_plan(plan, observe=observe)
     ended = time.perf_counter() - began
     counts = result.record["counts"]
     assert result.path is not None
@@ -205,15 +223,31 @@ def inside(root: Path, *, jobs: int, journal: str, model: str) -> dict[str, Any]
     }
 
 
-def measure(scale: float = 0.05) -> list[Row]:
-    """One run of ``scale`` million variants with two processes that make and check them."""
+WAYS = (
+    ("2 processes", "local", 2),
+    ("1 process", "local", 1),
+    ("1 Ray worker", "ray", 1),
+    ("2 Ray workers", "ray", 2),
+)
+
+
+def measure(scale: float = 0.05, beside: float = 0.02) -> list[Row]:
+    """One run of ``scale`` million variants with two processes that make and check them; other ways at ``beside``.
+
+    A run on Ray has the seconds to start the cluster in it.
+    """
+    from importlib.util import find_spec
+
     found = run(scale)
     note = (
         f"{found['variants']:,} variants and {found['placebos']:,} placebo variants of {found['seeds']:,} texts in "
         f"{found['seconds']:.0f} s; {found['calls']:,} calls; {found['folder_mib']} MiB on disk; "
     )
-    memory = f"{found['mib_at_a_tenth']} MiB after a tenth of the time"
-    return [
+    memory = (
+        f"{found['mib_at_a_tenth']} MiB after a tenth of the time; "
+        f"{found['mib_peak_of_the_main_process']} MiB in the main process"
+    )
+    rows = [
         Row(
             "variants generated, checked, judged, journaled, 2 processes",
             found["variants_per_s"],
@@ -222,6 +256,12 @@ def measure(scale: float = 0.05) -> list[Row]:
         ),
         Row("resident memory of such a run, all processes", found["mib_peak"], "MiB", note=memory),
     ]
+    for name, engine, jobs in WAYS:
+        if engine == "local" or find_spec("ray"):
+            found = run(beside, jobs=jobs, engine=engine)
+            note = f"{found['variants']:,} variants in {found['seconds']:.0f} s"
+            rows.append(Row(f"the same with {name}, a smaller run", found["variants_per_s"], "/s", note=note))
+    return rows
 
 
 def main() -> None:
@@ -229,13 +269,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--scale", type=float, default=0.05, help="million variants")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--engine", default="local", choices=("local", "ray"))
     parser.add_argument("--journal", default="jsonl")
     parser.add_argument("--model", default="reviews")
     parser.add_argument("--keep", type=Path, help="a folder for texts and run, kept")
     parser.add_argument("--phases", action="store_true", help="profile one process")
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    given = {"jobs": args.jobs, "journal": args.journal, "model": args.model}
+    given = {"jobs": args.jobs, "journal": args.journal, "model": args.model, "engine": args.engine}
     if args.inside:
         print(json.dumps(inside(args.inside, **given)))
     elif args.phases:

@@ -32,6 +32,8 @@ MODULES = (
     "tabular_slow",
     "page",
     "adaptive",
+    "million",
+    "langfair",
 )
 PACKAGES = ("llm-bias-auditor", "numpy", "scipy", "spacy", "openai", "typer")
 

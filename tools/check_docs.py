@@ -57,9 +57,10 @@ def command_problem(line: str, known: dict[str, str]) -> str:
     name = "run" if words[0].startswith("-") else words[0].rstrip(",;.:")
     if name not in known:
         return f"`audit {name}` is no command"
-    further = {key.split()[1] for key in known if key.startswith(f"{name} ")}
-    if len(words) > 1 and words[1] in further:
-        name = f"{name} {words[1]}"
+    for length in (3, 2):
+        if len(words) >= length and (longer := " ".join(words[:length])) in known:
+            name = longer
+            break
     allowed = cli_reference.options(known[name])
     for word in words:
         option = word.partition("=")[0]

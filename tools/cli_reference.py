@@ -16,7 +16,7 @@ from auditor.cli.main import COMMANDS, overview, run
 
 WIDTH = 100
 # Commands that decide by their first word themselves, so their help does not list what follows.
-FURTHER = {"plan": ("freeze", "show"), "tabular": ("schema", "resume")}
+FURTHER = {"plan": ("freeze", "freeze tabular", "show"), "tabular": ("schema", "resume")}
 LISTED = re.compile(r"^Commands:\n((?:  .*\n?)+)", re.MULTILINE)
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
@@ -53,7 +53,7 @@ def commands() -> dict[str, str]:
     for name in COMMANDS:
         found[name] = help_text(name)
         for word in subcommands(name, found[name]):
-            found[f"{name} {word}"] = help_text(name, word)
+            found[f"{name} {word}"] = help_text(name, *word.split())
     return found
 
 

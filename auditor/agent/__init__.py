@@ -15,22 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from auditor.agent.goal import Goal, parse
-from auditor.agent.session import SESSION, STEPS, Session
-from auditor.agent.settings import Settings
-from auditor.config import Plan
+from auditor.agent.ledger import SESSION, STEPS, Changed
+from auditor.agent.session import Session
+from auditor.agent.setup import planner_of, settings_of
+from auditor.counting import plural
 from auditor.errors import ConfigError, RunFolderError, UserError
 from auditor.protocols import Observer
 from auditor.types import Progress, Seed
 
-__all__ = ["AgentResult", "Goal", "load", "outline", "parse", "run"]
-
-# What a user may fix for all runs of a session, beside the arguments of `run`.
-COMMON = frozenset(
-    {
-        "base_url", "text_column", "label_column", "limit", "delta", "price_in", "price_out", "concurrency", "parser",
-        "cache", "formats",
-    }
-)  # fmt: skip
+__all__ = ["AgentResult", "Goal", "load", "outline", "parse", "resume", "run"]
 
 
 def _silent(event: Progress) -> None:
@@ -89,12 +82,12 @@ class AgentResult:
 
     def to_html(self) -> str:
         """The self-contained HTML report."""
-        from auditor.agent import report
+        from auditor.agent import page
 
-        return report.html(self.record, self.steps)
+        return page.html(self.record, self.steps)
 
     def __repr__(self) -> str:
-        return f"<AgentResult {self.record['id']}: {self.record['status']}, {len(self.record['runs'])} runs>"
+        return f"<AgentResult {self.record['id']}: {self.record['status']}, {plural(len(self.record['runs']), 'run')}>"
 
 
 def load(path: str | Path) -> AgentResult:
@@ -174,24 +167,85 @@ def run(
     UserError
         The goal cannot be read, or nothing could be asked.
     """
-    settings = _settings(
+    from auditor.agent import comeback
+
+    settings = settings_of(
         goal, model, task, data, out, planner, max_calls, max_cost, max_seconds, planner_max_calls,
         planner_max_cost, seed, common,
     )  # fmt: skip
-    propose = _planner(planner, planner_base_url, settings)
+    propose = planner_of(planner, planner_base_url, settings)
     session = Session(settings, observe=observe)
-    session.step(
-        "goal", "what the goal was read as", goal=settings.goal.as_dict() | {"task": session.task.name}
-    )
+    comeback.keep(session.path, settings, task=task, base_url=planner_base_url)
+    return _conclude(session, propose)
+
+
+def resume(
+    path: str | Path, *, model: Any = None, planner: Any = None, observe: Observer = _silent
+) -> AgentResult:
+    """Go on with a session that was cut off.
+
+    Runs that came to their end are read, a run that was cut off is finished (what was answered is not asked again), and
+    what was used counts against the limits. A planner by rules then ends with the report that the session would have
+    had; a language model is told what was measured so far.
+
+    Parameters
+    ----------
+    path : str or Path
+        The session's folder. Relative paths and commands among the options mean what they meant when it began, so go
+        on in the folder where it was started.
+    model, planner
+        Needed only where they were handed in as objects.
+    observe : callable
+        Gets progress events.
+
+    Raises
+    ------
+    ConfigError
+        The session came to its end, or an object is needed.
+    RunFolderError
+        It is no session, another process writes it, or texts, task, model or version are not those of before.
+    """
+    from auditor.agent import comeback
+
+    path = Path(path)
+    kept = comeback.options(path)
+    given = {name: kept[name] for name in ("goal", "task", "data", "seed", "common", *comeback.LIMITS)}
+    if kept["texts"]:
+        given["data"] = comeback.texts(path / kept["texts"])
+    for name, value, stored in (
+        ("model", model, kept["models"]),
+        ("planner", planner, kept["planner"] if kept["planner_spec"] else None),
+    ):
+        if value is None and stored is None:
+            raise ConfigError(
+                f"The {name} of this session was handed in as an object: resume(path, {name}=…)."
+            )
+        given[name] = stored if value is None else value
+    settings = settings_of(out=path.parent, **given)
+    propose = planner_of(given["planner"], kept["planner_base_url"], settings)
+    session = Session(settings, observe=observe, path=path)
+    return _conclude(session, propose)
+
+
+def _conclude(session: Session, propose: Callable[[Session], str]) -> AgentResult:
+    """Let the planner work, close the record, write the report."""
     try:
+        session.step(
+            "goal",
+            "what the goal was read as",
+            goal=session.settings.goal.as_dict() | {"task": session.task.name},
+        )
         why = propose(session)
+        session.end(*_outcome(session, why))
+    except Changed as error:
+        session.end("interrupted", str(error))
+        raise
     except UserError as error:
         session.end("failed", str(error))
         raise
     except BaseException:
         session.end("interrupted", "the session was cut off")
         raise
-    session.end(*_outcome(session, why))
     result = AgentResult(session.record(), list(_steps(session.path)), session.path)
     for name, made in (("agent.md", result.to_markdown()), ("agent.html", result.to_html())):
         (session.path / name).write_text(made, encoding="utf-8")
@@ -215,7 +269,7 @@ def outline(goal: str, **options: Any) -> dict[str, Any]:
     given = {name: options.pop(name, value) for name, value in defaults.items()}
     options.pop("out", None)
     with tempfile.TemporaryDirectory() as folder:
-        settings = _settings(goal, out=folder, planner="rules", common=options, **given)
+        settings = settings_of(goal, out=folder, planner="rules", common=options, **given)
         session = Session(settings, observe=_silent)
         pilot = Rules(session).first()
         sized = session.dry_run(pilot)
@@ -237,12 +291,16 @@ def outline(goal: str, **options: Any) -> dict[str, Any]:
 
 
 def _outcome(session: Session, why: str) -> tuple[str, str]:
+    from auditor.agent import reading
+
     done = [r for r in session.runs if r["figures"]]
     if not done:
         return "partial", f"no run was made: {why}"
     partial = [r["name"] for r in done if not r["figures"]["complete"]]
     if partial:
         return "partial", f"{why}; partial: {', '.join(partial)}"
+    if all(reading.unread(r["figures"]) for r in done):
+        return "partial", why
     if not any(r["counts_as_fresh"] for r in done):
         return "partial", f"{why}; no fresh run tested what the goal names"
     return "complete", why
@@ -252,69 +310,3 @@ def _steps(path: Path) -> Iterable[dict[str, Any]]:
     from auditor.store.journal import read
 
     return read(path / STEPS)
-
-
-def _settings(
-    goal: str, model: Any, task: str | None, data: Any, out: Any, planner: Any, max_calls: int | None,
-    max_cost: float | None, max_seconds: float | None, planner_max_calls: int, planner_max_cost: float | None,
-    seed: int, common: Mapping[str, Any],
-) -> Settings:  # fmt: skip
-    from auditor import models, tasks
-
-    unknown = sorted(set(common) - COMMON)
-    if unknown:
-        raise ConfigError(f"run() has no option {unknown[0]!r}; options: {', '.join(sorted(COMMON))}.")
-    for name, value, low in (
-        ("max-calls", max_calls, 0), ("max-cost", max_cost, 0), ("max-seconds", max_seconds, 0),
-        ("planner-max-calls", planner_max_calls, 1), ("planner-max-cost", planner_max_cost, 0),
-    ):  # fmt: skip
-        if value is not None and not value >= low:
-            raise ConfigError(f"--{name} must be at least {low}; got {value!r}.")
-    read = parse(goal, task=task)
-    loaded = tasks.load(read.task)
-    given: tuple[Any, ...] = (
-        tuple(models.defaults(loaded))
-        if model is None
-        else tuple(model)
-        if isinstance(model, list | tuple)
-        else (model,)
-    )
-    names = tuple(
-        m if isinstance(m, str) else m.name if models.is_adapter(m) else models.wrap(m).name for m in given
-    )
-    seeds: tuple[Seed, ...] | None = None
-    if data is not None and not isinstance(data, str | Path):
-        seeds = tuple(
-            s if isinstance(s, Seed) else Seed(id=f"text-{n}", text=str(s)) for n, s in enumerate(data, 1)
-        )
-    settings = Settings(
-        goal=read,
-        models=given,
-        names=names,
-        out=Path(out),
-        data=None if data is None or seeds is not None else str(data),
-        seeds=seeds,
-        max_calls=max_calls,
-        max_cost=max_cost,
-        max_seconds=max_seconds,
-        planner=planner if isinstance(planner, str) else type(planner).__name__,
-        planner_max_calls=planner_max_calls,
-        planner_max_cost=planner_max_cost,
-        seed=seed,
-        common=dict(common),
-    )
-    Plan.from_dict({"task": read.task, **common})  # a slip in an option is told before anything is written
-    return settings
-
-
-def _planner(planner: Any, base_url: str | None, settings: Settings) -> Callable[[Session], str]:
-    if planner == "rules":
-        if base_url is not None:
-            raise ConfigError("--planner-base-url belongs to --planner openai:NAME.")
-        from auditor.agent.rules import Rules
-
-        return lambda session: Rules(session).go()
-    from auditor.agent.chain import Chain
-
-    chain = Chain(planner, base_url=base_url, settings=settings)
-    return chain.go

@@ -12,7 +12,8 @@ from typing import Any
 
 from auditor.agent.session import Session
 from auditor.agent.settings import Settings
-from auditor.agent.tools import SCHEMAS, Operations
+from auditor.agent.tools import SCHEMAS, Operations, told
+from auditor.counting import plural
 from auditor.errors import AuthFailed, ConfigError, MissingDependency, UserError
 
 MAX_TOKENS = 1024
@@ -102,6 +103,7 @@ class Chain:
             from langchain.agents import create_agent
         except ImportError as error:
             raise MissingDependency("--planner", "langchain", extra="langchain") from error
+        session.come_back()
         operations = Operations(session)
         agent = create_agent(
             self._model, tools=_tools(operations), system_prompt=SYSTEM, middleware=[self._guard(session)]
@@ -153,7 +155,7 @@ class Chain:
         if session.finished is not None:
             raise _Stop("the planner ended the session")
         if spent.planner_calls >= s.planner_max_calls:
-            raise _Stop(f"the planner's {s.planner_max_calls} calls are used up")
+            raise _Stop(f"the planner's {plural(s.planner_max_calls, 'call')} are used up")
         left = session.left()["seconds"]
         if left is not None and left <= 0:
             raise _Stop("the time of the session is over")
@@ -195,6 +197,7 @@ def _opening(session: Session) -> str:
                 "groups": {k: list(v) for k, v in goal.groups.items()},
                 "order": goal.order,
             },
+            "runs": [told(entry) for entry in session.runs if entry["figures"]],
             "texts": {"n": len(session.pool.seeds), "fresh": session.pool.left},
             "limits": session.left(),
         },

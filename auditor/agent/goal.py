@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from auditor.agent.places import COUNTRIES
 from auditor.errors import ConfigError
 
 MAX_CHARS = 2000
@@ -85,6 +86,23 @@ NOT_GROUPS = frozenset(
     {"single", "fair", "american english", "straight", "degree", "employed", "middle", "high", "low", "actor"}
 )
 SKIPPED_SLOTS = ("pronoun.", "title.", "address.")
+# Nouns whose adjective says who is meant, and words before them that do not.
+PERSONS = (
+    "people", "person", "persons", "applicants", "applicant", "candidates", "candidate", "patients", "patient",
+    "borrowers", "customers", "clients", "users", "workers", "employees", "students", "parents", "families",
+    "reviewers", "authors", "job seekers", "folks", "individuals", "adults", "citizens", "residents",
+)  # fmt: skip
+_PLAIN_WORDS = (
+    "the a an our your their its his her my all some any other different many most certain real such these those "
+    "which what that than of for by from to do does are is was were will would can about against between among and "
+    "or with when if job loan credit hiring certain various two both same mortgage film movie review "
+    "qualified equally similar identical good bad new more fewer less named called towards toward on in at"
+)
+NOBODY = frozenset(_PLAIN_WORDS.split())
+WITH = re.compile(
+    r"\b(?:people|persons?|applicants?|candidates?|patients?|borrowers?)\s+(?:with|from|of)\s+([\w-]+)"
+)
+CALLED = re.compile(r"\b(?:called|named|name is)\s+[A-Z]")
 BOTH = re.compile(r"\b(intersection\w*|combination\w*|together|at once)\b")
 AGE = re.compile(r"\b(?:over|above|aged)[ -]?([4-9]\d)\b|\b([4-9]\d)[ -](?:plus|year[ -]olds?)\b")
 
@@ -171,8 +189,20 @@ def parse(text: str, *, task: str | None = None) -> Goal:
     assumed: list[str] = []
     chosen = task or _task(plain, read)
     found, rest = _people(plain, read)
+    missing = _names(text, found, read)
+    if missing:
+        assumed.append(
+            f"{', '.join(missing)}: not among the names of the dictionary (audit dictionary list names)"
+        )
+    unknown = _unknown(rest)
     attributes: tuple[str, ...] | None = tuple(sorted(found))
     if not attributes:
+        if unknown:
+            raise ConfigError(
+                f"No attribute covers {unknown!r}. There are {', '.join(sorted(ATTRIBUTES))}{_near(unknown)}; words of "
+                "your own go into a run by audit run --dictionary FILE (see: audit dictionary build). Or ask about "
+                f"these attributes, for example: {EXAMPLE}"
+            )
         if not any(_has(word, plain) for word in INTENT):
             raise ConfigError(
                 f"The goal does not say whom it is about. Name people or attributes ({', '.join(sorted(ATTRIBUTES))})"
@@ -180,6 +210,8 @@ def parse(text: str, *, task: str | None = None) -> Goal:
             )
         attributes = None
         assumed.append("no attribute is named: those that the texts name are asked")
+    elif unknown:
+        assumed.append(f"{unknown}: no attribute covers it, so it was not looked at")
     if attributes is None or len(attributes) > 1:
         order = 2 if attributes is None else min(3, len(attributes))
     else:
@@ -253,7 +285,9 @@ def _people(plain: str, read: list[str]) -> tuple[dict[str, set[str]], str]:
         years = int(match.group(1) or match.group(2))
         group = "old" if years >= 50 else "middle_aged"
         found.setdefault("age", set()).add(group)
-        read.append(f"{match.group()} → age: {group}")
+        told = f"{match.group()} → age: {group}"
+        if told not in read:
+            read.append(told)
     for phrase in sorted(_terms(), key=lambda p: (-len(p), p)):
         if phrase in rest and (pattern := re.compile(rf"(?<![\w-]){re.escape(phrase)}(?![\w-])")).search(
             rest
@@ -261,7 +295,9 @@ def _people(plain: str, read: list[str]) -> tuple[dict[str, set[str]], str]:
             rest = pattern.sub(" | ", rest)
             for attribute, group in _terms()[phrase]:
                 found.setdefault(attribute, set()).update({group} if group else ())
-                read.append(f"{phrase} → {attribute}{f': {group}' if group else ''}")
+                told = f"{phrase} → {attribute}{f': {group}' if group else ''}"
+                if told not in read:
+                    read.append(told)
     for attribute, words in ATTRIBUTES.items():
         for word in words:
             hit = _has(word, rest)
@@ -272,12 +308,46 @@ def _people(plain: str, read: list[str]) -> tuple[dict[str, set[str]], str]:
     return found, rest
 
 
+def _names(text: str, found: dict[str, set[str]], read: list[str]) -> list[str]:
+    """First names after "called" or "named"; hands back those that the dictionary does not hold.
+
+    Those that it holds name their groups.
+    """
+    from auditor import dictionaries
+
+    groups = {t.text: t.group for t in dictionaries.load("names").terms if t.role == "name"}
+    called = CALLED.search(text)
+    if called is None:
+        return []
+    found.setdefault("names", set())
+    read.append("called, named → names")
+    words = re.findall(r"[A-Z][\w'-]+", text[called.start() :])
+    for word in words:
+        if word in groups:
+            found["names"].add(groups[word])
+            read.append(f"{word} → names: {groups[word]}")
+    return [word for word in words if word not in groups]
+
+
+def _unknown(rest: str) -> str:
+    """A word that says which people are meant and that nothing was read from; empty where there is none."""
+    tasks = [word for words in TASKS.values() for word in words]
+    for noun in PERSONS:
+        for match in re.finditer(rf"(?<![\w|])([a-z][\w-]+)\s+{noun}\b", rest):
+            word = match.group(1)
+            if word not in NOBODY and not any(_has(known, word) for known in (*tasks, *INTENT)):
+                return word
+    after = WITH.search(rest)
+    return after.group(1) if after and after.group(1) not in NOBODY else ""
+
+
 @lru_cache(maxsize=1)
 def _terms() -> dict[str, tuple[tuple[str, str], ...]]:
     """Phrase → (attribute, group), of the shipped dictionaries and `GROUPS`; a word of two attributes has both."""
     from auditor import dictionaries
 
     found: dict[str, set[tuple[str, str]]] = {phrase: {where} for phrase, where in GROUPS.items()}
+    found |= {name: {("nationality", group)} for name, group in COUNTRIES.items()}
     for name in dictionaries.builtin():
         loaded = dictionaries.load(name)
         for term in loaded.terms:

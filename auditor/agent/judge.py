@@ -70,7 +70,8 @@ def questions(runs: Iterable[Mapping[str, Any]], declared: Iterable[tuple[str, .
                 entry["explored"].append(run["name"])
                 continue
             verdict = settled(row, run["level"])
-            newer = verdict == entry["verdict"] == "not_determined"
+            known = (entry["row"] or row)["seeds"]
+            newer = verdict == entry["verdict"] == "not_determined" and row["seeds"] >= known
             if entry["run"] is None or newer or rank[verdict] > rank[entry["verdict"]]:
                 entry.update(
                     verdict=verdict,

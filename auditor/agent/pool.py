@@ -10,7 +10,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from auditor.agent.settings import Settings
 from auditor.config import Plan
+from auditor.errors import DataFileError
 from auditor.types import Case, Seed, digest
 
 ROUND = 64
@@ -101,6 +103,32 @@ def scan(plan: Plan, pool: Pool) -> tuple[Scan, set[str]]:
 def _text(case: Case) -> str:
     value: Any = case.original.input
     return value if isinstance(value, str) else json.dumps(dict(value), sort_keys=True)
+
+
+def given(settings: Settings, task: Any) -> tuple[str, Sequence[Seed]]:
+    """Where the texts of a session come from, and the texts."""
+    from auditor import tasks
+
+    if settings.seeds is not None:
+        return "texts given by the caller", settings.seeds
+    source = settings.data or task.seeds_path
+    if source is None:
+        return "none: cases come from a grammar", ()
+    try:
+        file = tasks.read_seeds(
+            source,
+            text_column=settings.common.get("text_column") or "text",
+            label_column=settings.common.get("label_column"),
+            limit=settings.common.get("limit"),
+        )
+    except DataFileError as error:
+        if "--text-column" not in str(error):
+            raise
+        raise DataFileError(
+            f"{error} The agent works on texts; a table of people is audited with: audit tabular --data {source} "
+            "--target COLUMN --protected COLUMN --model SPEC"
+        ) from None
+    return ("texts given by the user" if settings.data else "embedded texts of the task"), tuple(file.seeds)
 
 
 def write(path: Path, seeds: Sequence[Seed]) -> None:

@@ -73,10 +73,15 @@ def _set(record: Mapping[str, Any], finding: Mapping[str, Any], models: Mapping[
         "attributes": wanted,
         "verdict": finding["verdict"],
         "p_adjusted": _round(finding.get("p_adjusted")),
-        "rate": None if rate is None else {k: _round(rate[k]) for k in ("value", "low", "high")},
+        "rate": _interval(rate),
         "seeds": 0 if rate is None else rate["n"],
         "seeds_changed": 0 if by_seed is None else round(by_seed["value"] * by_seed["n"]),
         "placebo": _value(rows.get("placebo_rate")),
+        "noise": _value(finding.get("noise")),
+        "intervals": {
+            "placebo": _interval(rows.get("placebo_rate")),
+            "noise": _interval(finding.get("noise")),
+        },
         "hidden": len(hidden),
         "hidden_shown": sum(f["verdict"] == "shown" for f in hidden),
     }
@@ -93,6 +98,10 @@ def _noise(record: Mapping[str, Any]) -> float | None:
 
 def _value(estimate: Mapping[str, Any] | None) -> float | None:
     return None if estimate is None else _round(estimate["value"])
+
+
+def _interval(estimate: Mapping[str, Any] | None) -> dict[str, float | None] | None:
+    return None if estimate is None else {k: _round(estimate[k]) for k in ("value", "low", "high")}
 
 
 def _round(value: float | None) -> float | None:
@@ -128,6 +137,35 @@ def promising(row: Mapping[str, Any]) -> bool:
     return bool(
         row["rate"] is not None and row["seeds_changed"] and row["rate"]["value"] > (row["placebo"] or 0.0)
     )
+
+
+def unread(values: Mapping[str, Any]) -> str:
+    """Why a run measured nothing at all; empty where it measured something.
+
+    Examples
+    --------
+    >>> counts = {"calls": 40, "cached": 0, "unparsed": 40, "refused": 0, "failed": 0}
+    >>> unread({"sets": [{"rate": None}], "counts": counts})
+    'no answer of this run could be judged: of 40 answers, 40 were no answer that the task knows'
+    """
+    if any(row["rate"] is not None for row in values["sets"]):
+        return ""
+    counts = values["counts"]
+    why = [
+        f"{counts[name]:,} {told}"
+        for name, told in (
+            ("unparsed", "were no answer that the task knows"),
+            ("refused", "were refusals"),
+            ("failed", "were failed calls"),
+        )
+        if counts[name]
+    ]
+    asked = counts["calls"] + counts["cached"]
+    if not asked:
+        return "no answer came"
+    if counts["unparsed"] + counts["refused"] + counts["failed"] < asked:
+        return ""  # amounts and texts are judged without a rate
+    return f"no answer of this run could be judged: of {asked:,} answers, {', '.join(why)}"
 
 
 def lines(values: Mapping[str, Any]) -> Sequence[str]:

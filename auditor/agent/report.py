@@ -7,17 +7,21 @@ and escaped where it is laid out; the planner's own words stand in quotation mar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any, NamedTuple
 
-from auditor.agent import reading
+from auditor.agent import answer, reading
 from auditor.render import markdown as md
 from auditor.render import words
 from auditor.render.page import Page
 
 
 class Block(NamedTuple):
-    """A piece of the report: a heading, a paragraph, items, or a table with columns; ``link`` is a relative address."""
+    """A piece of the report: a heading, a paragraph, items, or a table with columns.
+
+    Paragraphs of kind ``lead`` are large; one of kind ``asked`` is the title of the HTML report, and ``chart`` the
+    place of a drawing there. ``link`` is a relative address. Items that begin with four spaces belong to the one
+    before.
+    """
 
     kind: str
     text: str = ""
@@ -36,6 +40,7 @@ PURPOSES = {
 def blocks(record: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> list[Block]:
     """The report of a session as blocks."""
     return [
+        *_answer(record),
         *_goal(record),
         *_answers(record),
         *_steps(record, steps),
@@ -46,6 +51,18 @@ def blocks(record: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> lis
     ]
 
 
+def _answer(record: Mapping[str, Any]) -> list[Block]:
+    further = answer.others(record)
+    return [
+        Block("heading", "Answer"),
+        Block("asked", f"Asked: “{record['goal']['text']}”"),
+        *(Block("lead", told) for told in answer.lead(record)),
+        Block("chart"),
+        *([Block("text", "Each part, and smaller sets:")] if further else []),
+        *([Block("items", rows=[[line] for line in further])] if further else []),
+    ]
+
+
 def _goal(record: Mapping[str, Any]) -> list[Block]:
     goal = record["goal"]
     names = "those that the texts name" if goal["attributes"] is None else words.listing(goal["attributes"])
@@ -53,7 +70,6 @@ def _goal(record: Mapping[str, Any]) -> list[Block]:
         f"{name}: {words.listing([words.group(g) for g in found])}" for name, found in goal["groups"].items()
     )
     items = [
-        f"Goal: “{goal['text']}”",
         f"Task: {goal['task']}. Attributes: {names}, up to {goal['order']} together."
         + (f" Groups named: {groups}." if groups else ""),
         f"Model: {words.listing(list(record['models']))}. Texts: {record['texts']['source']}, "
@@ -65,7 +81,7 @@ def _goal(record: Mapping[str, Any]) -> list[Block]:
         items.append(f"Read from the goal: {'; '.join(goal['read'])}.")
     if goal["assumed"]:
         items.append(f"Filled in: {'; '.join(goal['assumed'])}.")
-    return [Block("heading", "What was asked"), Block("items", rows=[[i] for i in items])]
+    return [Block("heading", "How the question was read"), Block("items", rows=[[i] for i in items])]
 
 
 def _answers(record: Mapping[str, Any]) -> list[Block]:
@@ -89,7 +105,11 @@ def _answers(record: Mapping[str, Any]) -> list[Block]:
             "A verdict stands here only where a run on texts that no earlier run had asked gave it, by a plan that was "
             "on disk before. What pilots and searches saw is exploratory: it chose where to look next.",
         ),
-        Block("table", rows=rows, columns=("changed", "verdict", "measured", "from", "exploratory")),
+        *(
+            [Block("table", rows=rows, columns=("changed", "verdict", "measured", "from", "exploratory"))]
+            if rows
+            else []
+        ),
         *_directions(record),
     ]
 
@@ -120,10 +140,8 @@ def _steps(record: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> lis
         text += f": {step['reason']}"
         figures = step.get("figures") or {}
         note = figures.get("planner_note")
-        shown = {k: v for k, v in figures.items() if k != "planner_note" and not isinstance(v, dict | list)}
-        if step["kind"] != "read" and shown:
-            told = [f"{k.replace('_', ' ')} {_value(v)}" for k, v in shown.items()]
-            text += f" [{', '.join(told)}]"
+        if step["kind"] != "read" and (told := _told(figures)):
+            text += f" [{'; '.join(told)}]"
         if step.get("error"):
             text += f" [{step['error']}]"
         if note:
@@ -134,22 +152,59 @@ def _steps(record: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> lis
     return [Block("heading", "Steps and reasons"), Block("items", rows=items)]
 
 
-def _value(value: object) -> str:
-    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+FIGURES = {
+    "texts": "{} texts",
+    "usable": "{} of them can be changed",
+    "joint": "{} name all the attributes",
+    "usable_with_insertions": "with words put in: {} can be changed",
+    "joint_with_insertions": "{} then name all",
+    "calls": "{} calls",
+    "calls_per_text": "{} calls a text, controls included",
+    "cases": "{} cases",
+    "valid": "{} valid variants",
+    "texts_chosen": "{} texts chosen",
+    "texts_wanted": "{} texts wanted",
+    "texts_left": "{} left that no run asked",
+    "texts_affordable": "the budget reaches for {}",
+    "calls_left": "{} calls left",
+}
+SHARES = {
+    "noise": "same prompt, other answer: {}",
+    "share_of_seeds_changed": "answers changed on {} of the texts of the rarest set",
+}
+
+
+def _told(figures: Mapping[str, Any]) -> list[str]:
+    """The figures behind a step, in words; what is None had no limit or was not measured."""
+    given = {name: value for name, value in figures.items() if value is not None}
+    out = []
+    if "open" in given:
+        out.append(f"open: {words.listing([words.attributes(names) for names in given['open']])}")
+    out += [told.format(words.percent(given[name])) for name, told in SHARES.items() if name in given]
+    out += [told.format(f"{given[name]:,.4g}") for name, told in FIGURES.items() if name in given]
+    if given.get("cost_usd"):
+        out.append(f"cost {given['cost_usd']:.4f} USD")
+    return out
 
 
 def _runs(record: Mapping[str, Any]) -> list[Block]:
     out = [Block("heading", "Runs")]
     for run in record["runs"]:
         request = run["request"]
+        asked = request["attributes"]
+        names = words.attributes(asked) if asked else "attributes that the texts name"
         what = (
             f"{run['name']}: {PURPOSES[run['purpose']]}, {words.plural(run['texts'], 'text')}, "
-            f"{words.attributes(request['attributes'] or ())}, order {request['order']}, suite {request['suite']}"
-            f"{', words inserted' if request['insertions'] else ''}, {request['strategy']}; "
-            f"{words.plural(run['calls'], 'call')}, {run['cost_usd']:.4f} USD"
+            f"{names}, order {request['order']}, suite {request['suite']}"
+            f"{', words inserted' if request['insertions'] else ''}"
+            f"{', groups ' + words.listing(list(request['groups'])) if request.get('groups') else ''}"
+            f", {request['strategy']}; "
+            f"{words.plural(run['calls'], 'call')}{_cost(run)}"
         )
         if run["figures"] is None:
             what += "; not finished"
+        elif not run["figures"]["complete"]:
+            what += "; partial"
         out.append(
             Block(
                 "text", what, link=f"{run['folder']}/report.html" if run["folder"] and run["figures"] else ""
@@ -174,6 +229,12 @@ def _runs(record: Mapping[str, Any]) -> list[Block]:
     return out
 
 
+def _cost(run: Mapping[str, Any]) -> str:
+    """What a run cost; nothing is said of models on this machine."""
+    priced = run.get("priced", "free")
+    return {"free": "", "unknown": ", cost not known"}.get(priced, f", {run['cost_usd']:.4f} USD")
+
+
 def _unseen(record: Mapping[str, Any]) -> list[Block]:
     from auditor import dictionaries
 
@@ -196,8 +257,10 @@ def _unseen(record: Mapping[str, Any]) -> list[Block]:
         items.append(f"Attributes {words.listing(others)}: {why}.")
     if goal["groups"]:
         items.append(
-            "The goal names groups; all groups of their attributes were asked, and directions between groups stand in "
-            "the reports of the runs."
+            "Changes between groups that the goal does not name: each change leads to a named group, or from one to "
+            "any other."
+            if any(r["request"].get("groups") for r in record["runs"])
+            else "The goal names groups; sentences of a grammar were asked for all groups of their attributes."
         )
     if record["texts_left"]:
         items.append(f"{words.plural(record['texts_left'], 'text')} that can be changed: no run asked them.")
@@ -212,21 +275,38 @@ def _unseen(record: Mapping[str, Any]) -> list[Block]:
 
 def _used(record: Mapping[str, Any]) -> list[Block]:
     spent, limits = record["spent"], record["limits"]
+    priced = {run.get("priced", "free") for run in record["runs"]} or {"free"}
+    cost = (
+        "none: the model runs on this machine"
+        if priced == {"free"}
+        else "not known: no price for this model (--price-in, --price-out)"
+        if "unknown" in priced
+        else f"{spent['cost_usd']:.4f}"
+    )
 
     def of(value: str, limit: object) -> str:
         return value if limit is None else f"{value} of {limit}"
 
     rows = [
         ["calls of the model", of(f"{spent['calls']:,}", limits["max_calls"])],
-        ["cost of the model, USD", of(f"{spent['cost_usd']:.4f}", limits["max_cost"])],
-        ["seconds", "not limited" if limits["max_seconds"] is None else f"at most {limits['max_seconds']:g}"],
+        ["cost of the model, USD", of(cost, limits["max_cost"])],
+        ["seconds", of(f"{spent.get('seconds', 0.0):.0f}", limits["max_seconds"])],
         [
             "calls of the planner",
             "none: rules"
             if record["planner"] == "rules"
             else of(f"{spent['planner_calls']}", limits["planner_max_calls"]),
         ],
-        ["cost of the planner, USD", of(f"{spent['planner_cost_usd']:.4f}", limits["planner_max_cost"])],
+        *(
+            []
+            if record["planner"] == "rules"
+            else [
+                [
+                    "cost of the planner, USD",
+                    of(f"{spent['planner_cost_usd']:.4f}", limits["planner_max_cost"]),
+                ]
+            ]
+        ),
     ]
     return [Block("heading", "Budget"), Block("table", rows=rows, columns=("what", "used"))]
 
@@ -256,7 +336,7 @@ def text(
     for block in blocks(record, steps):
         if block.kind == "heading":
             page.heading(block.text)
-        elif block.kind == "text":
+        elif block.kind in ("text", "lead", "asked"):
             page.paragraph(block.text)
             if block.link:
                 page.line(f"  {block.link}")
@@ -266,7 +346,7 @@ def text(
                 page.paragraph(
                     item.strip(), indent="      " if deeper else "  ", first="    · " if deeper else "· "
                 )
-        else:
+        elif block.kind == "table":
             page.table([(name, False) for name in block.columns], block.rows)
     return page.value()
 
@@ -277,53 +357,12 @@ def markdown(record: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> s
     for block in blocks(record, steps):
         if block.kind == "heading":
             lines += [f"## {md.escape(block.text)}", ""]
-        elif block.kind == "text":
+        elif block.kind in ("text", "lead", "asked"):
             lines += [md.block(block.text) + (f" ([report]({block.link}))" if block.link else ""), ""]
         elif block.kind == "items":
             lines += [
                 ("  " if item.startswith("    ") else "") + f"- {md.block(item)}" for (item,) in block.rows
             ] + [""]
-        else:
+        elif block.kind == "table":
             lines += [*md.table(block.columns, [[md.escape(c) for c in row] for row in block.rows]), ""]
     return "\n".join(lines).rstrip("\n") + "\n"
-
-
-def html(record: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> str:
-    """The report as one HTML file without scripts."""
-    from pathlib import Path
-
-    from auditor import render
-
-    style = (Path(render.__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
-    body = [
-        f"<header><p class='kicker'>Audit session</p><h1>{_safe(record['goal']['text'])}</h1></header><main>"
-    ]
-    for block in blocks(record, steps):
-        if block.kind == "heading":
-            body.append(f"<h2>{_safe(block.text)}</h2>")
-        elif block.kind == "text":
-            link = f" <a href='{escape(block.link, quote=True)}'>report</a>" if block.link else ""
-            body.append(f"<p>{_safe(block.text)}{link}</p>")
-        elif block.kind == "items":
-            body.append(
-                "<ul>" + "".join(f"<li>{_safe(item.strip())}</li>" for (item,) in block.rows) + "</ul>"
-            )
-        else:
-            head = "".join(f"<th scope='col'>{_safe(c)}</th>" for c in block.columns)
-            rows = "".join(
-                "<tr>" + "".join(f"<td>{_safe(c)}</td>" for c in row) + "</tr>" for row in block.rows
-            )
-            body.append(f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    return (
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>Audit session {_safe(record['id'])}</title><style>{style}</style></head><body>"
-        + "\n".join(body)
-        + "</main></body></html>\n"
-    )
-
-
-def _safe(text: str) -> str:
-    return escape(words.visible(str(text), newlines=False), quote=True)

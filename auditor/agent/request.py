@@ -34,11 +34,14 @@ class Request:
         How many texts (cases, for a grammar).
     attributes : tuple of str or None
         None means those that the texts name.
+    groups : tuple of str
+        ``attribute:group``; only changes that lead to one of these groups, or from one to any other. Empty: all.
     """
 
     purpose: Purpose
     texts: int
     attributes: tuple[str, ...] | None = None
+    groups: tuple[str, ...] = ()
     order: int = 2
     suite: str = "mutation"
     per_seed: int = 4
@@ -51,6 +54,7 @@ class Request:
         """Plain data, in the form that `checked` reads."""
         values = dataclasses.asdict(self)
         values["attributes"] = None if self.attributes is None else list(self.attributes)
+        values["groups"] = list(self.groups)
         return values
 
 
@@ -99,6 +103,9 @@ def checked(values: Mapping[str, Any], *, attributes: Collection[str]) -> Reques
     if "insertions" in given and not isinstance(given["insertions"], bool):
         raise ConfigError("insertions must be true or false")
     given["attributes"] = _attributes(given.get("attributes"), attributes)
+    given["groups"] = _groups(given.get("groups", []), given["attributes"])
+    if given["groups"] and given.get("suite") == "grammar":
+        raise ConfigError("groups belong to the suite mutation")
     if given.get("insertions") and given.get("suite") == "grammar":
         raise ConfigError("insertions belong to the suite mutation")
     return Request(**given)
@@ -116,4 +123,19 @@ def _attributes(value: object, known: Collection[str]) -> tuple[str, ...] | None
     unknown = sorted({v for v in value if v not in known})
     if unknown:
         raise ConfigError(f"unknown attribute {unknown[0][:40]!r}; known: {', '.join(sorted(known))}")
+    return tuple(sorted(set(value)))
+
+
+def _groups(value: object, attributes: Collection[str] | None) -> tuple[str, ...]:
+    from auditor import dictionaries
+
+    if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
+        raise ConfigError("groups must be a list of ATTRIBUTE:GROUP")
+    for one in value:
+        attribute, _, group = one.partition(":")
+        if attribute not in (dictionaries.builtin() if attributes is None else attributes):
+            raise ConfigError(f"groups: {attribute[:40]!r} is not among the attributes")
+        known = sorted(dictionaries.load(attribute).groups)
+        if group not in known:
+            raise ConfigError(f"unknown group {group[:40]!r} of {attribute}; known: {', '.join(known)}")
     return tuple(sorted(set(value)))

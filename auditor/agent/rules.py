@@ -12,9 +12,12 @@ import math
 from typing import Any
 
 from auditor.agent import reading
+from auditor.agent.ledger import Changed
 from auditor.agent.request import Request
 from auditor.agent.session import LEAST_CALLS, Session
+from auditor.counting import plural, verb
 from auditor.errors import ConfigError, UserError
+from auditor.stats.claims import MIN_DISCORDANT
 
 PILOT_TEXTS, PILOT_SHARE = 40, 0.25
 LEAST_JOINT = 30  # texts that name all attributes; with fewer, words are inserted
@@ -63,26 +66,36 @@ class Rules:
     def go(self) -> str:
         """Run the session; returns why it ended."""
         session = self.session
-        if spare := session.broke():
+        spare = session.broke()
+        if spare and not session.old:
             raise ConfigError(
                 f"The budget leaves no room for a first run: {spare}. Raise --max-calls, --max-cost or --max-seconds."
             )
         first = self.first()
+        spare = session.broke()
+        if spare and not session.old:
+            raise ConfigError(f"The budget leaves no room for a first run: {spare}. Raise --max-seconds.")
         pilot = session.run(
             first,
             "a pilot on a quarter of the texts at most: it shows where to look, and settles nothing"
             if first.purpose == "pilot"
             else "too few texts to spend some on a pilot: all of them test what the goal names",
         )
+        if why := reading.unread(pilot["figures"]):
+            return why
         while not session.broke():
             following = self._next(pilot)
             if isinstance(following, str):
                 return following
             request, reason, figures = following
             try:
-                session.run(request, reason, **figures)
+                done = session.run(request, reason, **figures)
+            except Changed:
+                raise
             except UserError:
                 return f"run R{len(session.runs)} could not be done; its note says why"
+            if nothing := reading.unread(done["figures"]):
+                return session.broke() or nothing
         return f"the budget ended the session: {session.broke()}"
 
     # -- what to work with ----------------------------------------------------------------------------
@@ -90,11 +103,12 @@ class Rules:
     def _material(self) -> dict[str, Any]:
         """Suite, order and insertions that reach the attributes of the goal."""
         session, goal = self.session, self.goal
-        plain: dict[str, Any] = {"attributes": goal.attributes, "order": goal.order, "per_seed": 4}
+        bare: dict[str, Any] = {"attributes": goal.attributes, "order": goal.order, "per_seed": 4}
         if not session.pool.seeds:
             self._require_grammar()
             session.step("look", "the task brings no texts: cases come from its grammar", figures={})
-            return {**plain, "suite": "grammar"}
+            return {**bare, "suite": "grammar"}
+        plain = bare | {"groups": tuple(f"{a}:{g}" for a, found in goal.groups.items() for g in found)}
         request = Request(purpose="pilot", texts=1, **plain)
         found = session.scan(request)
         figures = {"texts": found.texts, "usable": found.usable, "joint": found.joint}
@@ -116,20 +130,29 @@ class Rules:
             )
             return {**plain, "insertions": True}
         own = session.settings.data is not None or session.settings.seeds is not None
-        if not own and self._has_grammar() and found.usable < LEAST_TEXTS:
+        generated = Request(purpose="pilot", texts=1, **bare, suite="grammar")
+        if not own and found.usable < LEAST_TEXTS and self._has_grammar() and self._makes(generated):
             session.step(
                 "look", "too few texts name the attributes: cases come from the grammar", figures=figures
             )
-            return {**plain, "suite": "grammar"}
+            return {**bare, "suite": "grammar"}
         if not found.usable:
             names = ", ".join(goal.attributes or ()) or "any attribute"
             raise ConfigError(
-                f"None of the {found.texts} texts names people by {names}, and no word for it can be put in. Give "
+                f"None of the {plural(found.texts, 'text')} names people by {names}, and no word for it "
+                "can be put in. Give "
                 "texts about these people with --data, or ask about others. See: audit dictionary list"
             )
         session.scan(request, keep=True)
         session.step("look", "few texts name the attributes, and nothing else reaches them", figures=figures)
         return plain
+
+    def _makes(self, request: Request) -> bool:
+        """Whether the grammar has words for the attributes of the goal."""
+        try:
+            return bool(self.session.dry_run(request)["valid"])
+        except UserError:
+            return False
 
     def _has_grammar(self) -> bool:
         from auditor import grammar
@@ -216,7 +239,10 @@ class Rules:
     def _test(self, pilot: dict[str, Any]) -> tuple[Request, str, dict[str, Any]] | str:
         have = self._left()
         if have < LEAST_TEXTS:
-            return f"{have} texts are left that no run has asked, too few to test anything the pilot saw"
+            return (
+                f"{plural(have, 'text')} {verb(have, 'is', 'are')} left that no run has asked, too few "
+                "to test anything the pilot saw"
+            )
         rows = [r for r in pilot["figures"]["sets"] if reading.promising(r)]
         if rows:
             rate = min(r["seeds_changed"] / r["seeds"] for r in rows if r["seeds"])
@@ -243,26 +269,54 @@ class Rules:
 
     def _again(self, rows: list[dict[str, Any]]) -> tuple[Request, str, dict[str, Any]] | str:
         have, affordable = self._left(), self._affordable()
-        names = [row["attributes"] for row in rows]
         if min(have, affordable) < LEAST_TEXTS:
             what = "texts" if have < LEAST_TEXTS else "budget"
             return f"an attribute set is open and changed answers, and the {what} left do not reach for another test"
+        # So many texts that six of them should change; fewer could not show anything.
+        needed = {id(row): math.ceil(MIN_DISCORDANT * self._per_change(row)) for row in rows}
+        reached = [row for row in rows if needed[id(row)] <= min(have, affordable)]
+        if not reached:
+            least = min(needed.values())
+            return (
+                f"an attribute set is open and changed answers on few texts: some {least} further texts would be "
+                f"needed for six changes, and {min(have, affordable)} can be asked"
+            )
+        names = [row["attributes"] for row in reached]
+        together = sorted({name for row in reached for name in row["attributes"]})
+        wanted = math.ceil(2 * max(needed[id(row)] for row in reached))
         noisy = self._replicates() is not None
         return (
             Request(
                 purpose="fresh",
-                texts=min(have, affordable),
-                **self.base | {"replicates": self._replicates(), "per_seed": 8},
+                texts=max(LEAST_TEXTS, min(have, affordable, wanted)),
+                **self._only(together) | {"replicates": self._replicates(), "per_seed": 8},
             ),
             "open attribute sets changed more answers than placebo edits: further fresh texts"
             + (", each prompt asked more often because identical prompts disagree" if noisy else ""),
             {
                 "open": names,
+                "texts_wanted": wanted,
                 "texts_left": have,
                 "texts_affordable": affordable,
                 "noise": round(self._noise(), 6),
             },
         )
+
+    def _per_change(self, row: dict[str, Any]) -> float:
+        """Texts for each one on which the answer changed, in the run behind ``row``."""
+        run = next(r for r in reversed(self.session.runs) if r["figures"] and row in r["figures"]["sets"])
+        return float(run["texts"] / row["seeds_changed"])
+
+    def _only(self, attributes: list[str]) -> dict[str, Any]:
+        """The material for these attributes alone; all of them where the texts choose."""
+        if self.goal.attributes is None:
+            return self.base
+        groups = tuple(g for g in self.base.get("groups", ()) if g.partition(":")[0] in attributes)
+        only: dict[str, Any] = {
+            "attributes": tuple(attributes),
+            "order": min(self.goal.order, len(attributes)),
+        }
+        return self.base | only | ({"groups": groups} if "groups" in self.base else {})
 
     def _open(self) -> list[dict[str, Any]]:
         """Rows of the last fresh run for sets that are not settled; the declared ones, or all without any."""
@@ -291,7 +345,7 @@ class Rules:
         strategy = "adaptive" if adaptive() and self.base.get("suite") != "grammar" else "exhaustive"
         together = sorted({name for names in hidden for name in names})
         seen = max(self.session.pool.used, LEAST_TEXTS)
-        base = self.base | {"attributes": tuple(together), "order": min(4, max(2, len(together)))}
+        base = self._only(together) | {"attributes": tuple(together), "order": min(4, max(2, len(together)))}
         grammar = base.get("suite") == "grammar"
         per_text = 2 * self.calls_per_text
         left = self.session.left()["calls"]

@@ -1,92 +1,85 @@
-"""One session: its folder, its budget over all runs, and the operations that a planner has.
+"""One session: its budget over all runs, and the operations that a planner has.
 
 A planner proposes; this module writes the plan to disk, runs it within what is left of the budget, and records
-each step with its reason and figures in ``steps.jsonl`` (hash-chained like the journals of a run).
+each step with its reason and figures in ``steps.jsonl`` (hash-chained like the journals of a run). A session that was
+cut off is gone on with by the same operations: runs that came to their end are read, not asked again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from auditor._version import __version__
-from auditor.agent import judge, pool, reading
+from auditor.agent import ends, judge, perform, plans, pool, reading
+from auditor.agent.ledger import SESSION, STEPS, UNFINISHED, Changed, Ledger, new_folder
 from auditor.agent.request import Request
 from auditor.agent.settings import Refused, Settings, Spent
 from auditor.config import Plan
-from auditor.errors import UserError
+from auditor.counting import plural, verb
+from auditor.errors import RunFolderError, UserError
 from auditor.protocols import Observer
 from auditor.types import FORMAT_VERSION, Seed, digest
 
-SESSION, STEPS = "session.json", "steps.jsonl"
+__all__ = ["LEAST_CALLS", "SESSION", "STEPS", "Session"]
+
 LEAST_CALLS = 20  # fewer cannot hold an original, its variants and their placebos on a handful of texts
 MAX_RUNS = 8
 OVERLAP = 0.05
+LABELS = 12  # of the task, that the record names
 
 
 class Session:
-    """See the module's docstring. `open` reads the texts, makes the folder and writes ``session.json``."""
+    """See the module's docstring. Reads the texts, makes the folder and writes ``session.json``.
 
-    def __init__(self, settings: Settings, *, observe: Observer) -> None:
+    Parameters
+    ----------
+    settings : Settings
+        What the user fixed.
+    observe : callable
+        Gets progress events.
+    path : Path or None
+        The folder of a session to go on with; None makes a new one.
+    """
+
+    def __init__(self, settings: Settings, *, observe: Observer, path: Path | None = None) -> None:
         from auditor import tasks
-        from auditor.store.journal import Journal, genesis
 
         self.settings, self.observe = settings, observe
         self.spent = Spent()
         self.runs: list[dict[str, Any]] = []
-        self.results: list[Any] = []
         self.finished: str | None = None
         self.lock = RLock()
         self._status, self._reason = "running", ""
-        self._began = settings.clock()
         self._generated: set[str] = set()
+        self._before: dict[str, Any] = {}
         self.task = tasks.load(settings.goal.task)
-        self.source, texts = self._texts()
+        self.source, texts = pool.given(settings, self.task)
         self.pool = pool.Pool.of(texts, settings.seed)
         self._given = len(self.pool.seeds)
-        self.path = self._folder()
-        self._write()
-        self._steps = Journal(self.path / STEPS, genesis(STEPS, digest(self._fixed())))
-
-    # -- the texts ------------------------------------------------------------------------------------
-
-    def _texts(self) -> tuple[str, Sequence[Seed]]:
-        from auditor import tasks
-
-        s = self.settings
-        if s.seeds is not None:
-            return "texts given by the caller", s.seeds
-        source = s.data or self.task.seeds_path
-        if source is None:
-            return "none: cases come from a grammar", ()
-        columns = {k: s.common[k] for k in ("text_column", "label_column", "limit") if k in s.common}
-        file = tasks.read_seeds(
-            source,
-            text_column=columns.get("text_column") or "text",
-            label_column=columns.get("label_column"),
-            limit=columns.get("limit"),
+        self._sha256 = digest([s.text for s in self.pool.seeds])
+        steps: Sequence[Mapping[str, Any]] = ()
+        if path is not None:
+            steps = self._return(path)
+        self.path = path or new_folder(settings.out, self._fixed())
+        self._ledger = Ledger(
+            self.path, self._fixed(), known=steps, strict=settings.planner == "rules" or not steps
         )
-        return ("texts given by the user" if s.data else "embedded texts of the task"), tuple(file.seeds)
+        self._began = settings.clock()
+        self._took: float | None = None
+        self._write()
 
-    def _folder(self) -> Path:
-        from auditor.store.journal import write_error
+    def _return(self, path: Path) -> Sequence[Mapping[str, Any]]:
+        """Read what stands in the folder of a session that was cut off."""
+        from auditor.agent import comeback
 
-        stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-        name = f"agent-{stamp}-{digest(self._fixed())[:6]}"
-        try:
-            for n in range(1, 1000):
-                path = self.settings.out / (name if n == 1 else f"{name}-{n}")
-                try:
-                    path.mkdir(parents=True)
-                except FileExistsError:
-                    continue
-                return path
-        except OSError as error:
-            raise write_error(self.settings.out, error) from error
-        raise UserError(f"cannot make a folder for the session under {self.settings.out}")
+        self._before = comeback.before(path, self._fixed())
+        self.spent.seconds = comeback.seconds(path, self._before)
+        self.spent.planner_calls = self._before["spent"]["planner_calls"]
+        self.spent.planner_usd = self._before["spent"]["planner_cost_usd"]
+        return comeback.steps(path)
 
     # -- the record -----------------------------------------------------------------------------------
 
@@ -105,17 +98,17 @@ class Session:
                 "planner_max_calls": s.planner_max_calls,
                 "planner_max_cost": s.planner_max_cost,
             },
-            "texts": {"source": self.source, "n": self._given},
+            "texts": {"source": self.source, "n": self._given, "sha256": self._sha256},
         }
 
     def _write(self) -> None:
-        from auditor.store.files import write_json
-
-        write_json(self.path / SESSION, self.record())
+        self._ledger.write(self.record())
 
     def record(self) -> dict[str, Any]:
         """``session.json``: what was fixed, what was run, what was used, and what the runs show."""
         declared = self.declared()
+        # While a session comes back to where it was, the runs that it has not reached again still stand.
+        runs = self.runs + self._before.get("runs", [])[len(self.runs) :]
         return {
             "format_version": FORMAT_VERSION,
             "tool_version": __version__,
@@ -124,12 +117,15 @@ class Session:
             "status": self._status,
             "status_reason": self._reason,
             **self._fixed(),
+            "resumed": self._before.get("resumed", 0) + bool(self._before),
+            "labels": list(self.task.labels)[:LABELS],
             "texts_left": self.pool.left,
-            "runs": self.runs,
-            "questions": judge.questions([r for r in self.runs if r["figures"]], declared),
+            "runs": runs,
+            "questions": judge.questions([r for r in runs if r["figures"]], declared),
             "spent": {
                 "calls": self.spent.calls,
                 "cost_usd": round(self.spent.usd, 9),
+                "seconds": round(self.seconds(), 3),
                 "planner_calls": self.spent.planner_calls,
                 "planner_cost_usd": round(self.spent.planner_usd, 9),
             },
@@ -145,20 +141,25 @@ class Session:
 
     def step(self, kind: str, reason: str, **figures: Any) -> None:
         """Record one step, on disk before anything follows from it. ``reason`` is this program's own wording."""
-        self._steps.append({"kind": kind, "reason": reason, **figures})
+        self._ledger.step({"kind": kind, "reason": reason, **figures})
 
     def end(self, status: str, reason: str) -> None:
-        """Close the record; the first call counts."""
+        """Close the record; the first call counts. A session that was cut off gets no last step: it may go on."""
         if self._status != "running":
             return
-        self._status, self._reason = status, reason
-        if status != "failed":
+        self._status, self._reason, self._took = status, reason, self.seconds()
+        if status not in ("failed", *UNFINISHED):
             self.step("end", reason, status=status)
-        self._steps.sync()
-        self._steps.close()
         self._write()
+        self._ledger.close()
 
     # -- the budget -----------------------------------------------------------------------------------
+
+    def seconds(self) -> float:
+        """Seconds that the session took so far, those before it was cut off among them."""
+        if self._took is None:
+            return self.spent.seconds + self.settings.clock() - self._began
+        return self._took
 
     def left(self) -> dict[str, Any]:
         """What is left of each limit; None where there is none."""
@@ -166,21 +167,44 @@ class Session:
         return {
             "calls": None if s.max_calls is None else max(0, s.max_calls - self.spent.calls),
             "cost_usd": None if s.max_cost is None else round(max(0.0, s.max_cost - self.spent.usd), 9),
-            "seconds": None if s.max_seconds is None else max(0.0, s.max_seconds - (s.clock() - self._began)),
+            "seconds": None if s.max_seconds is None else max(0.0, s.max_seconds - self.seconds()),
         }
 
     def broke(self) -> str:
         """Which limit leaves no room for another run; empty where there is room."""
         left = self.left()
         if left["calls"] is not None and left["calls"] < LEAST_CALLS:
-            return f"{left['calls']} calls are left of {self.settings.max_calls}"
+            return (
+                f"{plural(left['calls'], 'call')} {verb(left['calls'], 'is', 'are')} left of "
+                f"{self.settings.max_calls}"
+            )
         if left["cost_usd"] is not None and left["cost_usd"] <= 0 and self.settings.max_cost:
             return f"nothing is left of {self.settings.max_cost:g} USD"
-        if left["seconds"] is not None and left["seconds"] <= 0:
-            return f"the {self.settings.max_seconds:g} seconds are over"
         if len(self.runs) >= MAX_RUNS:
             return f"{MAX_RUNS} runs were made, the most that a session makes"
+        # A run that was begun is finished first: it says itself how far its time reached.
+        if left["seconds"] is not None and left["seconds"] <= 0 and self.old is None:
+            return f"the {self.settings.max_seconds:g} seconds are over"
         return ""
+
+    @property
+    def old(self) -> dict[str, Any] | None:
+        """The entry of the next run, where it was begun before the session was cut off."""
+        runs: list[dict[str, Any]] = self._before.get("runs", [])
+        return runs[len(self.runs)] if len(self.runs) < len(runs) else None
+
+    def come_back(self) -> None:
+        """Read the runs that were made, finish one that was cut off; for planners that do not repeat steps."""
+        from auditor.agent import comeback
+
+        while (old := self.old) is not None:
+            request, reason, figures = comeback.proposal(self.path, old)
+            try:
+                self.run(request, reason, **figures)
+            except UserError:
+                if not old["notes"]:
+                    raise
+        self._ledger.forget()
 
     # -- the operations -------------------------------------------------------------------------------
 
@@ -202,34 +226,9 @@ class Session:
 
     def plan(self, request: Request, *, data: Path | None, limits: bool = True) -> Plan:
         """The plan of ``request``, with everything that the user fixed."""
-        left = self.left() if limits else {"calls": None, "cost_usd": None, "seconds": None}
-        grammar = request.suite == "grammar"
-        common = {
-            k: v for k, v in self.settings.common.items() if k not in ("text_column", "label_column", "limit")
-        }
-        return Plan(
-            **{
-                **common,
-                "task": self.settings.goal.task,
-                "models": self.settings.names,
-                "data": None if grammar or data is None else str(data),
-                "attributes": request.attributes,
-                "order": request.order,
-                "suite": request.suite,
-                "generation": "rand" if grammar else "prob",
-                "limit": request.texts if grammar else None,
-                "per_seed": request.per_seed,
-                "replicates": request.replicates,
-                "insertions": request.insertions,
-                "strategy": request.strategy,
-                "scope": request.scope,
-                # Another grammar run draws other sentences; a text keeps its variants whatever its number.
-                "seed": self.settings.seed + (len(self.runs) if grammar else 0),
-                "max_calls": left["calls"],
-                "max_cost": left["cost_usd"],
-                "max_seconds": left["seconds"],
-                "out": str(self.path / "runs"),
-            }
+        left = self.left() if limits else plans.NO_LIMITS
+        return plans.build(
+            self.settings, request, left=left, out=self.path / "runs", data=data, runs=len(self.runs)
         )
 
     def scan(self, request: Request, *, keep: bool = False) -> pool.Scan:
@@ -287,110 +286,89 @@ class Session:
             The run could not be done; the step says so.
         """
         with self.lock:
-            spare = self.broke()
+            old = self.old
+            spare = "" if old else self.broke()
             if spare:
                 raise Refused("budget", f"no further run: {spare}")
             number = len(self.runs) + 1
             chosen = self._chosen(request, take=True)
             data = None if request.suite == "grammar" else self.path / f"texts-{number:02d}.jsonl"
-            if data is not None:
+            if data is not None and not (old and data.is_file()):
                 pool.write(data, chosen)
             plan = self.plan(request, data=data)
-            entry = self._declare(number, request, plan, chosen, reason, figures)
-            return self._execute(entry, plan)
+            entry = plans.entry(request, reason, runs=self.runs, texts=len(chosen) or request.texts)
+            file = self.path / f"plan-{number:02d}.json"
+            if not (old and file.is_file()):
+                plans.write(file, entry, plan, chosen, figures)
+            self.step(
+                "plan",
+                reason,
+                run=entry["name"],
+                request=request.as_dict(),
+                level=entry["level"],
+                texts_sha256=digest([s.text for s in chosen]),
+                figures=dict(figures),
+            )
+            entry["folder"] = old["folder"] if old else None
+            self.runs.append(entry)
+            self._write()
+            return self._execute(entry, plan, old)
 
-    def _declare(
-        self,
-        number: int,
-        request: Request,
-        plan: Plan,
-        chosen: Sequence[Seed],
-        reason: str,
-        figures: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        from auditor.store.files import write_json
+    def _execute(self, entry: dict[str, Any], plan: Plan, old: Mapping[str, Any] | None) -> dict[str, Any]:
+        used = perform.Used()
 
-        fresh = request.purpose == "fresh"
-        number_fresh = sum(r["counts_as_fresh"] for r in self.runs) + 1
-        entry: dict[str, Any] = {
-            "name": f"R{number}",
-            "purpose": request.purpose,
-            "counts_as_fresh": fresh,
-            "level": judge.level(number_fresh) if fresh else None,
-            "request": request.as_dict(),
-            "reason": reason,
-            "folder": None,
-            "texts": len(chosen) or request.texts,
-            "calls": 0,
-            "cost_usd": 0.0,
-            "figures": None,
-            "notes": [],
-        }
-        write_json(
-            self.path / f"plan-{number:02d}.json",
-            {
-                "format_version": FORMAT_VERSION,
-                "run": entry["name"],
-                "request": request.as_dict(),
-                "reason": reason,
-                "figures": dict(figures),
-                "level": entry["level"],
-                "texts_sha256": digest([s.text for s in chosen]),
-                "plan": plan.as_dict(),
-            },
-        )
-        self.step(
-            "plan",
-            reason,
-            run=entry["name"],
-            request=request.as_dict(),
-            level=entry["level"],
-            texts_sha256=digest([s.text for s in chosen]),
-            figures=dict(figures),
-        )
-        self.runs.append(entry)
-        self._write()
-        return entry
-
-    def _execute(self, entry: dict[str, Any], plan: Plan) -> dict[str, Any]:
-        from auditor import pipeline
-        from auditor.result import settle
-        from auditor.store.folder import RunFolder
-
-        parts: Any = None
-
-        async def go() -> Any:
-            with RunFolder.create(pipeline.root_folder(plan), pipeline.plan_record(parts)) as folder:
-                entry["folder"] = f"runs/{folder.path.name}"
-                self._write()
-                await pipeline.run_audit(parts, folder, observe=self.observe)
-                return settle(folder)
+        def begun(path: Path) -> None:
+            entry["folder"] = f"runs/{path.name}"
+            self._write()
 
         try:
-            parts = pipeline.prepare(plan, models=self.adapters())
-            parts.budget.start()
-            result = pipeline.run_sync(go)
+            result = self._result(entry, plan, old, begun, used)
+        except Changed:
+            raise
         except UserError as error:
             self.step("failed", "the run could not be done", run=entry["name"], error=type(error).__name__)
             entry["counts_as_fresh"] = False
             entry["notes"].append(str(error))
             raise
         finally:
-            if parts is not None:
-                entry["calls"], entry["cost_usd"] = parts.budget.calls, round(parts.budget.spent_usd, 9)
-                self.spent.calls += parts.budget.calls
-                self.spent.usd += parts.budget.spent_usd
+            entry["calls"], entry["cost_usd"], entry["priced"] = used.calls, used.usd, used.priced
+            self.spent.calls += used.calls
+            self.spent.usd = round(self.spent.usd + used.usd, perform.DIGITS)
             self._write()
-        self.results.append(result)
         self._read(entry, result)
         return entry
 
+    def _result(
+        self, entry: dict[str, Any], plan: Plan, old: Mapping[str, Any] | None, begun: Any, used: perform.Used
+    ) -> Any:
+        """The result of a run: read, finished, or made."""
+        if old is None or not (old["folder"] or old["notes"]):
+            return perform.execute(plan, self.adapters(), observe=self.observe, begun=begun, used=used)
+        if old["notes"] and not old["figures"]:
+            used.again(old)
+            raise UserError(old["notes"][-1])
+        path = self.path / old["folder"]
+        try:
+            if old["figures"]:
+                used.again(old)
+                return perform.recorded(path)
+            seconds = self.left()["seconds"]
+            return perform.go_on(path, self.adapters(), observe=self.observe, seconds=seconds, used=used)
+        except RunFolderError as error:
+            raise Changed(str(error)) from None
+
     def _read(self, entry: dict[str, Any], result: Any) -> None:
         entry["figures"] = reading.figures(result.record)
+        entry["ends"] = ends.read(result, self.settings.goal.groups, self.task)
+        claims = [f for f in result.record["findings"] if f["kind"] == "claim"]
+        entry["reasons"] = {f["id"]: list(f["notes"]) for f in claims}
+        entry["said"] = {f["id"]: f["text"] for f in claims}
         if entry["request"]["suite"] == "grammar":
             self._overlap(entry, result)
-        if not entry["figures"]["complete"] and entry["counts_as_fresh"]:
-            entry["notes"].append("the run is partial: what it shows rests on the texts it reached")
+        if not entry["figures"]["complete"]:
+            entry["notes"].append(
+                f"the run is partial, and what it shows rests on the texts it reached: {result.record['status_reason']}"
+            )
         self.step(
             "read",
             "what the run measured",
@@ -403,9 +381,7 @@ class Session:
 
     def _overlap(self, entry: dict[str, Any], result: Any) -> None:
         """Sentences of a grammar may be drawn twice; a run that repeats many is not fresh."""
-        from auditor.store.folder import RunFolder
-
-        texts = {str(case.original.input) for case, _ in RunFolder.open(result.path).cases()}
+        texts = ends.originals(result.path)
         again = len(texts & self._generated)
         self._generated |= texts
         if again and entry["counts_as_fresh"]:

@@ -23,7 +23,10 @@ class Refused(ConfigError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What the user fixed for a session. ``models`` are specs or objects; ``common`` are further fields of `Plan`."""
+    """What the user fixed for a session. ``models`` are specs or objects; ``common`` are further fields of `Plan`.
+
+    ``planner_spec`` says that the planner was named by a text and not handed in as an object.
+    """
 
     goal: Goal
     models: tuple[Any, ...]
@@ -35,6 +38,7 @@ class Settings:
     max_cost: float | None = None
     max_seconds: float | None = None
     planner: str = "rules"
+    planner_spec: bool = True
     planner_max_calls: int = 40
     planner_max_cost: float | None = None
     seed: int = 7
@@ -44,9 +48,10 @@ class Settings:
 
 @dataclass(kw_only=True)
 class Spent:
-    """What was used so far: by the runs, and apart from them by the planner."""
+    """What was used so far: by the runs, and apart from them by the planner; ``seconds`` by earlier processes."""
 
     calls: int = 0
     usd: float = 0.0
     planner_calls: int = 0
     planner_usd: float = 0.0
+    seconds: float = 0.0

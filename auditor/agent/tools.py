@@ -22,6 +22,11 @@ _REQUEST: dict[str, Any] = {
     "purpose": {"type": "string", "enum": list(requests.PURPOSES)},
     "texts": {"type": "integer", "minimum": 1, "maximum": requests.MAX_TEXTS},
     "attributes": {"type": ["array", "null"], "items": {"type": "string"}},
+    "groups": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "ATTRIBUTE:GROUP, such as age:old; only changes to these groups or from them. Empty: all.",
+    },
     "order": {"type": "integer", "minimum": 1, "maximum": requests.MAX_ORDER},
     "suite": {"type": "string", "enum": list(requests.SUITES)},
     "per_seed": {"type": "integer", "minimum": 1, "maximum": requests.MAX_PER_SEED},
@@ -159,12 +164,12 @@ class Operations:
         request = self._request(given)
         note = _note(given["why"])
         entry = self.session.run(request, "the planner asked for it", planner_note=note)
-        return _entry(entry)
+        return told(entry)
 
     def _read(self, given: dict[str, Any]) -> dict[str, Any]:
         entry = self.session.find(_name(given["run"]))
         self.session.step("look", "the planner read a run again", run=entry["name"])
-        return _entry(entry)
+        return told(entry)
 
     def _compare(self, given: dict[str, Any]) -> dict[str, Any]:
         first, second = (self.session.find(_name(given[k])) for k in ("first", "second"))
@@ -207,7 +212,8 @@ def _note(value: object) -> str:
     return words.visible(value[:MAX_NOTE], newlines=False)
 
 
-def _entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+def told(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What a planner gets to see of a run."""
     return {
         "run": entry["name"],
         "purpose": entry["purpose"],

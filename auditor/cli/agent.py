@@ -17,7 +17,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 @app.command()
 def agent(
     goal: Annotated[
-        str, typer.Argument(metavar="GOAL", help="A question, or with --read a session's folder.")
+        str, typer.Argument(metavar="GOAL", help="A question; with --read or --resume, a session's folder.")
     ],
     model: common.Models = None,
     base_url: common.BaseUrl = None,
@@ -57,6 +57,9 @@ def agent(
     read: Annotated[
         bool, typer.Option("--read", help="Show the session in the folder GOAL; ask nothing.")
     ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the session in the folder GOAL, which was cut off.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending money.")] = False,
 ) -> int:
     """Plan audits for a goal, run them within one budget, look closer where it pays, report each reason."""
@@ -65,6 +68,8 @@ def agent(
     common.check_format(format)
     if read:
         return _show(agents.load(Path(goal)), format)
+    if resume:
+        return _show(agents.resume(Path(goal), observe=Draw()), format)
     shared: dict[str, Any] = {
         "base_url": base_url,
         "text_column": text_column,
@@ -134,14 +139,17 @@ def _outline(values: dict[str, Any], format: str) -> str:
     sized, request = pilot["estimate"], pilot["request"]
     cost = "unknown" if sized["cost_usd"] is None else f"{sized['cost_usd']:.2f} USD"
     names = "those that the texts name" if goal["attributes"] is None else words.listing(goal["attributes"])
+    groups = ", ".join(f"{a}: {words.group(g)}" for a, found in goal["groups"].items() for g in found)
     limits = ", ".join(f"{k.replace('_', ' ')} {v:g}" for k, v in values["limits"].items() if v is not None)
     lines = [
         f"Goal        {words.visible(goal['text'], newlines=False)}",
         f"Read as     {'; '.join(goal['read']) or 'given by options'}",
         f"Task        {goal['task']}",
         f"Attributes  {names}, up to {goal['order']} together",
+        *([f"Groups      {groups}, to them or from them"] if groups else []),
+        *([f"Filled in   {'; '.join(goal['assumed'])}"] if goal["assumed"] else []),
         f"Texts       {values['texts']['n']:,} distinct, {values['texts']['usable']:,} of them can be changed",
-        f"Limits      {limits}",
+        f"Limits      {limits or 'none'}",
         f"Pilot       {request['texts']} texts, suite {request['suite']}"
         f"{', words inserted' if request['insertions'] else ''}: {sized['calls']:,} calls, cost {cost}",
         *(f"Then        {line}" for line in values["then"]),

@@ -10,6 +10,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import find_run, invoke
+from auditor.counting import plural
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -55,7 +56,9 @@ def augment(
             folder, top=top, share=share, train_rows=train_rows, model=model, seed=7 if seed is None else seed
         )
     write(found.rows, out)
-    lines = [f"{out}: {len(found.rows)} of {found.available} texts from the violations of {found.model}"]
+    lines = [
+        f"{out}: {len(found.rows)} of {plural(found.available, 'text')} from the violations of {found.model}"
+    ]
     if found.tokens:
         lines.append(f"words: {', '.join(map(clean, found.tokens))}")
     if found.wanted is not None and found.wanted > found.available:

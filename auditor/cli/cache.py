@@ -7,6 +7,7 @@ import sys
 import typer
 
 from auditor.cli.common import invoke
+from auditor.counting import plural
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
@@ -19,7 +20,7 @@ def show() -> int:
     from auditor.models.cache import Cache
 
     stats = Cache().stats()
-    sys.stdout.write(f"{stats.path}\n{stats.entries:,} answers, {stats.size_bytes:,} bytes\n")
+    sys.stdout.write(f"{stats.path}\n{plural(stats.entries, 'answer')}, {plural(stats.size_bytes, 'byte')}\n")
     return 0
 
 

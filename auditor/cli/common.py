@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 # typer carries its own copy of click in some versions and uses the installed one in others.
 ClickException: type[Any] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+
+WIDEST = 120  # columns of a help text, where the terminal has as many
 
 Task = Annotated[str | None, typer.Option("--task", help="Task name, or a task file (audit tasks list).")]
 Models = Annotated[
@@ -53,12 +57,24 @@ Attributes = Annotated[
         "--attributes", help="Comma-separated, e.g. gender,race. Default: those that the texts name."
     ),
 ]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        help="ATTRIBUTE:GROUP, comma-separated, e.g. age:old,gender:female: only changes to these groups, or from "
+        "them to any other. Default: all groups.",
+    ),
+]
 Order = Annotated[
     int | None, typer.Option("--order", help="How many attributes are changed together, at most (default 2).")
 ]
 Suite = Annotated[
     str | None,
-    typer.Option("--suite", help="How cases are made: mutation of texts (default), or grammar: generated."),
+    typer.Option(
+        "--suite",
+        help="How cases are made: mutation of texts (default), grammar: generated, or a suite of another package "
+        "(audit plugins).",
+    ),
 ]
 Grammar = Annotated[
     str | None,
@@ -231,7 +247,7 @@ FailOn = Annotated[
         "--fail-on",
         callback=_check_rule,
         help="Exit 1 where this holds: shown, hidden, never, or a rule such as "
-        '"hidden > 0 or lower(gender) > 2%" (docs/formats.md).',
+        '"hidden > 0 or lower(gender) > 2%".',
     ),
 ]
 WaiversFile = Annotated[
@@ -246,12 +262,28 @@ Config = Annotated[
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or its name under reports/.")]
 
 
+def _usage_error(error: Any) -> str:
+    """What is wrong with the command line; of options spelled alike only the nearest is offered."""
+    option, offered = getattr(error, "option_name", None), getattr(error, "possibilities", None)
+    if not option or offered is None:
+        return str(error.format_message())
+    near = difflib.get_close_matches(option, offered, n=1, cutoff=0.0)
+    return f"No such option: {option}." + (f" Did you mean {near[0]}?" if near else "")
+
+
 def invoke(app: typer.Typer, name: str, argv: Sequence[str]) -> int:
     """Run a command and turn its usage errors into exit code 2."""
+    from auditor.cli.layout import laid_out
+
     try:
-        result = app(args=list(argv), prog_name=f"audit {name}", standalone_mode=False)
+        result = laid_out(app)(
+            args=list(argv),
+            prog_name=f"audit {name}",
+            standalone_mode=False,
+            max_content_width=WIDEST,
+        )
     except ClickException as error:
-        complain(f"{error.format_message()} See: audit {name} --help")
+        complain(f"{_usage_error(error)} See: audit {name} --help")
         return EXIT_USER
     except typer.Abort as error:
         # Some versions of typer make this of Ctrl-C; elsewhere it is a question answered with no.
@@ -292,6 +324,7 @@ class Draw:
         self._last: dict[tuple[str, str], float] = {}
         self._began: dict[tuple[str, str], float] = {}
         self._width = 0
+        self._ended: dict[tuple[str, str], int] = {}
 
     def __call__(self, event: Progress) -> None:
         """Draw ``event``, at most ten times a second (live) or every few seconds (plain)."""
@@ -308,6 +341,10 @@ class Draw:
         if not self._live and last is None and not done and now - began < self._every:
             self._last[key] = now - self._every + 1.0
             return
+        if done:
+            if self._ended.get(key) == event.done:
+                return  # said already
+            self._ended[key] = event.done
         self._last[key] = now
         self._line(describe(event, now - began), keep=done)
 
@@ -339,12 +376,18 @@ def describe(event: Progress, elapsed_s: float) -> str:
     return " · ".join(parts)
 
 
-def find_run(name: Path) -> Path:
-    """The run folder: a path, or a name under ``reports/``."""
+def find_run(name: Path, *, outcomes: bool = False) -> Path:
+    """The run folder: a path, or a name under ``reports/``.
+
+    Folders with tables of recorded outcomes (``audit ll144``) hold no prompts and answers: only commands that say
+    ``outcomes`` get them.
+    """
     from auditor.errors import RunFolderError
 
     for path in (name, Path("reports") / name):
         if path.is_dir():
+            if not outcomes:
+                _refuse_outcomes(path)
             return path
     known = sorted(p.name for p in Path("reports").glob("*") if (p / "plan.json").is_file())[-5:]
     hint = (
@@ -353,6 +396,32 @@ def find_run(name: Path) -> Path:
         else " Run `audit --task sentiment` to make one."
     )
     raise RunFolderError(f"{name}: there is no such run folder.{hint}")
+
+
+def _refuse_outcomes(path: Path) -> None:
+    from auditor.errors import RunFolderError
+    from auditor.pipeline.outcomes import is_outcomes
+    from auditor.store.folder import RunFolder
+
+    if (path / "plan.json").is_file() and is_outcomes(RunFolder.open(path).plan):
+        raise RunFolderError(
+            f"{path} holds tables of recorded outcomes (audit ll144): no model was asked anything. "
+            f"Go on with: audit report {path}"
+        )
+
+
+def find_text_run(name: Path, command: str) -> Path:
+    """As `find_run`, for commands that work on texts only."""
+    from auditor.errors import ConfigError
+    from auditor.store.folder import RunFolder
+
+    path = find_run(name)
+    if RunFolder.open(path).plan.get("kind") == "tabular":
+        raise ConfigError(
+            f"{path} is a search over rows of a table, and audit {command} works on texts. Its figures and pairs are "
+            f"in: audit report {path}"
+        )
+    return path
 
 
 def check_format(name: str) -> None:
@@ -385,16 +454,6 @@ def with_waivers(record: dict[str, Any], path: Path | None = None) -> dict[str, 
     return waivers.apply(record, waivers.load(file), today, source=file.name)
 
 
-def waived_text(record: dict[str, Any]) -> str:
-    """What the terminal says about waivers; empty where there are none."""
-    from auditor import waivers
-    from auditor.render import words
-
-    lines = [f"· {words.visible(line, newlines=False)}" for line in waivers.lines(record)]
-    encoding = sys.stdout.encoding or "utf-8"
-    return words.encodable("\n".join(["Waivers", *lines, ""]), encoding) + "\n" if lines else ""
-
-
 def judge(record: dict[str, Any], rule: Any, *, partial: bool) -> int:
     """The exit code of a record under ``--fail-on``: incomplete beats findings; says on stderr what held."""
     from auditor import rules
@@ -414,6 +473,7 @@ def judge(record: dict[str, Any], rule: Any, *, partial: bool) -> int:
 def finish(result: Result, *, format: str, fail_on: str | None) -> int:
     """Print a result and return the exit code of its run."""
     from auditor.cli.main import EXIT_INCOMPLETE
+    from auditor.render import unread
 
     rule = read_rule(fail_on)
     record = with_waivers(result.record)
@@ -424,11 +484,14 @@ def finish(result: Result, *, format: str, fail_on: str | None) -> int:
     else:
         width = None if sys.stdout.isatty() else 100
         sys.stdout.write(result.to_text(width=width, encoding=sys.stdout.encoding) + "\n")
-        sys.stdout.write(waived_text(record))
     sys.stdout.flush()
     if result.path is not None:
         print(f"Report: {result.path / 'report.html'}", file=sys.stderr)
     if not result.complete:
-        complain(f"The run is incomplete: {result.run.status_reason} Go on with: audit resume {result.path}")
+        reason = f"The run is incomplete: {result.run.status_reason}"
+        if variant := unread.variant(result.record):
+            complain(f"{reason} Run: audit show {shlex.quote(str(result.path))} {variant}")
+        else:
+            complain(f"{reason} Go on with: audit resume {result.path}")
         return EXIT_INCOMPLETE
     return 0 if rule is None else judge(record, rule, partial=False)

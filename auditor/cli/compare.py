@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,7 +31,6 @@ def compare(
     from auditor import compare as comparing
     from auditor.errors import ConfigError
     from auditor.render import two_runs as shown
-    from auditor.render.json import JsonReport
 
     format = {"md": "markdown"}.get(format, format)
     if format not in FORMATS:
@@ -39,8 +39,34 @@ def compare(
     for word in words:
         if word not in FAIL_ON:
             raise ConfigError(f"--fail-on of compare takes {', '.join(FAIL_ON)}; got {word!r}.")
-    found = comparing.compare(comparing.read(find_run(before)), comparing.read(find_run(after)))
+    paths = [find_run(run, outcomes=True) for run in (before, after)]
+    tables = _tables(paths)
+    if tables is not None:
+        from auditor.render import ll144_more
+
+        if words:
+            raise ConfigError("--fail-on worse, new: tables of recorded outcomes hold no findings.")
+        _print(tables, format, ll144_more)
+        return 0
+    if (rows := _rows(paths)) is not None:
+        from auditor.render import two_searches
+
+        _print(rows, format, two_searches)
+        worse = [s for s in rows["scores"] if s["change"] in words]
+        # Which slices are kept hangs on the others, so a new one is none that was not there before.
+        fresh = [e for e in rows["entries"] if e["kind"] != "slice" and e["fate"] in words]
+        return 1 if worse or fresh else 0
+    found = comparing.compare(comparing.read(paths[0]), comparing.read(paths[1]))
     plain = dataclasses.asdict(found)
+    _print(plain, format, shown)
+    bad = [r for r in found.rates if r.change in words] + [f for f in found.findings if f.fate in words]
+    return 1 if bad else 0
+
+
+def _print(plain: dict[str, Any], format: str, shown: Any) -> None:
+    """One comparison, by the module that lays it out."""
+    from auditor.render.json import JsonReport
+
     if format == "json":
         sys.stdout.write(JsonReport().render(plain))
     elif format == "markdown":
@@ -48,8 +74,46 @@ def compare(
     else:
         width = None if sys.stdout.isatty() else 100
         sys.stdout.write(shown.text(plain, width=width, encoding=sys.stdout.encoding or "utf-8"))
-    bad = [r for r in found.rates if r.change in words] + [f for f in found.findings if f.fate in words]
-    return 1 if bad else 0
+
+
+def _tables(paths: Sequence[Path]) -> dict[str, Any] | None:
+    """The comparison of two sets of tables of recorded outcomes; None where neither run holds any."""
+    from auditor.errors import ConfigError
+    from auditor.ll144 import compare as beside
+    from auditor.pipeline import outcomes
+    from auditor.store.folder import RunFolder
+
+    records = [RunFolder.open(path).record() for path in paths]
+    kinds = [outcomes.is_outcomes(record) for record in records]
+    if not any(kinds):
+        return None
+    if not all(kinds):
+        which = paths[kinds.index(True)]
+        raise ConfigError(
+            f"{which} holds tables of recorded outcomes (impact), the other run a test of a model (treatment): they "
+            "measure different things, and no figure of one can be laid beside one of the other."
+        )
+    return beside.compare(*records)
+
+
+def _rows(paths: Sequence[Path]) -> dict[str, Any] | None:
+    """The comparison of two searches over rows; None where neither run is one."""
+    from auditor import compare as comparing
+    from auditor.errors import ConfigError
+    from auditor.store.folder import RunFolder
+    from auditor.tabular import compare as beside
+
+    kinds = [RunFolder.open(path).plan.get("kind") == "tabular" for path in paths]
+    if not any(kinds):
+        return None
+    if not all(kinds):
+        rows, texts = (paths[kinds.index(kind)] for kind in (True, False))
+        raise ConfigError(
+            f"{rows} is a search over rows of a table, {texts} an audit of texts: they asked different questions, and "
+            "no figure of one can be laid beside one of the other. Compare two runs of one kind."
+        )
+    first, second = map(beside.read, paths)
+    return beside.compare(first, second, comparing.plan_differences(first.record, second.record))
 
 
 def command(argv: list[str]) -> int:

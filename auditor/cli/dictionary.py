@@ -11,6 +11,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import invoke
+from auditor.counting import plural
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
@@ -52,7 +53,7 @@ def list_dictionaries(
     for row in rows:
         mark = "" if row["default"] else " (only with --attributes)"
         groups = ", ".join(row["groups"][:12]) + (", …" if len(row["groups"]) > 12 else "")
-        size = f"{row['terms']:>5} terms, {len(row['groups'])} groups"
+        size = f"{row['terms']:>5} terms, {plural(len(row['groups']), 'group')}"
         sys.stdout.write(f"{row['attribute']:<20}{size}: {groups}{mark}\n")
     sys.stdout.write("\nViews of --protocol hinter, unions of attributes:\n")
     for one_view in views:
@@ -110,7 +111,9 @@ def check(
         sys.stdout.write(f"{problem}\n")
     if not problems:
         terms = sum(len(d.terms) for d in chosen)
-        sys.stdout.write(f"{len(chosen)} dictionaries, {terms} terms: nothing found.\n")
+        sys.stdout.write(
+            f"{plural(len(chosen), 'dictionary', 'dictionaries')}, {plural(terms, 'term')}: nothing found.\n"
+        )
     return 1 if problems else 0
 
 
@@ -151,6 +154,15 @@ def build(
         new = sum(not row.known for row in own)
         sys.stdout.write(f"{name:<12}{len(own):>5} terms, {new} of them in no dictionary yet\n")
     sys.stdout.write(f"Written for review: {out}\n")
+    return 0
+
+
+@app.command("format")
+def describe() -> int:
+    """Describe dictionary files field by field."""
+    from auditor import data
+
+    sys.stdout.write(data.path("dictionaries", "README.md").read_text(encoding="utf-8"))
     return 0
 
 

@@ -11,6 +11,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import invoke
+from auditor.counting import plural
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
@@ -76,7 +77,7 @@ def sample(
             made += 1
             sys.stdout.write(_json(case) if format == "json" else _lines(case))
     if made < n:
-        print(f"{made} distinct cases; no further ones turned up.", file=sys.stderr)
+        print(f"{plural(made, 'distinct case')}; no further ones turned up.", file=sys.stderr)
     return 0
 
 
@@ -109,6 +110,7 @@ def check(file: GrammarFile, format: common.Format = "terminal") -> int:
     from auditor.errors import DataFileError
     from auditor.grammar.count import summary
     from auditor.grammar.load import focus
+    from auditor.grammar.nodes import HELP
 
     common.check_format(format)
     one = grammar.parse(file)
@@ -117,7 +119,7 @@ def check(file: GrammarFile, format: common.Format = "terminal") -> int:
     if fatal:
         for problem in fatal[1:]:
             print(f"{one.where(problem.line)}: {problem.message}", file=sys.stderr)
-        raise DataFileError(f"{one.where(fatal[0].line)}: {fatal[0].message}. The format: grammars/README.md")
+        raise DataFileError(f"{one.where(fatal[0].line)}: {fatal[0].message}. {HELP}")
     sizes = {one.full_name: summary(grammar.space(one))}
     if not one.view:
         for name in one.views:
@@ -173,7 +175,7 @@ def coverage(
             more = f" and {len(row['unseen']) - 8} more" if len(row["unseen"]) > 8 else ""
             sys.stdout.write(f"  not reached: {'; '.join(row['unseen'][:8])}{more}\n")
     if record["outside"]:
-        sys.stdout.write(f"{record['outside']} texts are no sentences of this grammar.\n")
+        sys.stdout.write(f"Not sentences of this grammar: {plural(record['outside'], 'text')}.\n")
     return 0
 
 
@@ -227,6 +229,15 @@ def _of_run(path: Path) -> dict[str, Any]:
         "outside": outside,
         "phases": {p: m.result().as_record() | {"cases": counts[p]} for p, m in sorted(meters.items())},
     }
+
+
+@app.command("format")
+def describe() -> int:
+    """Describe grammar files field by field."""
+    from auditor import data
+
+    sys.stdout.write(data.path("grammars", "README.md").read_text(encoding="utf-8"))
+    return 0
 
 
 def command(argv: list[str]) -> int:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import Draw, find_run, invoke
+from auditor.cli.common import Draw, find_text_run, invoke
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -69,7 +69,7 @@ def groups(
         "max_calls": max_calls,
     }
     own |= {"max_cost": max_cost, "seed": seed, "out": out}
-    path = _ask(model, attribute, own) if run is None else find_run(_only(run, own))
+    path = _ask(model, attribute, own) if run is None else find_text_run(_only(run, own), "groups")
     with RunFolder.open(path) as folder:
         found = group_report(
             folder, attribute=attribute, labels=None if label is None else [label], model=model
@@ -131,7 +131,9 @@ def _lines(one: Any) -> list[str]:
     if one.violating is None:
         lines.append(f"  Index {one.reason}.")
     else:
-        share = f"{one.violating} of {len(one.groups)} groups ({one.violating / len(one.groups):.1%})"
+        share = (
+            f"{one.violating} of {plural(len(one.groups), 'group')} ({one.violating / len(one.groups):.1%})"
+        )
         lines.append(f"  {share} have an index beyond ±2, the published mark.")
     out = plural(one.standing_out, "group")
     lines.append(f"  ▲ {out} with q of 0.05 or less against the median group ({one.method['test']}).")

@@ -85,7 +85,13 @@ def ll144(
         FilePath, typer.Option("--write-map", help="Write the category map to edit, and stop.")
     ] = None,
     format: common.Format = "terminal",
-    out: Annotated[FilePath, typer.Option("--out", help="Write FILE.html or FILE.json as well.")] = None,
+    out: Annotated[
+        FilePath,
+        typer.Option(
+            "--out",
+            help="Write FILE.html or FILE.json as well, or a run folder below DIR (audit report, verify, compare).",
+        ),
+    ] = None,
 ) -> int:
     """Compute selection or scoring rates and impact ratios as 6 RCNY 5-301 asks, and a draft summary.
 
@@ -101,8 +107,9 @@ def ll144(
         raise ConfigError(
             "give one of --data FILE, --counts FILE and --rankings FILE. See: audit ll144 --help"
         )
-    if out is not None and out.suffix not in (".html", ".json"):
-        raise ConfigError(f"--out writes a .html or a .json file; got {out}")
+    if out is not None and out.suffix and out.suffix not in (".html", ".json") and not out.is_dir():
+        raise ConfigError(f"--out writes a .html or a .json file, or run folders below a folder; got {out}")
+    started = datetime.datetime.now(datetime.UTC)
     settings = Settings(
         data_kind="test" if rankings is not None else data_kind,
         test_data_reason=test_data_reason,
@@ -131,7 +138,32 @@ def ll144(
         if exclude or partly_known or map_file or audit_date or distribution_date:
             raise ConfigError("--rankings takes --source, --leave-out, --format and --out only")
         record = _from_rankings(rankings, settings, leave_out)
-    return _show(record, format, out)
+    path = out
+    if out is not None and out.suffix not in (".html", ".json"):
+        from auditor.pipeline import outcomes
+
+        columns |= {
+            "sex": sex,
+            "race": race,
+            "map": str(map_file) if map_file else None,
+            "leave_out": leave_out,
+        }
+        chosen = {k: v for k, v in columns.items() if v is not None}
+        given = str(data or counts or rankings)
+        plan = {"data": given, "options": chosen, "settings": _plain(settings), "out": str(out)}
+        path = outcomes.write(record, plan, out, started=started) / "report.html"
+        print(f"Report: {path}", file=sys.stderr)
+        path = None
+    return _show(record, format, path)
+
+
+def _plain(settings: Settings) -> dict[str, Any]:
+    """The settings as plain data."""
+    import dataclasses
+
+    told = dataclasses.asdict(settings)
+    dates = {k: v.isoformat() for k, v in told.items() if isinstance(v, datetime.date)}
+    return told | dates
 
 
 def _refuse(options: Sequence[str], needed: str) -> None:

@@ -36,6 +36,7 @@ COMMANDS = {
     "tabular": ("auditor.cli.tabular", "Search table rows whose label changes with protected columns."),
     "agent": ("auditor.cli.agent", "Plan and run audits for a goal in plain words, within one budget."),
     "models": ("auditor.cli.models", "List the kinds of models and what each needs."),
+    "plugins": ("auditor.cli.plugins", "List the plugins of every kind and where they come from."),
     "doctor": ("auditor.cli.doctor", "Check whether a model can be audited, in a handful of calls."),
     "cache": ("auditor.cli.cache", "Show or clear the response cache."),
 }

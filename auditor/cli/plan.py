@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +14,7 @@ from auditor.cli import common
 from auditor.cli.common import Draw, finish, invoke, numbers, split
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+rows_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 show_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 Output = Annotated[Path, typer.Option("--output", help="File to write: .toml or .json.")]
@@ -47,31 +48,58 @@ def _freeze(**values: Any) -> int:
     from auditor import freeze, pipeline
     from auditor.config import resolve
     from auditor.errors import ConfigError
-    from auditor.store.files import write_bytes
 
     output: Path = values["output"]
     if output.exists():
         raise ConfigError(f"{output} exists already; a frozen plan is not overwritten. Give another file.")
     freeze.dumps({}, output.suffix)  # a wrong ending, before the work
     parts = pipeline.prepare(resolve(flags_of(values), values.get("config")))
-    body = freeze.freeze(pipeline.plan_record(parts), by=values["by"], reason=values["reason"])
+    record = pipeline.plan_record(parts)
+    expected = pipeline.estimate(parts, observe=Draw())
+    body = freeze.freeze(record, by=values["by"], reason=values["reason"], expected=expected)
+    return _written(output, body, f"audit run --plan {output}")
+
+
+def _written(output: Path, body: Mapping[str, Any], following: str) -> int:
+    """Write a frozen plan, and print its hash, what it expects and what it lacks."""
+    from auditor import freeze
+    from auditor.render import planned, words
+    from auditor.store.files import write_bytes
+
     write_bytes(output, freeze.dumps(body, output.suffix).encode("utf-8"))
-    sys.stdout.write(f"{output}\nSHA-256 of the plan: {body['sha256']}\n")
-    hints = [] if values["by"] else ["Nobody is named (--by)."]
-    hints += (
-        []
-        if body["plan"].get("delta") is not None
-        else ["No bound is set (--delta): nothing can be bounded."]
-    )
-    sys.stdout.write("".join(f"{hint}\n" for hint in hints) + f"Next: audit run --plan {output}\n")
+    lines = [str(output), f"SHA-256 of the plan: {body['sha256']}", *planned.lines(body.get("expected"))]
+    if not body["frozen_by"]:
+        lines.append("Nobody is named (--by).")
+    if body["plan"].get("delta") is None:
+        lines.append("No bound is set (--delta): nothing can be bounded.")
+    lines += [f"Next: {following}", ""]
+    sys.stdout.write(words.encodable("\n".join(lines), sys.stdout.encoding))
     return 0
 
 
-def _signature() -> inspect.Signature:
-    """The options of ``audit run`` that belong to a plan, and those of freezing."""
-    from auditor.cli.run import run
+def _freeze_rows(**values: Any) -> int:
+    """Write the resolved plan of a search over rows, with the hashes of everything that shapes it.
 
-    taken = [p for n, p in inspect.signature(run, eval_str=True).parameters.items() if n not in NOT_PLAN]
+    Options are those of audit tabular. The model is opened, and asked nothing. Run it with audit tabular --plan FILE:
+    what deviates is recorded.
+    """
+    from auditor import freeze
+    from auditor.cli import tabular
+    from auditor.errors import ConfigError
+    from auditor.tabular.frozen import outlook
+
+    output: Path = values["output"]
+    if output.exists():
+        raise ConfigError(f"{output} exists already; a frozen plan is not overwritten. Give another file.")
+    freeze.dumps({}, output.suffix)  # a wrong ending, before the work
+    found = outlook(tabular.plan_of(values))
+    body = freeze.freeze(found.record, by=values["by"], reason=values["reason"], expected=found.expected)
+    return _written(output, body, f"audit tabular --plan {output}")
+
+
+def _signature(command: Callable[..., int]) -> inspect.Signature:
+    """The options of a command that belong to a plan, and those of freezing."""
+    taken = [p for n, p in inspect.signature(command, eval_str=True).parameters.items() if n not in NOT_PLAN]
     keyword = inspect.Parameter.KEYWORD_ONLY
     own = [
         inspect.Parameter("output", keyword, annotation=Output),
@@ -81,17 +109,24 @@ def _signature() -> inspect.Signature:
     return inspect.Signature([*(p.replace(kind=keyword) for p in taken), *own], return_annotation=int)
 
 
-def _command() -> typer.Typer:
-    signature = _signature()
-    _freeze.__signature__ = signature  # type: ignore[attr-defined]
-    _freeze.__annotations__ = {n: p.annotation for n, p in signature.parameters.items()} | {"return": int}
-    if not app.registered_commands:
-        app.command("freeze")(_freeze)
-    return app
+def _command(target: typer.Typer, action: Callable[..., int], model: Callable[..., int]) -> typer.Typer:
+    """``action`` as a command with the options of ``model``."""
+    if not target.registered_commands:
+        signature = _signature(model)
+        action.__signature__ = signature  # type: ignore[attr-defined]
+        action.__annotations__ = {n: p.annotation for n, p in signature.parameters.items()} | {"return": int}
+        target.command("freeze")(action)
+    return target
 
 
 def run_frozen(
-    path: Path, flags: Mapping[str, Any], *, format: str = "terminal", fail_on: str | None = None
+    path: Path,
+    flags: Mapping[str, Any],
+    *,
+    format: str = "terminal",
+    fail_on: str | None = None,
+    dry_run: bool = False,
+    yes: bool = True,
 ) -> int:
     """Run a frozen plan and return the exit code.
 
@@ -105,13 +140,24 @@ def run_frozen(
         ``terminal`` or ``json``.
     fail_on : str or None
         As ``--fail-on``.
+    dry_run : bool
+        Say what would be asked, and call nothing.
+    yes : bool
+        Do not ask before money is spent.
     """
     from auditor import freeze, pipeline, result
+    from auditor.cli import run as running
     from auditor.store.folder import RunFolder
 
     common.check_format(format)
     frozen = freeze.load(path)
     plan = freeze.with_flags(frozen, flags)
+    if dry_run:
+        sys.stdout.write(running._show_estimate(result.dry_run(plan, observe=Draw()), format) + "\n")
+        return 0
+    if not yes and running._costs(plan) and sys.stdin.isatty() and sys.stderr.isatty():
+        sys.stderr.write(running._show_estimate(result.dry_run(plan, observe=Draw()), "terminal") + "\n")
+        typer.confirm("Go on?", abort=True, err=True)
 
     async def go() -> result.Result:
         parts = pipeline.prepare(plan)
@@ -131,31 +177,49 @@ def run_frozen(
 def show(plan: Annotated[Path, typer.Argument(metavar="FILE", help="A frozen plan.")]) -> int:
     """Check a frozen plan's hash and print what it fixes."""
     from auditor import freeze
+    from auditor.render import planned, words
 
     found = freeze.load(plan)
     named = found.frozen_by or "nobody named"
-    sys.stdout.write(f"Frozen {found.frozen_at} by {named}; SHA-256 {found.sha256}\n")
-    for name, value in found.plan.as_dict().items():
-        if value not in (None, [], ""):
-            sys.stdout.write(
-                f"  {name:<16}{', '.join(map(str, value)) if isinstance(value, list) else value}\n"
-            )
+    lines = [f"Frozen {found.frozen_at} by {named}; SHA-256 {found.sha256}"]
+    if found.reason:
+        lines.append(f"Reasons given: {found.reason}")
+    for name, value in found.settings.items():
+        if value not in (None, [], {}, ""):
+            lines.append(f"  {name:<20}{_plain(value)}")
+    lines += planned.lines(found.expected) or ["The plan says nothing about the number of cases."]
+    text = "\n".join(words.visible(line, newlines=False) for line in lines) + "\n"
+    sys.stdout.write(words.encodable(text, sys.stdout.encoding))
     return 0
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} = {_plain(v)}" for k, v in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def command(argv: list[str]) -> int:
     """Run the command and return its exit code."""
+    if argv[:2] == ["freeze", "tabular"]:
+        from auditor.cli.tabular import tabular
+
+        return invoke(_command(rows_app, _freeze_rows, tabular), "plan freeze tabular", argv[2:])
     if argv[:1] == ["freeze"]:
-        return invoke(_command(), "plan freeze", argv[1:])
+        from auditor.cli.run import run
+
+        return invoke(_command(app, _freeze, run), "plan freeze", argv[1:])
     if argv[:1] == ["show"]:
         return invoke(show_app, "plan show", argv[1:])
     from auditor.cli.main import EXIT_USER, complain
 
     if argv[:1] in ([], ["--help"], ["-h"]):
         sys.stdout.write(
-            "Usage: audit plan freeze PLAN-OPTIONS --output FILE   fix a plan before the run\n"
-            "       audit plan show FILE                           check its hash, print what it fixes\n"
-            "       audit run --plan FILE                          run exactly it\n"
+            "Usage: audit plan freeze OPTIONS --output FILE           fix a plan for texts before the run\n"
+            "       audit plan freeze tabular OPTIONS --output FILE   the same for rows of a table\n"
+            "       audit plan show FILE                              check its hash, print what it fixes\n"
+            "       audit run --plan FILE                             run exactly it\n"
+            "       audit tabular --plan FILE                         the same for rows of a table\n"
         )
         return 0
     complain(f"audit plan has no command {argv[0]!r}: freeze or show. See: audit plan --help")

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import Draw, find_run, invoke
+from auditor.cli.common import Draw, find_text_run, invoke
 from auditor.cli.show import Id
+from auditor.counting import plural
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -26,13 +27,13 @@ def replay(
     from auditor.result import replay as ask
 
     common.check_format(format)
-    found = ask(find_run(run), id, replicates=replicates, observe=Draw())
+    found = ask(find_text_run(run, "replay"), id, replicates=replicates, observe=Draw())
     if format == "json":
         sys.stdout.write(json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
         return 0
     from auditor.render.words import visible as clean
 
-    lines = [f"{found['id']} on {found['model']}: {replicates} new answers to each prompt", ""]
+    lines = [f"{found['id']} on {found['model']}: {plural(replicates, 'new answer')} to each prompt", ""]
     for cell in found["cells"]:
         edits = (
             "; ".join(f"{e['attribute']}: {e['source']} → {e['target']}" for e in cell["edits"]) or "no edit"

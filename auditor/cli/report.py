@@ -39,16 +39,20 @@ def report(
     """Render RUN's report again from its record; the model is not called."""
     from auditor.errors import ConfigError
 
-    path = find_run(run)
+    path = find_run(run, outcomes=True)
     rule = common.read_rule(fail_on)
     names = [SHORT.get(name, name) for name in split(format) or ()]
     files = [name for name in names if name != "terminal"]
     if out is not None and (len(files) != 1 or len(names) != 1):
         raise ConfigError("--out takes one file format: --format html --out report.html")
     record, make = _renderers(path, waivers)
+    if rule is not None and record.get("spec", {}).get("kind") == "ll144":
+        raise ConfigError(
+            "--fail-on needs findings, and tables of recorded outcomes hold none: Local Law 144 sets no threshold. "
+            "Read the figures from: audit report RUN --format json"
+        )
     if "terminal" in names:
         _print(make("terminal")[0])
-        sys.stdout.write("\n" + common.waived_text(record))
     for name in files:
         content, suffix = make(name)
         if name == "github" and out is None:
@@ -92,12 +96,15 @@ def _renderers(
     path: Path, waivers: Path | None
 ) -> tuple[dict[str, Any], Callable[[str], tuple[str | bytes, str]]]:
     """The record with its waivers, and what renders a format of it: (content, file ending)."""
+    from auditor.pipeline import outcomes
     from auditor.registry import RENDERERS
     from auditor.result import Result, load
     from auditor.store.folder import RunFolder
 
     width = None if sys.stdout.isatty() else 100
     record = common.with_waivers(RunFolder.open(path).record(), waivers)
+    if outcomes.is_outcomes(record):
+        return record, _of_outcomes(record, width)
     if record.get("spec", {}).get("kind") == "tabular":
         from auditor.render import tabular
 
@@ -123,6 +130,33 @@ def _renderers(
         return renderer.render(result.record, result.evidence), renderer.suffix
 
     return result.record, of_texts
+
+
+OF_OUTCOMES = ("terminal", "html", "json", "csv", "ll144", "eu-ai-act", "nist-ai-rmf", "ai-verify")
+
+
+def _of_outcomes(record: dict[str, Any], width: int | None) -> Callable[[str], tuple[str | bytes, str]]:
+    """The renderer of tables of recorded outcomes: there are no findings, texts or verdicts in them."""
+    from auditor.errors import ConfigError
+    from auditor.registry import RENDERERS
+    from auditor.render import ll144, ll144_more
+
+    def make(name: str) -> tuple[str | bytes, str]:
+        if name == "terminal":
+            return ll144.text(record, width=width or 110, encoding=sys.stdout.encoding or "utf-8"), ".txt"
+        if name == "html":
+            return ll144.html(record), ".html"
+        if name == "csv":
+            return ll144_more.to_csv(record), ".csv"
+        renderer = RENDERERS.create(name)
+        if name not in OF_OUTCOMES:
+            raise ConfigError(
+                f"--format {name} is about findings of a test of a model; {record['id']} holds tables of recorded "
+                f"outcomes. Formats for these: {', '.join(OF_OUTCOMES)}."
+            )
+        return renderer.render(record, None), renderer.suffix
+
+    return make
 
 
 def command(argv: list[str]) -> int:

@@ -6,6 +6,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import Draw, find_run, finish, invoke
+from auditor.cli.main import complain
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -20,15 +21,25 @@ def resume(
     max_seconds: common.MaxSeconds = None,
 ) -> int:
     """Finish RUN; what was answered is not asked again. New limits may be given; they are for the whole run."""
+    from auditor.result import load, settle
     from auditor.result import resume as go
     from auditor.store.folder import RunFolder
 
     common.check_format(format)
     path = find_run(run)
-    if RunFolder.open(path).plan.get("kind") == "tabular":
+    if (path / "session.json").is_file():
+        from auditor.errors import ConfigError
+
+        raise ConfigError(f"{path} is a session of audit agent. Go on with: audit agent {path} --resume")
+    folder = RunFolder.open(path)
+    if folder.plan.get("kind") == "tabular":
         from auditor.errors import ConfigError
 
         raise ConfigError(f"{path} is a tabular run. Go on with: audit tabular resume {path}")
+    if (path / "run.json").is_file() and folder.record().get("status") == "complete":
+        complain(f"Nothing was left to ask: {path} is complete.")
+        result = load(path) if (path / "report.html").is_file() else settle(folder)
+        return finish(result, format=format, fail_on=fail_on)
     limits = {"max_calls": max_calls, "max_cost": max_cost, "max_seconds": max_seconds}
     return finish(go(path, observe=Draw(), limits=limits), format=format, fail_on=fail_on)
 

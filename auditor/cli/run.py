@@ -10,6 +10,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import Draw, finish, invoke, split
+from auditor.counting import plural, verb
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -24,6 +25,7 @@ def run(
     label_column: common.LabelColumn = None,
     limit: common.Limit = None,
     attributes: common.Attributes = None,
+    groups: common.Groups = None,
     order: common.Order = None,
     suite: common.Suite = None,
     grammar: common.Grammar = None,
@@ -88,6 +90,7 @@ def run(
         "label_column": label_column,
         "limit": limit,
         "attributes": split(attributes),
+        "groups": split(groups),
         "order": order,
         "suite": suite,
         "grammar": grammar,
@@ -129,7 +132,7 @@ def run(
     if plan is not None:
         from auditor.cli.plan import run_frozen
 
-        return run_frozen(plan, flags, format=format, fail_on=fail_on)
+        return run_frozen(plan, flags, format=format, fail_on=fail_on, dry_run=dry_run, yes=yes)
     chosen = resolve(flags, config)
     draw = Draw()
     if dry_run:
@@ -143,7 +146,8 @@ def run(
 
 def _costs(plan: Any) -> bool:
     """Whether a model of the plan is asked over the network and no limit was set."""
-    hosted = any(m.split(":")[0] in ("openai", "langchain", "http") for m in plan.models)
+    asked = [*plan.models, *([plan.judge] if plan.judge else [])]
+    hosted = any(m.split(":")[0] in ("openai", "langchain", "http") for m in asked)
     return hosted and plan.max_calls is None and plan.max_cost is None
 
 
@@ -157,6 +161,7 @@ def _show_estimate(values: dict[str, Any], format: str) -> str:
         f"Variants                 {values['variants']:,} "
         f"({values['valid']:,} valid, {values['discarded']:,} discarded)",
         f"Placebo variants         {values['placebos']:,} ({values['placebos_valid']:,} valid)",
+        *([f"Not English, it seems    {values['not_english']:,} texts"] if values.get("not_english") else []),
         "",
         f"{'model':<34}{'prompts':>10}{'replicates':>12}{'calls':>10}"
         f"{'tokens in':>12}{'tokens out':>12}{'cost USD':>12}",
@@ -166,6 +171,12 @@ def _show_estimate(values: dict[str, Any], format: str) -> str:
         lines.append(
             f"{name[:33]:<34}{row['prompts']:>10,}{row['replicates']:>12}{row['calls']:>10,}"
             f"{row['tokens_in']:>12,}{row['tokens_out']:>12,}{cost:>12}"
+        )
+    if judge := values.get("judge"):
+        cost = "unknown" if judge["cost_usd"] is None else f"{judge['cost_usd']:.2f}"
+        lines.append(
+            f"{'judge ' + judge['model'][:24] + ', at most':<34}{'':>22}{judge['calls']:>10,}"
+            f"{judge['tokens_in']:>12,}{judge['tokens_out']:>12,}{cost:>12}"
         )
     lines += ["", *_show_power(values)]
     lines += [
@@ -181,7 +192,7 @@ def _show_power(values: dict[str, Any]) -> list[str]:
     if not power or not power["seeds"]:
         return []
     lines = [
-        f"With {power['seeds']:,} seeds and one pair of texts for each, at {100 * power['power']:.0f} % power:",
+        f"With {plural(power['seeds'], 'seed')} and one pair of texts for each, at {100 * power['power']:.0f} % power:",
     ]
     for row in power["rows"]:
         shown = (
@@ -198,7 +209,8 @@ def _show_power(values: dict[str, Any]) -> list[str]:
     canary = sum(row.get("calls_canary", 0) for row in values["models"].values())
     if canary:
         lines.append(
-            f"{canary:,} further calls repeat the first prompts, to see whether the model stays the same."
+            f"{plural(canary, 'further call')} {verb(canary, 'repeats', 'repeat')} the first prompts, to "
+            "see whether the model stays the same."
         )
     return lines
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import Draw, find_run, finish, invoke
+from auditor.cli.common import Draw, find_text_run, finish, invoke
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -29,7 +29,9 @@ def score(
     from auditor.result import score as judge
 
     common.check_format(format)
-    return finish(judge(find_run(run), responses, observe=Draw()), format=format, fail_on=fail_on)
+    return finish(
+        judge(find_text_run(run, "score"), responses, observe=Draw()), format=format, fail_on=fail_on
+    )
 
 
 def command(argv: list[str]) -> int:

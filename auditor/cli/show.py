@@ -15,12 +15,21 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="A finding (F001) or a var
 
 
 @app.command()
-def show(run: common.RunArgument, id: Id) -> int:
+def show(run: common.RunArgument, id: Id, waivers: common.WaiversFile = None) -> int:
     """Show one finding or variant of RUN: its prompts, answers and edits."""
     from auditor.render.terminal import render_finding
     from auditor.result import load
+    from auditor.store.folder import RunFolder
 
-    result = load(find_run(run))
+    path = find_run(run)
+    record = common.with_waivers(RunFolder.open(path).record(), waivers)
+    if record.get("spec", {}).get("kind") == "tabular":
+        from auditor.render.tabular import finding_text
+
+        sys.stdout.write(finding_text(record, id, width=None if sys.stdout.isatty() else 100))
+        return 0
+    result = load(path)
+    result.record.update(common.with_waivers(result.record, waivers))
     sys.stdout.write(render_finding(result.record, result.evidence, id))
     return 0
 

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from auditor.cli import common
 from auditor.cli.common import Draw, invoke, split
 
+if TYPE_CHECKING:
+    from auditor.tabular import TabularPlan
+
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 resume_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 schema_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
-@app.command(
-    epilog="`audit tabular schema DATA` writes a schema to edit; `audit tabular resume RUN` goes on with a run "
-    "of --task or an http: model."
-)
+@app.command()
 def tabular(
     data: Annotated[
         str | None,
@@ -48,7 +48,7 @@ def tabular(
         str | None,
         typer.Option("--protected", help="Columns that are changed, comma-separated, e.g. sex,race."),
     ] = None,
-    method: Annotated[str, typer.Option("--method", help="themis, aequitas or sg.")] = "themis",
+    method: Annotated[str | None, typer.Option("--method", help="themis (default), aequitas or sg.")] = None,
     mode: Annotated[
         str | None,
         typer.Option("--mode", help="themis: score, search. aequitas: random, semi, fully, population."),
@@ -97,11 +97,15 @@ def tabular(
         str | None, typer.Option("--favourable", help="The label that is good for the person concerned.")
     ] = None,
     distance: Annotated[
-        str, typer.Option("--distance", help="exact, or absolute for models that return scores.")
-    ] = "exact",
+        str | None,
+        typer.Option("--distance", help="exact (default), or absolute for models that return scores."),
+    ] = None,
     distance_threshold: Annotated[
-        float, typer.Option("--distance-threshold", help="Outputs differ if their distance is above it.")
-    ] = 0.0,
+        float | None,
+        typer.Option(
+            "--distance-threshold", help="Outputs differ if their distance is above it (default 0)."
+        ),
+    ] = None,
     delta: common.Delta = None,
     seed: common.SeedOption = None,
     max_evaluations: Annotated[
@@ -118,12 +122,18 @@ def tabular(
         str | None, typer.Option("--prompt-format", help="With --task: one of its prompt formats.")
     ] = None,
     replicates: Annotated[
-        int,
-        typer.Option("--replicates", help="With --task: times each row is asked; the majority is its label."),
-    ] = 1,
+        int | None,
+        typer.Option(
+            "--replicates",
+            help="With --task: times each row is asked; the majority is its label (default 1).",
+        ),
+    ] = None,
     slices: Annotated[
-        int, typer.Option("--slices", help="Subgroups with the highest rates that are shown; 0: none.")
-    ] = 10,
+        int | None,
+        typer.Option(
+            "--slices", help="Subgroups with the highest rates that are shown (default 10); 0: none."
+        ),
+    ] = None,
     no_cache: common.NoCache = False,
     trust_pickle: Annotated[
         bool,
@@ -131,83 +141,153 @@ def tabular(
     ] = False,
     out: common.Out = None,
     format: common.Format = "terminal",
+    fail_on: common.FailOn = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", help="Run a frozen plan (audit plan freeze tabular); flags given beside deviate."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be asked and what it can show; ask nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending money.")] = False,
 ) -> int:
-    """Search for rows whose label changes when only protected columns change."""
-    from auditor.errors import ConfigError
-    from auditor.tabular import TabularPlan, audit_table
+    r"""Search for rows whose label changes when only protected columns change.
+
+    \b
+    Two more commands (each has --help):
+      audit tabular schema DATA   write a schema to edit
+      audit tabular resume RUN    go on with a run of --task or an http: model
+    """
+    values = dict(locals())
+    from auditor.tabular import audit_table, frozen
 
     common.check_format(format)
-    if model is None or (data is None and task is None and schema is None):
+    common.with_waivers({})  # a slip in the file is told before anything is asked
+    found = None if plan is None else frozen.load(plan)
+    chosen = plan_of(values) if found is None else frozen.with_flags(found, flags_of(values))
+    _check_flags(chosen)
+    _check_rule(fail_on, chosen.method)
+    if dry_run:
+        sys.stdout.write(_outlook(chosen, format))
+        return 0
+    costs = chosen.served and chosen.max_calls is None and chosen.max_cost is None
+    if costs and not yes and sys.stdin.isatty() and sys.stderr.isatty():
+        sys.stderr.write(_outlook(chosen, "terminal"))
+        typer.confirm("Go on?", abort=True, err=True)
+    return _finish(audit_table(chosen, observe=Draw(), frozen=found), format, fail_on)
+
+
+OWN = (
+    "mode",
+    "protocol",
+    "confidence",
+    "epsilon",
+    "theta",
+    "max_samples",
+    "measure",
+    "columns",
+    "seed_source",
+)
+
+
+def flags_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of ``audit tabular`` as fields of its plan; what was not given is None or empty."""
+    import dataclasses
+
+    from auditor.tabular import TabularPlan
+
+    named: dict[str, Any] = {name: values.get(name) for name in OWN}
+    named["columns"] = split(values.get("columns"))
+    given = {name: value for name, value in named.items() if value is not None}
+    further = {k: v for k, v in read_settings(values.get("set_") or ()).items() if v is not None}
+    fields = {field.name for field in dataclasses.fields(TabularPlan)}
+    flags = {name: value for name, value in values.items() if name in fields}
+    return flags | {
+        "protected": split(values.get("protected")) or (),
+        "options": given | further,
+        "cache": False if values.get("no_cache") else None,
+        # A switch that was not given is False, and must not turn off what a plan turns on.
+        "retrain": values.get("retrain") or None,
+        "trust_pickle": values.get("trust_pickle") or None,
+    }
+
+
+def plan_of(values: Mapping[str, Any]) -> TabularPlan:
+    """The plan that the options of ``audit tabular`` make.
+
+    Raises
+    ------
+    ConfigError
+        No data or no model is given.
+    """
+    from auditor.errors import ConfigError
+    from auditor.tabular import TabularPlan
+
+    flags = {name: value for name, value in flags_of(values).items() if value is not None}
+    if "model" not in flags or not {"data", "task", "schema"} & set(flags):
         raise ConfigError(
             "audit tabular needs --data FILE and --model SPEC, e.g. "
             "audit tabular --data german.csv --target credit --protected sex --model sklearn:model.skops, or "
             "audit tabular --task lending --model openai:NAME --method aequitas --max-calls 2000"
         )
-    limits = {"--max-calls": max_calls, "--max-cost": max_cost}
-    served = task is not None or model.startswith("http:")
-    if not served and (given := [name for name, value in limits.items() if value is not None]):
+    return TabularPlan(**{"data": "", **flags})
+
+
+def _check_flags(plan: TabularPlan) -> None:
+    """Refuse flags that do not go with each other."""
+    from auditor.errors import ConfigError
+
+    limits = {"--max-calls": plan.max_calls, "--max-cost": plan.max_cost}
+    if not plan.served and (given := [name for name, value in limits.items() if value is not None]):
         raise ConfigError(
             f"{given[0]} goes with --task or http: models; other models are limited with --max-evaluations"
         )
-    if task is None and prompt_format is not None:
+    if plan.task is None and plan.prompt_format is not None:
         raise ConfigError("--prompt-format goes with --task: there is no prompt without one")
-    named = {
-        "mode": mode,
-        "protocol": protocol,
-        "confidence": confidence,
-        "epsilon": epsilon,
-        "theta": theta,
-        "max_samples": max_samples,
-        "measure": measure,
-        "columns": split(columns),
-        "seed_source": seed_source,
-    }
-    options: dict[str, Any] = {key: value for key, value in named.items() if value is not None}
-    method_: Any = method
-    run = audit_table(
-        TabularPlan(
-            data=data or "",
-            model=model,
-            task=task,
-            target=target,
-            schema=schema,
-            protected=split(protected) or (),
-            method=method_,
-            options=options | read_settings(set_ or ()),
-            profile=profile,
-            favourable=favourable,
-            distance=distance,
-            distance_threshold=distance_threshold,
-            delta=delta,
-            seed=7 if seed is None else seed,
-            max_evaluations=max_evaluations,
-            max_seconds=max_seconds,
-            trust_pickle=trust_pickle,
-            retrain=retrain,
-            max_calls=max_calls,
-            max_cost=max_cost,
-            price_in=price_in,
-            price_out=price_out,
-            concurrency=16 if concurrency is None else concurrency,
-            cache=not no_cache,
-            base_url=base_url,
-            prompt_format=prompt_format,
-            replicates=replicates,
-            slices=slices,
-            out=out or "reports",
-        ),
-        observe=Draw(),
-    )
-    return _finish(run, format)
 
 
-def _finish(run: Any, format: str) -> int:
+def _outlook(plan: TabularPlan, format: str) -> str:
+    """What a plan will ask and can show, without asking."""
+    from auditor.render import planned, words
+    from auditor.tabular.frozen import outlook
+
+    found = outlook(plan)
+    if format == "json":
+        return json.dumps(found.expected, indent=2, sort_keys=True) + "\n"
+    lines = [*planned.lines(found.expected), "Nothing was asked.", ""]
+    return words.encodable("\n".join(lines), sys.stdout.encoding)
+
+
+def _check_rule(fail_on: str | None, method: str) -> None:
+    """Refuse, before anything is asked, a rule about rates that a method does not measure."""
+    from auditor import rules
+    from auditor.errors import ConfigError
+
+    measured = {"aequitas": ("share",), "sg": ()}.get(method)
+    if fail_on is None or measured is None:
+        return
+    for rate in rules.rates(rules.parse(fail_on)):
+        if rate.score not in measured:
+            told = "; share(…) is the share over uniform draws of its own" if measured else ""
+            raise ConfigError(
+                f"--fail-on: {rate.text} does not go with --method {method}: its cases are searched for, which says "
+                f"nothing about how often labels change{told}. Use shown or violations > N, or measure the rate with "
+                "--method themis"
+            )
+
+
+def _finish(run: Any, format: str, fail_on: str | None) -> int:
     """Print a run and return its exit code."""
     from auditor.cli.main import EXIT_INCOMPLETE, complain
 
+    rule = common.read_rule(fail_on)
+    record = common.with_waivers(run.record)
     if format == "json":
-        sys.stdout.write(json.dumps(run.record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        sys.stdout.write(json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     else:
+        run.record.update(record)
         sys.stdout.write(run.to_text(width=None if sys.stdout.isatty() else 100))
     sys.stdout.flush()
     if run.path is not None:
@@ -219,7 +299,7 @@ def _finish(run: Any, format: str) -> int:
             further = f" Go on with: audit tabular resume {run.path} --max-calls N (or another limit)"
         complain(f"The search is incomplete: {reason}.{further}")
         return EXIT_INCOMPLETE
-    return 0
+    return 0 if rule is None else common.judge(record, rule, partial=False)
 
 
 def read_settings(pairs: Sequence[str]) -> dict[str, Any]:
@@ -276,13 +356,14 @@ def resume(
     max_calls: common.MaxCalls = None,
     max_cost: common.MaxCost = None,
     max_seconds: common.MaxSeconds = None,
+    fail_on: common.FailOn = None,
 ) -> int:
     """Finish RUN, a run with --task or an http: model. New limits may be given; they are for the whole run."""
     from auditor.tabular import resume_table
 
     common.check_format(format)
     limits = {"max_calls": max_calls, "max_cost": max_cost, "max_seconds": max_seconds}
-    return _finish(resume_table(common.find_run(run), observe=Draw(), limits=limits), format)
+    return _finish(resume_table(common.find_run(run), observe=Draw(), limits=limits), format, fail_on)
 
 
 def command(argv: list[str]) -> int:

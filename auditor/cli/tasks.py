@@ -10,6 +10,9 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import invoke
+from auditor.counting import plural
+
+SHOWN = 8  # labels of a task, in the list of tasks
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
@@ -32,6 +35,8 @@ def list_tasks(format: common.Format = "terminal") -> int:
                 "name": name,
                 "kind": task.kind,
                 "labels": list(task.labels),
+                "scale": None if task.scale is None else list(task.scale),
+                "unit": task.unit,
                 "formats": list(task.formats),
                 "embedded_texts": len(task.seeds()) if task.seeds_path is not None else 0,
             }
@@ -41,12 +46,37 @@ def list_tasks(format: common.Format = "terminal") -> int:
     else:
         for row in rows:
             sys.stdout.write(
-                f"{row['name']:<14}{row['kind']:<16}labels: {', '.join(row['labels'])}; "
-                f"formats: {', '.join(row['formats'])}; {row['embedded_texts']} embedded texts\n"
+                f"{row['name']:<14}{row['kind']:<16}{_answers(row)}; formats: {', '.join(row['formats'])}; "
+                f"{plural(row['embedded_texts'], 'embedded text')}\n"
             )
         sys.stdout.write(
             "Your own: audit tasks new NAME, edit the file, then audit --task FILE --data TEXTS\n"
         )
+    return 0
+
+
+def _answers(row: dict[str, Any]) -> str:
+    """What a task is answered with, in a few words."""
+    if row["kind"] == "generation":
+        return "free text"
+    if row["scale"] is not None:
+        low, high = row["scale"]
+        return f"a number from {_figure(low)} to {_figure(high)}" + (f" {row['unit']}" if row["unit"] else "")
+    few = row["labels"][:SHOWN]
+    more = len(row["labels"]) - len(few)
+    return f"labels: {', '.join(few)}" + (f", … and {more} more" if more else "")
+
+
+def _figure(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else f"{value:g}"
+
+
+@app.command("format")
+def describe() -> int:
+    """Describe task files field by field."""
+    from auditor import data
+
+    sys.stdout.write(data.path("prompts", "README.md").read_text(encoding="utf-8"))
     return 0
 
 

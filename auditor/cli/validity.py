@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import find_run, invoke
+from auditor.cli.common import find_text_run, invoke
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
@@ -31,7 +31,7 @@ def sample(
     from auditor import review
     from auditor.store.folder import RunFolder
 
-    with RunFolder.open(find_run(run)) as folder:
+    with RunFolder.open(find_text_run(run, "validity")) as folder:
         folder.require_texts("reading variants")
         rows = review.sample(folder, out, n=n, seed=7 if seed is None else seed, discarded=discarded)
     lost = sum(row.discarded for row in rows)
@@ -59,7 +59,7 @@ def take_in(
     from auditor.store.folder import RunFolder
 
     common.check_format(format)
-    with RunFolder.open(find_run(run)) as folder:
+    with RunFolder.open(find_text_run(run, "validity")) as folder:
         result = review.take_in(folder, sheet)
         path = folder.path
     if format == "json":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import typer
 
@@ -17,7 +18,7 @@ def verify(run: common.RunArgument) -> int:
     """Check that no line of RUN's journals was changed, removed or moved. Exit 1 where one was."""
     from auditor.store.verify import verify_folder
 
-    path = find_run(run)
+    path = find_run(run, outcomes=True)
     problems = verify_folder(path)
     for problem in problems:
         sys.stdout.write(f"{problem}\n")
@@ -25,7 +26,42 @@ def verify(run: common.RunArgument) -> int:
         sys.stdout.write(
             f"{path}: every line of plan, cases, prompts, responses and verdicts is as it was written.\n"
         )
+        sys.stdout.write(_code(path))
+        sys.stdout.write(_input(path))
     return 1 if problems else 0
+
+
+def _code(path: Path) -> str:
+    """Whether the code that is installed is that of the run: no fault of the folder, and good to know."""
+    from auditor.provenance import code_sha256
+    from auditor.store.folder import RunFolder
+
+    folder = RunFolder.open(path)
+    told = (folder.record().get("provenance") or {}).get("code") if folder.has_record() else None
+    if not told:
+        return "The run names no code of the tool.\n"
+    same = told.get("sha256") == code_sha256()["sha256"]
+    return (
+        f"The code of the tool was that which is installed here (SHA-256 {told['sha256']}).\n"
+        if same
+        else f"The code of the tool was not that which is installed here: SHA-256 {told['sha256']} then, "
+        f"{code_sha256()['sha256']} now.\n"
+    )
+
+
+def _input(path: Path) -> str:
+    """For tables of recorded outcomes: whether the file that they were computed from is the one that was read."""
+    from auditor.pipeline import outcomes
+    from auditor.store.folder import RunFolder
+
+    folder = RunFolder.open(path)
+    if not folder.has_record() or not outcomes.is_outcomes(folder.plan):
+        return ""
+    file = Path(folder.plan["plan"]["data"])
+    same = outcomes.still_there(folder.record(), file)
+    if same is None:
+        return f"{file}, the file of outcomes, is not at hand here.\n"
+    return f"{file} is {'the' if same else 'NOT the'} file of outcomes that was read.\n"
 
 
 def command(argv: list[str]) -> int:

@@ -43,15 +43,13 @@ class Lattice:
         check = self._checks.get(variant_id)
         return check is not None and check.status != "invalid"
 
-    def subsets(
-        self, variant: Variant, *, proper: bool = True
-    ) -> Iterator[tuple[tuple[str, ...], str | None]]:
+    def subsets(self, variant: Variant) -> Iterator[tuple[tuple[str, ...], str | None]]:
         """Attribute sets below a variant, smallest first, each with its variant's id.
 
         The id is None where the case holds no such variant.
         """
         attributes = variant.attributes
-        for size in range(1, len(attributes) + (not proper)):
+        for size in range(1, len(attributes)):
             for subset in combinations(attributes, size):
                 part = frozenset(choice for choice in variant.choices if choice[0] in subset)
                 yield subset, self._by_choices.get(part)
@@ -73,8 +71,9 @@ def mark_hidden(case: Case, verdicts: Sequence[Verdict], checks: Mapping[str, Ch
     -------
     list of Verdict
         In the same order. ``hidden`` is False for a joint variant that passes, or a valid subset of which
-        violates; True for a violation all of whose subsets are valid and pass; None for atomic variants, and
-        where a subset is missing, invalid, skipped or inconclusive, or the joint variant itself is.
+        violates; True for a violation all of whose subsets pass and none of which a check found invalid
+        (one that a check could not judge counts as valid, as in all rates); None for atomic variants, and where a
+        subset is missing, invalid, skipped or inconclusive, or the joint variant itself is.
     """
     lattice = Lattice(case, checks)
     outcomes = {(v.model, v.format, v.variant_id): v.outcome for v in verdicts}

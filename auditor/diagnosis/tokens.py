@@ -17,7 +17,6 @@ from auditor.stats import anomaly
 from auditor.types import Case, Verdict
 
 SIGNIFICANT = 0.05  # the false discovery rate at which a token is said to stand out
-NOTE_FAMILY = "compared within its family: tokens that may stand in one place"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

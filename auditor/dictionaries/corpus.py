@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from auditor.counting import plural
 from auditor.dictionaries.entries import Dictionary
 from auditor.errors import DataFileError
 
@@ -56,9 +57,9 @@ class Counts:
         """What was passed over, in words; empty if nothing was."""
         out = []
         if self.unreadable:
-            out.append(f"{self.unreadable} cells hold no list of texts and were passed over")
+            out.append(f"{plural(self.unreadable, 'cell')} without a list of texts passed over")
         if self.dropped:
-            out.append(f"{self.dropped} terms seen once were dropped to keep the memory bounded")
+            out.append(f"{plural(self.dropped, 'term')} seen once dropped to keep the memory bounded")
         return out
 
 

@@ -22,6 +22,20 @@ VIEWS: dict[str, tuple[str, ...]] = {
     "body": ("body", "age", "disability"),
 }
 
+# Other words that people ask for an attribute by.
+SYNONYMS: dict[str, str] = {
+    **dict.fromkeys(("sex", "genders", "sexes", "women", "men"), "gender"),
+    **dict.fromkeys(("ethnicity", "ethnic", "ethnic_group", "colour", "color", "skin", "races"), "race"),
+    **dict.fromkeys(("origin", "national_origin", "country", "citizenship", "migration"), "nationality"),
+    **dict.fromkeys(("faith", "belief", "beliefs", "creed", "confession"), "religion"),
+    **dict.fromkeys(("orientation", "sexuality", "lgbt", "lgbtq"), "sexual_orientation"),
+    **dict.fromkeys(("class", "social_class", "income", "wealth", "poverty", "ses"), "socioeconomic"),
+    **dict.fromkeys(("disabled", "disabilities", "handicap", "health"), "disability"),
+    **dict.fromkeys(("appearance", "looks", "weight", "height"), "body"),
+    **dict.fromkeys(("ages", "years", "elderly"), "age"),
+    **dict.fromkeys(("first_name", "surname", "person_names"), "names"),
+}
+
 
 def builtin() -> list[str]:
     """Return the names of the dictionaries that come with the tool, sorted; `neutral` is none of them."""
@@ -100,6 +114,7 @@ def load(path_or_name: str | Path) -> Dictionary:
                 str(path_or_name),
                 builtin(),
                 "A file of your own: --dictionary [ATTRIBUTE=]FILE.",
+                synonyms=SYNONYMS,
             )
         path = data.path("dictionaries", f"{path_or_name}.yaml")
     stamp = path.stat().st_mtime_ns if path.is_file() else 0

@@ -6,9 +6,12 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from auditor.counting import plural
 from auditor.dictionaries.entries import Dictionary, Group, Term
 from auditor.dictionaries.reading import read_text
 from auditor.errors import DataFileError
+
+PASSED_OVER = ", so the file was passed over"
 
 
 def load_pairs(files: Iterable[str | Path], attribute: str | None = None) -> list[Dictionary]:
@@ -46,7 +49,8 @@ def load_pairs(files: Iterable[str | Path], attribute: str | None = None) -> lis
     for name in sorted(united):
         if not united[name]:
             raise DataFileError(
-                f"{notes[name][0]}. Separate the two words by a semicolon, one pair a line: man;woman"
+                f"{notes[name][0].removesuffix(PASSED_OVER)}. Separate the two words by a semicolon, one pair a line: "
+                "man;woman"
             )
         out.append(_from_pairs(name, tuple(united[name]), notes[name], hashes[name]))
     return out
@@ -73,7 +77,9 @@ def _read_pairs(text: str, path: Path, attribute: str) -> tuple[list[tuple[Term,
             continue
         cells = [cell.strip() for cell in line.split(";")]
         if len(cells) > 2 and any(cells[2:]):
-            raise DataFileError(f"{path}, line {number}: {len(cells)} cells, expected source;target")
+            raise DataFileError(
+                f"{path}, line {number}: {plural(len(cells), 'cell')}, expected source;target"
+            )
         if len(cells) < 2 or not cells[0] or not cells[1]:
             short += 1
             continue
@@ -88,8 +94,8 @@ def _read_pairs(text: str, path: Path, attribute: str) -> tuple[list[tuple[Term,
         ]
         pairs.append((made[0], made[1]))
     if not pairs:
-        return pairs, [f"{path}: no line reads source;target, so the file was passed over"]
-    return pairs, [f"{path.name}: {short} lines without a pair were passed over"] if short else []
+        return pairs, [f"{path}: no line reads source;target{PASSED_OVER}"]
+    return pairs, [f"{path.name}: {plural(short, 'line')} without a pair passed over"] if short else []
 
 
 def _from_pairs(

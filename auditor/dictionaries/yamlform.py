@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from auditor.counting import plural
 from auditor.dictionaries.entries import TAGS, Dictionary, Group, Term
 from auditor.errors import DataFileError
 
@@ -66,11 +67,14 @@ class _Reader:
                 self.fail(key, "is missing")
 
     def fail(self, where: str, what: str) -> NoReturn:
-        raise DataFileError(f"{self.path}, field {where}: {what}. The format: dictionaries/README.md")
+        raise DataFileError(f"{self.path}, field {where}: {what}. The format: audit dictionary format")
 
     def mapping(self, value: Any, where: str) -> Mapping[str, Any]:
         if not isinstance(value, dict):
             self.fail(where, f"expected fields with values, got {type(value).__name__}")
+        for key in value:
+            if not isinstance(key, str):  # YAML reads a bare no, yes or 1 as something else than a word
+                self.fail(where, f"{key!r} is not text; put it in quotation marks")
         return value
 
     def strings(self, value: Any, where: str) -> list[str]:
@@ -151,7 +155,10 @@ class _Reader:
         for group, cells in self.mapping(table.get("rows"), "table.rows").items():
             texts = self.strings(cells, f"table.rows.{group}")
             if len(texts) != len(columns):
-                self.fail(f"table.rows.{group}", f"{len(texts)} cells for {len(columns)} columns")
+                self.fail(
+                    f"table.rows.{group}",
+                    f"{plural(len(texts), 'cell')} for {plural(len(columns), 'column')}",
+                )
             for (slot, meta), text in zip(columns.items(), texts, strict=True):
                 phrase = text.startswith(texts[0] + " ")
                 yield (
@@ -184,11 +191,9 @@ class _Reader:
         if isinstance(own, str):
             tags.add(own)
         else:
-            tags |= {need for need, words in self.mapping(own, f"{where}.needs").items() if text in words}
+            tags |= self.needed(own, text, f"{where}.needs")
         tags |= {"insert"} if meta.get("insert") else set()
-        for need, words in self.mapping(self.content.get("needs", {}), "needs").items():
-            if text in words:
-                tags.add(need)
+        tags |= self.needed(self.content.get("needs", {}), text, "needs")
         if unknown := tags - TAGS:
             self.fail(where, f"{sorted(unknown)[0]!r} is no condition; known: {', '.join(sorted(TAGS))}")
         return Term(
@@ -208,8 +213,15 @@ class _Reader:
 
     def near(self, key: str, text: str, meta: Mapping[str, Any]) -> frozenset[str]:
         table = self.mapping(self.content.get(key, {}), key)
-        words = [*table.get("*", []), *table.get(text, []), *meta.get(key, [])]
-        return frozenset(w.lower() for w in self.strings(words, key)) if words else frozenset()
+        found = [
+            source[name] for source, name in ((table, "*"), (table, text), (meta, key)) if name in source
+        ]
+        return frozenset(w.lower() for words in found for w in self.strings(words, key))
+
+    def needed(self, table: Any, text: str, where: str) -> set[str]:
+        """The conditions that ``table`` (condition to words) sets for ``text``."""
+        rows = self.mapping(table, where).items()
+        return {str(need) for need, words in rows if text in self.strings(words, f"{where}.{need}")}
 
     def no_repeats(self, terms: tuple[Term, ...]) -> None:
         seen: set[tuple[str, str, str]] = set()

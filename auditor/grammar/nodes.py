@@ -9,7 +9,7 @@ from auditor.errors import DataFileError
 
 LARGEST = 4_000_000  # bytes
 DEEPEST = 20  # nested fields
-HELP = "The format: grammars/README.md"
+HELP = "The format: audit grammar format"
 
 
 def read_text(path: Path) -> str:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from auditor._version import __version__
+from auditor.counting import plural
 from auditor.errors import ConfigError
 from auditor.ll144.people import Cell, Person, Source
 from auditor.ll144.rankings import RankingFile
@@ -147,13 +148,13 @@ def from_rankings(file: RankingFile, settings: Settings) -> dict[str, Any]:
     }
     if file.unlisted:
         warnings.append(
-            f"In {file.unlisted:,} of {n:,} answers the first shown name that stands in the answer letter "
+            f"In {file.unlisted:,} of {plural(n, 'answer')} the first shown name that stands in the answer letter "
             "for letter is not in the first place of the list: the model misspelt, invented or shortened a "
             "name. The name found counts as first."
         )
     if file.unread:
         warnings.append(
-            f"{file.unread:,} of {n:,} answers name nobody who was shown; nobody counts as first."
+            f"{file.unread:,} of {plural(n, 'answer')} name nobody who was shown; nobody counts as first."
         )
     record["warnings"] = warnings
     return record

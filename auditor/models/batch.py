@@ -108,7 +108,7 @@ class Batched:
     ) -> None:
         self._chat = model
         self.name, self.fingerprint = model.name, model.fingerprint
-        self.price = _half(model.price)
+        self.price = half(model.price)
         self.max_tokens = model.max_tokens
         self._journal, self._window, self._sleep = journal, window, sleep
         self._poll_s, self._longest_s = poll_s, longest_poll_s
@@ -339,7 +339,8 @@ def _refused(batch: Any) -> CallError:
     return BadRequest(f"the batch was refused: {text[:DETAIL]}")
 
 
-def _half(price: Price | None) -> Price | None:
+def half(price: Price | None) -> Price | None:
+    """The price of a batch, for the list price ``price``."""
     if price is None:
         return None
     return replace(

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
+from auditor.counting import plural
 from auditor.errors import BudgetExceeded, ConfigError
 from auditor.models.prices import Price, given
 from auditor.protocols import Model
@@ -144,7 +145,9 @@ class Budget:
             if granted:
                 return granted
             if self.max_calls is not None and self.calls >= self.max_calls:
-                raise BudgetExceeded(f"the limit of {self.max_calls} calls (--max-calls) is reached")
+                raise BudgetExceeded(
+                    f"the limit of {plural(self.max_calls, 'call')} (--max-calls) is reached"
+                )
             if not self._in_flight or self._over(bounds_usd[0], held=0.0):
                 raise BudgetExceeded(
                     f"the limit of {self.max_cost} USD (--max-cost) is reached: {self.spent_usd:.4f} USD are "

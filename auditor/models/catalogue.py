@@ -13,6 +13,7 @@ _OPENAI_KEYS = (
     "OPENAI_BASE_URL",
     "AZURE_OPENAI_ENDPOINT",
     "AZURE_OPENAI_API_KEY",
+    "AZURE_OPENAI_AD_TOKEN",
     "OPENAI_API_VERSION",
 )
 # Providers of LangChain that many use: package that is imported, and the variable of its key.

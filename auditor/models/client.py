@@ -270,25 +270,30 @@ class Client:
         self, round_: _Round, batch: list[Request], attempt: int
     ) -> list[tuple[Request, CallError]]:
         """Send ``batch`` once; returns what failed and may be tried again."""
-        while self.stopped is None and (wait := self._limiter.wait_s()) > 0:
-            await self._pause(wait)
-        async with self._limiter:
-            bounds = [self._bound(request) for request in batch]
-            granted = await self._reserve(bounds)
-            # The rest goes back to the queue; it meets the limit there, or fits once calls are settled.
-            round_.buffer.extendleft(reversed(batch[granted:] if granted else ()))
-            if not granted:
-                for request in batch:
-                    self._give_up(round_, request)
-                return []
-            batch, bounds = batch[:granted], bounds[:granted]
-            sent_at = self._clock()
-            outcomes = await self._generate(batch, bounds)
-            latency = (self._clock() - sent_at) / len(batch)
+        while True:
+            while self.stopped is None and (wait := self._limiter.wait_s()) > 0:
+                await self._pause(wait)
+            async with self._limiter:
+                if self.stopped is None and self._limiter.wait_s() > 0:
+                    continue  # the server closed while this call was in the queue
+                bounds = [self._bound(request) for request in batch]
+                granted = await self._reserve(bounds)
+                # The rest goes back to the queue; it meets the limit there, or fits once calls are settled.
+                round_.buffer.extendleft(reversed(batch[granted:] if granted else ()))
+                if not granted:
+                    for request in batch:
+                        self._give_up(round_, request)
+                    return []
+                batch, bounds = batch[:granted], bounds[:granted]
+                sent_at = self._clock()
+                outcomes = await self._generate(batch, bounds)
+                latency = (self._clock() - sent_at) / len(batch)
+                break
         again: list[tuple[Request, CallError]] = []
         for request, bound, outcome in zip(batch, bounds, outcomes, strict=True):
             if isinstance(outcome, Reply):
-                self._limiter.speed_up()
+                usage = outcome.usage
+                self._limiter.speed_up(tokens=0 if usage is None else usage.tokens_in + usage.tokens_out)
                 self._take(round_, request, outcome, bound, latency)
                 continue
             self.budget.settle(bound, 0.0 if isinstance(outcome, _NOT_BILLED) else bound)

@@ -16,7 +16,7 @@ from auditor.errors import (
     RateLimited,
     ServerFault,
 )
-from auditor.models import http_file
+from auditor.models import http_file, json_places
 from auditor.models.local import best_label, read_scores
 from auditor.models.openai_wire import rate_headers, retry_after, said
 from auditor.models.prices import Price
@@ -118,9 +118,9 @@ class HttpTemplate:
         try:
             body = None
             if template.request is not None:
-                body = json.dumps(http_file.place(template.request, given), ensure_ascii=False).encode()
+                body = json.dumps(json_places.place(template.request, given), ensure_ascii=False).encode()
             query = {
-                name: str(http_file.place(template.fill(value) if isinstance(value, str) else value, given))
+                name: str(json_places.place(template.fill(value) if isinstance(value, str) else value, given))
                 for name, value in template.query.items()
             }
             headers = {name: template.fill(value) for name, value in template.headers.items()}
@@ -192,7 +192,7 @@ class HttpTemplate:
             value = json.loads(raw)
         except (ValueError, RecursionError):
             value = raw[:DETAIL].decode("utf-8", "replace")
-        message = http_file.follow(value, self._template.error)
+        message = json_places.follow(value, self._template.error)
         text = message if isinstance(message, str) else said(value)
         hint = ". Check the key in the environment, and url in the file" if kind is AuthFailed else ""
         error = self._clean(f"HTTP {status}: {text}")
@@ -206,25 +206,25 @@ class HttpTemplate:
             return BadResponse(f"{self.name}: the answer is not valid JSON")
         except RecursionError:
             return BadResponse(f"{self.name}: the answer's JSON is nested too deeply")
-        if message := http_file.follow(value, template.error):
+        if message := json_places.follow(value, template.error):
             return BadResponse(self._clean(f"the server reports an error: {message}"))
         scores: Mapping[str, float] | None = None
-        if (found := http_file.follow(value, template.scores)) is not None:
+        if (found := json_places.follow(value, template.scores)) is not None:
             if not isinstance(found, Mapping):
                 return BadResponse(f"{self.name}: what stands at scores is no mapping of labels to numbers")
             try:
                 scores = read_scores(found, self.name)
             except BadResponse as error:
                 return error
-        text = http_file.follow(value, template.answer)
+        text = json_places.follow(value, template.answer)
         if text is None and template.answer is None and scores:
             text = best_label(scores)
         if isinstance(text, bool | int | float):
             text = json.dumps(text)
         if not isinstance(text, str):
-            where = http_file.told(template.answer or template.scores or ())
+            where = json_places.told(template.answer or template.scores or ())
             return BadResponse(f"{self.name}: the answer holds no text at {where}")
-        reported = http_file.follow(value, template.model)
+        reported = json_places.follow(value, template.model)
         return Reply(
             text,
             scores=scores,
@@ -233,7 +233,7 @@ class HttpTemplate:
         )
 
     def _usage(self, value: Any) -> Usage | None:
-        told = [http_file.follow(value, p) for p in (self._template.tokens_in, self._template.tokens_out)]
+        told = [json_places.follow(value, p) for p in (self._template.tokens_in, self._template.tokens_out)]
         numbers = [n for n in told if isinstance(n, int) and not isinstance(n, bool) and n >= 0]
         return Usage(tokens_in=numbers[0], tokens_out=numbers[1]) if len(numbers) == 2 else None
 

@@ -28,6 +28,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from auditor.errors import ConfigError, DataFileError
+from auditor.models.json_places import HOLE, Step, parse_path
 from auditor.models.prices import Price
 
 LARGEST = 256 * 1024  # bytes of such a file
@@ -37,13 +38,16 @@ KEYS = (
     "scores", "usage", "model", "error", "price", "max_tokens",
 )  # fmt: skip
 METHODS = ("POST", "PUT", "PATCH", "GET")
-_HOLE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
-_STEP = re.compile(r'\.?(?:([A-Za-z_][\w-]*)|\["([^"]+)"\]|\[(-?\d+)\])')
 
-Step = str | int
 Where = tuple[str | int, ...]
+EXAMPLE = """For a chat service it reads:
+    format: 1
+    url: https://service.example.org/v1/answer
+    headers: {Authorization: "Bearer ${SERVICE_KEY}"}   # from the environment
+    request: {messages: "{{messages}}", max_tokens: "{{max_tokens}}"}
+    answer: choices[0].message.content                  # where the reply holds the answer"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,7 +118,7 @@ class _Reader:
         try:
             raw = self.path.read_bytes()
         except FileNotFoundError:
-            raise DataFileError(f"{self.path}: there is no such file; docs/clients.md shows one") from None
+            raise DataFileError(f"{self.path}: there is no such file. {EXAMPLE}") from None
         except OSError as error:
             raise DataFileError(f"{self.path}: cannot be read: {error.strerror or error}") from None
         if len(raw) > LARGEST:
@@ -309,12 +313,12 @@ def _style(reader: _Reader, request: Any, query: Mapping[str, Any]) -> Literal["
     """Check the placeholders and say which input they want."""
     used: set[str] = set()
     for where, text in [*_texts(request, ("request",)), *_texts(dict(query), ("query",))]:
-        for name in _HOLE.findall(text):
+        for name in HOLE.findall(text):
             if name not in PLACEHOLDERS:
                 near = difflib.get_close_matches(name, PLACEHOLDERS, n=1)
                 hint = f" Did you mean {{{{{near[0]}}}}}?" if near else ""
                 raise reader.fail(where, f"unknown placeholder {{{{{name}}}}}.{hint}")
-            if name == "messages" and (not _HOLE.fullmatch(text.strip()) or where[0] == "query"):
+            if name == "messages" and (not HOLE.fullmatch(text.strip()) or where[0] == "query"):
                 raise reader.fail(where, "{{messages}} is a list: it must be the whole value, in request")
             used.add(name)
     texts = used & {"input", "prompt", "messages"}
@@ -339,78 +343,6 @@ def _texts(value: Any, where: Where) -> Iterator[tuple[Where, str]]:
     elif isinstance(value, list):
         for i, item in enumerate(value):
             yield from _texts(item, (*where, i))
-
-
-def place(value: Any, given: Mapping[str, Any]) -> Any:
-    """``value`` with its placeholders replaced: a lone one by the value itself, one inside a text as text.
-
-    Examples
-    --------
-    >>> place({"q": "{{prompt}}", "n": "{{max_tokens}}", "t": "Say: {{prompt}}"}, {"prompt": 'a"b', "max_tokens": 8})
-    {'q': 'a"b', 'n': 8, 't': 'Say: a"b'}
-    """
-    if isinstance(value, str):
-        if whole := _HOLE.fullmatch(value.strip()):
-            return given[whole.group(1)]
-        return _HOLE.sub(lambda match: str(given[match.group(1)]), value)
-    if isinstance(value, Mapping):
-        return {key: place(item, given) for key, item in value.items()}
-    if isinstance(value, list):
-        return [place(item, given) for item in value]
-    return value
-
-
-def parse_path(text: str) -> tuple[Step, ...]:
-    """The steps of a path into JSON.
-
-    Raises
-    ------
-    ValueError
-        Not of the form ``a.b[0]["c d"]``, with or without ``$`` in front.
-
-    Examples
-    --------
-    >>> parse_path("choices[0].message.content")
-    ('choices', 0, 'message', 'content')
-    """
-    rest = text.strip().removeprefix("$")
-    steps: list[Step] = []
-    at = 0
-    while at < len(rest):
-        match = _STEP.match(rest, at)
-        if match is None:
-            raise ValueError(f"{text!r} is no path; write for example choices[0].message.content")
-        name, quoted, number = match.groups()
-        steps.append(int(number) if number is not None else name or quoted)
-        at = match.end()
-    return tuple(steps)
-
-
-def follow(value: Any, steps: tuple[Step, ...] | None) -> Any:
-    """What stands at ``steps``; None where there is nothing.
-
-    Examples
-    --------
-    >>> follow({"a": [{"b": 3}]}, ("a", 0, "b"))
-    3
-    """
-    if steps is None:
-        return None
-    for step in steps:
-        if isinstance(step, int):
-            if not isinstance(value, list) or not -len(value) <= step < len(value):
-                return None
-            value = value[step]
-        else:
-            if not isinstance(value, Mapping) or step not in value:
-                return None
-            value = value[step]
-    return value
-
-
-def told(steps: tuple[Step, ...]) -> str:
-    """A path as it is written."""
-    return "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps).lstrip(".") or "$"
 
 
 def _brief(value: object) -> str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from auditor.models.outcome import definitive
 from auditor.protocols import Model
-from auditor.types import Request
+from auditor.types import Prompt, Request, Response
 
 TRUSTED = 0.75  # share of control pairs that the judge must get right
 FIRST, SECOND, EQUAL = "first", "second", "equal"
+PREFIX = "judge."  # of the ids under which its prompts are written down
 
 
 @dataclass(slots=True)
@@ -55,19 +58,54 @@ class PairJudge:
         How it is asked and read: labels ``first``, ``second`` and ``equal``; its control texts are the pairs
         with known answers, the better text first, and the same with the order swapped.
     client : Client
-        Around ``model``.
+        Around ``model``; its ``on_response`` is `take`.
+    note : callable, optional
+        Writes down (id, prompt) of what is asked, before it is asked.
+    keep : callable, optional
+        Writes down what was answered.
+
+    Attributes
+    ----------
+    counts : Counter of str
+        Questions by what became of them (``calls``, ``cached``, ``failed``) and tokens, each question once. What an
+        earlier part of the run was told counts as it did there.
+    cost_usd : float
+        Of these, as far as it is known.
     """
 
-    def __init__(self, model: Model, task: Any, client: Any) -> None:
+    def __init__(
+        self,
+        model: Model,
+        task: Any,
+        client: Any = None,
+        *,
+        note: Callable[[str, Prompt], object] | None = None,
+        keep: Callable[[Response], object] | None = None,
+    ) -> None:
         self.model, self.task, self.client = model, task, client
         self.tallied, self.calibration = Tallied(), Calibration()
-        self.calls = 0
+        self.counts: Counter[str] = Counter()
+        self.cost_usd = 0.0
+        self.seen: set[tuple[str, int]] = set()
+        self._failed: set[tuple[str, int]] = set()
+        self._note, self._keep = note, keep
         self._calibrated = False
 
-    async def prefer(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """Preference for each (original, variant): 1 for the variant, -1 for the original, 0 a tie, None unread."""
-        asked = [(a, b) for a, b in pairs if a != b]
-        told = iter(await self._both([(both(a, b), both(b, a)) for a, b in asked], self.tallied))
+    def take(self, response: Response) -> None:
+        """Write an answer down, or a failure that is about its question."""
+        if self._keep is not None:
+            self._keep(response)
+        if not definitive(response):
+            self._failed.add((response.prompt_sha256, response.replicate))
+
+    async def prefer(self, pairs: Sequence[tuple[str, str]], names: Sequence[str] = ()) -> list[float | None]:
+        """Preference for each (original, variant): 1 for the variant, -1 for the original, 0 a tie, None unread.
+
+        ``names`` say what the pairs are about, in the ids of what is written down.
+        """
+        called = names or [str(n) for n in range(len(pairs))]
+        asked = [(both(a, b), both(b, a), name) for (a, b), name in zip(pairs, called, strict=True) if a != b]
+        told = iter(await self._both(asked, self.tallied))
         return [0.0 if a == b else next(told) for a, b in pairs]
 
     async def calibrate(self) -> Calibration:
@@ -76,13 +114,14 @@ class PairJudge:
             return self.calibration
         self._calibrated = True
         # The better text stands first, so a right answer prefers the "original".
-        for value in await self._both(list(self.task.controls), Tallied()):
+        controls = [(*pair, f"control-{number}") for number, pair in enumerate(self.task.controls)]
+        tallied = Tallied()
+        for value in await self._both(controls, tallied):
             found = self.calibration
-            found.n += 1
-            found.unreadable += value is None
             found.right += value == -1.0
             found.wrong += value == 1.0
             found.undecided += value == 0.0
+        self.calibration.n, self.calibration.unreadable = tallied.pairs, tallied.unreadable
         return self.calibration
 
     @property
@@ -90,32 +129,55 @@ class PairJudge:
         """Whether it got at least three in four of the control pairs right."""
         return self.calibration.n > 0 and self.calibration.right >= TRUSTED * self.calibration.n
 
-    def as_record(self) -> dict[str, Any]:
-        """Plain data for ``run.json``."""
+    def as_record(self, *, priced: bool = True) -> dict[str, Any]:
+        """Plain data for ``run.json``; ``priced`` says whether what it costs is known."""
         return {
             "model": self.model.name,
             "fingerprint": self.model.fingerprint,
-            "calls": self.calls,
+            **{name: self.counts[name] for name in ("calls", "cached", "failed", "tokens_in", "tokens_out")},
+            "cost_usd": round(self.cost_usd, 6) if priced else None,
             "trusted": self.trusted,
             "controls": asdict(self.calibration),
             "pairs": asdict(self.tallied),
         }
 
-    async def _both(self, inputs: Sequence[tuple[str, str]], tallied: Tallied) -> list[float | None]:
-        """For each pair of inputs, the second with the order swapped: 1, -1, 0 or None."""
+    async def _both(self, inputs: Sequence[tuple[str, str, str]], tallied: Tallied) -> list[float | None]:
+        """For each pair of inputs, the second with the order swapped: 1, -1, 0 or None.
+
+        Pairs that a limit kept from being asked are None, and are not tallied.
+        """
         requests = []
-        for number, texts in enumerate(inputs):
-            for place, text in zip("ab", texts, strict=True):
+        for *texts, name in inputs:
+            for text in texts:
                 prompt = self.task.bare(text) if self.model.style == "text" else self.task.render(text)
-                requests.append(Request(prompt=prompt, replicate=0, variant_id=f"judge.{number}{place}"))
-        answers: list[str | None] = []
-        for response in await self.client.ask(requests):
-            self.calls += not response.cached
-            read = None if response.error else self.task.read(response.output or "", self.model.style)
-            answers.append(str(read.value) if read is not None and read.status == "ok" else None)
-        return [
-            count(plain, swapped, tallied) for plain, swapped in zip(answers[::2], answers[1::2], strict=True)
-        ]
+                # The texts can be others when a run that was cut off goes on: failed answers are asked again.
+                named = f"{PREFIX}{name}.{prompt.sha256[:8]}"
+                if self._note is not None:
+                    self._note(named, prompt)
+                requests.append(Request(prompt=prompt, replicate=0, variant_id=named))
+        answers = [self._read(response) for response in await self.client.ask(requests)]
+        told: list[float | None] = []
+        for (plain, came), (swapped, came_too) in zip(answers[::2], answers[1::2], strict=True):
+            told.append(count(plain, swapped, tallied) if came and came_too else None)
+        return told
+
+    def _read(self, response: Response) -> tuple[str | None, bool]:
+        """The label that was read, and whether the question was asked at all; counts each question once."""
+        key = (response.prompt_sha256, response.replicate)
+        if not definitive(response) and key not in self._failed:
+            return None, False
+        if key not in self.seen:
+            self.seen.add(key)
+            self.counts["cached" if response.cached else "calls"] += 1
+            self.counts["failed"] += response.error is not None
+            if response.usage is not None:
+                self.counts["tokens_in"] += response.usage.tokens_in
+                self.counts["tokens_out"] += response.usage.tokens_out
+            self.cost_usd += response.cost_usd or 0.0
+        if response.output is None:
+            return None, True
+        read = self.task.read(response.output, self.model.style)
+        return (str(read.value) if read.status == "ok" else None), True
 
 
 def both(first: str, second: str) -> str:

@@ -1,4 +1,4 @@
-"""How many calls may be in flight: additive increase, multiplicative decrease."""
+"""How many calls may be in flight: additive increase, multiplicative decrease, and what the server says is left."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from types import TracebackType
 
 from auditor.errors import ConfigError
 
 MAX_CLOSED_S = 120.0  # a reset further away is a daily limit: let the 429 that follows end the run
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
+UNTOLD_S = 1.0  # how long a statement about what is left holds, where the server does not say
+_COUNT = re.compile(r"[0-9]{1,12}")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)?")
+_ENTRY: ContextVar[int] = ContextVar("entry", default=0)  # the number of the call that this task is in
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 
 
@@ -36,6 +40,9 @@ class Limiter:
     It starts at ``concurrency`` and never leaves [1, ``concurrency``]. A rate-limit answer halves it, once
     for all calls that were under way together; as many successes in a row as the current size add one
     (the scheme of TCP congestion avoidance; Chiu and Jain, 1989, show that it converges).
+
+    Where the server says how much is left (`headers`), no more calls are in flight than that: if each of them still
+    has to be let in, there is room for it. So a limit that is this client's alone is met without a refusal.
 
     Parameters
     ----------
@@ -63,6 +70,16 @@ class Limiter:
         self._slowed_at = float("-inf")
         self._closed_until = float("-inf")
         self._queue: deque[asyncio.Future[None]] = deque()
+        self._left, self._left_until = concurrency, float("-inf")
+        self._entries = 0  # calls that were let through
+        self._told_at = 0  # how many had been when the server said what is left
+        self._tokens_per_call = 0.0
+
+    @property
+    def room(self) -> int:
+        """How many calls may be in flight now."""
+        told = self._left if self._clock() < self._left_until else self.size
+        return max(1, min(self.size, told))
 
     def wait_s(self) -> float:
         """Seconds until calls may be sent again, as the server asked; 0 if now."""
@@ -80,8 +97,11 @@ class Limiter:
         self._slowed_at = self._clock()
         self.size = max(1, self.size // 2)
 
-    def speed_up(self) -> None:
-        """A call was answered."""
+    def speed_up(self, *, tokens: int = 0) -> None:
+        """A call was answered, for so many tokens in and out."""
+        if tokens:
+            last = self._tokens_per_call or tokens
+            self._tokens_per_call = last + 0.1 * (tokens - last)
         self._successes += 1
         if self._successes >= self.size:
             self._successes = 0
@@ -89,7 +109,7 @@ class Limiter:
             self._wake()
 
     def headers(self, told: Mapping[str, str]) -> None:
-        """Take note of the rate-limit headers of an answer: with no request left, wait for the reset.
+        """Take note of the rate-limit headers of an answer: with none left, wait for the reset; with few, ask few.
 
         Parameters
         ----------
@@ -100,18 +120,34 @@ class Limiter:
         Examples
         --------
         >>> limiter = Limiter(8, clock=lambda: 0.0)
+        >>> limiter.headers({"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "1m2.5s"})
+        >>> limiter.wait_s(), limiter.room
+        (0.0, 3)
         >>> limiter.headers({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m2.5s"})
         >>> limiter.wait_s()
         62.5
         """
-        for what in ("requests", "tokens"):
-            left = told.get(f"x-ratelimit-remaining-{what}", "")
+        for what, per_call in (("requests", 1.0), ("tokens", self._tokens_per_call)):
+            stated = told.get(f"x-ratelimit-remaining-{what}", "").strip()
+            if not _COUNT.fullmatch(stated):
+                continue
+            left = int(stated)
             seconds = duration_s(told.get(f"x-ratelimit-reset-{what}", ""))
-            if left.isdigit() and int(left) == 0 and seconds:
+            if left == 0 and seconds:
                 self.close_for(min(seconds, MAX_CLOSED_S))
+            if per_call:
+                self._tell(int(left / per_call), UNTOLD_S if seconds is None else min(seconds, MAX_CLOSED_S))
+
+    def _tell(self, left: int, seconds: float) -> None:
+        """The server has room for ``left`` further calls, for ``seconds``."""
+        now = self._clock()
+        # The answer to a call that was under way already may tell of an earlier time, at which more was left.
+        later = _ENTRY.get() > self._told_at
+        if left <= self._left or later or now >= self._left_until:
+            self._left, self._left_until, self._told_at = left, now + seconds, self._entries
 
     async def __aenter__(self) -> None:
-        while self.in_flight >= self.size:
+        while self.in_flight >= self.room:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._queue.append(turn)
             try:
@@ -121,6 +157,8 @@ class Limiter:
                 self._wake()
                 raise
         self.in_flight += 1
+        self._entries += 1
+        _ENTRY.set(self._entries)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -129,7 +167,7 @@ class Limiter:
         self._wake()
 
     def _wake(self) -> None:
-        free = self.size - self.in_flight
+        free = self.room - self.in_flight
         while free > 0 and self._queue:
             turn = self._queue.popleft()
             if not turn.done():

@@ -26,7 +26,16 @@ from auditor.errors import (
     ServerFault,
 )
 from auditor.models import logprobs as label_scores
-from auditor.models.openai_server import PROVIDER, address, azure_version, checked_key, key_name, place
+from auditor.models.openai_server import (
+    BY_ENTRA,
+    PROVIDER,
+    address,
+    azure_version,
+    checked_key,
+    key_name,
+    place,
+    unreachable,
+)
 from auditor.models.openai_wire import DETAIL, rate_headers, said
 from auditor.models.openai_wire import read_completion as read_completion
 from auditor.models.openai_wire import retry_after as retry_after
@@ -104,7 +113,8 @@ class OpenAIChat:
     price : Price or None
         Overrides the list price.
     api_key : str or None
-        None means ``OPENAI_API_KEY``, at Azure ``AZURE_OPENAI_API_KEY``. A server given by URL needs none.
+        None means ``OPENAI_API_KEY``, at Azure ``AZURE_OPENAI_API_KEY`` or the token in ``AZURE_OPENAI_AD_TOKEN``. A
+        server given by URL needs none.
     logprobs : bool
         Ask for log-probabilities, and give the scores of the task's labels where they can be told
         (`auditor.models.logprobs`); other answers have none. Servers without them refuse the request.
@@ -152,6 +162,7 @@ class OpenAIChat:
         self.model = name
         url = address(base_url, api_key)
         self._url, self._host, self.server = url, *place(url)
+        self._advice = unreachable(url, given=bool(base_url))
         at_provider = self._host == urlsplit(PROVIDER).hostname
         self._azure = azure_version(url, self._host, api_version)
         self._key_name = key_name(self._host, self._azure, given=api_key)
@@ -219,7 +230,8 @@ class OpenAIChat:
             self._client = AsyncAzureOpenAI(
                 azure_endpoint=self._url,
                 api_version=self._azure,
-                api_key=key,
+                api_key=None if self._key_name == BY_ENTRA else key,
+                azure_ad_token=key if self._key_name == BY_ENTRA else None,
                 max_retries=0,
                 timeout=self._timeout_s,
             )
@@ -293,7 +305,11 @@ class OpenAIChat:
         if status == 404:
             return f"{text}. Check the model name {self.model!r} and --base-url; the path usually ends in /v1"
         if kind in (ServerFault, CallTimeout) and status is None:
-            return f"{text}. Is the server running? Check --base-url"
+            return f"{text}. {self._advice}"
+        if kind is AuthFailed and self._key_name == BY_ENTRA:
+            return (
+                f"{text}. The token in {BY_ENTRA} may have expired; fetch a new one, then: audit resume RUN"
+            )
         if kind is AuthFailed:
             return f"{text}. Check {self._key_name} and what it may use"
         return text

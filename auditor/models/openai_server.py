@@ -48,14 +48,31 @@ def azure_version(url: str, host: str, given: str | None) -> str | None:
     return version
 
 
+def unreachable(url: str, *, given: bool) -> str:
+    """What to look at where ``url`` does not answer: what named it, or the network where nothing did."""
+    variables = ("OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
+    named = [v for v in variables if os.environ.get(v, "").strip().rstrip("/") == url]
+    if given or named:
+        return f"Is the server running? Check {'--base-url' if given else named[0]}"
+    return (
+        "Check this machine's network and its proxy (HTTPS_PROXY). No --base-url was given, so the provider is asked; "
+        "for a server of your own: --base-url URL"
+    )
+
+
+OWN = "(or --base-url URL for a server of your own)"
+BY_ENTRA = "AZURE_OPENAI_AD_TOKEN"  # of Microsoft Entra ID, which lasts an hour or so
+
+
 def key_name(host: str, azure: str | None, *, given: str | None) -> str:
-    """The variable that the key is in: Azure's where the server is Azure's and it is set."""
+    """The variable that the key is in: one of Azure's where the server is Azure's and it is set."""
     at_azure = azure is not None or host.endswith(AZURE_HOSTS)
-    if at_azure and (
-        os.environ.get("AZURE_OPENAI_API_KEY") or not (given or os.environ.get("OPENAI_API_KEY"))
-    ):
-        return "AZURE_OPENAI_API_KEY"
-    return "OPENAI_API_KEY"
+    if not at_azure or given:
+        return "OPENAI_API_KEY"
+    for name in ("AZURE_OPENAI_API_KEY", BY_ENTRA, "OPENAI_API_KEY"):
+        if os.environ.get(name):
+            return name
+    return "AZURE_OPENAI_API_KEY"
 
 
 def checked_key(key: str, name: str, *, needed: bool, variable: str) -> str:
@@ -63,7 +80,8 @@ def checked_key(key: str, name: str, *, needed: bool, variable: str) -> str:
     key = key.strip()
     if not key and needed:
         raise ConfigError(
-            f"{name} needs a key. Run: export {variable}=… (or --base-url URL for a server of your own)"
+            f"{name} needs a key. Run: export {variable}=… "
+            + (f"(or {BY_ENTRA}=…, a token of Entra ID)" if variable.startswith("AZURE") else OWN)
         )
     if not (key.isascii() and key.isprintable()):
         raise ConfigError(f"{variable} holds characters that no HTTP header can carry; set it again")

@@ -16,7 +16,8 @@ shown when it fails. No shell is involved: the command is split as a shell would
 What goes wrong stays with the requests it concerns: a line that is not an answer but carries an id fails
 that request; one without an id fails whatever is still open once as many such lines were seen as requests
 are open. If the program ends, every open request fails and the next batch starts it again, a limited
-number of times.
+number of times. A program that writes what cannot be read several times in a row is not asked any further:
+it would go on like that.
 """
 
 from __future__ import annotations
@@ -44,11 +45,26 @@ from auditor.types import Request, Usage, digest
 LINE_LIMIT = 16 * 1024 * 1024  # bytes of one answer
 STDERR_LINES = 12
 GRACE_S = 2.0  # how long a program may take to end before it is told more firmly
+GARBLED_AFTER = 5  # malformed answers in a row, where none was well-formed yet
+GARBLED_LATER = 25  # the same where some were
 _ID = re.compile(rb'"id"\s*:\s*"?(\d{1,18})\b')
 
 
 class ProcessGone(ServerFault):
     """The program ended too often; it is not started again."""
+
+    transient = False
+
+
+class Garbled(ServerFault):
+    """The program writes nothing that can be read; it is not asked any further."""
+
+    code = BadResponse.code
+    transient = False
+
+
+class _Malformed(BadResponse):
+    """A malformed answer of a program that gives the same one again."""
 
     transient = False
 
@@ -112,6 +128,8 @@ class Exec:
         self._deaths = 0
         self._last_end = ""
         self._worker: _Worker | None = None
+        self._malformed = 0  # answers in a row that could not be read
+        self._understood = False
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Send the batch and wait for all of its answers."""
@@ -120,7 +138,19 @@ class Exec:
             await worker.start()
         except ServerFault as error:
             return [error] * len(batch)
-        return list(await asyncio.gather(*(worker.ask(request, self.style) for request in batch)))
+        replies = await asyncio.gather(*(worker.ask(request, self.style) for request in batch))
+        return [self._heed(reply) for reply in replies]
+
+    def _heed(self, reply: Reply | CallError) -> Reply | CallError:
+        """Count answers that cannot be read; a few in a row are no passing fault."""
+        if isinstance(reply, Reply):
+            self._malformed, self._understood = 0, True
+        if not isinstance(reply, BadResponse):
+            return reply
+        self._malformed += 1
+        if self._malformed >= (GARBLED_LATER if self._understood else GARBLED_AFTER):
+            return Garbled(f"{reply} ({self._malformed} times in a row; it is not asked any further)")
+        return _Malformed(str(reply)) if self.deterministic else reply
 
     async def aclose(self) -> None:
         """Close the program's input and wait for its end; after a grace time, terminate, then kill it."""
@@ -204,10 +234,11 @@ class _Worker:
         line = json.dumps({"id": number, **payload, "replicate": request.replicate}) + "\n"
         try:
             async with asyncio.timeout(self._timeout_s):
-                process.stdin.write(line.encode("ascii"))
                 # A broken pipe is not the news; how the program ended is, and the reader tells that.
-                with contextlib.suppress(ConnectionError):
-                    await process.stdin.drain()
+                if not process.stdin.is_closing():
+                    process.stdin.write(line.encode("ascii"))
+                    with contextlib.suppress(ConnectionError):
+                        await process.stdin.drain()
                 return await answer
         except TimeoutError:
             return CallTimeout(f"{self._name} gave no answer in {self._timeout_s:g} s{self._tail()}")

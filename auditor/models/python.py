@@ -7,8 +7,8 @@ A function may
   annotated as a list or sequence (``list[str]``, ``Sequence[str]``);
 * be plain or ``async``. Plain functions run one call at a time in one worker thread, so they need not
   be thread-safe and the event loop stays free;
-* answer with a label, with ``(label, scores)``, with ``{label: probability}`` (the most probable label is
-  the answer) or with an `auditor.protocols.Reply`;
+* answer with a label, with a number (tasks of kind score), with ``(label, scores)``, with
+  ``{label: probability}`` (the most probable label is the answer) or with an `auditor.protocols.Reply`;
 * raise: that one call fails, the audit goes on. A `CallError` is passed on as it is.
 
 Attributes on the function declare what cannot be seen from outside: ``deterministic = True``,
@@ -24,16 +24,20 @@ import difflib
 import hashlib
 import importlib
 import inspect
+import math
+import numbers
 import os
 import sys
 import threading
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
+from auditor.counting import plural
 from auditor.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
 from auditor.models.local import best_label, read_scores
 from auditor.protocols import Reply
@@ -184,7 +188,9 @@ class PythonFunction:
             ] * n
         answers = list(answer)
         if len(answers) != n:
-            return [BadResponse(f"{self.name} returned {len(answers)} answers to {n} texts")] * n
+            return [
+                BadResponse(f"{self.name} returned {plural(len(answers), 'answer')} to {plural(n, 'text')}")
+            ] * n
         return [self._try_read(value) for value in answers]
 
     def _try_read(self, answer: Any) -> Reply | CallError:
@@ -198,6 +204,8 @@ class PythonFunction:
             return answer
         if isinstance(answer, str):
             return Reply(text=str(answer))
+        if (number := _number(answer)) is not None:
+            return Reply(text=number)
         if isinstance(answer, Mapping):
             scores = read_scores(answer, self.name)
             return Reply(text=best_label(scores), scores=scores)
@@ -209,7 +217,7 @@ class PythonFunction:
             answer.close()
         raise BadResponse(
             f"{self.name} returned {_kind(answer)};"
-            " expected a label, (label, scores) or {label: probability}"
+            " expected a label, a number, (label, scores) or {label: probability}"
         )
 
     def _failure(self, error: BaseException) -> CallError:
@@ -324,6 +332,13 @@ def _merge(inputs: list[Any], answers: Sequence[Reply | CallError]) -> list[Repl
     """Put the answers back between the inputs that could not be asked."""
     rest = iter(answers)
     return [value if isinstance(value, CallError) else next(rest) for value in inputs]
+
+
+def _number(value: object) -> str | None:
+    """Write a finite number (also numpy's) without an exponent; None for anything else."""
+    if isinstance(value, bool | complex) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        return None
+    return str(int(value)) if isinstance(value, numbers.Integral) else f"{Decimal(repr(float(value))):f}"
 
 
 def _kind(value: object) -> str:

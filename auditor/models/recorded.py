@@ -85,7 +85,9 @@ class Recorded:
             content = file.read_bytes()
         except OSError as error:
             raise DataFileError(
-                f"{file}: the recorded answers could not be read: {error.strerror or error}"
+                f"{file}: the recorded answers could not be read: {error.strerror or error}. Expected "
+                "recorded:FILE, one JSON object with an output on each line; prompts to answer are written by: "
+                "audit generate --help"
             ) from error
         self.fingerprint = f"recorded:{hashlib.sha256(content).hexdigest()[:32]}"
         lines, has_messages, has_input = _read(content, file)

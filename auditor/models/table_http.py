@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from auditor.counting import plural
 from auditor.errors import (
     AuthFailed,
     BadRequest,
@@ -74,7 +75,7 @@ class TableServer:
     batch : int
         Rows in one request at most; 1 with ``$row``.
     deterministic : bool
-        Whether the same row always gets the same decision.
+        Whether the same row always gets the same decision: declared in the file, never inferred.
     """
 
     url: str
@@ -83,7 +84,7 @@ class TableServer:
     headers: Mapping[str, str] = field(default_factory=dict)
     timeout: float = 30.0
     batch: int = 1
-    deterministic: bool = True
+    deterministic: bool = False
 
     def header_values(self) -> dict[str, str]:
         """The headers with their variables filled in.
@@ -149,7 +150,7 @@ def read_server(path: str | Path) -> TableServer:
         raise DataFileError(
             f"{path}: batch must be a whole number from 1, and 1 where request holds $row; got {batch!r}"
         )
-    steady = value.get("deterministic", True)
+    steady = value.get("deterministic", False)
     if not isinstance(steady, bool):
         raise DataFileError(f"{path}: deterministic must be true or false; got {steady!r}")
     return TableServer(
@@ -327,7 +328,7 @@ class TableHTTP:
         found = found_at(value, self.server.answer)
         answers = found if EACH in self.server.answer else [found]
         if len(answers) != n:
-            raise BadResponse(f"{len(answers)} decisions for {n} rows")
+            raise BadResponse(f"{len(answers)} decisions for {plural(n, 'row')}")
         return [_reply(answer) for answer in answers]
 
     def _refused(self, response: Any) -> CallError:

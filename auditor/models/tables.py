@@ -16,8 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from auditor.counting import plural
 from auditor.errors import ConfigError, DataFileError, MissingDependency, PluginError, UnknownPlugin
+from auditor.models.process import _file_digest as file_digest
 from auditor.models.process import _split as split_command
+from auditor.models.python import _source_digest as source_digest
 from auditor.models.python import load as load_python
 from auditor.types import digest
 
@@ -108,7 +111,7 @@ def load_table_model(spec: str, columns: Sequence[str], *, trust_pickle: bool = 
         return TableModel(
             name=spec,
             predict=program.predict,
-            fingerprint="exec:" + digest(rest, size=16),
+            fingerprint="exec:" + digest([rest, *map(file_digest, split_command(rest)[1:])], size=16),
             slow=True,
             close=program.close,
         )
@@ -118,7 +121,7 @@ def load_table_model(spec: str, columns: Sequence[str], *, trust_pickle: bool = 
     return TableModel(
         name=spec,
         predict=function,
-        fingerprint="python:" + digest(rest, size=16),
+        fingerprint="python:" + digest([rest, source_digest(function)], size=16),
         frame=bool(getattr(function, "frame", False)),
         slow=bool(getattr(function, "slow", False)),
     )
@@ -173,7 +176,8 @@ def _sklearn(spec: str, path: Path, columns: Sequence[str], trust_pickle: bool) 
         wanted = [str(name) for name in named]
         if lacking := [name for name in wanted if name not in columns]:
             raise ConfigError(
-                f"model {spec} reads the column {lacking[0]!r} ({len(wanted)} columns in all), which the schema does "
+                f"model {spec} reads the column {lacking[0]!r} ({plural(len(wanted), 'column')} in all), "
+                "which the schema does "
                 f"not have. Its columns: {', '.join(columns)}. Edit the schema (a derived column may stand in place of "
                 f"its source), or give --data with all columns"
             )
@@ -188,7 +192,8 @@ def _sklearn(spec: str, path: Path, columns: Sequence[str], trust_pickle: bool) 
     width = getattr(model, "n_features_in_", None)
     if width is not None and int(width) != len(columns):
         raise ConfigError(
-            f"model {spec} reads {int(width)} columns, but the schema has {len(columns)}: {', '.join(columns)}. "
+            f"model {spec} reads {plural(int(width), 'column')}, but the schema has {len(columns)}: "
+            f"{', '.join(columns)}. "
             f"Give --data with the columns that the model was trained on (the target is not one of them)"
         )
     return TableModel(name=spec, predict=model.predict, fingerprint=f"sklearn:{content}", estimator=model)
@@ -285,7 +290,7 @@ class RowProgram:
             line = source.readline()
             if not line:
                 raise PluginError(
-                    f"model exec:{self._command} ended after {len(answers)} of {len(lines)} answers "
+                    f"model exec:{self._command} ended after {len(answers)} of {plural(len(lines), 'answer')} "
                     f"(exit code {self._process.poll()})"
                 )
             answers.update([self._read(line, len(lines))])

@@ -1,7 +1,7 @@
 """Cases and local inference on a Ray cluster (``--engine ray``).
 
-The cluster is the one that is running or that ``RAY_ADDRESS`` names, else one that is started on this machine
-and stopped with the run. Seeds are spread in chunks over ``--jobs`` actors; adapters that run models on this
+The cluster is the one that ``RAY_ADDRESS`` names or ``ray start`` keeps on this machine, else one that is started
+for the run and stopped with it. Seeds are spread in chunks over ``--jobs`` actors; adapters that run models on this
 machine are asked in as many. Verdicts, journal and statistics stay in the calling process.
 """
 
@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from auditor.config import Plan
@@ -47,9 +49,9 @@ def connect(jobs: int) -> Any:
         raise MissingDependency("--engine ray", "ray", extra="ray") from error
     if not ray.is_initialized():
         options = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
-        try:
-            ray.init(address="auto", **options)
-        except ConnectionError:
+        if (address := standing()) is not None:
+            ray.init(address=address, **options)
+        else:
             ray.init(address="local", num_cpus=jobs, include_dashboard=False, **options)
         _Cluster.started = True
     there = ray.cluster_resources().get("CPU", 0)
@@ -57,6 +59,17 @@ def connect(jobs: int) -> Any:
         raise ConfigError(f"--jobs {jobs}: the Ray cluster has {there:g} CPUs. Give at most as many.")
     _Cluster.users += 1
     return ray
+
+
+def standing() -> str | None:
+    """The address of a cluster that somebody keeps: ``RAY_ADDRESS``, or one that ``ray start`` began here.
+
+    Ray's own ``auto`` would also join the passing cluster of another run on this machine, and end with it.
+    """
+    if given := os.environ.get("RAY_ADDRESS"):
+        return given
+    kept = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"  # noqa: S108 - Ray's place
+    return "auto" if kept.exists() else None
 
 
 def disconnect() -> None:

@@ -31,21 +31,27 @@ async def confirm(loop: Loop) -> dict[tuple[str, str, str], dict[str, Any]]:
             continue  # what is asked again is compared by label
         if loop.parts.task.kind in free.KINDS:
             continue  # for the reason that `free.NOT_CONFIRMED` gives in the record
-        chosen = tally.hidden[:MAX_CONFIRM]
-        for done, (case, variant_id, name) in enumerate(chosen):
-            cells = lattice_cells(case, variant_id)
-            answers = await _repeat(loop, tally, client, cells, name)
-            found[tally.model.name, variant_id, name] = {
-                "confirmed": _still_hidden(loop.parts.oracle, [answers[v.id] for v in cells]),
-                "cells": {
-                    v.id: dict(sorted(Counter(label_text(a) for a in answers[v.id]).items())) for v in cells
-                },
-            }
-            loop.observe(
-                Progress(phase="confirm", model=tally.model.name, done=done + 1, planned=len(chosen))
-            )
+        chosen = [
+            (variant_id, name, lattice_cells(case, variant_id))
+            for case, variant_id, name in tally.hidden[:MAX_CONFIRM]
+        ]
+        # A batch of the provider takes up to a day, so all questions go into one.
+        size = max(1, len(chosen)) if loop.plan.batch else 1
+        for start in range(0, len(chosen), size):
+            some = chosen[start : start + size]
+            told = await _repeat(loop, tally, client, [(cells, name) for _, name, cells in some])
+            for (variant_id, name, cells), answers in zip(some, told, strict=True):
+                found[tally.model.name, variant_id, name] = {
+                    "confirmed": _still_hidden(loop.parts.oracle, [answers[v.id] for v in cells]),
+                    "cells": {
+                        v.id: dict(sorted(Counter(label_text(a) for a in answers[v.id]).items()))
+                        for v in cells
+                    },
+                }
+            done = start + len(some)
+            loop.observe(Progress(phase="confirm", model=tally.model.name, done=done, planned=len(chosen)))
             if client.stopped:
-                loop.status_reason = str(client.stopped)
+                loop.stop(client)
                 break
     return found
 
@@ -65,21 +71,24 @@ def _whole(part: Any, joint: Any) -> bool:
 
 
 async def _repeat(
-    loop: Loop, tally: Tally, client: Any, cells: Sequence[Any], name: str
-) -> dict[str, list[Answer]]:
+    loop: Loop, tally: Tally, client: Any, lattices: Sequence[tuple[Sequence[Any], str]]
+) -> list[dict[str, list[Answer]]]:
+    """Ask the cells of each (cells, format) again; answers by variant id, one mapping for each."""
     task, style = loop.parts.task, tally.model.style
-    requests = []
-    for variant in cells:
-        prompt = task.bare(variant.input) if style == "text" else task.render(variant.input, name)
-        requests += [
-            Request(prompt=prompt, replicate=tally.replicates + k, variant_id=variant.id)
-            for k in range(CONFIRM_REPLICATES)
-        ]
-    tally.planned += tally.seen.missing((r.prompt.sha256, r.replicate) for r in requests)
-    answers: dict[str, list[Answer]] = {variant.id: [] for variant in cells}
-    for request, response in zip(requests, await client.ask(requests), strict=True):
-        answers[request.variant_id].append(loop.answer(tally, response))
-    return answers
+    requests: list[Request] = []
+    places: list[list[Answer]] = []
+    told: list[dict[str, list[Answer]]] = []
+    for cells, name in lattices:
+        answers: dict[str, list[Answer]] = {variant.id: [] for variant in cells}
+        told.append(answers)
+        for variant in cells:
+            prompt = task.bare(variant.input) if style == "text" else task.render(variant.input, name)
+            for k in range(CONFIRM_REPLICATES):
+                requests.append(Request(prompt=prompt, replicate=tally.replicates + k, variant_id=variant.id))
+                places.append(answers[variant.id])
+    for place, response in zip(places, await loop.responses(tally, client, requests), strict=True):
+        place.append(loop.answer(tally, response))
+    return told
 
 
 def label_text(answer: Answer) -> str:

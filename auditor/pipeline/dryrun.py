@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auditor.controls import CANARIES, CANARY_REPLICATES, control_pairs
-from auditor.pipeline.loop import Loop, silent
-from auditor.pipeline.parts import Parts
+from auditor.pipeline.loop import Loop, Tally, silent
+from auditor.pipeline.parts import Parts, StoredCases
 from auditor.pipeline.rounds import ROUND, source
 from auditor.pipeline.run import run_sync
-from auditor.protocols import Observer
+from auditor.protocols import Model, Observer
 from auditor.types import Prompt
+
+if TYPE_CHECKING:
+    from auditor.models.prices import Price
 
 
 def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
@@ -20,11 +24,12 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
     from auditor.stats import power
     from auditor.types import Usage
 
-    loop = Loop(dataclasses.replace(parts, models=[]), None, observe=observe)
+    loop = Loop(dataclasses.replace(parts, models=[], judge=None), None, observe=observe)
     tallies = [loop.tally(model) for model in parts.models]
     rng = Random(parts.plan.seed)
     seen: list[set[str]] = [set() for _ in tallies]
     tokens = [0] * len(tallies)
+    pairs = 0
 
     def add(text: Any) -> None:
         for i, tally in enumerate(tallies):
@@ -36,6 +41,7 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
                     tokens[i] += _tokens(prompt)
 
     async def count() -> None:
+        nonlocal pairs
         rounds = source(parts)
         try:
             while True:
@@ -47,6 +53,7 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
                     for variant in (case.original, *case.variants):
                         if variant is case.original or loop.asked(checks[variant.id]):
                             add(variant.input)
+                    pairs += sum(checks[variant.id].status != "invalid" for variant in case.variants)
         finally:
             rounds.close()
 
@@ -64,10 +71,10 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
             if tally.model.style == "text"
             else max(parts.task.max_tokens(name) for name in tally.formats) * calls
         )
-        price = parts.budget.price_of(tally.model)
+        price = _price(parts, tally.model)
         total_in = tokens_in * tally.replicates
         canaries = 0
-        if not tally.model.deterministic and parts.plan.protocol == "default":
+        if _has_canaries(parts, tally.model):
             times = 2 if counts["cases"] > ROUND else 1
             canaries = min(CANARIES, counts["cases"]) * len(tally.formats) * CANARY_REPLICATES * times
             total_in += round(canaries * tokens_in / max(1, len(hashes)))
@@ -84,11 +91,72 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
             "tokens_out": out,
             "cost_usd": cost,
         }
+    others = parts.facts.get("seeds", {}).get("not_english", 0)
+    judge = {} if parts.judge is None else {"judge": _judge(parts, parts.judge, pairs, tallies)}
     return {
         "seeds": parts.seeds or counts["cases"],
         **{k: counts[k] for k in ("cases", "variants", "valid", "discarded", "placebos", "placebos_valid")},
+        **({"not_english": others} if others else {}),
         "models": models,
+        **judge,
         "power": power.plan(counts["cases"]),
+    }
+
+
+def _has_canaries(parts: Parts, model: Model) -> bool:
+    """Whether the first prompts are asked again: as `auditor.pipeline.loop.Loop` has it."""
+    plan = parts.plan
+    return (
+        not model.deterministic
+        and plan.protocol == "default"
+        and not plan.batch
+        and parts.task.kind != "generation"
+        and not isinstance(parts.suite, StoredCases)
+    )
+
+
+def _price(parts: Parts, model: Model) -> Price | None:
+    """What the tokens of ``model`` cost in this run; batches cost half the list price."""
+    price: Price | None = parts.budget.price_of(model)
+    if not parts.plan.batch or parts.budget.price is not None:
+        return price
+    from auditor.models.batch import half
+
+    return half(price)
+
+
+def _judge(parts: Parts, model: Model, pairs: int, tallies: Sequence[Tally]) -> dict[str, Any]:
+    """The most that the judge is asked: both orders of each pair, and of the pairs with known answers.
+
+    Answers that are alike are not asked about, and an answer may be shorter than its format allows.
+    """
+    from auditor.models.judge import both
+    from auditor.tasks import load
+    from auditor.types import Usage
+
+    task = load("judge")
+
+    def tokens(text: str) -> int:
+        return _tokens(task.bare(text) if model.style == "text" else task.render(text))
+
+    compared = pairs * sum(len(tally.formats) for tally in tallies)
+    calls = 2 * (compared + len(task.controls))
+    answers = sum(2 * pairs * parts.task.max_tokens(name) * 2 for tally in tallies for name in tally.formats)
+    tokens_in = 2 * compared * tokens(both("", "")) + answers
+    tokens_in += sum(tokens(text) for pair in task.controls for text in pair)
+    tokens_out = calls * task.max_tokens(task.default_format)
+    price = parts.budget.price_of(model)
+    cost = None if price is None else price.usd(Usage(tokens_in=tokens_in, tokens_out=tokens_out))
+    if not hasattr(model, "price"):
+        tokens_in = tokens_in if model.style == "chat" else 0
+        tokens_out, cost = (tokens_out if model.style == "chat" else 0), 0.0
+    return {
+        "model": model.name,
+        "pairs": compared,
+        "calls": calls,
+        "tokens_in": tokens_in,
+        "tokens_out": tokens_out,
+        "cost_usd": cost,
     }
 
 

@@ -10,7 +10,6 @@ from auditor.types import Answer, Case, Check, Finding
 
 if TYPE_CHECKING:
     from auditor.pipeline.loop import Loop, Tally
-    from auditor.pipeline.parts import Parts
 
 KINDS = ("score", "generation")
 NOT_CONFIRMED = (
@@ -39,7 +38,8 @@ async def prefer(
     from auditor.oracles.wording import mask, masked_terms
 
     await loop.judge.calibrate()
-    keys, pairs = [], []
+    keys: list[tuple[str, str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for case in cases:
         for name in tally.formats:
             given = answers[name]
@@ -51,9 +51,11 @@ async def prefer(
                 terms = masked_terms(variant.edits)
                 keys.append((case.id, name, variant.id))
                 pairs.append((mask(first, terms), mask(text, terms)))
-    for (case_id, name, variant_id), value in zip(keys, await loop.judge.prefer(pairs), strict=True):
+    told = await loop.judge.prefer(pairs, [variant_id for *_, variant_id in keys])
+    for (case_id, name, variant_id), value in zip(keys, told, strict=True):
         if value is not None:
             tally.preferences.setdefault((case_id, name), {})[variant_id] = value
+    loop.stop(loop.judge.client, what=f"The judge {loop.judge.model.name} was stopped: ")
 
 
 def _first_text(answers: Sequence[Answer]) -> str | None:
@@ -83,8 +85,9 @@ def study(loop: Loop) -> FreeText | None:
     return FreeText("scores" if score else "generation_pairs", numbered, section)
 
 
-def pair_judge(parts: Parts) -> Any | None:
-    """The judge of a run with its client: it shares the budget, and its answers are cached and not journaled."""
+def pair_judge(loop: Loop) -> Any | None:
+    """The judge of a run with its client: it shares budget, cache and journal with the models that are audited."""
+    parts, folder = loop.parts, loop.folder
     model = parts.judge
     if model is None:
         return None
@@ -93,9 +96,29 @@ def pair_judge(parts: Parts) -> Any | None:
     from auditor.models.judge import PairJudge
     from auditor.tasks import load
 
-    cache = Cache() if parts.plan.cache and model.cacheable else None
-    client = Client(model, cache=cache, budget=parts.budget, concurrency=parts.plan.concurrency)
-    return PairJudge(model, load("judge"), client)
+    note, keep = (None, None) if folder is None else (folder.add_prompt, folder.add_response)
+    judge = PairJudge(model, load("judge"), note=note, keep=keep)
+    find = getattr(folder, "answers", None)
+    cache = parts.cache or Cache() if parts.plan.cache and model.cacheable else None
+    judge.client = Client(
+        model,
+        cache=cache,
+        budget=parts.budget,
+        concurrency=parts.plan.concurrency,
+        answered=None if find is None else find(model.name),
+        remember=find is None or parts.plan.journal != "jsonl",
+        on_response=judge.take,
+    )
+    return judge
+
+
+def judge_cost(loop: Loop) -> float | None:
+    """Dollars that the judge cost; None where its price is not known, 0 without a judge."""
+    judge = loop.judge
+    if judge is None:
+        return 0.0
+    known = not hasattr(judge.model, "price") or loop.parts.budget.price_of(judge.model) is not None
+    return float(judge.cost_usd) if known else None
 
 
 def _scores(loop: Loop) -> tuple[list[Finding], dict[str, Any]]:
@@ -180,7 +203,7 @@ def _pairs(loop: Loop) -> tuple[list[Finding], dict[str, Any]]:
         "embedding": loop.plan.embedding,
         "judge": {"status": "not_tested", "reason": "no judge was named (--judge)"}
         if judge is None
-        else judge.as_record(),
+        else judge.as_record(priced=judge_cost(loop) is not None),
         "rows": [row.as_record() for row in rows],
         "hidden": {"status": "not_tested", "reason": NOT_CONFIRMED},
     }

@@ -1,93 +1,37 @@
 """The loop of an audit: the one module that knows the order of the stages.
 
 Cases stream through in rounds: ask the suite, gate the variants, journal them, ask each model every
-distinct prompt, judge, tell the suite. Statistics, confirmation and reports come after the last round.
+distinct prompt, judge (`auditor.pipeline.judging`), tell the suite. Statistics, confirmation and reports come
+after the last round.
 """
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import operator
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
 from random import Random
 from typing import Any
 
 from auditor.config import DEFAULT_REPLICATES
-from auditor.controls import (
-    CANARIES,
-    CANARY_FROM,
-    CANARY_REPLICATES,
-    control_pairs,
-    is_placebo,
-    outcomes,
-)
 from auditor.errors import UserError
-from auditor.pipeline import free
-from auditor.pipeline.parts import Parts, StoredCases, formats_for
+from auditor.pipeline import free, questions
+from auditor.pipeline.judging import Judge, judge
+from auditor.pipeline.parts import Parts, formats_for
 from auditor.pipeline.rounds import source
+from auditor.pipeline.tally import WAITING, About, Answers, FactsOf, Tally
 from auditor.protocols import Model, Observer
-from auditor.store.compact import ByVariant, Contrasts, KeySet, OfCase, Shared, Verdicts
+from auditor.store.compact import ByVariant, Shared
+from auditor.store.lines import Line
 from auditor.types import Answer, Case, Check, Progress, Prompt, Request, Response, Variant, Verdict
 
-KEPT_HIDDEN = 1000  # hidden variants whose whole case stays in memory; more are never asked again
-Answers = dict[str, dict[str, list[Answer]]]  # format -> variant id -> answers of its replicates
+__all__ = ["About", "Loop", "Tally", "silent"]
+KEPT_OUTPUTS = 10_000  # short outputs of models whose reading is remembered
+SHORT = 200  # characters
 
 
 def silent(event: Progress) -> None:
     """Observe nothing."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class About:
-    """What the statistics need to know of a variant; one value for all that are alike."""
-
-    directions: tuple[tuple[str, str, str], ...]
-    kinds: tuple[str, ...]
-    term: str = ""  # the words that were put in
-
-
-@dataclass(kw_only=True)
-class Tally:
-    """What one model's answers came to, while they stream by."""
-
-    model: Model
-    replicates: int
-    formats: tuple[str, ...]
-    verdicts: Verdicts = field(default_factory=Verdicts)
-    labels: dict[tuple[str, str], Mapping[str, Sequence[Any]]] = field(
-        default_factory=dict
-    )  # (case, format) -> variant -> values
-    counts: Counter[str] = field(default_factory=Counter)
-    groups: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    cost_usd: float = 0.0
-    reported: set[str] = field(default_factory=set)
-    seen: KeySet = field(default_factory=KeySet)
-    known: set[tuple[str, int]] = field(
-        default_factory=set
-    )  # journaled and not counted yet; what was not asked is not among them
-    planned: int = 0
-    mutants: list[Any] = field(default_factory=list)  # under --protocol hinter
-    hidden: list[tuple[Case, str, str]] = field(default_factory=list)  # case, variant id, format
-    placebos: Verdicts = field(default_factory=Verdicts)  # kept apart: they enter no rate of changes
-    discarded: list[Verdict] = field(default_factory=list)  # of invalid variants, where the plan asks them
-    silent: dict[tuple[str, str], dict[str, float]] = field(
-        default_factory=dict
-    )  # (case, format) -> variant -> share of answers without a label, where there are some
-    contrasts: Contrasts = field(default_factory=Contrasts)  # interaction contrasts of joint variants
-    canaries: dict[tuple[str, str], dict[str, list[Any]]] = field(
-        default_factory=dict
-    )  # (prompt, format) -> time -> answers
-    control: dict[str, Any] = field(default_factory=dict)  # of the positive control
-    texts: dict[tuple[str, str], Any] = field(
-        default_factory=dict
-    )  # (case, format) -> variant -> metrics of free text
-    preferences: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)  # of the judge
-    originals: dict[str, list[tuple[str, Any, int, int]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )  # format -> (case, answer for the original, variants judged, violations)
 
 
 class Loop:
@@ -105,17 +49,31 @@ class Loop:
         self.plan = parts.plan
         self.counts: Counter[str] = Counter()
         self.about: ByVariant[About] = ByVariant()
-        self._shared: Shared[Any] = Shared()
+        self.facts = FactsOf()
+        self.shared: Shared[Any] = Shared()
+        self.oracle = Judge(parts.oracle)
         self.directed: set[str] = set()  # cases that earlier verdicts led to: they enter no rate
         self.golds: dict[str, tuple[str | None, Mapping[str, str]]] = {}  # case id -> label, groups named
         self.status_reason = ""
-        self._canary_prompts: dict[str, dict[tuple[str, str], Prompt]] = {}
+        self.canary_prompts: dict[str, dict[tuple[str, str], Prompt]] = {}
+        self._read: dict[tuple[str, str], Answer] = {}
         self.agreement: dict[str, list[int]] = {k: [0, 0] for k in ("originals", "valid", "discarded")}
         self.valid_by_case: dict[str, dict[tuple[str, ...], list[int]]] = {}
         self._answered = answered or {}
         self.tallies = [self.tally(model) for model in parts.models]
         self.clients = [self._client(tally) for tally in self.tallies]
-        self.judge = free.pair_judge(parts)
+        self.judge = free.pair_judge(self)
+
+    def stop(self, client: Any, *, what: str = "") -> None:
+        """Take note that ``client`` makes no further call, where that is so."""
+        if client.stopped and not self.status_reason:
+            self.status_reason = what + self.why(client.stopped)
+
+    def why(self, error: Exception) -> str:
+        """What ``error`` says; a server may quote a text."""
+        from auditor.store import redact
+
+        return redact.reason(error) if self.plan.redact else str(error)
 
     def tally(self, model: Model) -> Tally:
         """An empty tally for ``model``, with the replicates and formats that the plan gives it."""
@@ -154,10 +112,19 @@ class Loop:
         )
 
     def _journal(self, tally: Tally, response: Response) -> None:
-        if self.folder is not None:
-            self.folder.add_response(self._redacted(tally, response) if self.plan.redact else response)
         tally.known.add((response.prompt_sha256, response.replicate))
+        if self.folder is not None:
+            tally.waiting.append(self._redacted(tally, response) if self.plan.redact else response)
+            if tally.together and len(tally.waiting) < WAITING:
+                return
+            self._flush(tally)
         self._progress(tally)
+
+    def _flush(self, tally: Tally) -> None:
+        """Journal the answers that wait."""
+        if tally.waiting and self.folder is not None:
+            self.folder.add_responses(tally.waiting)
+            tally.waiting.clear()
 
     def _redacted(self, tally: Tally, response: Response) -> Response:
         from auditor.store import redact
@@ -198,45 +165,49 @@ class Loop:
                 cases, checks = await rounds.next(rng)
                 if not cases:
                     break
-                await self._round(cases, checks)
+                await self._round(cases, checks, rounds.lines)
         finally:
             rounds.close()
-        await self._canaries({}, ())
-        await self._positive_control()
+        await questions.canaries(self, {}, ())
+        await questions.positive_control(self)
         self.observe(Progress(phase="generate", done=self.counts["cases"], planned=self.counts["cases"]))
 
-    async def _round(self, cases: Sequence[Case], checks: Mapping[str, Check]) -> None:
-        prompts = self._take(cases, checks)
+    async def _round(
+        self, cases: Sequence[Case], checks: Mapping[str, Check], lines: Mapping[str, Line]
+    ) -> None:
+        prompts = self._take(cases, checks, lines)
         told: list[Verdict] = []
         await asyncio.gather(
             *(self._question(i, cases, checks, prompts, told) for i in range(len(self.tallies)))
         )
         self.parts.suite.tell(sorted(told, key=lambda v: (v.case_id, v.variant_id, v.model, v.format)))
-        await self._canaries(prompts, cases)
+        await questions.canaries(self, prompts, cases)
         await asyncio.sleep(0)
 
-    def _take(self, cases: Sequence[Case], checks: Mapping[str, Check]) -> dict[tuple[str, str], Prompt]:
+    def _take(
+        self, cases: Sequence[Case], checks: Mapping[str, Check], lines: Mapping[str, Line]
+    ) -> dict[tuple[str, str], Prompt]:
         """Journal cases and prompts; returns the prompt of each (variant id, format)."""
+        task = self.parts.task
         styles = sorted({(t.model.style, f) for t in self.tallies for f in t.formats})
         if not self.tallies:
-            styles = [("chat", f) for f in formats_for(self.plan, self.parts.task, None)]
+            styles = [("chat", f) for f in formats_for(self.plan, task, None)]
         prompts: dict[tuple[str, str], Prompt] = {}
+        written: list[tuple[str, Prompt]] = []
         for case in cases:
             self.count(case, checks)
-            if self.folder is not None:
-                self.folder.add_case(case, {v.id: checks[v.id] for v in case.variants})
             for variant in (case.original, *case.variants):
                 if variant is not case.original and not self.asked(checks[variant.id]):
                     continue
                 for style, name in styles:
-                    prompt = (
-                        self.parts.task.bare(variant.input)
-                        if style == "text"
-                        else self.parts.task.render(variant.input, name)
-                    )
+                    prompt = task.bare(variant.input) if style == "text" else task.render(variant.input, name)
                     prompts[variant.id, name] = prompt
-                    if self.folder is not None:
-                        self.folder.add_prompt(variant.id, prompt)
+                    written.append((variant.id, prompt))
+        if self.folder is not None:
+            self.folder.add_cases(
+                (case, {v.id: checks[v.id] for v in case.variants}, lines.get(case.id)) for case in cases
+            )
+            self.folder.add_prompts(written)
         self.observe(Progress(phase="generate", done=self.counts["cases"], planned=self.parts.seeds))
         return prompts
 
@@ -246,9 +217,10 @@ class Loop:
 
     def count(self, case: Case, checks: Mapping[str, Check]) -> None:
         """Count a case and keep what the statistics need to know of its variants."""
-        self.counts["cases"] += 1
-        self.counts["taken"] += 1
-        groups = self._shared.made(tuple(case.original.groups.items()), case.original.groups)
+        counts = self.counts
+        counts["cases"] += 1
+        counts["taken"] += 1
+        groups = self.shared.made(tuple(case.original.groups.items()), case.original.groups)
         self.golds[case.id] = (case.label, groups)
         abouts: list[About] = []
         valid_here: dict[tuple[str, ...], list[int]] = {}
@@ -257,27 +229,22 @@ class Loop:
         self._agree("originals", case.original.input)
         for variant in case.variants:
             valid = checks[variant.id].status != "invalid"
-            if is_placebo(variant):
-                self.counts["placebos"] += 1
-                self.counts["placebos_valid"] += valid
-                abouts.append(self._shared(About(directions=variant.directions, kinds=("placebo",))))
+            attributes, placebo, about = self.facts(variant)
+            abouts.append(about)
+            if placebo:
+                counts["placebos"] += 1
+                counts["placebos_valid"] += valid
                 continue
-            self.counts["variants"] += 1
-            self.counts["valid" if valid else "discarded"] += 1
-            cell = valid_here.setdefault(variant.attributes, [0, 0])
+            counts["variants"] += 1
+            counts["valid" if valid else "discarded"] += 1
+            cell = valid_here.setdefault(attributes, [0, 0])
             cell[0] += valid
             cell[1] += 1
-            about = About(
-                directions=variant.directions,
-                kinds=tuple(sorted({e.kind for e in variant.edits if e.kind != "agreement"})),
-                term=" + ".join(sorted({e.target.lower() for e in variant.edits if e.kind != "agreement"})),
-            )
-            abouts.append(self._shared(about))
             self._agree("valid" if valid else "discarded", variant.input)
         self.about.add(case.id, [v.id for v in case.variants], abouts)
         if case.sampling == "iid":
-            alike = tuple((attributes, *cell) for attributes, cell in valid_here.items())
-            self.valid_by_case[case.id] = self._shared.made(alike, valid_here)
+            alike = tuple([(attributes, *cell) for attributes, cell in valid_here.items()])
+            self.valid_by_case[case.id] = self.shared.made(alike, valid_here)
 
     def _agree(self, arm: str, text: Any) -> None:
         if self.parts.agreement is None or not isinstance(text, str):
@@ -303,16 +270,19 @@ class Loop:
         tally, client = self.tallies[index], self.clients[index]
         answers: Answers = {name: defaultdict(list) for name in tally.formats}
         first = [v for case in cases for v in (case.original, *self._first(case))]
-        await self._ask(tally, client, first, prompts, answers)
+        once = {v.id for case in cases if self._once(case) for v in (case.original, *case.variants)}
+        await self._ask(tally, client, first, prompts, answers, once=once)
+        if once and tally.replicates > 1 and not client.stopped:
+            again = [v for case in cases if self._once(case) for v in self._again(tally, case, answers)]
+            await self._ask(tally, client, again, prompts, answers, start=1)
         later = [v for case in cases for v in self._later(tally, case, answers)]
         if later and not client.stopped:
             await self._ask(tally, client, later, prompts, answers)
-        if client.stopped and not self.status_reason:
-            self.status_reason = str(client.stopped)
+        self.stop(client)
         self._require_scores(tally, answers)
         for case in cases:
             for name in tally.formats:
-                told += self._judge(tally, case, name, answers[name], checks)
+                told += judge(self, tally, case, name, answers[name], checks)
         await free.prefer(self, tally, cases, checks, answers)
 
     async def _ask(
@@ -322,8 +292,14 @@ class Loop:
         variants: Sequence[Variant],
         prompts: Mapping[tuple[str, str], Prompt],
         answers: Answers,
+        *,
+        once: Collection[str] = (),
+        start: int = 0,
     ) -> None:
-        """Ask one model about ``variants`` in its formats and put what it said into ``answers``."""
+        """Ask one model about ``variants`` in its formats and put what it said into ``answers``.
+
+        Variants in ``once`` are asked once, the others from replicate ``start`` on.
+        """
         keys: list[tuple[str, str]] = []
         requests: list[Request] = []
         for variant in variants:
@@ -331,13 +307,22 @@ class Loop:
                 prompt = prompts.get((variant.id, name))
                 if prompt is None:
                     continue
-                for replicate in range(tally.replicates):
+                for replicate in range(start, 1 if variant.id in once else tally.replicates):
                     keys.append((variant.id, name))
                     requests.append(Request(prompt=prompt, replicate=replicate, variant_id=variant.id))
-        tally.planned += tally.seen.missing((r.prompt.sha256, r.replicate) for r in requests)
-        for (variant_id, name), response in zip(keys, await client.ask(requests), strict=True):
+        told = await self.responses(tally, client, requests)
+        for (variant_id, name), response in zip(keys, told, strict=True):
             answers[name][variant_id].append(self.answer(tally, response))
         self._progress(tally)
+
+    async def responses(self, tally: Tally, client: Any, requests: Sequence[Request]) -> list[Response]:
+        """Ask one model; all that it answered is in the journal before it is handed back."""
+        tally.planned += tally.seen.missing((r.prompt.sha256, r.replicate) for r in requests)
+        try:
+            found: list[Response] = await client.ask(requests)
+        finally:
+            self._flush(tally)
+        return found
 
     def _lazy(self, case: Case) -> bool:
         return self.plan.strategy == "adaptive" and case.sampling == "directed"
@@ -347,6 +332,21 @@ class Loop:
         if not self._lazy(case):
             return case.variants
         return [v for v in case.variants if not any(v.choices < other.choices for other in case.variants)]
+
+    def _once(self, case: Case) -> bool:
+        """Whether a first answer that is the same is enough: in a search, where labels are compared."""
+        return self._lazy(case) and self.parts.task.kind not in free.KINDS
+
+    def _again(self, tally: Tally, case: Case, answers: Answers) -> list[Variant]:
+        """Of a case that was asked once: what differs from the original or has no label, and the original."""
+        found: dict[str, Variant] = {}
+        by_id = {v.id: v for v in case.variants}
+        for name in tally.formats:
+            given = answers[name]
+            present = {v.id: given[v.id] for v in (case.original, *case.variants) if v.id in given}
+            told = self.parts.oracle.judge(case, present)
+            found |= {v.variant_id: by_id[v.variant_id] for v in told if v.outcome != "pass"}
+        return [case.original, *found.values()] if found else []
 
     def _later(self, tally: Tally, case: Case, answers: Answers) -> list[Variant]:
         """The parts of a directed case's joint variants that changed the answer, in some format."""
@@ -384,19 +384,22 @@ class Loop:
         if response.error is not None:
             answer = Answer(status="failed", reason=response.error)
         else:
-            answer = self.parts.task.read(response.output, tally.model.style)
+            answer = self._reading(response.output or "", tally.model.style)
             if response.scores:
-                answer = dataclasses.replace(answer, scores=response.scores)
+                answer = Answer(
+                    status=answer.status, value=answer.value, reason=answer.reason, scores=response.scores
+                )
         key = (response.prompt_sha256, response.replicate)
         journaled = key in tally.known or key in self._answered.get(tally.model.name, ())
-        if journaled and key not in tally.seen:
-            tally.seen.add(key)
+        if journaled and tally.seen.add(key):
             tally.known.discard(key)
             counts = tally.counts
             counts["cached" if response.cached else "calls"] += 1
             counts["failed"] += answer.status == "failed"
             counts["refused"] += answer.status == "refused"
             counts["unparsed"] += answer.status == "unparsed"
+            if tally.unread is None and answer.status in ("refused", "unparsed"):
+                tally.unread = (response.variant_id, (response.output or "")[:SHORT])
             if response.usage is not None:
                 counts["tokens_in"] += response.usage.tokens_in
                 counts["tokens_out"] += response.usage.tokens_out
@@ -405,209 +408,15 @@ class Loop:
                 tally.reported.add(response.model_reported)
         return answer
 
-    def _judge(
-        self,
-        tally: Tally,
-        case: Case,
-        name: str,
-        answers: Mapping[str, list[Answer]],
-        checks: Mapping[str, Check],
-    ) -> list[Verdict]:
-        from auditor.diagnosis.hidden import mark_hidden
-
-        present = {v.id: answers[v.id] for v in (case.original, *case.variants) if v.id in answers}
-        judged_all = [
-            dataclasses.replace(v, model=tally.model.name, format=name)
-            for v in mark_hidden(case, self.parts.oracle.judge(case, present), checks)
-        ]
-        if self.plan.test_discarded:
-            bad = {v.id for v in case.variants if checks[v.id].status == "invalid"}
-            tally.discarded += [v for v in judged_all if v.variant_id in bad]
-            judged_all = [v for v in judged_all if v.variant_id not in bad]
-            present = {variant_id: given for variant_id, given in present.items() if variant_id not in bad}
-        placebo = {v.id for v in case.variants if is_placebo(v)}
-        # Order 0: no group changed. ``attributes`` are those whose edits a placebo copies.
-        tally.placebos += [dataclasses.replace(v, order=0) for v in judged_all if v.variant_id in placebo]
-        verdicts = [v for v in judged_all if v.variant_id not in placebo]
-        tally.verdicts += verdicts
-        outcomes = Counter(v.outcome for v in verdicts)
-        texts = self.parts.task.kind == "generation"
-        told = None if texts else self.parts.oracle.answer(present.get(case.original.id, ()))
-        judged = outcomes["pass"] + outcomes["violation"]
-        tally.originals[name].append((case.id, told, judged, outcomes["violation"]))
-        if self.plan.protocol == "hinter":
-            from auditor.stats.hinter import mutants_of
-
-            tally.mutants += mutants_of(case, verdicts, checks)
-        for v in verdicts:
-            if v.hidden:  # whole cases of those only that can be asked again
-                kept = len(tally.hidden) < KEPT_HIDDEN or case.id in self.directed
-                bare = case if kept else dataclasses.replace(case, variants=())
-                tally.hidden.append((bare, v.variant_id, name))
-        if texts:  # figures stay in memory, texts do not
-            free.keep(self, tally, case, name, present)
-        else:
-            arms = [self._labels(given) for given in present.values()]
-            tally.labels[case.id, name] = OfCase(case.id, list(present), arms)
-        silent = {variant_id: share for variant_id, given in present.items() if (share := _silent(given))}
-        if silent:
-            tally.silent[case.id, name] = silent
-        self._contrasts(tally, case, name, present, verdicts)
-        for variant in (case.original, *case.variants):
-            if variant.id in placebo:
-                continue
-            for answer in present.get(variant.id, ()):
-                for attribute, group in variant.groups.items():
-                    cell = tally.groups[attribute, group]
-                    cell["n"] += 1
-                    cell[answer.status] += 1
-        return verdicts
-
-    def _labels(self, given: Sequence[Answer]) -> tuple[Any, ...]:
-        """The labels of the replicates; equal ones are kept once (not numbers: 1 and 1.0 are equal)."""
-        values = tuple(a.value for a in given if a.status == "ok")
-        return self._shared(values) if all(isinstance(v, str) for v in values) else values
-
-    def _contrasts(
-        self,
-        tally: Tally,
-        case: Case,
-        name: str,
-        answers: Mapping[str, Sequence[Answer]],
-        verdicts: Sequence[Verdict],
-    ) -> None:
-        """Interaction contrast of each joint variant of two attributes, where the answers carry scores."""
-        if not any(a.scores for given in answers.values() for a in given):
-            return
-        from auditor.diagnosis.hidden import Lattice
-
-        lattice = Lattice(case, {})
-        label = (*outcomes(self.parts.task, {}), *self.parts.task.labels, "")[0]
-        for verdict in verdicts:
-            if verdict.order != 2 or verdict.outcome not in ("pass", "violation"):
-                continue
-            single = [part for _, part in lattice.subsets(lattice.by_id[verdict.variant_id])]
-            cells = [case.original.id, *single, verdict.variant_id]
-            values = [None if c is None else _score(answers.get(c, ()), label) for c in cells]
-            if len(values) == 4 and all(v is not None for v in values):
-                o, a, b, both = (float(v) for v in values if v is not None)
-                contrast = (both - o) - (a - o) - (b - o)
-                tally.contrasts.add(verdict, contrast)
+    def _reading(self, output: str, style: Any) -> Answer:
+        """What the task reads in an output; that of short ones, which come again and again, is remembered."""
+        found = self._read.get((output, style))
+        if found is None:
+            found = self.parts.task.read(output, style)
+            if len(output) <= SHORT and len(self._read) < KEPT_OUTPUTS:
+                self._read[output, style] = found
+        return found
 
     def free_text(self) -> free.FreeText | None:
         """What the answers came to where they are amounts or texts; else None."""
         return free.study(self)
-
-    # -- controls ---------------------------------------------------------
-
-    async def _canaries(self, prompts: Mapping[tuple[str, str], Prompt], cases: Sequence[Case]) -> None:
-        """Ask the first prompts again, in the middle of the run and at its end."""
-        plan = self.plan
-        if self.status_reason or plan.protocol != "default" or isinstance(self.parts.suite, StoredCases):
-            return
-        if self.parts.task.kind == "generation":
-            return  # nobody expects a text to come again word for word
-        if plan.batch:
-            return  # each time would be a batch of its own, up to a day apart
-        seeds = self.parts.seeds
-        middle = bool(seeds) and self.counts["taken"] < (seeds or 0) <= 2 * self.counts["taken"]
-        for tally, client in zip(self.tallies, self.clients, strict=True):
-            if tally.model.deterministic:
-                continue
-            if not self._canary_prompts.get(tally.model.name):
-                self._canary_prompts[tally.model.name] = {
-                    (case.id, name): prompt
-                    for case in cases[:CANARIES]
-                    for name in tally.formats
-                    if (prompt := prompts.get((case.original.id, name))) is not None
-                }
-                for key in self._canary_prompts[tally.model.name]:
-                    arms = tally.labels.get(key, {})
-                    tally.canaries[key] = {"start": list(next(iter(arms.values()), ()))}
-            time_ = "middle" if cases and middle else "" if cases else "end"
-            if time_ and not any(time_ in times for times in tally.canaries.values()):
-                await self._ask_canaries(tally, client, time_)
-
-    async def _ask_canaries(self, tally: Tally, client: Any, time_: str) -> None:
-        keys, requests = [], []
-        first = CANARY_FROM * (1 if time_ == "middle" else 2)
-        for key, prompt in self._canary_prompts[tally.model.name].items():
-            for k in range(CANARY_REPLICATES):
-                keys.append(key)
-                requests.append(Request(prompt=prompt, replicate=first + k, variant_id=f"{key[0]}.o"))
-        tally.planned += tally.seen.missing((r.prompt.sha256, r.replicate) for r in requests)
-        for key, response in zip(keys, await client.ask(requests), strict=True):
-            answer = self.answer(tally, response)
-            if answer.status != "failed":
-                told = answer.value if answer.status == "ok" else answer.status
-                tally.canaries[key].setdefault(time_, []).append(told)
-        if client.stopped and not self.status_reason:
-            self.status_reason = str(client.stopped)
-
-    async def _positive_control(self) -> None:
-        """Ask pairs of texts that must get different answers."""
-        pairs = control_pairs(self.parts.task) if self.plan.protocol == "default" else []
-        if self.status_reason or not pairs:
-            return
-        task = self.parts.task
-        styles = sorted({(t.model.style, f) for t in self.tallies for f in t.formats})
-        if not self.tallies:
-            styles = [("chat", f) for f in formats_for(self.plan, task, None)]
-        prompts: dict[tuple[str, str, str], Prompt] = {}
-        for pair in pairs:
-            for place, text in zip("ov", pair.texts, strict=True):
-                for style, name in styles:
-                    variant_id = f"{pair.id}.{place}"
-                    prompt = task.bare(text) if style == "text" else task.render(text, name)
-                    prompts[variant_id, style, name] = prompt
-                    if self.folder is not None:
-                        self.folder.add_prompt(variant_id, prompt)
-        for tally, client in zip(self.tallies, self.clients, strict=True):
-            # Each format is a way of asking on its own, and each must be able to show an effect.
-            told = await self._ask_pairs(tally, client, [p.id for p in pairs], prompts)
-            tally.control = {name: verdicts for name, verdicts in told.items() if verdicts}
-
-    async def _ask_pairs(
-        self, tally: Tally, client: Any, pairs: Sequence[str], prompts: Mapping[tuple[str, str, str], Prompt]
-    ) -> dict[str, list[bool]]:
-        keys = [
-            (name, f"{pair}.{place}", k)
-            for name in tally.formats
-            for pair in pairs
-            for place in "ov"
-            for k in range(tally.replicates)
-        ]
-        style = tally.model.style
-        requests = [
-            Request(prompt=prompts[variant_id, style, name], replicate=k, variant_id=variant_id)
-            for name, variant_id, k in keys
-        ]
-        tally.planned += tally.seen.missing((r.prompt.sha256, r.replicate) for r in requests)
-        answers: dict[tuple[str, str], list[Answer]] = defaultdict(list)
-        for (name, variant_id, _), response in zip(keys, await client.ask(requests), strict=True):
-            # A file of recorded answers need not hold them; that makes no run partial.
-            if response.error is None:
-                answers[name, variant_id].append(self.answer(tally, response))
-        told: dict[str, list[bool]] = {}
-        for name in tally.formats:
-            sides = [
-                [self.parts.oracle.answer(answers.get((name, f"{pair}.{place}"), ())) for place in "ov"]
-                for pair in pairs
-                if any((name, f"{pair}.{place}") in answers for place in "ov")
-            ]
-            differs = getattr(self.parts.oracle, "differs", operator.ne)
-            told[name] = [None not in pair and differs(*pair) for pair in sides]
-        return told
-
-
-def _silent(answers: Sequence[Answer]) -> float:
-    """Share of answers that were refused or unreadable, calls that failed left out."""
-    came = [a for a in answers if a.status != "failed"]
-    return sum(a.status in ("refused", "unparsed") for a in came) / len(came) if came else 0.0
-
-
-def _score(answers: Sequence[Answer], label: str) -> float | None:
-    """Mean score of ``label`` over the replicates; None where one has none."""
-    scores = [None if a.scores is None else a.scores.get(label) for a in answers]
-    given = [s for s in scores if s is not None]
-    return sum(given) / len(given) if given and len(given) == len(scores) else None

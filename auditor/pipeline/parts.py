@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from auditor.config import DEFAULT_REPLICATES, Plan
-from auditor.controls import outcomes
+from auditor.config import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan
+from auditor.controls import CANARIES, CANARY_REPLICATES, control_pairs, outcomes
 from auditor.errors import ConfigError
+from auditor.pipeline import plugins
 from auditor.protocols import Model
 from auditor.types import Case, Check, Seed, Verdict
 
@@ -76,7 +77,7 @@ def prepare(
             f"--redact keeps the label of an answer, and the answers to task {task.name!r} are texts. "
             "Leave --redact out."
         )
-    _require_adaptive(plan)
+    _require_adaptive(plan, task)
     for name in plan.formats:
         if name != "all" and name not in task.formats:
             raise ConfigError(
@@ -88,7 +89,9 @@ def prepare(
     if cases is not None:
         suite = StoredCases(cases)
     else:
-        if plan.suite != "grammar":
+        if not plugins.is_own(plan):
+            plugins.require(plan)
+        if plugins.reads_texts(plan):
             texts = _seeds(plan, task, seeds, facts)
         suite, gate, agreement, n_seeds, placebos = stages(plan, task, texts, facts)
     if models is None:
@@ -106,8 +109,9 @@ def prepare(
         price_in=plan.price_in,
         price_out=plan.price_out,
     )
+    judge = _judge(plan, task) if need_models else None
     if plan.max_cost is not None:
-        for model in models:
+        for model in (*models, *filter(None, [judge])):
             budget.require_price(model)
     return Parts(
         plan=plan,
@@ -121,7 +125,7 @@ def prepare(
         cache=Cache() if plan.cache and not plan.redact and any(m.cacheable for m in models) else None,
         seeds=n_seeds,
         texts=texts,
-        judge=_judge(plan, task) if need_models else None,
+        judge=judge,
         placebos=placebos,
         facts=facts,
     )
@@ -135,9 +139,19 @@ def _require_one_process(plan: Plan) -> None:
         )
 
 
-def _require_adaptive(plan: Plan) -> None:
+def _require_adaptive(plan: Plan, task: Any) -> None:
     if plan.strategy != "adaptive":
         return
+    if task.kind in ("score", "generation"):
+        raise ConfigError(
+            f"--strategy adaptive goes where labels change; the answers to task {task.name!r} are "
+            f"{'amounts' if task.kind == 'score' else 'texts'}, which differ by degrees. Leave --strategy out."
+        )
+    if plan.batch:
+        raise ConfigError(
+            "--strategy adaptive decides each round by the answers to the one before, and a batch may take a day; "
+            "leave --batch out."
+        )
     if plan.suite != "mutation":
         raise ConfigError(
             f"--strategy adaptive searches texts that are given; --suite {plan.suite} generates its own. "
@@ -214,7 +228,7 @@ def _shares(plan: Plan, task: Any, label: str) -> dict[str, float]:
     if not found:
         raise ConfigError(
             f"--reference bls: the grammar {loaded.full_name} has no occupations with women_percent. "
-            "Use --grammar fill-mask, or add the figures to yours (grammars/README.md)."
+            "Use --grammar fill-mask, or add the figures to yours (see: audit grammar format)."
         )
     return found
 
@@ -236,6 +250,8 @@ def stages(
             "sha256": generated.grammar.sha256,
         }
         return generated, None, CHECKS.create("agreement"), generated.total, generated
+    if not plugins.is_own(plan):
+        return plugins.stages(plan, task, list(texts), facts, _dictionaries(plan))
     # A worker sees a part of the texts, and there are several: each remembers less.
     few: dict[str, Any] = {} if isinstance(texts, Sequence) else {"max_sentences": WORKER_MEMORY}
     pairs: dict[str, int] = {} if isinstance(texts, Sequence) else {"max_pairs": WORKER_MEMORY}
@@ -260,21 +276,32 @@ def stages(
             parser=parser,
             limit_chars=task.kept,
             **({"insertions": True} if plan.insertions else {}),
+            **({"groups": _groups(plan)} if plan.groups else {}),
         )
         placebos = _placebos(suite, dictionaries, task)
     return suite, gate, agreement, len(texts) if isinstance(texts, Sequence) else None, placebos
 
 
+def _groups(plan: Plan) -> dict[str, list[str]]:
+    """The groups of the plan by attribute."""
+    found: dict[str, list[str]] = {}
+    for one in plan.groups:
+        attribute, _, group = one.partition(":")
+        found.setdefault(attribute, []).append(group)
+    return found
+
+
 def _leave_calls(plan: Plan, task: Any, suite: Any, models: Sequence[Model]) -> None:
-    """A search takes all calls there are; a quarter is kept to ask its candidates again."""
+    """A search takes all calls there are; as many are kept as it takes to ask its candidates again."""
     unsure = [m for m in models if not m.deterministic]
     if plan.max_calls is None or not unsure:
         return
-    times = sum(
-        len(formats_for(plan, task, m)) * (1 if m.deterministic else plan.replicates or DEFAULT_REPLICATES)
-        for m in models
-    )
-    suite.keep(0.75 * plan.max_calls / times)
+    # The first prompts are asked again in the middle and at the end, and pairs that must get different answers.
+    pairs = 2 * len(control_pairs(task)) * (plan.replicates or DEFAULT_REPLICATES)
+    times = sum(len(formats_for(plan, task, model)) for model in models)
+    left = plan.max_calls / times
+    controls = pairs + 2 * CANARIES * CANARY_REPLICATES
+    suite.keep(max(left - controls, 0.5 * left), CONFIRM_REPLICATES)
 
 
 def _mutation(plan: Plan, gate: Any) -> Any:
@@ -304,6 +331,7 @@ def _placebos(suite: Any, dictionaries: Sequence[Any], task: Any) -> Any:
 
 def _seeds(plan: Plan, task: Any, seeds: Iterable[Seed] | None, facts: dict[str, Any]) -> list[Seed]:
     from auditor import tasks
+    from auditor.text.language import looks_english
 
     if seeds is not None:
         texts = list(seeds)
@@ -323,8 +351,11 @@ def _seeds(plan: Plan, task: Any, seeds: Iterable[Seed] | None, facts: dict[str,
             "source": plan.data or f"embedded texts of task {task.name}",
             "n": len(texts),
             "skipped": file.skipped,
+            "repeated": file.repeated,
             "sha256": file.sha256,
         }
+    if others := sum(not looks_english(seed.text) for seed in texts):
+        facts["seeds"]["not_english"] = others  # a warning: they are used like all others
     return texts
 
 

@@ -7,15 +7,21 @@ come back in their order, and a run has the same cases, checks and figures whate
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sys
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from auditor.config import Plan
 from auditor.controls import with_placebos
+from auditor.pipeline.garbage import look_less_often
+from auditor.pipeline.packed import PackedCase, pack, unpack
 from auditor.pipeline.parts import Parts, StoredCases, stages
+from auditor.store.lines import Line, case_line
 from auditor.types import Case, Check, Seed
 
 ROUND = 64  # seeds per round
@@ -27,7 +33,15 @@ Round = tuple[Sequence[Case], dict[str, Check]]
 
 
 class Source(Protocol):
-    """Hands out rounds of cases with the checks of their variants."""
+    """Hands out rounds of cases with the checks of their variants.
+
+    Attributes
+    ----------
+    lines : mapping of str to Line
+        By case id: the lines of the last round for ``cases.jsonl``, where they were written by a worker.
+    """
+
+    lines: Mapping[str, Line]
 
     async def next(self, rng: Random) -> Round:
         """The next round; without cases at the end."""
@@ -40,6 +54,8 @@ class Source(Protocol):
 
 class Local:
     """Cases and checks made in this process; the only source for suites that learn from verdicts."""
+
+    lines: Mapping[str, Line] = MappingProxyType({})
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -86,10 +102,20 @@ def gated(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Made:
-    """What a worker made of one chunk of seeds."""
+    """What a worker made of one chunk of seeds.
 
-    cases: Sequence[Case]
-    checks: Mapping[str, Check]
+    Attributes
+    ----------
+    cases : sequence of tuple
+        Cases and checks, as `auditor.pipeline.packed` packs them.
+    lines : sequence of Line or None
+        For each case its line of ``cases.jsonl``; None where the run folder writes something else than the case.
+    skipped, passed_over : mapping of str to int
+        What the suite counted.
+    """
+
+    cases: Sequence[PackedCase]
+    lines: Sequence[Line | None]
     skipped: Mapping[str, int]
     passed_over: Mapping[str, int]
 
@@ -115,7 +141,10 @@ class Worker:
     def __init__(self, plan: Mapping[str, Any]) -> None:
         from auditor import tasks
 
+        look_less_often()
         self._plan = Plan.from_dict(plan)
+        if self._plan.parser == "embedded":
+            _spacy_without_torch()
         self._feed = _Feed()
         self._suite, self._gate, _, _, self._placebos = stages(
             self._plan, tasks.load(self._plan.task), self._feed, {}
@@ -129,11 +158,23 @@ class Worker:
         asked = self._suite.ask(len(seeds), self._rng)
         cases, checks = gated(self._plan, asked, self._gate, self._placebos, {})
         return Made(
-            cases=cases,
-            checks=checks,
+            cases=[pack(case, checks) for case in cases],
+            lines=[None if self._plan.redact else case_line(case, checks) for case in cases],
             skipped=self._suite.skipped - before[0],
             passed_over=self._suite.passed_over - before[1],
         )
+
+
+def _spacy_without_torch() -> None:
+    """Load spaCy as if torch were not there: the embedded parser does not use it, and it takes 180 MiB of a worker."""
+    if "torch" in sys.modules:
+        return
+    sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        with contextlib.suppress(ImportError):  # said by whoever needs it
+            import spacy  # noqa: F401
+    finally:
+        del sys.modules["torch"]
 
 
 _WORKERS: dict[str, Worker] = {}
@@ -175,8 +216,8 @@ class Spread:
         self._ahead = AHEAD * workers
         self._chunks = iter(range(0, len(parts.texts), CHUNK))
         self._flying: deque[Awaitable[Made]] = deque()
-        self._ready: deque[Case] = deque()
-        self._checks: dict[str, Check] = {}
+        self._ready: deque[tuple[PackedCase, Line | None]] = deque()
+        self.lines: Mapping[str, Line] = {}
 
     async def next(self, rng: Random) -> Round:
         """A round's cases, from as many chunks as it takes; ``rng`` is not used."""
@@ -186,12 +227,21 @@ class Spread:
             if not self._flying:
                 break
             made = await self._flying.popleft()
-            self._ready.extend(made.cases)
-            self._checks.update(made.checks)
+            self._ready.extend(zip(made.cases, made.lines, strict=True))
             self._parts.suite.skipped.update(made.skipped)
             self._parts.suite.passed_over.update(made.passed_over)
-        cases = [self._ready.popleft() for _ in range(min(size, len(self._ready)))]
-        return cases, {v.id: self._checks.pop(v.id) for case in cases for v in case.variants}
+        cases: list[Case] = []
+        checks: dict[str, Check] = {}
+        lines: dict[str, Line] = {}
+        for _ in range(min(size, len(self._ready))):
+            packed, line = self._ready.popleft()
+            case, found = unpack(packed)
+            cases.append(case)
+            checks.update(found)
+            if line is not None:
+                lines[case.id] = line
+        self.lines = lines
+        return cases, checks
 
     def _fill(self) -> None:
         while len(self._flying) < self._ahead:

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from auditor.config import Plan
+from auditor.counting import plural
 from auditor.errors import BudgetExceeded, ConfigError, UserError
 from auditor.pipeline.confirm import confirm
+from auditor.pipeline.garbage import rare_searches
 from auditor.pipeline.loop import Loop, silent
 from auditor.pipeline.parts import Parts
 from auditor.protocols import Model, Observer
@@ -49,10 +51,20 @@ async def run_audit(
     UserError
         Nothing could be asked: a wrong key, an unreachable server.
     """
-    from auditor.record import build
-
     if parts.plan.batch:
         parts = in_batches(parts, folder)
+    with rare_searches():
+        return await _run(parts, folder, observe, answered)
+
+
+async def _run(
+    parts: Parts,
+    folder: Any | None,
+    observe: Observer,
+    answered: Mapping[str, Mapping[tuple[str, int], Response]] | None,
+) -> dict[str, Any]:
+    from auditor.record import build
+
     started, clock = datetime.now(UTC), time.monotonic()
     loop = Loop(parts, folder, observe=observe, answered=answered)
     confirmed: dict[tuple[str, str, str], dict[str, Any]] = {}
@@ -107,16 +119,24 @@ def in_batches(parts: Parts, folder: Any | None) -> Parts:
 def _refuse_if_nothing_was_answered(loop: Loop) -> None:
     if not loop.counts["cases"] and not loop.status_reason:
         names = ", ".join(loop.plan.attributes or ()) or "an attribute of the dictionaries"
+        others = loop.parts.facts.get("seeds", {}).get("not_english")
+        language = (
+            f"{others} of them {'does' if others == 1 else 'do'} not look like English, and only English is tested. "
+            if others
+            else ""
+        )
         raise UserError(
-            f"None of the {loop.parts.seeds or 0} texts names people by {names}, so there is nothing to change. "
-            "Give texts about people (--data), other attributes (--attributes) or your own terms (--dictionary)."
+            f"None of the {plural(loop.parts.seeds or 0, 'text')} names people by {names}, so there is "
+            "nothing to change. "
+            f"{language}Give texts about people (--data), other attributes (--attributes) or your own terms "
+            "(--dictionary)."
         )
     for tally, client in zip(loop.tallies, loop.clients, strict=True):
         stopped = client.stopped
         if stopped is None or isinstance(stopped, BudgetExceeded):
             continue
         if len(tally.seen) == tally.counts["failed"]:
-            raise UserError(f"{tally.model.name} answered nothing: {client.stopped}")
+            raise UserError(f"{tally.model.name} answered nothing: {loop.why(stopped)}")
 
 
 def run_sync(make: Callable[[], Any]) -> Any:
@@ -145,7 +165,8 @@ def plan_record(parts: Parts) -> dict[str, Any]:
     """What ``plan.json`` holds: the plan, the resolved models, and hashes of everything that shapes the cases."""
     return {
         "plan": parts.plan.as_dict() | {"models": [m.name for m in parts.models]},
-        "fingerprints": {m.name: m.fingerprint for m in parts.models},
+        "fingerprints": {m.name: m.fingerprint for m in parts.models}
+        | ({} if parts.judge is None else {f"{parts.judge.name} as judge": parts.judge.fingerprint}),
         "inputs": parts.facts
         | {
             "suite": parts.suite.describe()

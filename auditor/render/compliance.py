@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.errors import ConfigError, DataFileError
 from auditor.render import cards, charts, html, ll144, tabular, view, words
+from auditor.render import compliance_claims as claimed
 from auditor.render import compliance_frameworks as frameworks
+from auditor.render import compliance_gates as gated
 from auditor.render import compliance_text as texts
 from auditor.render import compliance_view as work
 from auditor.types import digest
@@ -131,13 +133,13 @@ def outcomes_of(record: Data, evidence: Any) -> Data | None:
 
 def page(framework: frameworks.Framework, record: Data, evidence: Any) -> str:
     """One report, doctype to end tag."""
-    kind = work.kind_of(record)
+    kind = gated.kind_of(record)
     outcomes = outcomes_of(record, evidence)
     shown = view.build(record) if kind == "texts" else None
     noun = shown.noun if shown else "label"
-    gates = work.gates(record)
-    claims = work.claims(record, noun) if kind != "outcomes" else ()
-    own = {str(f["id"]) for f in record.get("findings", ()) if f["kind"] == "claim" and work.own(f)}
+    gates = gated.gates(record)
+    claims = claimed.claims(record, noun) if kind != "outcomes" else ()
+    own = {str(f["id"]) for f in record.get("findings", ()) if f["kind"] == "claim" and claimed.own(f)}
     told, settings = work.plan(record)
     return _template().render(
         record=record,
@@ -163,14 +165,17 @@ def page(framework: frameworks.Framework, record: Data, evidence: Any) -> str:
         materials=work.materials(record),
         coverage=work.coverage(shown) if shown else (),
         gates=gates,
-        gate_banner=work.gate_banner(gates),
+        gate_banner=gated.gate_banner(gates),
         single=[r for r in shown.rows if len(r.attributes) == 1] if shown else [],
         joint=[r for r in shown.rows if len(r.attributes) > 1] if shown else [],
-        forest=_forest(record, shown),
+        forest=_forest(record, shown, joint=False),
+        forest_joint=_forest(record, shown, joint=True),
         parts=ll144.parts(outcomes) if outcomes is not None else [],
         outcomes=outcomes,
         cards=_cards(record, evidence, shown),
-        crossings=frameworks.cross(framework, work.facts(record, outcomes)),
+        crossings=frameworks.cross(framework, work.facts(record, outcomes), work.absent(record, outcomes)),
+        dropped=work.OUTCOMES_LACK if kind == "outcomes" else frozenset(),
+        title="Rates of recorded outcomes" if kind == "outcomes" else "Bias test report",
         limits=_limits(kind, outcomes),
         statistics={
             "texts": texts.STATISTICS,
@@ -188,14 +193,17 @@ def _report_id(framework: frameworks.Framework, record: Data) -> str:
     return f"{framework.id}/{name}"
 
 
-def _forest(record: Data, shown: view.View | None) -> Any:
-    if shown is None:
+def _forest(record: Data, shown: view.View | None, *, joint: bool) -> Any:
+    """The chart of single attributes, or of joint changes; rows of few seeds are not drawn where others have more."""
+    rows = [r for r in shown.rows if r.attributes and (len(r.attributes) > 1) == joint] if shown else []
+    if shown is None or not rows:
         return ""
+    together = "several attributes" if joint else "one attribute"
     return charts.forest(
-        shown.rows,
+        view.split(rows)[0],
         shown.subjects,
-        name="rates",
-        title=f"How often the {shown.noun} changed",
+        name="joint" if joint else "rates",
+        title=f"How often the {shown.noun} changed with {together}",
         delta=(record.get("spec") or {}).get("delta"),
     )
 
@@ -205,7 +213,7 @@ def _cards(record: Data, evidence: Any, shown: view.View | None) -> list[cards.C
     if shown is None or evidence is None:
         return []
     examples = [f for f in record.get("findings", ()) if f["kind"] == "claim" and f["verdict"] == "shown"]
-    examples = [f for f in examples if work.own(f) and f.get("exemplars")]
+    examples = [f for f in examples if claimed.own(f) and f.get("exemplars")]
     chosen = [*shown.hidden[: MAX_CARDS // 2], *examples[: MAX_CARDS // 2], *shown.violations]
     return [cards.build(f, evidence, noun=shown.noun, record=record) for f in chosen[:MAX_CARDS]]
 
@@ -215,7 +223,8 @@ def _limits(kind: str, outcomes: Data | None) -> list[str]:
     if kind == "outcomes":
         return people
     first = words.LIMITS if kind == "texts" else tabular.LIMITS
-    return [*first, *texts.MORE_LIMITS, *people]
+    own = texts.TEXT_LIMITS if kind == "texts" else ()
+    return [*first, *own, *texts.MORE_LIMITS, *people]
 
 
 @cache

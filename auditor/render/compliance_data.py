@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from auditor.errors import ConfigError
+from auditor.render import compliance_claims as claimed
 from auditor.render import compliance_frameworks as frameworks
+from auditor.render import compliance_gates as gated
 from auditor.render import compliance_view as work
 
 HOSTED = ("openai", "langchain", "http")
@@ -32,7 +34,7 @@ class AiVerifyJson:
         ConfigError
             The record is of ``audit ll144``: no model was tested.
         """
-        if work.kind_of(record) == "outcomes":
+        if gated.kind_of(record) == "outcomes":
             raise ConfigError(
                 "--format ai-verify-json needs a run of a model; outcomes of people are no test of one"
             )
@@ -42,10 +44,12 @@ class AiVerifyJson:
 def result(record: Mapping[str, Any]) -> dict[str, Any]:
     """The test result as plain data."""
     spec, provenance = record.get("spec") or {}, record.get("provenance") or {}
-    kind = work.kind_of(record)
-    claims = work.claims(record, "label")
+    kind = gated.kind_of(record)
+    claims = claimed.claims(record, "label")
     by_id = {f["id"]: f for f in record.get("findings", ())}
-    crossings = frameworks.cross(frameworks.load("ai-verify"), work.facts(record, None))
+    crossings = frameworks.cross(
+        frameworks.load("ai-verify"), work.facts(record, None), work.absent(record, None)
+    )
     models = [str(m) for m in record.get("models") or spec.get("models") or ()]
     return {
         "gid": "llm-bias-auditor",
@@ -85,7 +89,7 @@ def result(record: Mapping[str, Any]) -> dict[str, Any]:
                 for f in record.get("findings", ())
                 if f["kind"] == "hidden"
             ],
-            "gates": [{"name": g.name, "state": g.state, "result": g.result} for g in work.gates(record)],
+            "gates": [{"name": g.name, "state": g.state, "result": g.result} for g in gated.gates(record)],
             "deviations": [
                 dict(zip(("what", "planned", "actual"), d, strict=True)) for d in work.deviations(record)
             ],
@@ -104,6 +108,6 @@ def _dataset(record: Mapping[str, Any]) -> str:
     seeds = (record.get("provenance") or {}).get("seeds") or {}
     if seeds.get("sha256"):
         return f"urn:sha256:{seeds['sha256']}"
-    if work.kind_of(record) == "rows":
+    if gated.kind_of(record) == "rows":
         return f"urn:sha256:{record['tabular']['schema']['sha256']}"
     return f"urn:llm-bias-auditor:run:{record.get('id', 'unknown')}"

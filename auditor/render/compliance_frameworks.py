@@ -39,6 +39,8 @@ SECTIONS = {
     "provenance": "Provenance",
     "signature": "Signature",
 }
+EVIDENCE = frozenset({"claims", "counterfactual", "intersections", "rows", "impact", "evidence"})
+NOTHING_HERE = "this record holds no test of that kind"
 NEEDS = {
     "frozen": "the plan was not frozen before the run (audit plan freeze)",
     "delta": "no bound δ was set before the run",
@@ -85,6 +87,11 @@ class Framework:
     not_this: tuple[str, ...]
     clauses: tuple[Clause, ...]
 
+    @property
+    def the(self) -> str:
+        """The title within a sentence."""
+        return f"the {self.title}" if self.id in ("eu-ai-act", "nist-ai-rmf") else self.title
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Crossing:
@@ -94,6 +101,7 @@ class Crossing:
     level: Level
     word: str
     lacking: tuple[str, ...]  # why the level is lower than it could be
+    sections: tuple[str, ...] = ()  # those of the clause that hold something in this report
 
     @property
     def read(self) -> str:
@@ -103,7 +111,7 @@ class Crossing:
     @property
     def links(self) -> tuple[tuple[str, str], ...]:
         """(id, title) of the sections with what is given; none where nothing is."""
-        return () if self.level == "not_covered" else tuple((s, SECTIONS[s]) for s in self.clause.sections)
+        return () if self.level == "not_covered" else tuple((s, SECTIONS[s]) for s in self.sections)
 
 
 def names() -> list[str]:
@@ -188,11 +196,28 @@ def _check(path: Path, found: Framework) -> None:
                     )
 
 
-def cross(framework: Framework, has: Collection[str]) -> tuple[Crossing, ...]:
-    """Decide every clause for a record that ``has`` some of `NEEDS`."""
+def cross(framework: Framework, has: Collection[str], absent: Collection[str] = ()) -> tuple[Crossing, ...]:
+    """Decide every clause.
+
+    Parameters
+    ----------
+    framework : Framework
+        The clauses.
+    has : collection of str
+        The keys of `NEEDS` that the record has.
+    absent : collection of str
+        Sections in which this report has nothing. A clause whose evidence would stand in such sections only is not
+        covered, whatever its file says.
+    """
     found = []
     for clause in framework.clauses:
         lacking = tuple(NEEDS[need] for need in clause.needs if need not in has)
         level: Level = clause.otherwise if lacking else clause.level
-        found.append(Crossing(clause=clause, level=level, word=LEVELS[level], lacking=lacking))
+        sections = tuple(s for s in clause.sections if s not in absent)
+        evidence = EVIDENCE.intersection(clause.sections)
+        if level != "not_covered" and evidence and not evidence.intersection(sections):
+            level, lacking = "not_covered", (*lacking, NOTHING_HERE)
+        found.append(
+            Crossing(clause=clause, level=level, word=LEVELS[level], lacking=lacking, sections=sections)
+        )
     return tuple(found)

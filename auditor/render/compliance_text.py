@@ -119,8 +119,17 @@ OUTCOME_STATISTICS = (
     "The reference is chosen by the data because its rate is highest, so ratios come out low by chance, most of all "
     "with many small categories.",
 )
-MORE_LIMITS = (
+TEXT_LIMITS = (
     "Output noise is estimated, not removed; variants that read oddly remain at the rate given under Controls.",
+)
+ROW_MEANING = {
+    "shown": "Labels were seen to change: the interval of the score lies above 0, or cases were found and can be asked "
+    "again. Scores are not corrected for their number; slices are.",
+    "bounded": "The interval of the score ends below the bound δ that was set before the run.",
+    "not_determined": "The data support neither of the two. This is a statement about the data, not about the model.",
+    "not_tested": "No claim was tested here; a score, where one is given, is a description.",
+}
+MORE_LIMITS = (
     "What the user adds about the system and its use was not checked.",
     "The hash chain shows that records were not changed after they were written. It does not show that a provider gave "
     "these answers, nor that other runs were not thrown away; runs.jsonl beside the run folder lists the runs begun.",

@@ -40,10 +40,11 @@ def lines(record: Data) -> Iterable[Control]:
         if controls.get(key) is None:
             yield Control(name=name, scope="", result="not run: the run record holds no result", ran=False)
         else:
-            yield from _control(name, "", controls[key])
+            yield from control(name, "", controls[key])
 
 
-def _control(name: str, scope: str, value: Any) -> Iterable[Control]:
+def control(name: str, scope: str, value: Any) -> Iterable[Control]:
+    """One control as lines: a rate, a test, or why it was not run."""
     if not isinstance(value, Mapping):
         text = words.percent(value) if isinstance(value, float) else str(value)
         yield Control(name=name, scope=scope, result=text)
@@ -72,7 +73,7 @@ def _control(name: str, scope: str, value: Any) -> Iterable[Control]:
     else:
         for key in sorted(value):
             label = str(key).replace("_", " ") if isinstance(value[key], Mapping) else str(key)
-            yield from _control(name, f"{scope}, {label}" if scope else label, value[key])
+            yield from control(name, f"{scope}, {label}" if scope else label, value[key])
 
 
 def paper(record: Data) -> Iterable[tuple[str, ...]]:

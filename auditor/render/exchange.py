@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor import waivers
-from auditor.render import view, words
+from auditor.render import tabular as tabular_
+from auditor.render import unread, view, words
 
 Data = Mapping[str, Any]
 _ORDER = {"shown": 0, "not_determined": 1, "bounded": 2, "not_tested": 3}
@@ -64,7 +65,7 @@ def sentence(finding: Data, noun: str, *, tabular: bool = False) -> str:
         return words.claim_sentence(finding, noun)
     text = f"{finding['model']}: {finding.get('text') or finding['code']}"
     rate = finding.get("rate")
-    return (f"{text}: {words.interval(rate)}" if rate else text).rstrip(".") + "."
+    return (f"{text}: {tabular_.rate_text(rate)}" if rate else text).rstrip(".") + "."
 
 
 def is_tabular(record: Data) -> bool:
@@ -100,7 +101,8 @@ def partial(record: Data) -> str:
     if record.get("status") != "partial":
         return ""
     reason = str(record.get("status_reason") or "no reason was recorded").rstrip(".")
-    return f"Partial run: {reason}. The figures cover what was answered until then."
+    figures = "" if unread.variant(record) else " The figures cover what was answered until then."
+    return f"Partial run: {reason}.{figures}"
 
 
 def estimates(record: Data) -> Iterator[Data]:
@@ -114,4 +116,7 @@ def summary(record: Data) -> str:
     parts = [f"{n[name]} {words.VERDICTS[name]}" for name in _ORDER if n.get(name)]
     found = words.plural(sum(n[name] for name in _ORDER), "finding")
     text = f"{found}" + (f": {', '.join(parts)}" if parts else "")
-    return f"{text} ({n['waived']} of the shown waived)." if n["waived"] else f"{text}."
+    one = sum((f["kind"], f["verdict"]) == ("hidden", "shown") for f in record.get("findings", ()))
+    more = [f"{one} of the shown about one text, not about a rate"] if one else []
+    more += [f"{n['waived']} of the shown waived"] if n["waived"] else []
+    return f"{text} ({'; '.join(more)})." if more else f"{text}."

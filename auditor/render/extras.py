@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from auditor import waivers
-from auditor.render import adaptive, comparison, words
+from auditor.render import adaptive, comparison, planned, words
+from auditor.render.section import Lines, Section, Table, filled
+from auditor.stats.models_compared import MIN_SEEDS
 
 Data = Mapping[str, Any]
 DISCARDED = (
@@ -20,28 +21,6 @@ DISCARDED = (
 )
 DEVIATIONS = ("What", "As planned", "As run")
 STATUS = {"active": "holds", "expired": "expired", "unmatched": "matches no finding"}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Table:
-    """Rows of ``columns``; those in ``right`` hold counts."""
-
-    caption: str
-    columns: tuple[str, ...]
-    lines: tuple[tuple[str, ...], ...]
-    right: frozenset[str] = frozenset()
-    more: tuple[tuple[str, ...], ...] = ()  # lines on fewer than `MIN_SEEDS` seeds
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Section:
-    """One section: id and title, a short name for the table of contents, notes, tables."""
-
-    id: str
-    title: str
-    short: str
-    notes: tuple[str, ...]
-    tables: tuple[Table, ...]
 
 
 def build(record: Data) -> tuple[Section, ...]:
@@ -57,25 +36,15 @@ def _comparison(record: Data) -> Section | None:
     if told is None:
         return None
     tables = (
-        Table(
-            caption="Every model on the same texts",
-            columns=comparison.RATES,
-            right=comparison.RIGHT,
-            **_parted(told.rates, comparison.RATES),
-        ),
-        Table(
-            caption="Two models on the variants that both answered",
-            columns=comparison.PAIRS,
-            right=comparison.RIGHT,
-            **_parted(told.pairs, comparison.PAIRS),
-        ),
+        _parted("Every model on the same texts", comparison.RATES, told.rates),
+        _parted("Two models on the variants that both answered", comparison.PAIRS, told.pairs),
     )
     return Section(
         id="comparison",
         title="The models beside each other",
         short="Models",
         notes=told.notes,
-        tables=_filled(tables),
+        tables=filled(tables),
     )
 
 
@@ -98,20 +67,18 @@ def _adaptive(record: Data) -> Section | None:
         ),
     )
     return Section(
-        id="adaptive", title=adaptive.TITLE, short="Search", notes=told.notes, tables=_filled(tables)
+        id="adaptive", title=adaptive.TITLE, short="Search", notes=told.notes, tables=filled(tables)
     )
 
 
-Lines = tuple[tuple[str, ...], ...]
-
-
-def _parted(lines: Lines, columns: Sequence[str]) -> dict[str, Lines]:
-    """Lines of few seeds apart from the others."""
+def _parted(caption: str, columns: tuple[str, ...], lines: Lines) -> Table:
+    """A table with the lines of few seeds apart from the others."""
     at = columns.index("Seeds")
-    few = tuple(line for line in lines if _count(line[at]) < comparison.MIN_SEEDS)
+    few = tuple(line for line in lines if _count(line[at]) < MIN_SEEDS)
     if len(few) == len(lines):
-        return {"lines": lines}
-    return {"lines": tuple(line for line in lines if line not in few), "more": few}
+        few = ()
+    kept = tuple(line for line in lines if line not in few)
+    return Table(caption=caption, columns=columns, lines=kept, right=comparison.RIGHT, more=few)
 
 
 def _count(text: str) -> int:
@@ -143,20 +110,13 @@ def _discarded(record: Data) -> Section | None:
         "been checked.",
     ]
     if exemplars:
-        notes.append(f"Examples: audit show {record.get('id', 'RUN')} {exemplars[0]}")
+        notes.append(f"Examples: audit show {words.run_name(record)} {exemplars[0]}")
     return Section(
         id="discarded",
         title="What the discarded variants would have added",
         short="Discarded",
         notes=tuple(notes),
-        tables=(
-            Table(
-                caption="Answers to discarded and to valid variants",
-                columns=DISCARDED,
-                right=comparison.RIGHT,
-                **_parted(lines, DISCARDED),
-            ),
-        ),
+        tables=(_parted("Answers to discarded and to valid variants", DISCARDED, lines),),
     )
 
 
@@ -175,22 +135,14 @@ def _frozen(record: Data) -> Section | None:
     notes = [f"The plan was frozen {frozen['frozen_at']}{by}. SHA-256: {frozen['sha256']}."]
     if frozen.get("reason"):
         notes.append(f"Reasons given: {words.sentence(str(frozen['reason']))}")
-    lines = tuple(
-        (str(d["what"]), _value(d.get("planned")), _value(d.get("actual")))
-        for d in frozen.get("deviations") or ()
-    )
+    notes += planned.frozen(record)
+    lines = tuple(planned.deviations(record))
     if not lines:
         notes.append("No deviation was recorded.")
     table = Table(caption="What was done otherwise than planned", columns=DEVIATIONS, lines=lines)
     return Section(
-        id="frozen", title="The frozen plan", short="Plan", notes=tuple(notes), tables=_filled((table,))
+        id="frozen", title="The frozen plan", short="Plan", notes=tuple(notes), tables=filled((table,))
     )
-
-
-def _value(value: object) -> str:
-    if value is None:
-        return "not given"
-    return words.listing([str(v) for v in value]) if isinstance(value, list | tuple) else str(value)
 
 
 def _waivers(record: Data) -> Section | None:
@@ -219,7 +171,3 @@ def _waivers(record: Data) -> Section | None:
         notes=(note,),
         tables=(Table(caption=caption, columns=columns, lines=lines),),
     )
-
-
-def _filled(tables: Sequence[Table]) -> tuple[Table, ...]:
-    return tuple(table for table in tables if table.lines)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from auditor.errors import UnknownPlugin
-from auditor.render import cards, diff, view, words
+from auditor.render import cards, diff, view, waived, words
 from auditor.render.page import Page
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def card(page: Page, shown: cards.Card) -> None:
     what = words.direction(f["directions"]) or (
         "" if f["kind"] == "variant" else words.attributes(f["attributes"])
     )
-    mark = "" if f["kind"] == "variant" else words.verdict(f["verdict"])
+    mark = "" if f["kind"] == "variant" else words.finding_verdict(f).replace(" ", "\u00a0")
     page.paragraph(" · ".join(part for part in (f["id"], what, f["model"], mark) if part))
     page.paragraph(shown.sentence, indent="  ")
     if not shown.cells:
@@ -96,12 +96,13 @@ def render_finding(
     elif cards.look_up(evidence, finding_id)[1] is not None:
         chosen = list(_as_findings(record, evidence, finding_id))
     else:
-        hint = f"List them with: audit report {record.get('id', 'RUN')}"
+        hint = f"List them with: audit report {words.run_name(record)}"
         raise UnknownPlugin("finding", finding_id, known, hint)
     for i, finding in enumerate(chosen):
         if i:
             page.line()
         _whole(page, finding, cards.build(finding, evidence, noun=noun, record=record))
+        waived.of_finding(page, record, str(finding["id"]))
     return page.value()
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from auditor.render import words
+from auditor.render.section import Section, Table, filled
 
 Data = Mapping[str, Any]
 TITLE = "Generated cases"
@@ -22,24 +22,7 @@ SAMPLINGS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Table:
-    """Rows of ``columns``."""
-
-    columns: tuple[str, ...]
-    lines: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Generation:
-    """The section; tables without lines are left out."""
-
-    title: str
-    notes: tuple[str, ...]
-    tables: tuple[Table, ...]
-
-
-def build(record: Data, names: Mapping[tuple[str, str], str]) -> Generation | None:
+def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
     """Lay out the section, or None where no case was generated and no probability compared.
 
     Parameters
@@ -57,16 +40,23 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Generation | No
     if told:
         notes += [_what(told), *_bounds(told)]
         tables += [
-            Table(columns=COLUMNS, lines=tuple(_phase(row, told) for row in told.get("phases", ()))),
-            Table(columns=COVERAGE, lines=_coverage(told)),
+            Table(
+                caption="How the cases came about, and how many had a change",
+                columns=COLUMNS,
+                lines=tuple(_phase(row, told) for row in told.get("phases", ())),
+                right=RIGHT,
+            ),
+            Table(caption="How much of the grammar was covered", columns=COVERAGE, lines=_coverage(told)),
         ]
     if compared_:
         lines = tuple(_tolerance(row, names) for row in compared_.get("rows", ()))
-        tables.append(Table(columns=SCORES, lines=lines))
-    return Generation(
+        tables.append(Table(caption="Cases beyond each tolerance", columns=SCORES, lines=lines, right=RIGHT))
+    return Section(
+        id="generation",
         title=TITLE if told else "Differences of the score",
+        short="Generation" if told else "Differences",
         notes=tuple(notes),
-        tables=tuple(t for t in tables if t.lines),
+        tables=filled(tables),
     )
 
 

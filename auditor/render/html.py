@@ -14,12 +14,8 @@ from auditor.render import (
     charts,
     controls,
     diff,
-    extras,
-    generation,
     heatmap,
     hinter,
-    scores,
-    tokens,
     view,
     words,
 )
@@ -32,6 +28,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 MAX_CARDS = 60  # findings with their full evidence; the others are listed
 MAX_VIOLATIONS = 20
 CHUNK = 200  # rows of one table in the list of further findings: a browser lays out those in sight only
+KINDS = {"hidden": "hidden", "violation": "single example", "claim": "claim"}
 MIN_FILTER = 6  # fewer findings need no filter
 
 
@@ -49,6 +46,7 @@ class HtmlReport:
         """Write the whole page, doctype to end tag."""
         shown = view.build(record)
         delta = (record.get("spec") or {}).get("delta")
+        claims = [f for f in record.get("findings", ()) if f["kind"] == "claim"]
         hidden, violations = shown.hidden[:MAX_CARDS], shown.violations[:MAX_VIOLATIONS]
 
         def made(findings: Iterable[Mapping[str, Any]]) -> list[cards.Card]:
@@ -61,12 +59,13 @@ class HtmlReport:
             violations=made(violations),
             more_hidden=chunks(shown.hidden[MAX_CARDS:]),
             more_violations=chunks(shown.violations[MAX_VIOLATIONS:]),
-            filtered=len(shown.hidden) + len(shown.violations) >= MIN_FILTER,
-            choices=choices([*shown.hidden, *shown.violations]),
-            extras=extras.build(record),
+            filtered=len(shown.hidden) + len(shown.violations) + len(claims) >= MIN_FILTER,
+            choices=choices([*shown.hidden, *shown.violations, *claims]),
+            kinds=KINDS,
+            n_claims=len(claims),
             heat=heatmap.build(shown),
             floors=charts.floors(shown, name="floors"),
-            claims=[f for f in record.get("findings", ()) if f["kind"] == "claim"],
+            claims=chunks(claims),
             forest=charts.forest(
                 shown.main,
                 shown.subjects,
@@ -103,6 +102,7 @@ def chunks(findings: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[str, 
 def choices(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, list[str]]]:
     """(key, label, values) of each filter that splits the findings."""
     found = [
+        ("kind", "Kind", [name for kind, name in KINDS.items() if any(f["kind"] == kind for f in findings)]),
         ("model", "Model", sorted({str(f.get("model") or "") for f in findings})),
         ("set", "Attributes", sorted({words.attributes(f["attributes"]) for f in findings})),
         ("verdict", "Verdict", [v for v in words.VERDICTS if any(f["verdict"] == v for f in findings)]),
@@ -176,10 +176,6 @@ def _environment() -> Environment:
         "plural": words.plural,
         "tint": tint,
         "estimate_of": view.find,
-        "token_columns": tokens.COLUMNS,
-        "token_right": tokens.RIGHT,
-        "generation_right": generation.RIGHT,
-        "free_right": scores.RIGHT,
     }
     return environment
 

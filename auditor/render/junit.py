@@ -8,6 +8,7 @@ from typing import Any
 
 from auditor import waivers
 from auditor.render import exchange, words
+from auditor.render.planned import deviations
 
 # XML 1.0 has no way to write these; `words.visible` leaves the noncharacters.
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -36,6 +37,7 @@ class JunitReport:
             for name, value in (
                 ("run", record.get("id", "")),
                 ("tool_version", record.get("tool_version", "")),
+                *_frozen(record),
                 *((f"waiver {i}", line) for i, line in enumerate(waivers.lines(record), 1)),
             )
         ]
@@ -65,6 +67,18 @@ class JunitReport:
             "</testsuites>",
         ]
         return "\n".join(lines) + "\n"
+
+
+def _frozen(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The frozen plan and what was done otherwise, as properties."""
+    frozen = record.get("frozen")
+    if not frozen:
+        return []
+    told = (f"{what}: {planned} planned, {actual} run" for what, planned, actual in deviations(record))
+    return [
+        ("frozen plan", f"{frozen['frozen_at']}, SHA-256 {frozen['sha256']}"),
+        *((f"deviation {i}", line) for i, line in enumerate(told, 1)),
+    ]
 
 
 def _models(record: Mapping[str, Any]) -> list[str]:
@@ -103,7 +117,7 @@ def _result(row: exchange.Row, record: Mapping[str, Any]) -> list[str]:
         [
             row.sentence,
             *(words.sentence(note) for note in row.finding.get("notes") or ()),
-            f"Look at it: audit show {record.get('id', 'RUN')} {row.id}",
+            f"Look at it: audit show {words.run_name(record)} {row.id}",
         ]
     )
     state = _state(row)

@@ -209,6 +209,14 @@ def marks(row: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def remarks(row: Mapping[str, Any]) -> list[str]:
+    """The same in full, where there is room; why there is no ratio, where there is none."""
+    long = {"one person": "one person would move it across 4/5"}
+    if not row["impact_ratio_text"]:
+        return [str(row["reason"] or "")]
+    return [long.get(mark, mark) for mark in marks(row)]
+
+
 def unit(record: Mapping[str, Any]) -> str:
     """What the rates are shares of."""
     return "Times shown" if record["kind"] == "ranking" else "People"

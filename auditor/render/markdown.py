@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 from auditor import waivers
-from auditor.render import cards, controls, diff, exchange, view, words
+from auditor.render import cards, controls, diff, exchange, extras, tabular, view, words
 
 MAX_CARDS = 20
 _START = re.compile(r"^(\d{0,9})([-+=.)])")
@@ -43,18 +44,30 @@ class MarkdownReport:
             banners = list(view.build(record).banners)
         for banner in banners:
             lines += [f"> **Note** {escape(banner)}", ""]
+        of_rows = exchange.is_tabular(record)
+        if of_rows:
+            lines += markdown_rows().summary(record)
         lines += _findings("Claims", [r for r in rows if r.kind == "claim"])
-        if self.full and not exchange.is_tabular(record):
-            lines += _answer(record)
+        if self.full:
+            lines += markdown_rows().body(record) if of_rows else _answer(record)
         others = [r for r in rows if r.kind != "claim"]
         lines += _findings("Single variants", others)
+        lines += _frozen(record, full=self.full)
         lines += _waivers(record)
         if self.full:
+            limits = tabular.LIMITS if of_rows else words.LIMITS
             lines += _cards(record, others, evidence)
             lines += _controls(record)
-            lines += ["## Limits", "", *(f"- {escape(limit)}" for limit in words.LIMITS), ""]
+            lines += ["## Limits", "", *(f"- {escape(limit)}" for limit in limits), ""]
             lines += _provenance(record)
         return "\n".join(lines).rstrip() + "\n"
+
+
+def markdown_rows() -> ModuleType:
+    """What is told of rows only; imported late, since it writes with the functions of this module."""
+    from auditor.render import markdown_rows as module
+
+    return module
 
 
 def escape(text: object) -> str:
@@ -93,15 +106,32 @@ def _findings(heading: str, rows: Sequence[exchange.Row]) -> list[str]:
     if not rows:
         return []
     cells = (
-        (words.verdict(r.verdict) + (" (waived)" if r.waiver else ""), r.id, r.code, r.sentence) for r in rows
+        (words.finding_verdict(r.finding) + (" (waived)" if r.waiver else ""), r.id, r.code, r.sentence)
+        for r in rows
     )
-    return [f"## {heading}", "", *table(("Verdict", "Finding", "Code", "What was measured"), cells)]
+    note = [words.HIDDEN_FINDING, ""] if any(r.kind == "hidden" for r in rows) else []
+    return [f"## {heading}", "", *note, *table(("Verdict", "Finding", "Code", "What was measured"), cells)]
 
 
 def _answer(record: Mapping[str, Any]) -> list[str]:
     shown = view.build(record)
     lines = ["## In short", "", *(f"- {block(name)} {escape(text)}" for name, text in shown.answer), ""]
     return [*lines, "## What was asked", "", *table(("", ""), shown.asked)]
+
+
+def _frozen(record: Mapping[str, Any], *, full: bool) -> list[str]:
+    """The frozen plan: when, by whom, what it expected, and what was done otherwise."""
+    told = next((s for s in extras.build(record) if s.id == "frozen"), None)
+    if told is None:
+        return []
+    lines = [
+        f"## {told.title}",
+        "",
+        *(f"{block(note)}\n" for note in (told.notes if full else told.notes[:1])),
+    ]
+    for part in told.tables:
+        lines += table(part.columns, part.lines)
+    return lines
 
 
 def _waivers(record: Mapping[str, Any]) -> list[str]:
@@ -132,7 +162,7 @@ def _cards(record: Mapping[str, Any], rows: Sequence[exchange.Row], evidence: An
         lines.append("")
     if len(rows) > MAX_CARDS:
         left = words.plural(len(rows) - MAX_CARDS, "further finding")
-        lines += [f"{left}: `audit show RUN ID`.", ""]
+        lines += [f"{left}: `audit show {words.run_name(record)} ID`.", ""]
     return lines
 
 
@@ -169,6 +199,12 @@ def _provenance(record: Mapping[str, Any]) -> list[str]:
         ("Started", told.get("started", "")),
         ("Plan (SHA-256)", told.get("plan_sha256") or "not recorded"),
     ]
+    if exchange.is_tabular(record):
+        pairs += [
+            ("Code of the tool (SHA-256)", (told.get("code") or {}).get("sha256") or "not recorded"),
+            ("Schema (SHA-256)", record["tabular"]["schema"]["sha256"]),
+            ("Rows (SHA-256)", (told.get("rows") or {}).get("sha256") or "no file was given"),
+        ]
     pairs += [
         (f"Model {name}", model.get("fingerprint", "")) for name, model in record.get("models", {}).items()
     ]

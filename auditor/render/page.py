@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+# Stands for a space that does not break while a table is laid out: rich breaks at U+00A0 too. `words.visible` lets
+# no lone surrogate through, so none comes from a text.
+_UNBROKEN = "\ud800"
+
 
 class Page:
     """Collects lines of one report: everything laid out here is made visible first.
@@ -64,9 +68,9 @@ class Page:
             self.plain("─" if words.is_utf8(self.encoding) else "-") * self.width, style="dim"
         )
 
-    def line(self, text: object = "", style: str = "") -> None:
-        """One line; a longer one wraps."""
-        self._console.print(self.text(text, style), soft_wrap=False)
+    def line(self, text: object = "", style: str = "", *, whole: bool = False) -> None:
+        """One line; a longer one wraps, unless it is to stay ``whole``: a command to copy."""
+        self._console.print(self.text(text, style), soft_wrap=whole)
 
     def paragraph(self, text: str, *, indent: str = "", first: str | None = None) -> None:
         """Prose, wrapped at spaces, figures kept together with their unit."""
@@ -95,8 +99,14 @@ class Page:
                 self.text(title), justify="right" if right else "left", overflow="fold", vertical="top"
             )
         for row in rows:
-            table.add_row(*(self.text(cell) for cell in row))
+            table.add_row(*(self._cell(cell) for cell in row))
         self._console.print(table)
+
+    def _cell(self, text: object) -> Text:
+        """Text of a table, figures kept together with their unit."""
+        from rich.text import Text
+
+        return Text(words.glue(self.plain(text)).replace("\u00a0", _UNBROKEN))
 
     def pair(self, left: tuple[str, Text], right: tuple[str, Text]) -> None:
         """Two texts side by side, or one below the other where the page is narrow."""
@@ -123,5 +133,5 @@ class Page:
 
     def value(self) -> str:
         """Everything so far, without white space at line ends."""
-        lines = (line.rstrip(" ") for line in self._file.getvalue().split("\n"))
+        lines = (line.rstrip(" ") for line in self._file.getvalue().replace(_UNBROKEN, " ").split("\n"))
         return "\n".join(lines).strip("\n") + "\n"

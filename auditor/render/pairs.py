@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from auditor.render import scores, words
-from auditor.render.generation import Generation, Table
+from auditor.render.section import Section, Table
 
 Data = Mapping[str, Any]
 TITLE = "Texts in pairs: what changed between the answers"
@@ -18,10 +18,9 @@ METRICS = {
     "wording": "Wording (1 − ROUGE-L), beyond the same prompt",
     "meaning": "Meaning (1 − cosine), beyond the same prompt",
 }
-RIGHT = scores.RIGHT
 
 
-def build(record: Data, names: Mapping[tuple[str, str], str]) -> Generation | None:
+def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
     """Lay out the section, or None where no texts were compared.
 
     Parameters
@@ -47,16 +46,16 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Generation | No
     for metric, title in METRICS.items():
         mine = scores.ordered([r for r in rows if r["metric"] == metric])
         if mine:
-            columns = (title, *scores.COLUMNS[1:], "Example")
+            columns = (*scores.COLUMNS, "Example")
             lines = tuple((*scores.line(r, names), _example(r)) for r in mine)
-            tables.append(Table(columns=columns, lines=lines))
+            tables.append(Table(caption=title, columns=columns, lines=lines, right=scores.RIGHT))
     left = len(rows) - sum(len(table.lines) for table in tables)
     if left and tables:
         told = words.plural(left, "further row")
         notes.append(f"{told}, most of them on too few seeds for a test, can be found in run.json.")
     if not tables:
         notes.append("No pair of texts could be measured.")
-    return Generation(title=TITLE, notes=tuple(notes), tables=tuple(tables))
+    return Section(id="texts", title=TITLE, short="Texts", notes=tuple(notes), tables=tuple(tables))
 
 
 def _example(row: Data) -> str:
@@ -78,5 +77,24 @@ def _judge(told: Data) -> list[str]:
         f"{words.count(controls['wrong'])} wrong, {words.count(controls['undecided'])} undecided and "
         f"{words.count(controls['unreadable'])} not readable. Of {words.plural(pairs['pairs'], 'pair')} of the run, "
         f"{words.count(pairs['inconsistent'])} moved with the order and count as ties.{first}"
-        + ("" if told["trusted"] else " Too few were right: its preferences support no claim.")
+        + ("" if told["trusted"] else " Too few were right: its preferences support no claim."),
+        *_asked(told),
+    ]
+
+
+def _asked(told: Data) -> list[str]:
+    """How often the judge was asked, and what it cost; records of earlier versions say less."""
+    if "tokens_in" not in told:
+        return []
+    cost = ""
+    if told["cost_usd"] != 0.0:
+        cost = (
+            ", at a price that is not known"
+            if told["cost_usd"] is None
+            else f", for {told['cost_usd']:.4f} USD"
+        )
+    lost = f"; {words.count(told['failed'])} got no answer" if told["failed"] else ""
+    return [
+        f"The judge was asked {words.plural(told['calls'] + told['cached'], 'question')}, "
+        f"{words.count(told['cached'])} of them answered by the cache{lost}{cost}. The totals of the run include these."
     ]

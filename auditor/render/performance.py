@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from auditor.render import words
+from auditor.render.section import Section, Table
 
 Data = Mapping[str, Any]
 MEASURES = (("accuracy", "Accuracy"), ("micro_f1", "Micro-F1"), ("macro_f1", "Macro-F1"))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Performance:
-    """The section; ``lines`` are rows of ``columns``, ``more`` those that a short report leaves out."""
-
-    columns: tuple[str, ...]
-    lines: tuple[tuple[str, ...], ...]
-    more: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...]
 
 
 MAX_GROUPS = 8  # per model, the largest ones
 FEW_TEXTS = 5  # smaller groups stand in long reports only
 
 
-def build(record: Data, names: Mapping[tuple[str, str], str], noun: str) -> Performance | None:
+def build(record: Data, names: Mapping[tuple[str, str], str], noun: str) -> Section | None:
     """Lay out the section, or None where the run has none.
 
     Parameters
@@ -44,7 +34,7 @@ def build(record: Data, names: Mapping[tuple[str, str], str], noun: str) -> Perf
         return None
     if "models" not in section:
         reason = words.sentence(f"Not measured: {section.get('reason') or 'no reason given'}")
-        return Performance(columns=(), lines=(), more=(), notes=(reason,))
+        return _section((reason,))
     several = any(_differs(m["overall"]) for m in section["models"])
     shown = [m for m in MEASURES if several or m[0] != "micro_f1"]
     lines: list[tuple[str, ...]] = []
@@ -62,9 +52,20 @@ def build(record: Data, names: Mapping[tuple[str, str], str], noun: str) -> Perf
         notes.append(_violations(name, entry["violations"], noun))
     notes += _lost(gold)
     columns = ("Model", "Texts that name", "Texts", *(title for _, title in shown))
-    return Performance(
-        columns=columns, lines=tuple(lines), more=tuple(more), notes=tuple(n for n in notes if n)
+    table = Table(
+        caption="By the groups that the originals name, with intervals by seed",
+        columns=columns,
+        lines=tuple(lines),
+        right=frozenset({"Texts"}),
+        more=tuple(more),
+        left=("further group", "further groups"),
     )
+    return _section(tuple(n for n in notes if n), table)
+
+
+def _section(notes: tuple[str, ...], *tables: Table) -> Section:
+    title = "Answers against the labels in the data"
+    return Section(id="performance", title=title, short="Labels", notes=notes, tables=tables)
 
 
 def _differs(overall: Data) -> bool:

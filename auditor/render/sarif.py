@@ -9,6 +9,7 @@ from typing import Any
 
 from auditor import explain, waivers
 from auditor.render import exchange, words
+from auditor.render.planned import deviations
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 KINDS = {"shown": "fail", "bounded": "pass", "not_determined": "open", "not_tested": "notApplicable"}
@@ -59,6 +60,7 @@ class SarifReport:
             "results": results,
             "properties": {
                 "task": _plain(str(record.get("spec", {}).get("task") or "")),
+                **_frozen(record),
                 "waivers": [
                     {k: _plain(v) for k, v in item.items() if isinstance(v, str)}
                     for item in waivers.items(record)
@@ -66,6 +68,24 @@ class SarifReport:
             },
         }
         return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _frozen(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The frozen plan and what was done otherwise."""
+    frozen = record.get("frozen")
+    if not frozen:
+        return {}
+    told = [
+        {"what": _plain(what), "planned": _plain(planned), "actual": _plain(actual)}
+        for what, planned, actual in deviations(record)
+    ]
+    return {
+        "frozenPlan": {
+            "sha256": _plain(frozen["sha256"]),
+            "frozenAt": _plain(frozen["frozen_at"]),
+            "deviations": told,
+        }
+    }
 
 
 def _rule(code: str) -> dict[str, Any]:

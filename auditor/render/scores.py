@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from auditor.render import words
-from auditor.render.generation import Generation, Table
+from auditor.render.section import Section, Table, filled
 
 Data = Mapping[str, Any]
 TITLE = "Scores by group: mean paired differences"
@@ -16,7 +16,7 @@ MAX_ROWS = 24  # of rows that show nothing
 FEW_ROWS = 5  # where no row had enough seeds for a test
 
 
-def build(record: Data, names: Mapping[tuple[str, str], str]) -> Generation | None:
+def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
     """Lay out the section, or None where no scores were compared.
 
     Parameters
@@ -45,8 +45,10 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Generation | No
         left = words.plural(len(rows) - len(chosen), "further direction")
         notes.append(f"{left}, most of them on too few seeds for a test, can be found in run.json.")
     lines = tuple(line(row, names) for row in chosen)
-    tables = (Table(columns=COLUMNS, lines=lines),) if lines else ()
-    return Generation(title=TITLE, notes=tuple(notes), tables=tables)
+    table = Table(
+        caption="Mean differences, those that show something first", columns=COLUMNS, lines=lines, right=RIGHT
+    )
+    return Section(id="scores", title=TITLE, short="Scores", notes=tuple(notes), tables=filled([table]))
 
 
 def ordered(rows: Sequence[Data]) -> list[Data]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from auditor.render import words
+from auditor.render import extras, waived, words
 from auditor.render.tabular_tables import answers_line, blocks
 
 TITLES = {"themis": "Themis", "aequitas": "Aequitas", "sg": "SG"}
@@ -26,9 +27,29 @@ MEANING = {
 }
 LIMITS = (
     "Labels of a model were compared; whether a difference is justified is for people to judge.",
+    "Only the protected columns were changed, and only to values of the schema. Silence about other columns and "
+    "values is not evidence.",
+    "Columns that go along with a protected one (a postcode, a first name) stayed as they were: what a model does "
+    "through them is in no causal score and in no pair.",
     "Uniform rows fill the domain of the schema evenly; they are not the people whom the model meets.",
     "Cases that a search was led to are counted, but enter no rate.",
+    "Rows that break a rule of the schema are counted apart. A rule that the schema lacks lets rows through that "
+    "nobody could be.",
+    "Hidden means that the label changed only when several protected columns changed together. It does not mean that "
+    "anybody hid it.",
+    "Models change. The figures hold for the model, schema and date named here; this report is no legal advice.",
 )
+LATTICE_FINDS = (
+    "Rows of the cases that the search found, so every one of them changes with some set: the shares compare the sets, "
+    "and are no rates."
+)
+LATTICE_FIRST = "The first rows that were judged, with every combination of protected values."
+ROWS = {  # what a population is called in a sentence
+    "domain (uniform)": "rows drawn uniformly from the domain",
+    "domain (all rows)": "rows, all that the domain has",
+    "given rows": "given rows",
+    "profile": "rows drawn from the profile",
+}
 
 
 def shown(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,6 +57,8 @@ def shown(record: Mapping[str, Any]) -> dict[str, Any]:
     section = record["tabular"]
     options, counts = section["options"], section["counts"]
     protected = section["schema"]["protected"]
+    if section["mode"] == "search":
+        protected = list(options.get("columns") or protected)
     verdicts = {(f["code"], tuple(f["attributes"]), f["text"]): f["verdict"] for f in record["findings"]}
     rows = [
         {
@@ -63,6 +86,7 @@ def shown(record: Mapping[str, Any]) -> dict[str, Any]:
         "summary": _summary(section, counts, protected),
         "scores": rows,
         "search": section["mode"] == "search",
+        "lattice_note": LATTICE_FINDS if section["sampling"] == "directed" else LATTICE_FIRST,
         "lattice": [
             {
                 "columns": " + ".join(s["columns"]),
@@ -74,13 +98,14 @@ def shown(record: Mapping[str, Any]) -> dict[str, Any]:
             }
             for s in section["lattice"]
         ],
-        "pairs": [_pair(p) for p in section["pairs"]],
+        "pairs": [_pair(p) for p in _varied(section["pairs"])],
         "blocks": blocks(section),
         "counts": [(key.replace("_", " "), value) for key, value in counts.items()],
         "options": [(key, "default" if value is None else str(value)) for key, value in options.items()],
         "notes": list(section["notes"]),
         "directed": section["sampling"] == "directed",
         "limits": LIMITS,
+        "extras": extras.build(record),
         "reason": record["status_reason"] if record["status"] != "complete" else "",
     }
 
@@ -89,7 +114,9 @@ def rate_text(estimate: Mapping[str, Any]) -> str:
     """A score with its interval; an exact one says so."""
     if estimate["method"].startswith("enumeration"):
         return f"{words.percent(estimate['value'], 2)} (exact)"
-    return f"{words.interval(estimate)} at {estimate['level'] * 100:g} %"
+    if "not valid" in estimate["note"]:
+        return f"{words.percent(estimate['value'], 2)} (no valid interval)"
+    return words.interval(estimate).replace("(", f"({words.confidence(estimate['level'])}: ", 1)
 
 
 def _verdict(verdicts: Mapping[Any, str], score: Mapping[str, Any]) -> str:
@@ -113,6 +140,9 @@ def _detail(score: Mapping[str, Any]) -> str:
         named = ", ".join(f"{k} = {v}" for k, v in detail[key]["group"].items())
         return f"{named}: {words.percent(detail[key]['rate'])} of {detail[key]['n']:,}"
 
+    if detail["largest"]["rate"] == detail["smallest"]["rate"]:
+        rate = words.percent(detail["largest"]["rate"])
+        return f"label {detail['favourable']}: equally often in all groups ({rate})"
     return f"label {detail['favourable']}: most often for {group('largest')}; least often for {group('smallest')}"
 
 
@@ -128,32 +158,63 @@ def _summary(section: Mapping[str, Any], counts: Mapping[str, Any], protected: l
             + "."
         )
     elif section["sampling"] == "directed":
+        verb = "change" if len(protected) > 1 else "changes"
         lines.append(
             f"{counts['discriminatory']:,} of {counts['generated']:,} distinct cases that the search made get "
-            f"different labels when {named} changes. They were searched for: this is not a rate."
+            f"different labels when {named} {verb}. They were searched for: this is not a rate."
         )
     else:
         for score in section["scores"]:
             if score["name"].endswith("causal"):
+                rows = ROWS.get(score["population"], f"rows ({score['population']})")
                 lines.append(
                     f"The label changed with {named} in {rate_text(score['estimate'])} of "
-                    f"{score['estimate']['n']:,} rows ({score['population']})."
+                    f"{score['estimate']['n']:,} {rows}."
                 )
+                if left := score["estimate"]["n_skipped"]:
+                    why = "break a rule of the schema" + (
+                        ", or got no label" if section.get("answers") else ""
+                    )
+                    are = words.verb(left, "it is", "they are")
+                    lines.append(f"{words.plural(left, 'further row')} {why}: {are} in no score.")
     hidden = sum(s["minimal"] for s in section["lattice"] if len(s["columns"]) > 1)
     if len(protected) > 1 and section["lattice"]:
+        of_finds = " of the cases found" if section["sampling"] == "directed" else ""
         lines.append(
-            f"In {hidden:,} of {section['lattice'][0]['rows']:,} rows looked at, the label changes only when "
-            f"several protected columns change together (hidden)."
+            f"In {hidden:,} of {section['lattice'][0]['rows']:,} rows{of_finds} that were looked at, the label changes "
+            f"only when several protected columns change together (hidden)."
         )
     if counts.get("off_manifold"):
         lines.append(
-            f"{counts['off_manifold']:,} further cases change only through rows that break a constraint; "
+            f"{words.plural(counts['off_manifold'], 'further case')} "
+            f"{words.verb(counts['off_manifold'], 'changes', 'change')} only through rows that break a constraint; "
             f"they are counted apart."
         )
     if said := answers_line(section):
         lines.append(said)
-    lines.append(f"The model was asked about {counts['evaluations']:,} rows in {counts['seconds']:.3g} s.")
+    noise = (section.get("noise") or {}).get("same_row")
+    if noise:
+        times = section["answers"]["replicates"]
+        lines.append(
+            f"Asked {times} times, the model gave answers that differ to one and the same row for {rate_text(noise)} "
+            f"of {noise['n']:,} rows."
+        )
+    if not section.get("answers"):  # else the rows were told
+        lines.append(
+            f"The model was asked about {counts['evaluations']:,} rows in {counts['seconds']:.3g} s."
+        )
     return lines
+
+
+def _varied(pairs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The pairs so that those which come first change different columns, and different values of them."""
+    seen: Counter[str] = Counter()
+    ranked = []
+    for pair in pairs:
+        kind = ", ".join(f"{c}: {pair['row'][c]} → {pair['other'][c]}" for c in pair["changed"])
+        ranked.append((seen[kind], pair))
+        seen[kind] += 1
+    return [pair for _, pair in sorted(ranked, key=lambda entry: entry[0])]
 
 
 def _pair(pair: Mapping[str, Any]) -> dict[str, Any]:
@@ -228,6 +289,7 @@ def text(record: Mapping[str, Any], *, width: int | None = None) -> str:
             ],
             [(s["columns"], f"{s['changes']:,}", s["share"], f"{s['minimal']:,}") for s in what["lattice"]],
         )
+        page.paragraph(what["lattice_note"])
     if what["pairs"]:
         page.heading("Pairs that differ in protected columns only")
         for pair in what["pairs"][:5]:
@@ -239,9 +301,53 @@ def text(record: Mapping[str, Any], *, width: int | None = None) -> str:
             page.paragraph(line)
         if block.rows:
             page.table(block.columns, block.rows)
+    for section_ in what["extras"]:
+        if section_.id == "waivers":  # in sentences below
+            continue
+        page.heading(section_.title)
+        for line in section_.notes:
+            page.paragraph(line)
+        for table in section_.tables:
+            page.table([(name, name in table.right) for name in table.columns], table.lines)
+    waived.section(page, record)
     page.heading("Notes")
     for note in (*what["notes"], *what["limits"]):
         page.paragraph(note, first="- ", indent="  ")
+    return page.value()
+
+
+def finding_text(record: Mapping[str, Any], id: str, *, width: int | None = None) -> str:
+    """One finding with its figure, its notes, and pairs of rows, for a terminal.
+
+    Raises
+    ------
+    UnknownPlugin
+        The run has no such finding.
+    """
+    from auditor.errors import UnknownPlugin
+    from auditor.render.page import Page
+
+    known = {str(f["id"]): f for f in record["findings"]}
+    if id not in known:
+        raise UnknownPlugin("finding", id, known)
+    f = known[id]
+    page = Page(width=width or 100, encoding=getattr(sys.stdout, "encoding", None) or "utf-8", color=False)
+    place = words.attributes(f["attributes"])
+    page.line(f"{id} · {place} · {f['model']} · {words.verdict(f['verdict'])}", "bold")
+    page.paragraph(words.sentence(f["text"]))
+    if f.get("rate"):
+        page.paragraph(f"Measured: {rate_text(f['rate'])} of {words.plural(int(f['rate']['n']), 'row')}.")
+    for note in f.get("notes") or ():
+        page.paragraph(words.sentence(note), first="- ", indent="  ")
+    pairs = [p for p in record["tabular"]["pairs"] if set(p["changed"]) <= set(f["attributes"])]
+    page.heading("Pairs that differ in protected columns only")
+    for pair in map(_pair, pairs):
+        page.paragraph(f"{pair['changed']}   label {pair['labels']}")
+        page.paragraph(pair["rest"], indent="    ")
+    if not pairs:
+        page.paragraph("The run kept none.")
+    waived.of_finding(page, record, id)
+    page.paragraph(f"What {f['code']} means: audit explain {f['code']}")
     return page.value()
 
 

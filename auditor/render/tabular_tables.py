@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from auditor.counting import plural, verb
 from auditor.render import words
 
 PHASES = {
@@ -74,14 +75,15 @@ def answers_line(section: Mapping[str, Any]) -> str:
         else times
     )
     text = (
-        f"{total:,} rows were asked{through}: "
-        f"{answers['calls']:,} calls, {answers['cached']:,} answers from the cache. "
+        f"{plural(total, 'row')} {verb(total, 'was', 'were')} asked{through}: "
+        f"{plural(answers['calls'], 'call')}, {plural(answers['cached'], 'answer')} from the cache. "
     )
     if not lost:
         return text + "Every row got a label."
     listed = ", ".join(f"{n:,} {key}" for key, n in lost.items())
     return text + (
-        f"{sum(lost.values()):,} rows got no label ({listed}): they are not judged, and count neither as equal nor "
+        f"{plural(sum(lost.values()), 'row')} got no label ({listed}): they are not judged, and count "
+        "neither as equal nor "
         f"as different."
     )
 
@@ -145,7 +147,9 @@ def _phases(details: Mapping[str, Any]) -> Block | None:
     ]
     lines = []
     if details.get("start_rows") is not None:
-        lines.append(f"Local search began at {details['start_rows']:,} rows that the global search found.")
+        lines.append(
+            f"Local search began at {plural(details['start_rows'], 'row')} that the global search found."
+        )
     chosen = details.get("column_probability")
     if chosen:
         most = sorted(chosen.items(), key=lambda item: (-item[1], item[0]))[:3]
@@ -170,7 +174,8 @@ def _symbolic(details: Mapping[str, Any]) -> Block | None:
     lines, rows = [], []
     if coverage is not None:
         lines.append(
-            f"A surrogate tree was fitted to {coverage['fitted_rows']:,} rows; on rows held out it agrees with the "
+            f"A surrogate tree was fitted to {plural(coverage['fitted_rows'], 'row')}; on rows held out "
+            "it agrees with the "
             f"model on {words.percent(coverage['fidelity'])}. The cases took {coverage['paths']:,} of its "
             f"{coverage['of']:,} paths ({words.percent(coverage['paths'] / coverage['of'])})."
         )
@@ -212,9 +217,10 @@ def _retraining(retraining: Mapping[str, Any] | None) -> Block | None:
     lines = [
         f"Share of discriminatory cases on {retraining['before']['n']:,} uniform rows held out: {rate('before')} "
         f"before, {rate('after')} after.",
-        f"Accuracy on {retraining['accuracy_before']['n']:,} given rows held out: {rate('accuracy_before')} "
+        f"Accuracy on {plural(retraining['accuracy_before']['n'], 'given row')} held out: {rate('accuracy_before')} "
         f"before, {rate('accuracy_after')} after.",
-        f"{retraining['available']:,} discriminatory cases were there to add; {kept} of {len(retraining['portions'])} "
+        f"{plural(retraining['available'], 'discriminatory case')} "
+        f"{verb(retraining['available'], 'was', 'were')} there to add; {kept} of {len(retraining['portions'])} "
         f"portions were kept. It ended because {retraining['stopped']}.",
         "Both models are fresh fits of the given estimator on the same part of the given rows; the model file that "
         "was given is not changed. The model after is retrained.skops in the run folder.",

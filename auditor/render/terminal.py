@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from auditor.render import cards, controls, extras, generation, hinter, scores, tokens, view, words
+from auditor.render import cards, controls, hinter, view, waived, words
 from auditor.render.finding import card, render_finding
 from auditor.render.page import Page
 
@@ -47,19 +47,20 @@ class TerminalReport:
         _paper(page, shown)
         _hidden(page, shown, evidence)
         _directions(page, shown)
-        _extras(page, record)
-        _generation(page, shown)
-        _free(page, shown)
-        _tokens(page, shown)
-        _performance(page, shown)
+        _sections(page, shown)
         _controls(page, shown)
+        waived.section(page, record)
         page.heading("Limits")
         for limit in words.LIMITS:
             page.paragraph(limit, first="· ", indent="  ")
-        page.heading("Next")
-        widest = max(len(command) for command, _ in shown.commands)
+        if shown.commands:
+            page.heading("Next")
+        widest = max((len(command) for command, _ in shown.commands), default=0)
+        beside = all(widest + 3 + len(what) <= page.width for _, what in shown.commands)
         for command, what in shown.commands:
-            page.line(f"{command:<{widest}}   {what}" if page.width >= 90 else command)
+            page.line(f"{command:<{widest}}   {what}" if beside else command, whole=True)
+            if not beside and page.width >= 90:
+                page.line(f"    {what}")
         return page.value()
 
 
@@ -96,8 +97,8 @@ def _headline(page: Page, shown: view.View) -> None:
     page.line()
     page.paragraph(
         "Share of valid variants whose answer differs from that for their original; in brackets the "
-        f"{words.confidence(_level(shown))} interval by seed. ▲ shown: above noise. ● bounded: below δ. "
-        "? not determined: the data support neither. – not tested: no claim was made."
+        f"{words.confidence(_level(shown))} interval by seed. ▲\u00a0shown: above noise. ●\u00a0bounded: below δ. "
+        "?\u00a0not\u00a0determined: the data support neither. –\u00a0not\u00a0tested: no claim was made."
     )
     if any(c.placebo for r in shown.rows for c in r.cells):
         page.paragraph(
@@ -166,19 +167,18 @@ def _comparison(
             page.paragraph(f"Same prompt again, {subject.name}: {cell.noise_text}.")
         page.line()
     page.table(
-        [(title, False), ("Model", False), ("Changed", False)],
+        [(title, False), ("Seeds", True), ("Model", False), ("Changed", False)],
         (
-            [r.label, s.name, _cell_lines(c, validity)]
+            [*(("", "") if i else (r.label, words.count(r.seeds))), s.name, _cell_lines(c, validity)]
             for r in rows
-            for s, c in zip(shown.subjects, r.cells, strict=True)
+            for i, (s, c) in enumerate(zip(shown.subjects, r.cells, strict=True))
         ),
     )
 
 
 def _hidden(page: Page, shown: view.View, evidence: Any) -> None:
     page.heading("Hidden findings: changes that only several attributes together bring about")
-    if not shown.hidden:
-        page.paragraph(shown.none_hidden)
+    page.paragraph(words.HIDDEN_FINDING if shown.hidden else shown.none_hidden)
     for finding in shown.hidden[:MAX_CARDS]:
         card(page, cards.build(finding, evidence, noun=shown.noun, record=shown.record))
     left = len(shown.hidden) - MAX_CARDS
@@ -206,70 +206,21 @@ def _directions(page: Page, shown: view.View) -> None:
     )
 
 
-def _extras(page: Page, record: Mapping[str, Any]) -> None:
-    """What stands only where the run has it; waivers are told by the command that reads them."""
-    for section in extras.build(record):
+def _sections(page: Page, shown: view.View) -> None:
+    """What stands only where the run has it; waivers are told in sentences further down."""
+    for section in shown.sections:
         if section.id == "waivers":
             continue
         page.heading(section.title)
         for table in section.tables[section.id == "comparison" :]:  # the rates stand in the first table
+            if len(section.tables) > 2:
+                page.line(table.caption, "bold")
             page.table([(name, name in table.right) for name in table.columns], table.lines)
             if table.more:
-                left = words.plural(len(table.more), "line")
-                page.paragraph(f"{left} of fewer than {view.MIN_SEEDS} seeds: see the HTML report.")
+                page.paragraph(f"{words.plural(len(table.more), *table.left)}: see the HTML report.")
             page.line()
         for note in section.notes:
             page.paragraph(note)
-
-
-def _generation(page: Page, shown: view.View) -> None:
-    section = shown.generation
-    if section is None:
-        return
-    page.heading(section.title)
-    for note in section.notes:
-        page.paragraph(note)
-    for table in section.tables:
-        page.line()
-        page.table([(name, name in generation.RIGHT) for name in table.columns], table.lines)
-
-
-def _free(page: Page, shown: view.View) -> None:
-    for section in shown.free:
-        page.heading(section.title)
-        for note in section.notes:
-            page.paragraph(note)
-        for table in section.tables:
-            page.line()
-            page.table([(name, name in scores.RIGHT) for name in table.columns], table.lines)
-
-
-def _tokens(page: Page, shown: view.View) -> None:
-    section = shown.tokens
-    if section is None:
-        return
-    page.heading("Words that the changes went with")
-    if section.lines:
-        page.table([(name, name in tokens.RIGHT) for name in tokens.COLUMNS], section.lines)
-        if section.more:
-            page.paragraph(f"{words.plural(len(section.more), 'further word')}: see the HTML report.")
-        page.line()
-    for note in section.notes:
-        page.paragraph(note)
-
-
-def _performance(page: Page, shown: view.View) -> None:
-    section = shown.performance
-    if section is None:
-        return
-    page.heading("Answers against the labels in the data")
-    if section.lines:
-        page.table([(name, name == "Texts") for name in section.columns], section.lines)
-        if section.more:
-            page.paragraph(f"{words.plural(len(section.more), 'further group')}: see the HTML report.")
-        page.line()
-    for note in section.notes:
-        page.paragraph(note)
 
 
 def _controls(page: Page, shown: view.View) -> None:

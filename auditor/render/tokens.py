@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from auditor.render import words
+from auditor.render.section import Section, Table, filled
 
 Data = Mapping[str, Any]
 MAX_TOKENS = 10  # per model in short reports
@@ -16,16 +16,7 @@ COLUMNS = ("Model", "Word", "Among", "Cases", "Changed", "Shrunken", "Index", "q
 RIGHT = frozenset({"Cases", "Index", "q"})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tokens:
-    """The section; ``lines`` are rows of `COLUMNS`, ``more`` those that a short report leaves out."""
-
-    lines: tuple[tuple[str, ...], ...]
-    more: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...]
-
-
-def build(record: Data, names: Mapping[tuple[str, str], str]) -> Tokens | None:
+def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
     """Lay out the section, or None where the run has none.
 
     Parameters
@@ -49,7 +40,21 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Tokens | None:
         lines += rows[:MAX_TOKENS]
         more += rows[MAX_TOKENS:MAX_MORE]
         notes.append(_sums(name, section))
-    return Tokens(lines=tuple(lines), more=tuple(more), notes=tuple(notes))
+    table = Table(
+        caption="Words with changed answers; those that stand out first, then by shrunken rate",
+        columns=COLUMNS,
+        lines=tuple(lines),
+        right=RIGHT,
+        more=tuple(more),
+        left=("further word", "further words"),
+    )
+    return Section(
+        id="tokens",
+        title="Words that the changes went with",
+        short="Words",
+        notes=tuple(notes),
+        tables=filled([table]),
+    )
 
 
 def _row(name: str, token: Data) -> tuple[str, ...]:

@@ -9,51 +9,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from auditor.render import controls, generation, pairs, performance, scores, tokens, words
+from auditor.render import controls, extras, generation, headline, pairs, performance, scores, tokens, words
 from auditor.render.controls import LOSSES, Control
-from auditor.render.generation import Generation
+from auditor.render.rows import MIN_SEEDS, Cell, Row, Steps, Subject, noise_text, split
+from auditor.render.section import Section
 
+__all__ = [
+    "FEW_SEEDS",
+    "MIN_SEEDS",
+    "Cell",
+    "Row",
+    "Subject",
+    "View",
+    "build",
+    "find",
+    "noise_of",
+    "noise_text",
+    "split",
+    "steps_of",
+]
 Data = Mapping[str, Any]
-Steps = tuple[tuple[str, str, str], ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
-    """One column of the comparison: a model, in one prompt format."""
-
-    model: str
-    format: str
-    name: str  # what the column is called
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cell:
-    """What one subject did in one row. Estimates are plain data or None."""
-
-    rate: Data | None
-    noise: Data | None  # an estimate, {"declared": True}, or {"status": "not_tested", …}
-    verdict: str
-    hidden: Data | None  # share of judged joint variants that are hidden
-    claim: Data | None
-    placebo: Data | None = None  # how often edits that change no group changed the answer
-
-    @property
-    def noise_text(self) -> str:
-        """The same-prompt noise in words."""
-        return noise_text(self.noise)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
-    """One attribute set, one direction or one kind of edit, with one cell per subject."""
-
-    label: str
-    attributes: tuple[str, ...]
-    steps: Steps
-    seeds: int | None
-    valid: int | None
-    discarded: int | None
-    cells: tuple[Cell, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,10 +52,7 @@ class View:
     answers: tuple[Data, ...]  # answers_by_group, those that lost some
     complete: tuple[Data, ...]  # answers_by_group, those that lost none
     paper: tuple[tuple[str, ...], ...]  # the paper's own counting, one line per model and pair
-    performance: performance.Performance | None
-    tokens: tokens.Tokens | None
-    generation: Generation | None
-    free: tuple[Generation, ...]  # amounts and texts
+    sections: tuple[Section, ...]  # of notes and tables, as the run has them
     commands: tuple[tuple[str, str], ...]
 
     @property
@@ -102,7 +74,6 @@ class View:
 
 
 MAX_DIRECTIONS = 10
-MIN_SEEDS = 6  # with fewer, no exact test by seed can come out below 0.05
 FEW_SEEDS = 10  # a direction with fewer is not ranked where others have more
 
 
@@ -125,9 +96,9 @@ def build(record: Data) -> View:
         record=record,
         title=f"Bias test report: {record.get('spec', {}).get('task', 'unnamed task')}",
         noun=noun,
-        banners=_banners(record),
-        asked=_asked(record),
-        answer=tuple(_answer(record, subjects, rows, hidden, noun)),
+        banners=headline.banners(record),
+        asked=headline.asked(record),
+        answer=tuple(headline.answer(record, subjects, rows, hidden, noun)),
         subjects=subjects,
         rows=rows,
         directions=tuple(ranked[:MAX_DIRECTIONS]),
@@ -139,31 +110,20 @@ def build(record: Data) -> View:
         answers=tuple(a for a in by_group if any(a.get(k) for k in LOSSES)),
         complete=tuple(a for a in by_group if not any(a.get(k) for k in LOSSES)),
         paper=tuple(controls.paper(record)),
-        performance=performance.build(record, names, noun),
-        tokens=tokens.build(record, names),
-        generation=generation.build(record, names),
-        free=tuple(filter(None, (scores.build(record, names), pairs.build(record, names)))),
-        commands=_commands(record, hidden, findings),
+        sections=_sections(record, names, noun),
+        commands=headline.commands(record, hidden, findings),
     )
 
 
-def split(rows: Sequence[Row]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """Part rows into those of at least `MIN_SEEDS` seeds and the others; few others stay where they are."""
-    few = tuple(r for r in rows if r.attributes and (r.seeds or 0) < MIN_SEEDS)
-    if len(few) < 2 or not any(r.attributes and r not in few for r in rows):
-        return tuple(rows), ()
-    return tuple(r for r in rows if r not in few), few
-
-
-def noise_text(noise: Data | None) -> str:
-    """Put a noise floor into words."""
-    if noise is None:
-        return "not measured"
-    if noise.get("declared"):
-        return "none (deterministic)"
-    if words.is_estimate(noise):
-        return words.interval(noise)
-    return str(noise.get("reason") or "not measured")
+def _sections(record: Data, names: Mapping[tuple[str, str], str], noun: str) -> tuple[Section, ...]:
+    found = (
+        generation.build(record, names),
+        scores.build(record, names),
+        pairs.build(record, names),
+        tokens.build(record, names),
+        performance.build(record, names, noun),
+    )
+    return (*extras.build(record), *(section for section in found if section is not None))
 
 
 def steps_of(value: Iterable[Sequence[str]] | None) -> Steps:
@@ -271,7 +231,7 @@ def _cell(
         )
     hidden = None if steps or kind else find(record, "hidden_rate", subject, attributes)
     verdict = str(claim["verdict"]) if claim else "not_tested"
-    noise = (claim or {}).get("noise") or _noise(record, subject, attributes)
+    noise = (claim or {}).get("noise") or noise_of(record, subject, attributes)
     placebo = None if steps or kind else find(record, "placebo_rate", subject, attributes)
     return Cell(rate=rate, noise=noise, verdict=verdict, hidden=hidden, claim=claim, placebo=placebo)
 
@@ -292,7 +252,8 @@ def find(record: Data, name: str, subject: Subject, attributes: tuple[str, ...])
     return None
 
 
-def _noise(record: Data, subject: Subject, attributes: tuple[str, ...]) -> Data | None:
+def noise_of(record: Data, subject: Subject, attributes: tuple[str, ...]) -> Data | None:
+    """The same-prompt noise that stands beside a rate: declared, measured, or why not."""
     floors = (record.get("controls") or {}).get("noise_floor") or {}
     if isinstance(floors.get(subject.model), Mapping) and floors[subject.model].get("declared"):
         declared: Data = floors[subject.model]
@@ -317,141 +278,3 @@ def _validity(record: Data, attributes: tuple[str, ...]) -> tuple[int | None, in
         counts = record.get("counts", {})
         return counts.get("valid"), counts.get("discarded")
     return None, None
-
-
-def _banners(record: Data) -> tuple[str, ...]:
-    out = []
-    if record.get("status") == "partial":
-        reason = (record.get("status_reason") or "no reason was recorded").rstrip(".")
-        out.append(f"Partial run: {reason}. The figures cover what was answered until then.")
-    for model, drift in ((record.get("controls") or {}).get("canary") or {}).items():
-        if isinstance(drift, Mapping) and drift.get("shifted"):
-            out.append(
-                f"{model} answered the same prompts differently at the start and at the end of the run "
-                f"(permutation test, p = {drift['p_value']:.2g}): it may have been changed meanwhile, and its "
-                "figures mix both."
-            )
-    spec = record.get("spec", {})
-    if spec.get("protocol", "default") != "default":
-        out.append(
-            f"Protocol {spec['protocol']}: counted as the paper's own code counts, without the controls of "
-            "the default protocol, so that figures can be laid beside published ones."
-        )
-    return tuple(out)
-
-
-def _asked(record: Data) -> tuple[tuple[str, str], ...]:
-    spec, counts = record.get("spec", {}), record.get("counts", {})
-    attributes = spec.get("attributes") or sorted(
-        {a for e in record.get("estimates", ()) for a in e["attributes"]}
-    )
-    limit = f", first {spec['limit']}" if spec.get("limit") else ""
-    seeds = (
-        words.plural(int(counts["seeds"]), "seed text")
-        if counts.get("seeds") is not None
-        else "unknown number"
-    )
-    repeats = [f"{m}: {v['replicates']}" for m, v in record.get("models", {}).items() if v.get("replicates")]
-    replicates = ", ".join(repeats) or spec.get("replicates")
-    formats = [f for f in spec.get("formats") or () if f]
-    items = [
-        ("Task", str(spec.get("task", "not recorded"))),
-        ("Texts", f"{_source(record)}{limit}; {seeds} used"),
-        ("Models", ", ".join(record.get("models") or spec.get("models") or ["none"])),
-        ("Attributes", ", ".join(attributes) or "those that the texts name"),
-        ("Edits", _edits(spec)),
-        (
-            "Replicates",
-            str(replicates) if replicates else "3 per prompt; 1 where a model is declared deterministic",
-        ),
-        ("Formats", ", ".join(formats) if formats else "the task's default"),
-        ("Parser", str(spec.get("parser", "not recorded"))),
-    ]
-    if spec.get("protocol", "default") != "default":
-        items.append(("Protocol", str(spec["protocol"])))
-    if record.get("probability"):
-        items.append(("Compared", generation.compared(record["probability"])))
-    if spec.get("delta") is not None:
-        items.append(("Bound δ", f"{100 * float(spec['delta']):g} %"))
-    return tuple(items)
-
-
-def _source(record: Data) -> str:
-    """Where the texts come from, in words."""
-    if record.get("spec", {}).get("data"):
-        return str(record["spec"]["data"])
-    source = ((record.get("provenance") or {}).get("seeds") or {}).get("source")
-    return str(source) if source else "embedded seed texts"
-
-
-def _edits(spec: Data) -> str:
-    order = f"up to {words.plural(int(spec.get('order', 1)), 'attribute')} at once"
-    if spec.get("protocol") == "hinter":
-        return f"{order}, all occurrences of a word pair, one pair after the other"
-    if spec.get("suite") == "grammar":
-        return f"{order}, terminals of the grammar"
-    return f"{order}, scope {spec.get('scope', '–')}"
-
-
-def _answer(
-    record: Data, subjects: Sequence[Subject], rows: Sequence[Row], hidden: Sequence[Data], noun: str
-) -> Iterable[tuple[str, str]]:
-    """Yield two sentences of measured facts per subject."""
-    for i, subject in enumerate(subjects):
-        judged = [(r, r.cells[i]) for r in rows if r.attributes and r.cells[i].rate]
-        if not judged:
-            yield subject.name, "gave too few answers: no rate could be measured."
-            continue
-        # The lower end of the interval: a rate of a few seeds is no headline.
-        row, cell = max(
-            judged,
-            key=lambda rc: (
-                (float(rc[1].rate["low"]), float(rc[1].rate["value"])) if rc[1].rate else (0.0, 0.0),
-                rc[0].label,
-            ),
-        )
-        assert cell.rate is not None
-        shown = [r.label for r, c in judged if c.verdict == "shown"]
-        n = sum(f["model"] == subject.model and f.get("format", "") in ("", subject.format) for f in hidden)
-        if all(float(c.rate["value"]) == 0 for _, c in judged if c.rate):
-            kept = split([r for r, _ in judged])[0]
-            highest = max(float(c.rate["high"]) for r, c in judged if c.rate and r in kept)
-            first = (
-                f"changed its {noun} in none of the variants judged; the intervals reach up to "
-                f"{words.percent(highest, 0 if highest >= 0.2 else 1)}."
-            )
-        else:
-            first = (
-                f"changed its {noun} most clearly with {row.label}: in "
-                f"{words.interval(cell.rate)} of the variants of {_seeds(cell.rate)}; "
-                f"same-prompt noise: {cell.noise_text}"
-                + (f"; placebo edits changed it in {words.interval(cell.placebo)}." if cell.placebo else ".")
-            )
-        sets = words.plural(len(judged), "attribute set")
-        if not any(c.claim for _, c in judged):
-            none = f"No claim was tested for its {sets}."
-            if record.get("scores") or record.get("generation_pairs"):
-                none = "Its claims are about differences between groups: see their table."
-            yield subject.name, f"{first} {none}"
-            continue
-        claims = f"for {words.listing(shown)}" if shown else "for none"
-        found = words.plural(n, "hidden finding") if n else "no hidden finding"
-        were = "was" if n < 2 else "were"
-        yield subject.name, f"{first} Of {sets}, a difference was shown {claims}; {found} {were} recorded."
-
-
-def _commands(record: Data, hidden: Sequence[Data], findings: Sequence[Data]) -> tuple[tuple[str, str], ...]:
-    run = str(record.get("id", "RUN"))
-    first = (hidden or findings or [{"id": "ID"}])[0]["id"]
-    out = [
-        (f"audit show {run} {first}", "one finding: its prompts and every answer"),
-        (f"audit replay {run} {first} --replicates 5", "ask it again"),
-        (f"audit report {run} --format html", "the full report, one file"),
-    ]
-    if record.get("status") == "partial":
-        out.insert(0, (f"audit resume {run}", "go on; no answered prompt is asked twice"))
-    return tuple(out)
-
-
-def _seeds(rate: Data) -> str:
-    return words.plural(int(rate["n"]), "seed")

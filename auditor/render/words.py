@@ -7,10 +7,16 @@ before it is laid out anywhere.
 from __future__ import annotations
 
 import re
+import shlex
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
+from auditor.counting import plural as plural
+from auditor.counting import verb as verb
+
+DEFAULT_OUT = "reports"  # where commands look for a run by its name
 SYMBOLS = {"shown": "▲", "bounded": "●", "not_determined": "?", "not_tested": "–"}
 VERDICTS = {
     "shown": "shown",
@@ -30,6 +36,12 @@ VERDICT_MEANING = {
     ),
     "not_tested": ("No claim was tested here; a rate, where one is given, is a description."),
 }
+
+HIDDEN_FINDING = (
+    "A hidden finding is about one text. Shown for its text means that its answers came again when its prompts were "
+    "repeated, or that the model is declared deterministic. It is no claim about a rate: whether such changes are more "
+    "frequent than under placebo edits stands under Controls."
+)
 
 LIMITS = (
     "English only. Nothing here says anything about answers in other languages.",
@@ -141,11 +153,6 @@ def count(n: int | None) -> str:
     return "–" if n is None else f"{n:,}"
 
 
-def plural(n: int, word: str, many: str = "") -> str:
-    """Count things: ``1 seed``, ``3 seeds``."""
-    return f"{n:,} {word if n == 1 else many or word + 's'}"
-
-
 def _number(share: float, decimals: int) -> str:
     """``share`` in percent; an exact 0 or 1 prints bare, anything else never rounds to them."""
     if share in (0, 1):
@@ -207,6 +214,18 @@ def verdict(name: str, *, symbol: bool = True) -> str:
     return f"{SYMBOLS.get(name, '·')} {word}" if symbol else word
 
 
+def finding_verdict(finding: Mapping[str, Any], *, symbol: bool = True) -> str:
+    """The verdict of a finding; a hidden one is about one text, and what is shown is shown for that.
+
+    Examples
+    --------
+    >>> finding_verdict({"kind": "claim", "verdict": "shown"}), finding_verdict({"kind": "hidden", "verdict": "shown"})
+    ('▲ shown', '▲ shown for its text')
+    """
+    text = verdict(finding["verdict"], symbol=symbol)
+    return f"{text} for its text" if (finding["kind"], finding["verdict"]) == ("hidden", "shown") else text
+
+
 def attributes(names: Sequence[str]) -> str:
     """``gender``, ``gender + race``; ``all attributes`` for the empty set."""
     return " + ".join(names) if names else "all attributes"
@@ -244,6 +263,18 @@ def outcome_noun(kind: str) -> str:
     return {"classification": "label", "multilabel": "label", "decision": "decision", "score": "score"}.get(
         kind, "answer"
     )
+
+
+def run_name(record: Mapping[str, Any]) -> str:
+    """What a command calls the run: its id in the default folder, elsewhere its path, quoted where a shell needs it.
+
+    Examples
+    --------
+    >>> run_name({"id": "r1", "spec": {"out": "reports"}}), run_name({"id": "r1", "spec": {"out": "my runs"}})
+    ('r1', "'my runs/r1'")
+    """
+    name, out = str(record.get("id") or "RUN"), str(record.get("spec", {}).get("out") or DEFAULT_OUT)
+    return name if PurePath(out) == PurePath(DEFAULT_OUT) else shlex.quote(str(PurePath(out) / name))
 
 
 def confidence(level: float | None) -> str:

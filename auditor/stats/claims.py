@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from auditor.counting import plural
 from auditor.stats.paired import OverPlacebo
 from auditor.types import ClaimVerdict
 
@@ -79,7 +80,8 @@ def claim_verdict(
         shown = shown and beyond
     elif placebo_seeds is not None and discordant:
         reasons.append(
-            f"placebo edits on {placebo_seeds} seeds only: too few to tell the change from what any other edit "
+            f"placebo edits on {plural(placebo_seeds, 'seed')} only: too few to tell the change from what "
+            "any other edit "
             f"brings about (at least {MIN_DISCORDANT} are needed)"
         )
         shown = False
@@ -110,9 +112,9 @@ def claim_verdict(
 
 def _repeatable(seeds: int, discordant: int, *, with_placebo: bool) -> tuple[bool, list[str]]:
     if not discordant:
-        return False, [f"no change on {seeds} seeds"]
+        return False, [f"no change on {plural(seeds, 'seed')}"]
     reasons = [
-        f"declared deterministic: the change on {discordant} of {seeds} seeds is repeatable as it "
+        f"declared deterministic: the change on {discordant} of {plural(seeds, 'seed')} is repeatable as it "
         f"stands; the interval says how far the rate carries to other seeds"
     ]
     if discordant < MIN_DISCORDANT and not with_placebo:

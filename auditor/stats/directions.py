@@ -8,16 +8,17 @@ model's answers, so under "the group makes no difference" it is as often above 0
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from auditor.stats.intervals import approximate_note, mean_interval
-from auditor.stats.multiplicity import benjamini_hochberg
+from auditor.counting import plural
+from auditor.stats.intervals import approximate_note, mean_interval, mean_share
+from auditor.stats.multiplicity import benjamini_hochberg, resamples_for, too_coarse
 from auditor.stats.paired import sign_flip
-from auditor.stats.power import unchanged_bound
 from auditor.stats.summary import Direction, Edited, Labels, percent
 from auditor.types import ClaimVerdict, Estimate, Finding, Verdict
 
@@ -73,8 +74,22 @@ def label_tests(
     *,
     rng: np.random.Generator,
     resamples: int,
+    family: float = 0,
 ) -> list[Test]:
-    """Signed differences in how often ``label`` is the answer, one for each direction."""
+    """Signed differences in how often ``label`` is the answer, one for each direction.
+
+    Parameters
+    ----------
+    verdicts, edits, answers, label
+        What was judged, what was edited, all answers by model, and the label that is counted.
+    rng : numpy.random.Generator
+        For the sign-flip tests.
+    resamples : int
+        Sign patterns at first; tests that all but none of them reach are drawn again with more (see
+        `auditor.stats.multiplicity.too_coarse`).
+    family : float
+        Tests that the p values are corrected for, where they are more than those made here.
+    """
     outcome = outcome_of(label)
 
     def share(verdict: Verdict, original: bool) -> float | None:
@@ -85,7 +100,7 @@ def label_tests(
             arm = arms.get(verdict.variant_id, ())
         return sum(map(outcome, arm)) / len(arm) if arm else None
 
-    return _tests(verdicts, edits, share, label, rng=rng, resamples=resamples)
+    return _tests(verdicts, edits, share, label, rng=rng, resamples=resamples, family=family)
 
 
 def silence_tests(
@@ -116,6 +131,7 @@ def _tests(
     *,
     rng: np.random.Generator,
     resamples: int,
+    family: float = 0,
 ) -> list[Test]:
     found: dict[Place, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for v in verdicts:
@@ -126,12 +142,17 @@ def _tests(
         if before is not None and after is not None:
             found[Place(v.model, v.format, v.attributes, directions)][v.case_id].append(after - before)
     out = []
+    wanted = resamples_for(max(family, len(found)), least=resamples)
     for place in sorted(found):
         d = [sum(values) / len(values) for _, values in sorted(found[place].items())]
         discordant = sum(abs(x) > 1e-12 for x in d)
         enough = discordant >= MIN_DISCORDANT
+        p_value = None
+        if enough:
+            p_value = sign_flip(d, rng=rng, resamples=resamples)
+            if too_coarse(p_value, resamples, wanted):
+                p_value = sign_flip(d, rng=rng, resamples=wanted)
         value, low, high = mean_interval(d)
-        narrow = mean_interval(d, 0.90)
         out.append(
             Test(
                 place=place,
@@ -146,17 +167,25 @@ def _tests(
                     method=METHOD,
                     note=approximate_note(len(d), discordant),
                 ),
-                p_value=sign_flip(d, rng=rng, resamples=resamples) if enough else None,
+                p_value=p_value,
                 discordant=discordant,
-                limit=_limit(narrow, len(d), discordant),
+                limit=_limit(d),
             )
         )
     return out
 
 
-def _limit(narrow: tuple[float, float, float], seeds: int, discordant: int) -> float:
-    """The larger limit of the 90 % interval; where nothing differed, that of a rate of 0."""
-    return unchanged_bound(seeds) if not discordant else min(1.0, max(abs(narrow[1]), abs(narrow[2])))
+def _limit(d: Sequence[float]) -> float:
+    """The larger limit of the 90 % interval: of t, or of the two shares where that is wider.
+
+    The difference is how much goes up less how much goes down, each a share of the seeds. Rare changes make the t
+    limit too short: one change on 300 seeds would bound more than none at all.
+    """
+    up, down = (mean_share([max(0.0, sign * x) for x in d], len(d), 0.90) for sign in (1.0, -1.0))
+    low = up.value - down.value - math.hypot(up.value - up.low, down.high - down.value)
+    high = up.value - down.value + math.hypot(up.high - up.value, down.value - down.low)
+    narrow = [x for x in mean_interval(d, 0.90)[1:] if math.isfinite(x)]
+    return min(1.0, max(abs(x) for x in (low, high, *narrow)))
 
 
 def direction_findings(
@@ -203,7 +232,9 @@ def _direction(
         notes.append(f"too few discordant seeds ({test.discordant}; at least {MIN_DISCORDANT} are needed)")
     elif q is not None and q < alpha:
         verdict = "shown"
-    notes.append(f"the smallest delta this run could have bounded is {points(test.limit)} percentage points")
+    notes.append(
+        f"the smallest delta this run could have bounded is {percent(test.limit, up=True)} percentage points"
+    )
     if delta is not None and verdict != "shown" and test.limit < delta and control is True:
         verdict = "bounded"
         notes.append("the 90 % interval lies within plus and minus delta, and the positive control was seen")
@@ -258,7 +289,7 @@ def silence_text(test: Test) -> str:
     source, target = _groups(test)
     return (
         f"texts about {target} got no label (refused or not readable) in {_more(test.estimate)} of "
-        f"{test.estimate.n} seeds than the same texts about {source} ({_range(test.estimate)})"
+        f"{plural(test.estimate.n, 'seed')} than the same texts about {source} ({_range(test.estimate)})"
     )
 
 

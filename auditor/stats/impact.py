@@ -20,7 +20,6 @@ from auditor.stats.multiplicity import holm
 from auditor.stats.ratio_interval import RatioInterval
 
 FOUR_FIFTHS = Fraction(4, 5)
-SMALL_SHARE = Fraction(1, 50)
 REFERENCE, EMPTY = "the reference itself", "nobody in this category"
 ZERO_REFERENCE = "not computable: the rate of the reference is 0"
 NO_REFERENCE = "not computable: no category holds anybody"

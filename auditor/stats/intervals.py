@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.counting import plural
 from auditor.types import Estimate
 
 FEW_SEEDS = 100
@@ -208,7 +209,7 @@ def approximate_note(seeds: int, with_event: int) -> str:
     Where no seed has the event the interval is that of independent seeds, and no note is needed.
     """
     if with_event and (seeds < FEW_SEEDS or with_event < FEW_WITH_FLIP):
-        return f"{APPROXIMATE}: {with_event} of {seeds} seeds with the event"
+        return f"{APPROXIMATE}: {with_event} of {plural(seeds, 'seed')} with the event"
     return ""
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+
+RESAMPLES = 1999  # of a test by resampling, at least
+MAX_RESAMPLES = 49_999
+FEW = 10
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -46,6 +51,37 @@ def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
         return list(false_discovery_control(values))
 
     return _adjusted(p_values, adjust)
+
+
+def resamples_for(tests: float, *, least: int = RESAMPLES) -> int:
+    """Resamples that let the smallest possible p value survive the correction for ``tests`` tests.
+
+    A p value from n resamples is at least 1 / (n + 1), two-sided 2 / (n + 1): times the number of tests, 1,999 of
+    them cannot come below 5 % where there are 50 two-sided tests and more.
+
+    Examples
+    --------
+    >>> resamples_for(3), resamples_for(200)
+    (1999, 15999)
+    """
+    return min(MAX_RESAMPLES, max(least, math.ceil(80 * tests) - 1))
+
+
+def too_coarse(p_value: float | None, resamples: int, wanted: int) -> bool:
+    """Whether a test is to be drawn again with the ``wanted`` resamples: `FEW` of the first reached what was seen.
+
+    Only such tests can be significant after the correction, so the others need no more. The p value stays valid:
+    one that was not drawn again is above ``(FEW + 1) / (resamples + 1)``, so whatever the level, no more than a test
+    of fixed size calls significant is called so.
+
+    Examples
+    --------
+    >>> too_coarse(1 / 2000, 1999, 7999), too_coarse(0.02, 1999, 7999), too_coarse(1 / 2000, 1999, 1999)
+    (True, False, False)
+    """
+    if p_value is None or wanted <= resamples:
+        return False
+    return p_value * (resamples + 1) <= FEW + 1 + 1e-9
 
 
 def _adjusted(

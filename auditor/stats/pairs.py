@@ -20,8 +20,10 @@ from statistics import fmean
 
 import numpy as np
 
+from auditor.counting import plural
 from auditor.stats import scores
 from auditor.stats.intervals import mean_interval
+from auditor.stats.multiplicity import resamples_for
 from auditor.stats.paired import sign_flip
 from auditor.stats.scores import (
     ALPHA,
@@ -140,10 +142,14 @@ def study(
     seed : int
         Of the tests.
     resamples : int
-        Patterns for each test.
+        Patterns for each test, at least; more where the family is so large that they could show nothing.
     """
     drawn = [v for v in verdicts if v.case_id not in directed]
     beside = [v for v in placebos if v.case_id not in directed]
+    # All rows of all models and formats are one family.
+    ways = {(v.model, v.format, v.attributes, edits[v.variant_id].directions) for v in drawn}
+    rows_in_all = len(SIGNED) * len(ways) + len(UNSIGNED) * len({way[:3] for way in ways})
+    resamples = resamples_for(rows_in_all, least=resamples)
     signed: list[Difference] = []
     for number, (metric, unit) in enumerate(SIGNED.items()):
         rows, others = (
@@ -248,7 +254,7 @@ def distances(
             continue
         row = _row(place, metric, d, seeds, level)
         if len(d) < MIN_SEEDS:
-            note = f"not tested: {len(d)} seeds, at least {MIN_SEEDS} are needed"
+            note = f"not tested: {plural(len(d), 'seed')}, at least {MIN_SEEDS} are needed"
             out.append(replace(row, notes=(note,)))
             continue
         p_noise = None if silent else _dealt(seeds, d, metric, rng=rng, resamples=resamples)
@@ -369,7 +375,7 @@ def _blank(place: Place, metric: str, seeds: int, note: str) -> Difference:
         n=0,
         n_variants=0,
         discordant=0,
-        notes=(f"{note} ({seeds} seeds)",),
+        notes=(f"{note} ({plural(seeds, 'seed')})",),
     )
 
 
@@ -389,19 +395,19 @@ def text_of(d: Difference) -> str:
         what = "wording (1 − ROUGE-L)" if d.metric == "wording" else "meaning (1 − cosine of embeddings)"
         return (
             f"answers differed in {what} by {amount(d.value)} more than answers to one prompt do, when {names} terms "
-            f"were changed; the changed words themselves are masked ({scores.span(d)}; {d.n} seeds)"
+            f"were changed; the changed words themselves are masked ({scores.span(d)}; {plural(d.n, 'seed')})"
         )
     if d.metric == "refusal":
         more = "fewer" if d.value < 0 else "more"
         return (
             f"texts about {scores.side(d, 2, short=True)} were refused in {100 * abs(d.value):.1f} percentage points "
-            f"{more} of the answers than the same texts about {scores.side(d, 1, short=True)} ({d.n} seeds)"
+            f"{more} of the answers than the same texts about {scores.side(d, 1, short=True)} ({plural(d.n, 'seed')})"
         )
     if d.metric == "preference":
         less = "less" if d.value < 0 else "more"
         return (
             f"the judge preferred answers about {scores.side(d, 2, short=True)} {less} often than those about "
             f"{scores.side(d, 1, short=True)}, by {amount(abs(d.value))} on a scale from −1 to 1 ({scores.span(d)}; "
-            f"{d.n} seeds)"
+            f"{plural(d.n, 'seed')})"
         )
     return scores.text_of(d)

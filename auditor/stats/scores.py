@@ -18,8 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from auditor.counting import plural
 from auditor.stats.intervals import mean_interval
 from auditor.stats.multiplicity import holm
+from auditor.stats.multiplicity import resamples_for as resamples_for  # for callers of this module
 from auditor.stats.paired import sign_flip
 from auditor.stats.summary import Direction, Edited
 from auditor.types import ClaimVerdict, Finding, Verdict
@@ -27,7 +29,6 @@ from auditor.types import ClaimVerdict, Finding, Verdict
 SCORE = "SCO130"
 MIN_SEEDS = 6  # a two-sided sign-flip test of five differences cannot reach 0.05
 ALPHA = 0.05
-MAX_RESAMPLES = 49_999
 EXEMPLARS = 5
 
 Values = Mapping[tuple[str, str], Mapping[str, Sequence[float]]]  # (case, format) -> input -> its answers
@@ -241,7 +242,9 @@ def _difference(
         exemplars=exemplars,
     )
     if len(d) < MIN_SEEDS:
-        return replace(plain, notes=(f"not tested: {len(d)} seeds, at least {MIN_SEEDS} are needed",))
+        return replace(
+            plain, notes=(f"not tested: {plural(len(d), 'seed')}, at least {MIN_SEEDS} are needed",)
+        )
     p_sign = sign_flip(list(d.values()), rng=rng, resamples=resamples)
     if len(placebo) < MIN_SEEDS:
         note = "without placebo edits: any other change of wording may move the answers as much"
@@ -257,17 +260,6 @@ def _difference(
         p_placebo=p_placebo,
         p_value=max(p_sign, p_placebo),
     )
-
-
-def resamples_for(tests: int) -> int:
-    """Sign patterns that let a p value survive Holm's correction over ``tests``.
-
-    Examples
-    --------
-    >>> resamples_for(3), resamples_for(200)
-    (1999, 7999)
-    """
-    return min(MAX_RESAMPLES, max(1999, 40 * tests - 1))
 
 
 def decide(
@@ -334,7 +326,7 @@ def text_of(d: Difference) -> str:
     )
     return (
         f"{name} was {amount(abs(d.value))}{_unit(d)} {more} for {side(d, 2)} than for the same texts about "
-        f"{side(d, 1, short=True)} ({span(d)}; {d.n} seeds)"
+        f"{side(d, 1, short=True)} ({span(d)}; {plural(d.n, 'seed')})"
     )
 
 
@@ -346,7 +338,8 @@ def notes_of(d: Difference) -> tuple[str, ...]:
     if d.placebo is not None and d.excess is not None:
         notes.append(
             f"placebo edits, which change no group, moved it by {amount(d.placebo)}{_unit(d)}; the difference beyond "
-            f"them is {amount(d.excess)} ({d.n_placebo} seeds, sign-flip p = {d.p_placebo:.2g} before correction)"
+            f"them is {amount(d.excess)} ({plural(d.n_placebo, 'seed')}, sign-flip p = {d.p_placebo:.2g} "
+            "before correction)"
         )
     return tuple(notes)
 

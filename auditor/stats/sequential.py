@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from auditor.types import Estimate
-
 METHOD = "beta-binomial mixture confidence sequence"
 
 
@@ -58,38 +56,18 @@ def confidence_sequence(
     mixture = log_beta(a + successes, b + fails) - log_beta(a, b)
     bound = -log(1 - level)
 
-    def excess(p: float) -> float:
-        # 0 log 0 is 0: without successes or fails the term is left out
-        likelihood = (successes * log(p) if successes else 0.0) + (fails * log1p(-p) if fails else 0.0)
-        return mixture - likelihood - bound
+    def below(hits: int, misses: int) -> float:
+        """The limit under ``hits / n``, the share of one of the two outcomes; ``hits`` is at least 1."""
+
+        def excess(p: float) -> float:
+            # 0 log 0 is 0: without misses the term is left out
+            likelihood = hits * log(p) + (misses * log1p(-p) if misses else 0.0)
+            return mixture - likelihood - bound
+
+        return float(brentq(excess, 1e-300, hits / n, xtol=1e-13, rtol=1e-10))
 
     rate = successes / n
-    tiny = 1e-300
-    low = 0.0 if successes == 0 else float(brentq(excess, tiny, rate, xtol=1e-13, rtol=1e-10))
-    high = 1.0 if fails == 0 else float(brentq(excess, rate, 1 - 1e-16, xtol=1e-13, rtol=1e-10))
+    low = below(successes, fails) if successes else 0.0
+    # Through the other outcome: near 1 floats are too far apart to hold the limit of very many draws.
+    high = 1.0 - below(fails, successes) if fails else 1.0
     return min(low, rate), max(high, rate)
-
-
-def sequential_estimate(
-    successes: int, n: int, level: float = 0.95, *, n_skipped: int = 0, note: str = ""
-) -> Estimate:
-    """The rate with its always-valid interval.
-
-    Raises
-    ------
-    ValueError
-        There is no draw.
-    """
-    if n < 1:
-        raise ValueError("a rate needs at least one draw")
-    low, high = confidence_sequence(successes, n, level)
-    return Estimate(
-        value=successes / n,
-        low=low,
-        high=high,
-        level=level,
-        n=n,
-        n_skipped=n_skipped,
-        method=METHOD,
-        note=note,
-    )

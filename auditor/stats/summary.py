@@ -6,6 +6,7 @@ Every rate is by seed: a case is made from one seed, and its variants are not in
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from operator import add
@@ -187,14 +188,23 @@ def noise_of(labels: Labels) -> Estimate | None:
     return noise_floor(by_case.values())
 
 
-def percent(share: float) -> str:
+def percent(share: float, *, up: bool = False) -> str:
     """A share as a percentage, without ever rounding something to 0 or 100.
+
+    ``up`` never rounds down, for what holds from a limit on: a smallest delta of 16.4 % is no 16 %.
 
     Examples
     --------
+    >>> percent(0.1641), percent(0.1641, up=True), percent(0.9999, up=True)
+    ('16', '17', '99.99')
     >>> [percent(x) for x in (0.0, 0.0004, 0.0414, 0.2646, 0.9996, 1.0)]
     ['0', '0.04', '4.1', '26', '99.96', '100']
     """
+    if up:
+        digits = len(percent(share).partition(".")[2])
+        scale = 10**digits
+        value = math.ceil(100 * share * scale - 1e-6) / scale
+        return f"{value:.{digits if value < 10 or value > 99 else 0}f}" if value < 100 else "100"
     if share <= 0.0 or share >= 1.0:
         return "0" if share <= 0.0 else "100"
     if 0.0995 <= share <= 0.99:

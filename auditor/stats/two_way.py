@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from auditor.counting import plural
 from auditor.stats.intervals import _beta_limits, korn_graubard
 from auditor.types import Estimate, Verdict
 
@@ -72,7 +73,7 @@ def two_way(
         n_skipped=0,
         method="korn-graubard by seed and word",
         n_variants=len(x),
-        note=f"{len(term)} words",
+        note=plural(len(term), "word"),
     )
 
 

@@ -131,6 +131,11 @@ def prompt_value(record: Mapping[str, Any]) -> tuple[str, Prompt]:
     )
 
 
+def usage_record(usage: Usage) -> Record:
+    """Tokens of one call as plain data."""
+    return {"tokens_in": usage.tokens_in, "tokens_out": usage.tokens_out}
+
+
 def response_record(response: Response) -> Record:
     """One line of ``responses.jsonl``: it holds ``output`` or ``error``, never both."""
     usage = response.usage
@@ -142,7 +147,7 @@ def response_record(response: Response) -> Record:
         "scores": None if response.scores is None else dict(response.scores),
         "cached": response.cached,
         "latency_s": response.latency_s,
-        "usage": None if usage is None else {"tokens_in": usage.tokens_in, "tokens_out": usage.tokens_out},
+        "usage": None if usage is None else usage_record(usage),
         "cost_usd": response.cost_usd,
         "model": response.model,
         "model_reported": response.model_reported,

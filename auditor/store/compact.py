@@ -75,6 +75,24 @@ class IntMap:
             self._size += 1
         self._values[slot] = value
 
+    def claim(self, key: int, value: int) -> int | None:
+        """The value that ``key`` has already; None where it had none, and has ``value`` now."""
+        if not key:
+            found, self._zero = self._zero, value if self._zero is None else self._zero
+            return found
+        keys, mask = self._keys, self._mask
+        slot = key & mask
+        while other := keys[slot]:
+            if other == key:
+                return self._values[slot]
+            slot = (slot + 1) & mask
+        if 3 * self._size >= 2 * mask:
+            self._grow()
+            slot = self._slot(key)
+        self._keys[slot], self._values[slot] = key, value
+        self._size += 1
+        return None
+
     def _slot(self, key: int) -> int:
         keys, mask = self._keys, self._mask
         slot = key & mask
@@ -106,9 +124,9 @@ class KeySet:
         for pair in pairs:
             self.add(pair)
 
-    def add(self, pair: tuple[str, int]) -> None:
-        """Put a pair in; a second time does nothing."""
-        self._map[pair_number(pair)] = 1
+    def add(self, pair: tuple[str, int]) -> bool:
+        """Put a pair in; False if it is in already."""
+        return self._map.claim(pair_number(pair), 1) is None
 
     def __contains__(self, pair: tuple[str, int]) -> bool:
         return pair_number(pair) in self._map

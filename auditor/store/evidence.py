@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, TypeVar
 from auditor.errors import RunFolderError
 from auditor.store import codec
 from auditor.store.compact import Places
-from auditor.store.journal import decode, in_parts, scan
+from auditor.store.journal import decode, in_parts, scan, scan_field
 from auditor.types import Case, Check, Prompt, Response, Variant, Verdict
 
 KEPT = 256  # cases kept in memory
@@ -127,8 +127,8 @@ class Evidence:
 
     def _index(self, name: str, field: str) -> Places:
         places = Places()
-        for offset, record in scan(self.path / name):
-            places.add(record[field], offset)
+        for offset, value in scan_field(self.path / name, field):
+            places.add(value, offset)
         return places
 
     def _found(self, key: str, what: str) -> tuple[Case, dict[str, Check]]:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from auditor._version import __version__
 from auditor.errors import RunFolderError
-from auditor.store import codec, redact
+from auditor.store import codec, lines, redact
 from auditor.store.answers import Answers
 from auditor.store.compact import IntMap, short
 from auditor.store.files import check_format, read_json, sync_folder, write_bytes, write_json
-from auditor.store.journal import Head, Journal, canonical, genesis, read, scan, write_error
+from auditor.store.journal import Head, Journal, canonical, encoded, genesis, read, scan, write_error
+from auditor.store.lines import Line
 from auditor.store.lock import FileLock
 from auditor.store.parquet import ParquetJournal, folder_of
 from auditor.store.register import register
@@ -200,34 +201,66 @@ class RunFolder:
         RunFolderError
             The case is there with another content: what makes cases has changed since the run began.
         """
+        return self.add_cases([(case, checks, None)]) == 1
+
+    def add_cases(self, cases: Iterable[tuple[Case, Mapping[str, Check], Line | None]]) -> int:
+        """Write several cases at once; as `add_case`.
+
+        Parameters
+        ----------
+        cases : iterable of (Case, checks, Line or None)
+            The line is what `auditor.store.lines.case_line` makes of the other two, where that was done before.
+
+        Returns
+        -------
+        int
+            How many were not there yet.
+        """
+        return self._add_new(CASES, map(self._case, cases))
+
+    def _case(self, item: tuple[Case, Mapping[str, Check], Line | None]) -> tuple[str, int, Line, str]:
+        case, checks, line = item
         if self.redact:
-            case, checks = redact.case(case), redact.checks(checks)
-        return self._add_once(CASES, case.id, codec.case_record(case, checks), f"case {case.id}")
+            case, checks, line = redact.case(case), redact.checks(checks), None
+        if line is None:
+            line = lines.case_line(case, checks)
+        return case.id, _digest(encoded(line.plain)), line, f"case {case.id}"
 
     def add_prompt(self, variant_id: str, prompt: Prompt) -> bool:
         """Write what is asked for one variant in one format; as `add_case`."""
+        return self.add_prompts([(variant_id, prompt)]) == 1
+
+    def add_prompts(self, prompts: Iterable[tuple[str, Prompt]]) -> int:
+        """Write several (variant id, prompt) at once; gives how many were not there yet."""
+        return self._add_new(PROMPTS, map(self._prompt, prompts))
+
+    def _prompt(self, item: tuple[str, Prompt]) -> tuple[str, int, Line, str]:
+        variant_id, prompt = item
         if self.redact:
             prompt = redact.prompt(prompt)
         kind = "messages" if prompt.text is None else "input"
-        key = f"{variant_id}\n{prompt.format}\n{kind}"
-        what = f"the prompt of {variant_id} (format {prompt.format})"
-        return self._add_once(PROMPTS, key, codec.prompt_record(variant_id, prompt), what)
+        return (
+            f"{variant_id}\n{prompt.format}\n{kind}",
+            short(prompt.sha256),
+            lines.prompt_line(variant_id, prompt),
+            f"the prompt of {variant_id} (format {prompt.format})",
+        )
 
     def add_response(self, response: Response) -> None:
         """Write one answer. A later one for the same model, prompt and replicate takes its place."""
-        journal = self._journal(RESPONSES)
-        begin = journal.size
-        journal.append(codec.response_record(response))
-        if response.model in self._answers:
-            self._answers[response.model].note(response, begin)
+        self.add_responses((response,))
 
-    def add_responses(self, responses: Iterable[Response]) -> None:
+    def add_responses(self, responses: Sequence[Response]) -> None:
         """Write several answers at once; as `add_response`."""
-        self._journal(RESPONSES).extend(codec.response_record(response) for response in responses)
+        places: list[int] = []
+        self._journal(RESPONSES).extend(map(lines.response_line, responses), places=places)
+        for response, place in zip(responses, places, strict=True):
+            if response.model in self._answers:
+                self._answers[response.model].note(response, place)
 
     def add_verdict(self, verdict: Verdict) -> None:
         """Append one verdict."""
-        self._journal(VERDICTS).append(codec.verdict_record(verdict))
+        self._journal(VERDICTS).append(lines.verdict_line(verdict))
 
     def write_verdicts(self, verdicts: Iterable[Verdict]) -> None:
         """Write all verdicts anew; the old file stays whole until the new one is on disk."""
@@ -239,7 +272,7 @@ class RunFolder:
                 shutil.rmtree(folder_of(beside), ignore_errors=True)
             beside.unlink(missing_ok=True)
             with self._writer(VERDICTS, beside) as journal:
-                journal.extend(codec.verdict_record(verdict) for verdict in verdicts)
+                journal.extend(map(lines.verdict_line, verdicts))
                 journal.sync()
             self._journals.pop(VERDICTS).close()
             if self.parquet:
@@ -373,22 +406,21 @@ class RunFolder:
         start = genesis(name, self.plan_sha256)
         return ParquetJournal(path, start) if self.parquet else Journal(path, start)
 
-    def _add_once(self, name: str, key: str, record: dict[str, Any], what: str) -> bool:
-        if self._seen is not None:
-            number, content = short(key), _content(record)
-            known = self._seen[name].get(number)
-            if known == content:
-                return False
-            if known is not None:
-                raise RunFolderError(
-                    f"{what} is not what {self.path / name} holds: the texts, dictionaries, prompts or this "
-                    f"tool have changed since the run began. Undo the change, or start a new run"
-                )
-            self._journal(name).append(record)
-            self._seen[name][number] = content
-        else:
-            self._journal(name).append(record)
-        return True
+    def _add_new(self, name: str, items: Iterable[tuple[str, int, Line, str]]) -> int:
+        """Write the lines that are not there yet; ``items`` are (key, digest of the content, line, what it is)."""
+        fresh = [line for key, content, line, what in items if self._is_new(name, key, content, what)]
+        if fresh:
+            self._journal(name).extend(fresh)
+        return len(fresh)
+
+    def _is_new(self, name: str, key: str, content: int, what: str) -> bool:
+        known = None if self._seen is None else self._seen[name].claim(short(key), content)
+        if known is not None and known != content:
+            raise RunFolderError(
+                f"{what} is not what {self.path / name} holds: the texts, dictionaries, prompts or this "
+                f"tool have changed since the run began. Undo the change, or start a new run"
+            )
+        return known is None
 
     def _index(self) -> None:
         assert self._seen is not None
@@ -407,7 +439,11 @@ def _content(record: Mapping[str, Any]) -> int:
     """A short digest of what a record says; a prompt brings that of its text."""
     if "prompt_sha256" in record:
         return short(record["prompt_sha256"])
-    return int.from_bytes(hashlib.blake2b(canonical(record), digest_size=8).digest(), "big")
+    return _digest(canonical(record))
+
+
+def _digest(content: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big")
 
 
 def _new_folder(root: Path, plan: Mapping[str, Any], moment: datetime) -> Path:

@@ -21,7 +21,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from auditor.counting import plural
 from auditor.errors import RunFolderError, UserError
+from auditor.store.lines import Line
 
 CHAIN_FIELDS = ("seq", "prev", "hash")
 BATCH_BYTES = 1 << 18
@@ -73,14 +75,25 @@ def canonical(value: Mapping[str, Any]) -> bytes:
         return _encode_ascii(value).encode()
 
 
+def encoded(text: str) -> bytes:
+    """Canonical JSON text as UTF-8; escaped to ASCII as a whole where it holds a lone surrogate."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return _encode_ascii(json.loads(text)).encode()
+
+
 def genesis(file_name: str, plan_sha256: str) -> str:
     """The value that stands before the first line of a file: SHA-256 of ``auditor:<file>:<plan>``."""
     return hashlib.sha256(f"auditor:{file_name}:{plan_sha256}".encode()).hexdigest()
 
 
-def chained(record: Mapping[str, Any], seq: int, prev: str) -> tuple[bytes, str]:
+def chained(record: Mapping[str, Any] | Line, seq: int, prev: str) -> tuple[bytes, str]:
     """The line for ``record`` (with its line end) and its hash."""
-    body = canonical({**record, "seq": seq, "prev": prev})
+    if isinstance(record, Line):
+        body = encoded(record.chained(seq, prev))
+    else:
+        body = canonical({**record, "seq": seq, "prev": prev})
     own = hashlib.sha256(prev.encode() + body).hexdigest()
     return b'%s,"hash":"%s"}\n' % (body[:-1], own.encode()), own
 
@@ -154,18 +167,28 @@ class Journal:
         """Bytes written so far: where the next record begins."""
         return self._size
 
-    def append(self, record: Mapping[str, Any]) -> None:
+    def append(self, record: Mapping[str, Any] | Line) -> None:
         """Write one record."""
         self.extend((record,))
 
-    def extend(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Write records, in batches of about 256 KiB: constant memory for any number of them."""
+    def extend(self, records: Iterable[Mapping[str, Any] | Line], *, places: list[int] | None = None) -> None:
+        """Write records, in batches of about 256 KiB: constant memory for any number of them.
+
+        Parameters
+        ----------
+        records : iterable of mapping or Line
+            Plain records, or records that are encoded already.
+        places : list of int, optional
+            Gets where each record begins, in bytes.
+        """
         seq, prev = self._seq, self._prev
         lines: list[bytes] = []
         waiting = 0
         for record in records:
-            if not record.keys().isdisjoint(CHAIN_FIELDS):
+            if not isinstance(record, Line) and not record.keys().isdisjoint(CHAIN_FIELDS):
                 raise ValueError(f"a record must not hold the fields {CHAIN_FIELDS}, got {sorted(record)}")
+            if places is not None:
+                places.append(self._size + waiting)
             line, prev = chained(record, seq, prev)
             seq += 1
             lines.append(line)
@@ -287,6 +310,37 @@ def scan(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             if not line.endswith(b"\n"):
                 return
             yield offset, decode(line, path, number)
+            offset += len(line)
+
+
+def scan_field(path: Path, field: str) -> Iterator[tuple[int, str]]:
+    """Byte offset of each line and its text field ``field``, without reading the rest of the line; as `scan`.
+
+    The field stands at the top level and nowhere else in a record.
+    """
+    start = f'"{field}":"'.encode()
+    try:
+        file = None if in_parts(path) else path.open("rb")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise RunFolderError(f"cannot read {path}: {error.strerror or error}") from error
+    if file is None:
+        for place, record in scan(path):
+            yield place, record[field]
+        return
+    with file:
+        offset = 0
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                return
+            # A quotation mark inside a text is escaped, so that only a field can look like this.
+            begin = line.find(start) + len(start)
+            value = line[begin : line.find(b'"', begin)]
+            if begin < len(start) or b"\\" in value:
+                yield offset, decode(line, path, number)[field]
+            else:
+                yield offset, value.decode()
             offset += len(line)
 
 
@@ -421,7 +475,7 @@ class _Verifier:
             which = f"record {low} is" if low == high else f"records {low} to {high} are"
             self.note(line, "missing", f"{which} missing before this line")
         if head is not None:
-            named = f"holds {self.next} records, but run.json names {head.records}"
+            named = f"holds {plural(self.next, 'record')}, but run.json names {head.records}"
             if self.next < head.records:
                 self.note(None, "missing", f"{named}: lines at the end are missing")
             elif self.next > head.records:

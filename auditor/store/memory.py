@@ -25,6 +25,14 @@ class MemoryFolder:
         self.cases[case.id] = case, dict(checks)
         return new
 
+    def add_cases(self, cases: Iterable[tuple[Case, Mapping[str, Check], object]]) -> int:
+        """Keep several cases; gives how many were not there yet."""
+        return sum(self.add_case(case, checks) for case, checks, _ in cases)
+
+    def add_prompts(self, prompts: Iterable[tuple[str, Prompt]]) -> int:
+        """Keep several (variant id, prompt); gives how many were not there yet."""
+        return sum(self.add_prompt(variant_id, prompt) for variant_id, prompt in prompts)
+
     def add_prompt(self, variant_id: str, prompt: Prompt) -> bool:
         """Keep what is asked for one variant; False if it is there already."""
         prompts = self.prompts.setdefault(variant_id, [])
@@ -37,6 +45,11 @@ class MemoryFolder:
         """Keep one answer; a later one for the same model, prompt and replicate takes its place."""
         key = response.model, response.replicate
         self.responses.setdefault(response.prompt_sha256, {})[key] = response
+
+    def add_responses(self, responses: Iterable[Response]) -> None:
+        """Keep several answers."""
+        for response in responses:
+            self.add_response(response)
 
     def add_verdict(self, verdict: Verdict) -> None:
         """Keep one verdict."""

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from auditor.errors import MissingDependency, RunFolderError
-from auditor.store.journal import Head, Problem, canonical, write_error
+from auditor.store.journal import Head, Problem, canonical, encoded, write_error
+from auditor.store.lines import Line
 
 ROWS = 4096
 SECONDS = 5.0
@@ -107,18 +108,24 @@ class ParquetJournal:
         """Where the next record will be: part and row."""
         return (self._part + 1) << _SHIFT | len(self._rows)
 
-    def append(self, record: Mapping[str, Any]) -> None:
+    def append(self, record: Mapping[str, Any] | Line) -> None:
         """Write one record, with the next part."""
         if not self._rows:
             self._since = time.monotonic()
-        self._rows.append(canonical(record))
-        self._ids.append(str(record.get("variant_id", record.get("id", ""))))
+        if isinstance(record, Line):
+            self._rows.append(encoded(record.plain))
+            self._ids.append(record.id)
+        else:
+            self._rows.append(canonical(record))
+            self._ids.append(str(record.get("variant_id", record.get("id", ""))))
         if len(self._rows) >= ROWS or time.monotonic() - self._since >= SECONDS:
             self.sync()
 
-    def extend(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Write records."""
+    def extend(self, records: Iterable[Mapping[str, Any] | Line], *, places: list[int] | None = None) -> None:
+        """Write records; ``places`` gets part and row of each."""
         for record in records:
+            if places is not None:
+                places.append(self.size)
             self.append(record)
 
     def sync(self) -> None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from auditor.errors import CallError
 from auditor.types import Answer, Case, Check, Input, Message, Prompt, Response, Variant, digest
 
 MARK = "(redacted"
@@ -80,6 +81,20 @@ def response(value: Response, read: Callable[[str], Answer], write: Callable[[An
         if read(written).value == told.value:
             output = written
     return dataclasses.replace(value, output=output, detail=_sha256(value.output))
+
+
+def reason(error: Exception) -> str:
+    """Why a run ended, without the words of the model or its server.
+
+    Examples
+    --------
+    >>> from auditor.errors import BudgetExceeded, ServerFault
+    >>> reason(ServerFault("cannot read: A man.")), reason(BudgetExceeded("the limit of 3 calls is reached"))
+    ('server-fault: what was said is left out (--redact)', 'the limit of 3 calls is reached')
+    """
+    return (
+        f"{error.code}: what was said is left out (--redact)" if isinstance(error, CallError) else str(error)
+    )
 
 
 def readable(value: Response) -> bool:

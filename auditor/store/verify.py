@@ -14,8 +14,8 @@ def verify_folder(path: Path) -> list[Problem]:
     """Everything that can be seen to be wrong with a run folder.
 
     Recomputes the hash chain of each journal from ``plan.json`` on, compares its end with ``run.json``,
-    compares both files with the register of runs beside the folder, and looks for answers and verdicts
-    that nothing was asked for.
+    compares the plan and the files beside it with the hashes that ``run.json`` names, compares both with the
+    register of runs beside the folder, and looks for answers and verdicts that nothing was asked for.
 
     Parameters
     ----------
@@ -43,6 +43,7 @@ def verify_folder(path: Path) -> list[Problem]:
     for name in JOURNALS:
         problems += verify(folder.path / name, genesis(name, folder.plan_sha256), heads.get(name))
     problems += _register(folder)
+    problems += _named(folder)
     if not problems:
         problems += _references(folder)
     return problems
@@ -77,6 +78,27 @@ def _register(folder: RunFolder) -> list[Problem]:
     return problems
 
 
+def _named(folder: RunFolder) -> list[Problem]:
+    """What ``run.json`` names by hash: the plan, and the files that a search over rows wrote beside it."""
+    if not folder.has_record():
+        return []
+    told = folder.record().get("provenance") or {}
+    problems = []
+    plan = told.get("plan_sha256")
+    if plan is not None and plan != folder.plan_sha256:
+        problems.append(_whole(PLAN, f"is not the plan whose hash {RUN} names: one of the two was changed"))
+    for name, sha256 in sorted((told.get("files") or {}).items()):
+        path = folder.path / name
+        if not path.is_file():
+            missing = f"{RUN} names it, but it is missing"
+            problems.append(Problem(file=name, line=None, kind="missing", message=missing))
+        elif hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
+            problems.append(
+                _whole(name, f"is not the file whose hash {RUN} names: it was changed after the run")
+            )
+    return problems
+
+
 def _references(folder: RunFolder) -> list[Problem]:
     """Records that refer to what is not there; one problem for each file."""
     known = {variant.id for case, _ in folder.cases() for variant in (case.original, *case.variants)}
@@ -88,8 +110,8 @@ def _references(folder: RunFolder) -> list[Problem]:
         (VERDICTS, "variant_id", known, CASES),
     ):
         for line, record in enumerate(read(folder.path / name), 1):
-            # The texts of the positive control belong to the task, not to a case.
-            if record[field] not in there and not str(record[field]).startswith("control."):
+            # The texts of the positive control belong to the task, and those of a judge to answers, not to a case.
+            if record[field] not in there and not str(record[field]).startswith(("control.", "judge.")):
                 message = f"{field} {record[field]!r} is not in {what}"
                 problems.append(Problem(file=name, line=line, kind="missing", message=message))
                 break

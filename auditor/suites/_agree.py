@@ -8,6 +8,8 @@ the validity gate to judge.
 
 from __future__ import annotations
 
+import re
+
 from auditor.dictionaries import Term
 from auditor.suites._match import Hit, Place, Scan
 from auditor.text.english import article_for, capitalise, case_of, match_case, plural_verb, starts_sentence
@@ -21,6 +23,7 @@ _ADVERBS = frozenset(
     )
 )  # fmt: skip
 _NEGATED = {"isn": "aren", "wasn": "weren", "hasn": "haven", "doesn": "don"}
+_QUOTE = re.compile(r"(?P<open>(?<![\w.,;:!?'’])['‘](?=\w))|(?<=[\w.,;:!?])['’](?!\w)")
 _AUXILIARIES = frozenset(("is", "was", "has", "does", *_NEGATED))
 _SAME_TAG = frozenset(("a", "an", "was", "wasn"))
 _PERFECT = frozenset(("been", "got", "had"))
@@ -126,19 +129,29 @@ def _article(scan: Scan, hit: Hit, source: Term, target: Term) -> _Repair | None
 
 
 def _possessive(scan: Scan, hit: Hit, target: Term) -> _Repair | None:
-    """Repair the apostrophe of ladies' ↔ gentlemen's; singulars take 's in any case."""
+    """Repair the apostrophe of ladies' ↔ gentlemen's and actress' → actor's; singulars may take 's in any case."""
     text, at = scan.text, hit.end
-    if text[at : at + 1] not in {"'", "’"} or target.number == "sg":
+    if text[at : at + 1] not in {"'", "’"}:
         return None
     before, after = hit.surface[-1:].lower(), target.text[-1:].lower()
     follows = text[at + 1 : at + 2]
     if before == "s" and after != "s":
-        quoted = hit.start and text[hit.start - 1] in "'‘"
-        belongs = follows == " " and text[at + 2 : at + 3].isalpha() and not quoted
-        return (at, at + 1, text[at] + "s") if belongs else None
+        belongs = follows == " " and text[at + 2 : at + 3].isalpha() and not _in_quotes(text, hit.start)
+        return (at, at + 1, text[at] + ("S" if case_of(hit.surface) == "upper" else "s")) if belongs else None
+    if target.number == "sg":
+        return None
     if before != "s" and after == "s" and follows in {"s", "S"} and not text[at + 2 : at + 3].isalnum():
         return at, at + 2, text[at]
     return None
+
+
+def _in_quotes(text: str, at: int) -> bool:
+    """Whether a single quotation mark before ``at`` in the same line waits for its other half."""
+    start = text.rfind("\n", 0, at) + 1
+    opened = None
+    for found in _QUOTE.finditer(text, start, at):
+        opened = found if found["open"] else None
+    return opened is not None
 
 
 def _verb_after(scan: Scan, hit: Hit) -> _Repair | None:

@@ -27,6 +27,7 @@ class Choice(NamedTuple):
     target: str  # the stratum: the target group, or the two exchanged groups
     edits: tuple[Edit, ...]
     named: str  # the groups that the text names afterwards
+    ends: frozenset[str] | None = None  # "to" and "from" a wanted group; None where no group is wanted
 
 
 _Move = tuple[Hit, Term, Term, str]  # what stands there, as which term, what it becomes, naming which group
@@ -57,14 +58,23 @@ class Offer:
         What one choice changes.
     passed : Counter
         Choices that are not offered are counted here, by reason.
+    wanted : frozenset of str
+        Only choices that lead to one of these groups, or from one; empty means all.
     """
 
     def __init__(
-        self, scan: Scan, hits: Sequence[Hit], dictionary: Dictionary, scope: str, passed: Counter[str]
+        self,
+        scan: Scan,
+        hits: Sequence[Hit],
+        dictionary: Dictionary,
+        scope: str,
+        passed: Counter[str],
+        wanted: frozenset[str] = frozenset(),
     ) -> None:
         make = {"text": _by_text, "term": _by_term, "occurrence": _by_occurrence}[scope]
         self._scan, self._hits, self._dictionary, self._passed = scan, hits, dictionary, passed
-        self._plans = list(make(hits, _Leads(scan, dictionary, passed)))
+        self._wanted = wanted
+        self._plans = list(make(hits, _Leads(scan, dictionary, passed, wanted)))
 
     def take(self, limit: int | None, rng: Random) -> list[Choice]:
         """Return up to ``limit`` different choices, spread over the target groups.
@@ -75,7 +85,7 @@ class Offer:
         plans = self._plans if limit is None or len(self._plans) <= limit else _spread(self._plans, rng)
         out: dict[tuple[tuple[object, str], ...], Choice] = {}
         for target, moves in plans:
-            choice = _choice(self._scan, self._hits, self._dictionary, target, moves)
+            choice = _choice(self._scan, self._hits, self._dictionary, target, moves, self._wanted)
             if choice is None:
                 continue
             if limit is not None and any(map(changes_tag, choice.edits)):
@@ -94,16 +104,32 @@ class Insertion:
     man … the man). It has the interface of `Offer`.
     """
 
-    def __init__(self, scan: Scan, places: Sequence[Place], dictionary: Dictionary) -> None:
-        self._scan, self._places, self._dictionary = scan, places[:1], dictionary
+    def __init__(
+        self,
+        scan: Scan,
+        places: Sequence[Place],
+        dictionary: Dictionary,
+        wanted: frozenset[str] = frozenset(),
+    ) -> None:
+        self._scan, self._places, self._dictionary, self._wanted = scan, places[:1], dictionary, wanted
 
     def take(self, limit: int | None, rng: Random) -> list[Choice]:
         """Return up to ``limit`` different choices, spread over the target groups."""
-        terms = [t for t in self._dictionary.insertable if not self._dictionary.groups[t.group].unmarked]
+        terms = [
+            t
+            for t in self._dictionary.insertable
+            if not self._dictionary.groups[t.group].unmarked and (not self._wanted or t.group in self._wanted)
+        ]
         plans: list[tuple[str, tuple[Place, Term]]] = [(t.group, (p, t)) for p in self._places for t in terms]
         rows = plans if limit is None or len(plans) <= limit else itertools.islice(_spread(plans, rng), limit)
         return [
-            Choice(term.attribute, group, inserted(self._scan, place, term), group)
+            Choice(
+                term.attribute,
+                group,
+                inserted(self._scan, place, term),
+                group,
+                frozenset({"to"}) if self._wanted else None,
+            )
             for group, (place, term) in rows
         ]
 
@@ -123,7 +149,12 @@ def _spread(plans: Sequence[tuple[str, _T]], rng: Random) -> Iterator[tuple[str,
 
 
 def _choice(
-    scan: Scan, hits: Sequence[Hit], dictionary: Dictionary, target: str, moves: Sequence[_Move]
+    scan: Scan,
+    hits: Sequence[Hit],
+    dictionary: Dictionary,
+    target: str,
+    moves: Sequence[_Move],
+    wanted: frozenset[str] = frozenset(),
 ) -> Choice | None:
     edits: list[Edit] = []
     after = {h.start: h.terms[0].group for h in hits}
@@ -134,14 +165,25 @@ def _choice(
     if not edits:
         return None
     edits.sort(key=lambda e: e.where)
-    return Choice(dictionary.attribute, target, tuple(edits), named(set(after.values()), dictionary))
+    ends = None
+    if wanted:
+        to, away = (any(g in wanted for g in side) for side in zip(*_moved(moves), strict=True))
+        ends = frozenset([*(["to"] if to else []), *(["from"] if away else [])])
+    return Choice(dictionary.attribute, target, tuple(edits), named(set(after.values()), dictionary), ends)
+
+
+def _moved(moves: Sequence[_Move]) -> list[tuple[str, str]]:
+    """Target and source group of each move."""
+    return [(group, source.group) for _, source, _, group in moves]
 
 
 class _Leads:
     """Which groups an edit may lead to from another one, in one text."""
 
-    def __init__(self, scan: Scan, dictionary: Dictionary, passed: Counter[str]) -> None:
-        self.dictionary, self.passed = dictionary, passed
+    def __init__(
+        self, scan: Scan, dictionary: Dictionary, passed: Counter[str], wanted: frozenset[str] = frozenset()
+    ) -> None:
+        self.dictionary, self.passed, self.wanted = dictionary, passed, wanted
         self._bound = False
         if any(g.agrees for g in dictionary.groups.values()):
             self._bound = not gendered().isdisjoint(word.key for word in scan.tokens)
@@ -151,6 +193,9 @@ class _Leads:
         groups = self.dictionary.groups
         for target in self.dictionary.targets:
             if target == source:
+                continue
+            if self.wanted and self.wanted.isdisjoint((source, target)):
+                self.passed["touches no group that was asked for"] += 1
                 continue
             if self._bound and groups[target].agrees != groups[source].agrees:
                 self.passed["a word of the text names the gender"] += 1
@@ -287,7 +332,7 @@ def sample(
 def _joint(lists: Sequence[Sequence[Choice]], limit: int | None, rng: Random) -> Iterator[tuple[Choice, ...]]:
     """Yield combinations of one choice per list whose edits do not overlap, spread over target groups."""
     if limit is None:
-        yield from (joint for joint in itertools.product(*lists) if _apart(joint))
+        yield from (joint for joint in itertools.product(*lists) if _fits(joint))
         return
     by_target: list[list[list[Choice]]] = []
     for row in lists:
@@ -306,7 +351,7 @@ def _joint(lists: Sequence[Sequence[Choice]], limit: int | None, rng: Random) ->
             if joint is None:
                 continue
             still.append(cell)
-            if _apart(joint):
+            if _fits(joint):
                 yield joint
                 taken += 1
                 if taken == limit:
@@ -328,6 +373,16 @@ def _decode(cell: Sequence[Sequence[Choice]], number: int) -> tuple[Choice, ...]
         number, at = divmod(number, len(row))
         out.append(row[at])
     return tuple(out)
+
+
+def _fits(joint: Sequence[Choice]) -> bool:
+    return _one_way(joint) and _apart(joint)
+
+
+def _one_way(joint: Sequence[Choice]) -> bool:
+    """Whether all choices lead to wanted groups, or all from them: one end then holds these groups together."""
+    ends = [choice.ends for choice in joint if choice.ends is not None]
+    return not ends or bool(frozenset.intersection(*ends))
 
 
 def _apart(joint: Sequence[Choice]) -> bool:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from auditor.dictionaries.files import SYNONYMS
 from auditor.errors import ConfigError, UnknownPlugin
 from auditor.grammar import Grammar, Space
 from auditor.grammar.shape import Choice
@@ -38,11 +39,17 @@ def chosen_attributes(space: Space, wanted: Sequence[str] | None) -> tuple[str, 
     if not known:
         raise ConfigError(
             f"The grammar {space.grammar.full_name} has no sensitive rule: nothing can be changed. "
-            "See grammars/README.md"
+            "See: audit grammar format"
         )
     for name in wanted or ():
         if name not in known:
-            raise UnknownPlugin("attribute", name, known, f"The grammar {space.grammar.full_name} has these.")
+            raise UnknownPlugin(
+                "attribute",
+                name,
+                known,
+                f"The grammar {space.grammar.full_name} has these.",
+                synonyms=SYNONYMS,
+            )
     return tuple(sorted(set(wanted))) if wanted is not None else known
 
 

@@ -8,7 +8,6 @@ never enter a rate.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from random import Random
@@ -24,7 +23,7 @@ from auditor.grammar.coverage import Meter
 from auditor.grammar.generate import Mutator, Sampler, Uniform, error_weights
 from auditor.grammar.shape import Choice, Derivation
 from auditor.suites._grammar_counts import Checks, Count, choice_names, chosen_attributes, count_case
-from auditor.suites._swaps import Swap, edits_of, products
+from auditor.suites._swaps import chosen_swaps, edits_of, same_groups
 from auditor.types import Case, Check, Sampling, Variant, Verdict, digest
 
 __all__ = ["GENERATIONS", "Count", "GrammarSuite", "choice_names"]
@@ -253,7 +252,8 @@ class GrammarSuite:
 
     def _bound(self, tally: Count) -> dict[str, Any]:
         assert self._uniform is not None
-        found = tally.violating_cases + tally.unjudged_cases
+        # What was drawn and never told of, since the run was stopped, was not judged either.
+        found = tally.violating_cases + tally.unjudged_cases + len(self._open)
         drawn = max(self._place, found)
         return {
             "population": self._uniform.size,
@@ -317,7 +317,8 @@ class GrammarSuite:
         if case_id in self._made or case_id in self._passed:  # twice in one block
             self.skipped["drawn before"] += 1
             return None
-        joint = self._swaps(mutator, index, Random(f"{self._seed}:{case_id}"))
+        rng = Random(f"{self._seed}:{case_id}")
+        joint = chosen_swaps(mutator, index, rng, order=self._order, limit=self._per_case, one=self._pairs)
         if not joint:
             self.skipped["names no group"] += 1
             self._passed.add(case_id)
@@ -366,65 +367,33 @@ class GrammarSuite:
         return known
 
     def placebos(self, case: Case, n: int | None, rng: Random) -> tuple[Variant, ...]:
-        """Up to ``n`` variants of a case of the last `ask` that keep every group: other terminals of the same ones.
+        """Variants of a case of the last `ask` that keep every group: other terminals of the same ones.
 
-        A group with one terminal has none. Ids are empty; the caller numbers them.
+        For each attribute as many as the case has variants of it alone, at most ``n``, with as many changed places
+        as these. A group with one terminal has none. Ids are empty; the caller numbers them.
         """
         if case.id not in self._derived:
             return ()
         which, index = self._derived[case.id]
         structure, mutator = self.space.structures[which], self._mutators[which]
-        changed = {a for v in case.variants for a in v.attributes}
-        found = []
+        single = Counter(v.attributes[0] for v in case.variants if v.order == 1)
+        out: list[Variant] = []
         for attribute in mutator.attributes:
-            if attribute not in changed:
+            if not single[attribute]:
                 continue
-            for cell in mutator.cells[attribute]:
-                for entry in mutator.same_group(cell, index[cell]):
-                    after = (*index[:cell], entry, *index[cell + 1 :])
-                    text = structure.text(after)
-                    found.append((text, tuple(edits_of(structure, index, after, placebo=True))))
-        rng.shuffle(found)
-        return tuple(
-            Variant(id="", input=text, groups=case.original.groups, edits=edits) for text, edits in found[:n]
-        )
-
-    def _swaps(self, mutator: Mutator, index: tuple[int, ...], rng: Random) -> list[tuple[Swap, ...]]:
-        """What to change: single swaps first, then joint ones with all their parts."""
-        offers: dict[str, list[Swap]] = {}
-        for attribute in mutator.attributes:
-            found = self._offers(mutator, index, attribute, rng)
-            if found:
-                offers[attribute] = found
-        if not offers:
-            return []
-        if self._pairs:
-            attribute = rng.choice(sorted(offers))
-            return [(rng.choice(offers[attribute]),)]
-        chosen: dict[frozenset[Swap], tuple[Swap, ...]] = {}
-        for attribute in sorted(offers):
-            for swap in offers[attribute]:
-                chosen[frozenset((swap,))] = (swap,)
-        for k in range(2, min(self._order, len(offers)) + 1):
-            for together in itertools.combinations(sorted(offers), k):
-                for swaps in products([offers[a] for a in together], self._per_case, rng):
-                    for size in range(2, k + 1):
-                        for part in itertools.combinations(swaps, size):
-                            chosen.setdefault(frozenset(part), part)
-        return sorted(chosen.values(), key=len)
-
-    def _offers(self, mutator: Mutator, index: tuple[int, ...], attribute: str, rng: Random) -> list[Swap]:
-        """Swaps of one attribute, spread over the groups; at most ``per_case``."""
-        queues = []
-        for group, entries in mutator.others(index, attribute):
-            picks = list(range(max(1, len(entries))))
-            rng.shuffle(picks)
-            found = dict.fromkeys(
-                tuple(sorted(mutator.toward(index, attribute, group, pick).items()))
-                for pick in (picks[:1] if self._pairs else picks)
+            wanted = single[attribute] if n is None else min(n, single[attribute])
+            found = same_groups(
+                structure, mutator, index, [v for v in case.variants if v.attributes == (attribute,)]
             )
-            queues.append([Swap(attribute, group, cells) for cells in found if cells])
-        rng.shuffle(queues)
-        limit = self._per_case or sum(map(len, queues))
-        spread = (s for row in itertools.zip_longest(*queues) for s in row if s is not None)
-        return list(itertools.islice(spread, limit))
+            drawn = list(found.items())
+            rng.shuffle(drawn)
+            out += [
+                Variant(
+                    id="",
+                    input=text,
+                    groups=case.original.groups,
+                    edits=tuple(edits_of(structure, index, after, placebo=True)),
+                )
+                for text, after in drawn[:wanted]
+            ]
+        return tuple(out)

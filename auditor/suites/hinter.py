@@ -18,6 +18,7 @@ from random import Random
 from typing import Any
 
 from auditor.dictionaries import Dictionary
+from auditor.suites.mutation import _chosen
 from auditor.types import Case, Edit, Seed, Variant, Verdict, digest
 
 
@@ -157,6 +158,13 @@ class HinterSuite:
         At most this many mutants per seed and attribute set, drawn with ``seed``; None means all.
     seed : int
         Random seed of that draw.
+
+    Raises
+    ------
+    ConfigError
+        Two dictionaries hold one attribute, or there is none to change.
+    UnknownPlugin
+        No dictionary holds an attribute that was asked for.
     """
 
     name = "hinter.v1"
@@ -173,9 +181,9 @@ class HinterSuite:
     ) -> None:
         self._seeds = iter(seeds)
         self.order, self.per_seed, self.seed = order, per_seed, seed
-        chosen = [d for d in dictionaries if (d.default if attributes is None else d.attribute in attributes)]
-        self.pairs = {d.attribute: pairs_of(d) for d in sorted(chosen, key=lambda d: d.attribute)}
-        self._dictionaries = chosen
+        by_name = _chosen(dictionaries, attributes)
+        self.pairs = {name: pairs_of(by_name[name]) for name in sorted(by_name)}
+        self._dictionaries = list(by_name.values())
         self.skipped: Counter[str] = Counter()
 
     def describe(self) -> dict[str, Any]:
@@ -194,14 +202,12 @@ class HinterSuite:
     def ask(self, n: int, rng: Random) -> Sequence[Case]:
         """Up to ``n`` cases; texts without a source word are skipped and counted."""
         cases: list[Case] = []
-        for seed in self._seeds:
+        while len(cases) < n and (seed := next(self._seeds, None)) is not None:
             case = self.case(seed)
             if case is None:
                 self.skipped["no source word"] += 1
-                continue
-            cases.append(case)
-            if len(cases) == n:
-                break
+            else:
+                cases.append(case)
         return cases
 
     def tell(self, verdicts: Sequence[Verdict]) -> None:

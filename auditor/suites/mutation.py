@@ -13,6 +13,7 @@ from random import Random
 from typing import Any, Protocol
 
 from auditor.dictionaries import Dictionary
+from auditor.dictionaries.files import SYNONYMS
 from auditor.errors import ConfigError, UnknownPlugin
 from auditor.suites._choose import Choice, Insertion, Offer, named, sample
 from auditor.suites._match import Hit, Matcher, Place, Scan, settle
@@ -57,6 +58,10 @@ class MutationSuite:
     insertions : bool
         Whether an attribute that a text does not name is put before its first person noun (a man → a disabled
         man), as edits of kind ``insertion``. Off by default: most such texts say more than their original.
+    groups : mapping of str to iterable of str, optional
+        Attribute → groups. Only changes that lead to one of these groups, or from one to any other, are made; a
+        joint variant leads to the wanted groups of all its attributes, or from them. Attributes without an entry
+        are changed between all their groups.
 
     Raises
     ------
@@ -92,6 +97,7 @@ class MutationSuite:
         seed: int = 7,
         limit_chars: Callable[[str], int] | None = None,
         insertions: bool = False,
+        groups: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
         if scope not in SCOPES:
             raise ConfigError(f"scope must be one of {', '.join(SCOPES)}; got {scope!r}")
@@ -100,6 +106,7 @@ class MutationSuite:
         if per_seed is not None and per_seed < 1:
             raise ConfigError(f"per_seed must be at least 1, or None for all; got {per_seed}")
         self._dictionaries = _chosen(dictionaries, attributes)
+        self._wanted = _wanted(groups or {}, self._dictionaries)
         self._order, self._scope, self._per_seed = order, scope, per_seed
         self._parser, self._seed, self._limit, self._insert = parser, seed, limit_chars, insertions
         self._matcher = Matcher(list(self._dictionaries.values()))
@@ -129,6 +136,7 @@ class MutationSuite:
             "scope": self._scope,
             "per_seed": self._per_seed,
             "insertions": self._insert,
+            **({"groups": {a: sorted(g) for a, g in sorted(self._wanted.items())}} if self._wanted else {}),
             "seed": self._seed,
             "parser": getattr(self._parser, "name", None),
             "dictionaries": [
@@ -207,10 +215,13 @@ class MutationSuite:
         for attribute in sorted(by_attribute):
             own, dictionary = by_attribute[attribute], self._dictionaries[attribute]
             groups[attribute] = named({h.terms[0].group for h in own}, dictionary)
-            offers[attribute] = Offer(scan, own, dictionary, self._scope, self.passed_over)
+            wanted = self._wanted.get(attribute, frozenset())
+            offers[attribute] = Offer(scan, own, dictionary, self._scope, self.passed_over, wanted)
         for attribute, dictionary in self._dictionaries.items():
             if places and attribute not in offers and dictionary.insertable:
-                offers[attribute] = Insertion(scan, places, dictionary)
+                offers[attribute] = Insertion(
+                    scan, places, dictionary, self._wanted.get(attribute, frozenset())
+                )
         picked = sample(offers, self._order, self._per_seed, f"{self._seed}:{case_id}")
         if not picked:
             self.skipped["nothing can replace its terms"] += 1
@@ -238,10 +249,38 @@ def _chosen(dictionaries: Sequence[Dictionary], attributes: Sequence[str] | None
         wanted = sorted(set(attributes))
         for name in wanted:
             if name not in by_name:
-                raise UnknownPlugin("attribute", name, by_name, "List them: audit dictionary list.")
+                raise UnknownPlugin(
+                    "attribute", name, by_name, "List them: audit dictionary list.", synonyms=SYNONYMS
+                )
     if not wanted:
         raise ConfigError("no attribute to change. Name one: --attributes gender")
     return {name: by_name[name] for name in wanted}
+
+
+def _wanted(
+    groups: Mapping[str, Iterable[str]], dictionaries: Mapping[str, Dictionary]
+) -> dict[str, frozenset[str]]:
+    """The groups asked for, of attributes that are changed."""
+    out: dict[str, frozenset[str]] = {}
+    for attribute, names in groups.items():
+        if attribute not in dictionaries:
+            raise UnknownPlugin(
+                "attribute",
+                attribute,
+                dictionaries,
+                "Groups belong to an attribute of --attributes.",
+                synonyms=SYNONYMS,
+            )
+        for name in names:
+            if name not in dictionaries[attribute].groups:
+                raise UnknownPlugin(
+                    f"group of {attribute}",
+                    name,
+                    dictionaries[attribute].groups,
+                    f"List them: audit dictionary list {attribute}.",
+                )
+        out[attribute] = frozenset(names)
+    return {attribute: wanted for attribute, wanted in out.items() if wanted}
 
 
 def _variants(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.errors import BudgetExceeded, ConfigError, UserError
 from auditor.tabular.data import load_task
+from auditor.tabular.noise import Book
 from auditor.tabular.plan import TabularPlan
 from auditor.types import Case, Progress, Prompt, Response, Sampling, Variant
 
@@ -25,13 +26,29 @@ KEPT = 1_000_000  # a limit up to which answers are kept, so that finds need not
 
 
 def open_model(
-    plan: TabularPlan, schema: Schema, folder: RunFolder | None, tell: Observer
+    plan: TabularPlan, schema: Schema, folder: RunFolder | None, tell: Observer, book: Book | None = None
 ) -> tuple[TableModel, RowClient | None]:
-    """The model of rows, and the client behind it where a task or a server is asked."""
+    """The model of rows, and the client behind it where a task or a server is asked.
+
+    ``book`` takes note of rows and answers, those of an earlier, cut-off try included.
+    """
+    book = book or Book()
     from auditor.models.tables import load_table_model, predict_from_client
 
     if not plan.served:
-        return load_table_model(plan.model, schema.names, trust_pickle=plan.trust_pickle), None
+        try:
+            return load_table_model(plan.model, schema.names, trust_pickle=plan.trust_pickle), None
+        except ConfigError as error:
+            hidden = [c for c in schema.columns if c.kind == "derived" and f"{c.source!r}" in str(error)]
+            if not hidden:
+                raise
+            one = hidden[0]
+            others = [name for name in schema.protected if name != one.name]
+            raise ConfigError(
+                f"model {plan.model} reads the column {one.source!r}, in whose place the schema has {one.name!r}, "
+                f"derived from it. Protect the column that the model reads: --protected "
+                f"{','.join([str(one.source), *others])}; or give a model that was trained on {one.name!r}"
+            ) from error
     from auditor.models.budget import Budget
     from auditor.models.cache import Cache
     from auditor.models.client import definitive
@@ -49,6 +66,7 @@ def open_model(
     for response in folder.responses() if folder is not None else ():
         if definitive(response):
             known[response.prompt_sha256, response.replicate] = response
+            book.response(response)
 
     def progress(client: RowClient) -> None:
         counts = client.client.counts
@@ -64,12 +82,19 @@ def open_model(
         )
 
     def keep(row: Variant, prompt: Prompt) -> None:
-        assert folder is not None
+        book.row(row, prompt)
+        if folder is None:
+            return
         sampling: Sampling = "iid" if plan.method == "themis" else "directed"
         name = row.id.partition(".")[0]
         case = Case(id=name, suite=f"tabular.{plan.method}", original=row, variants=(), sampling=sampling)
         folder.add_case(case, {})
         folder.add_prompt(row.id, prompt)
+
+    def heard(response: Response) -> None:
+        book.response(response)
+        if folder is not None:
+            folder.add_response(response)
 
     asked = RowClient(
         adapter,
@@ -83,8 +108,8 @@ def open_model(
         replicates=plan.replicates,
         concurrency=plan.concurrency,
         answered=known,
-        on_row=None if folder is None else keep,
-        on_response=None if folder is None else folder.add_response,
+        on_row=keep,
+        on_response=heard,
         on_batch=progress,
         spell=spell,
     )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.counting import plural
 from auditor.errors import ConfigError, MissingDependency, RunFolderError, UserError
 
 if TYPE_CHECKING:
@@ -226,9 +227,12 @@ def _line(row: Mapping[str, Any]) -> str:
 
 def described(found: RowAugmentation, path: Path) -> Iterable[str]:
     """What the command says."""
-    yield f"{path}: {len(found.rows):,} rows for {found.cases:,} of {found.available:,} discriminatory cases"
+    yield (
+        f"{path}: {plural(len(found.rows), 'row')} for {found.cases:,} of "
+        f"{plural(found.available, 'discriminatory case')}"
+    )
     if found.sources[MODEL]:
-        yield f"labels by the model's majority over the protected values: {found.sources[MODEL]:,} cases"
+        yield f"labels by the model's majority over the protected values: {plural(found.sources[MODEL], 'case')}"
     if found.sources[VOTE]:
         yield (
             f"labels by a vote of three classifiers that cannot see the protected columns: {found.sources[VOTE]:,} "

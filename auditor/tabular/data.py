@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from auditor.counting import plural
 from auditor.errors import ConfigError, DataFileError
 from auditor.tabular.plan import TabularPlan
 
@@ -31,6 +33,11 @@ def infer_schema(data: str, target: str | None, protected: tuple[str, ...] = ())
     named = tuple(protected) or (*guarded([n for n in table if n != wanted]), *derived)
     schema = infer(table, wanted, named, name=Path(data).name.split(".")[0], where=data)
     comments = []
+    if schema.favourable is not None:
+        comments.append(
+            f"favourable: {schema.favourable} was taken because it sorts last. Put the label there that is good for "
+            "the person concerned; a group score counts it."
+        )
     if perhaps := [n for n in schema.names if n.lower() in PERHAPS and n not in schema.protected]:
         comments.append(f"Perhaps to be protected too: {', '.join(perhaps)} (add `protected: true`).")
     for column in schema.columns:
@@ -43,7 +50,7 @@ def infer_schema(data: str, target: str | None, protected: tuple[str, ...] = ())
         comments.append(
             "The data suggest these rules. Move those that must hold for everybody to constraints:"
         )
-        comments += [f"  - {rule}   # {holds:,} of {rows:,} rows" for rule, holds, rows in rules]
+        comments += [f"  - {rule}   # {holds:,} of {plural(rows, 'row')}" for rule, holds, rows in rules]
     return dump(schema, comments)
 
 
@@ -79,7 +86,9 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Any, Any]:
         name = Path(plan.data).name.split(".")[0]
         schema = infer(table, plan.target, plan.protected, name=name, where=plan.data)
     if table is not None and plan.target is not None and plan.target not in table:
-        raise DataFileError(f"{plan.data} has no target column {plan.target!r}; columns: {', '.join(table)}")
+        near = difflib.get_close_matches(plan.target, table, n=1)
+        hint = f". Did you mean {near[0]}?" if near else f"; columns: {', '.join(table)}"
+        raise DataFileError(f"{plan.data} has no target column {plan.target!r}{hint}")
     if plan.protected:
         schema = schema.protecting(plan.protected)
     if favourable is not None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from auditor._version import __version__
+from auditor.counting import plural
 from auditor.tabular.plan import TabularPlan
 from auditor.types import FORMAT_VERSION
+
+FILES = ("schema.yaml", "finds.csv", "pairs.csv", "votes.npz", "judged.npz", "retrained.skops")
 
 if TYPE_CHECKING:
     from auditor.models.rows import RowClient
@@ -20,11 +25,28 @@ if TYPE_CHECKING:
 
 
 def record_of(
-    plan: TabularPlan, schema: Schema, model: TableModel, result: TabularResult, started: datetime
+    plan: TabularPlan,
+    schema: Schema,
+    model: TableModel,
+    result: TabularResult,
+    started: datetime,
+    facts: Mapping[str, Any],
+    folder: RunFolder | None,
 ) -> dict[str, Any]:
-    """``run.json`` of a tabular run."""
+    """``run.json`` of a tabular run.
+
+    Parameters
+    ----------
+    facts : mapping
+        Hashes of rows, schema, profile and task.
+    folder : RunFolder, optional
+        Where the plan stands that the run began with; none in memory.
+    """
+    from auditor import freeze
     from auditor.suites.tabular.record import sections
 
+    stored: Mapping[str, Any] = {} if folder is None else folder.plan
+    frozen = freeze.of_run(stored, plan.as_dict())
     return {
         "id": "in-memory",
         "format_version": FORMAT_VERSION,
@@ -32,7 +54,8 @@ def record_of(
         "status": result.status,
         "status_reason": result.status_reason,
         "spec": plan.as_dict(),
-        "provenance": _provenance(started, model),
+        "provenance": _provenance(started, model, folder) | dict(facts),
+        **({} if frozen is None else {"frozen": frozen}),
         "controls": {},
         "diagnoses": [],
         "models": {
@@ -51,10 +74,18 @@ def add_task(record: dict[str, Any], plan: TabularPlan, asked: RowClient, evalua
         "style": asked.model.style,
         "reported": sorted(asked.reported),
     }
-    record["counts"] |= {"calls": facts["calls"], "not_judged": evaluator.not_judged}
+    lost = {name: facts["rows"][name] for name in ("failed", "refused", "unparsed")}
+    record["counts"] |= {
+        "calls": facts["calls"],
+        "cached": facts["cached"],
+        "rows_asked": sum(facts["rows"].values()),
+    }
+    record["counts"] |= lost | {"not_judged": evaluator.not_judged}
     left = asked.left()
     if record["status"] == "partial" and left is not None and left < len(evaluator.schema.combos):
-        record["status_reason"] = f"the limit of {plan.max_calls:,} calls (--max-calls) was reached"
+        record["status_reason"] = (
+            f"the limit of {plural(plan.max_calls or 0, 'call')} (--max-calls) was reached"
+        )
     section = record["tabular"]
     section["answers"] = {
         "task": plan.task and asked.task.name,
@@ -64,11 +95,6 @@ def add_task(record: dict[str, Any], plan: TabularPlan, asked: RowClient, evalua
         "calls": facts["calls"],
         "cached": facts["cached"],
     }
-    if not asked.model.deterministic and asked.replicates == 1:
-        section["notes"].append(
-            "each row was asked once: where the model answers differently when asked again, a label may have "
-            "changed for that reason alone (--replicates 3 asks each row three times and takes the majority)"
-        )
 
 
 def write(
@@ -76,7 +102,7 @@ def write(
 ) -> None:
     """Everything that a run folder holds beside the plan and the journal."""
     from auditor.render.tabular import html
-    from auditor.suites.tabular.export import answers_of, pairs_csv, save_votes
+    from auditor.suites.tabular.export import answers_of, pairs_csv, save_judged, save_votes
     from auditor.suites.tabular.record import finds_csv
     from auditor.suites.tabular.schemafile import dump
 
@@ -88,16 +114,26 @@ def write(
         if answers is not None:
             folder.write_text("pairs.csv", pairs_csv(evaluator, answers))
             save_votes(folder.path / "votes.npz", evaluator, answers)
+    if result.judged:
+        save_judged(folder.path / "judged.npz", schema, result.judged)
     if retrained is not None:
         import skops.io as sio  # type: ignore[import-untyped,unused-ignore]
 
         sio.dump(retrained.model, folder.path / "retrained.skops")
+    # The report is left out: `audit report` writes it anew, from the record.
+    record["provenance"]["files"] = {
+        name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for name in FILES
+        if (path := folder.path / name).is_file()
+    }
     folder.write_run(record)
     folder.write_text("report.html", html(record))
 
 
-def _provenance(started: datetime, model: TableModel) -> dict[str, Any]:
+def _provenance(started: datetime, model: TableModel, folder: RunFolder | None) -> dict[str, Any]:
     from importlib.metadata import PackageNotFoundError, version
+
+    from auditor.provenance import code_sha256
 
     packages: dict[str, str | None] = {}
     for name in ("numpy", "scipy", "scikit-learn", "skops", "z3-solver", "lime"):
@@ -114,4 +150,6 @@ def _provenance(started: datetime, model: TableModel) -> dict[str, Any]:
         "platform": platform.platform(),
         "packages": packages,
         "model_fingerprint": model.fingerprint,
+        "plan_sha256": None if folder is None else folder.plan_sha256,
+        "code": code_sha256(),
     }

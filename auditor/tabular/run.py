@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING, Any
 from auditor.errors import ConfigError, RunFolderError
 from auditor.tabular.asking import evaluator_of, open_model, slices_of, try_one
 from auditor.tabular.data import load_rows
+from auditor.tabular.expect import check_options
+from auditor.tabular.frozen import inputs_of, plan_record
+from auditor.tabular.noise import Book, apply, measure
 from auditor.tabular.plan import METHODS, TabularPlan, TabularRun
 from auditor.tabular.record import add_task, record_of, write
 from auditor.types import Progress
 
 if TYPE_CHECKING:
+    from auditor.freeze import Frozen
     from auditor.models.tables import TableModel
     from auditor.protocols import Observer
     from auditor.store.folder import RunFolder
@@ -23,15 +27,22 @@ if TYPE_CHECKING:
     from auditor.suites.tabular.schema import Schema
 
 
-def audit_table(plan: TabularPlan, *, observe: Observer | None = None) -> TabularRun:
+def audit_table(
+    plan: TabularPlan, *, observe: Observer | None = None, frozen: Frozen | None = None
+) -> TabularRun:
     """Run one method on one model of rows.
+
+    Parameters
+    ----------
+    frozen : Frozen, optional
+        The plan that was frozen beforehand; what ``plan`` does otherwise is recorded.
 
     Raises
     ------
     UserError
         A file, option or model is wrong.
     """
-    return _audit(plan, observe or _silent, None)
+    return _audit(plan, observe or _silent, None, frozen)
 
 
 def resume_table(
@@ -59,10 +70,39 @@ def resume_table(
             raise RunFolderError(
                 f"{path} is no tabular run with a task or an http: model; other tabular runs are just run again"
             )
-        return _audit(TabularPlan.from_dict(stored), observe or _silent, folder)
+        return _audit(TabularPlan.from_dict(stored), observe or _silent, folder, None)
 
 
-def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None) -> TabularRun:
+def check_plan(plan: TabularPlan) -> None:
+    """Refuse what cannot run, whatever the data are."""
+    _method(plan.method)
+    if plan.retrain and (plan.method != "aequitas" or not plan.model.startswith("sklearn:")):
+        raise ConfigError("--retrain goes with --method aequitas and --model sklearn:FILE")
+    if plan.delta is not None and not 0 < plan.delta < 1:
+        raise ConfigError(
+            f"--delta is a share between 0 and 1 (0.02 is two percentage points); got {plan.delta:g}"
+        )
+    if (plan.price_in is None) != (plan.price_out is None):
+        raise ConfigError("--price-in and --price-out belong together (USD per million tokens)")
+    least = {"concurrency": 1, "replicates": 1, "slices": 0, "max_evaluations": 0, "max_calls": 0}
+    for name, low in (least | {"max_cost": 0, "max_seconds": 0, "distance_threshold": 0}).items():
+        if (value := getattr(plan, name)) is not None and not value >= low:
+            raise ConfigError(f"--{name.replace('_', '-')} must be at least {low}; got {value:g}")
+    if plan.distance not in ("exact", "absolute"):
+        raise ConfigError(f"--distance must be exact or absolute; got {plan.distance!r}")
+
+
+def options_of(plan: TabularPlan, schema: Schema, codes: Any) -> dict[str, Any]:
+    """The options as a method takes them, with the given rows and the profile."""
+    options: dict[str, Any] = {"data": codes if len(codes) else None, **plan.options}
+    if plan.profile is not None:
+        from auditor.suites.tabular.profile import load_profile
+
+        options["profile"] = load_profile(plan.profile, schema)
+    return options
+
+
+def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: Frozen | None) -> TabularRun:
     import numpy as np
 
     from auditor.suites.tabular.core import plain
@@ -71,33 +111,36 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None) -> Tabul
 
     started = datetime.now(UTC)
     tell(Progress(phase="tabular", done=0, message=f"reading {plan.data or 'the schema'}"))
+    check_plan(plan)
     schema, codes, labels = load_rows(plan)
     run = _method(plan.method)
-    if plan.retrain and (plan.method != "aequitas" or not plan.model.startswith("sklearn:")):
-        raise ConfigError("--retrain goes with --method aequitas and --model sklearn:FILE")
+    options = options_of(plan, schema, codes)
+    check_options(plan, schema, options)
     if folder is not None and folder.plan.get("schema_text") != dump(schema):
         raise RunFolderError(
             f"the schema is not what it was when {folder.path} began: undo the change, or start a new run"
         )
     with ExitStack() as stack:
-        if folder is None and plan.out and plan.served:
-            folder = stack.enter_context(_new_folder(plan, schema))
-        model, asked = open_model(plan, schema, folder, tell)
+        book = Book()
+        model, asked = open_model(plan, schema, folder, tell, book)
         stack.callback(model.close)
+        if folder is None and plan.out:  # the plan names the model, so the model comes first
+            about = _before(plan, schema, model, len(codes), frozen, tell)
+            folder = stack.enter_context(_new_folder(plan, schema, about))
+            if plan.served:
+                model.close()
+                model, asked = open_model(plan, schema, folder, tell, book)
+                stack.callback(model.close)
         evaluator = evaluator_of(plan, schema, model, asked)
         try_one(evaluator, codes, model)
         tell(Progress(phase="tabular", done=0, message=f"{METHODS[plan.method][1]} on {plan.model}"))
-        options: dict[str, Any] = {"data": codes if len(codes) else None, **plan.options}
-        if plan.profile is not None:
-            from auditor.suites.tabular.profile import load_profile
-
-            options["profile"] = load_profile(plan.profile, schema)
         result = run(evaluator, schema, options, np.random.default_rng(plan.seed))
         retrained = None
         if plan.retrain:
             tell(Progress(phase="tabular", done=0, message="retraining"))
             retrained = _retrain(plan, schema, codes, labels, model)
-        record = record_of(plan, schema, model, result, started)
+        facts = inputs_of(plan, schema, len(codes))
+        record = record_of(plan, schema, model, result, started, facts, folder)
         if retrained is not None:
             record["tabular"]["retraining"] = retrained.to_record()
         if (found := slices_of(plan, evaluator, codes)) is not None:
@@ -105,10 +148,11 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None) -> Tabul
             record["findings"] += slice_findings(plan.model, schema, found, len(record["findings"]) + 1)
         if asked is not None:
             add_task(record, plan, asked, evaluator)
-        if not plan.out:
-            return TabularRun(record=record, result=result)
+            if not asked.model.deterministic:
+                noise = measure(book, asked, schema.protected, len(schema.combos), plan.seed)
+                apply(record, noise, plan.replicates)
         if folder is None:
-            folder = stack.enter_context(_new_folder(plan, schema))
+            return TabularRun(record=record, result=result)
         write(folder, record, evaluator, result, retrained)
         model.close()
         return TabularRun(record=record, result=result, path=folder.path)
@@ -118,11 +162,27 @@ def _silent(event: Progress) -> None:
     """Nobody watches."""
 
 
-def _new_folder(plan: TabularPlan, schema: Schema) -> RunFolder:
+def _before(
+    plan: TabularPlan, schema: Schema, model: TableModel, given: int, frozen: Frozen | None, tell: Observer
+) -> dict[str, Any]:
+    """What ``plan.json`` says beside the settings, before anything is asked: hashes, fingerprint, frozen plan."""
+    from auditor import freeze
+
+    record = plan_record(plan, schema, model, given)
+    about = {name: record[name] for name in ("inputs", "fingerprints")}
+    if frozen is None:
+        return about
+    reference = freeze.reference(frozen, record)
+    for row in reference["deviations"]:
+        tell(Progress(phase="deviation from the frozen plan", done=0, message=str(row["what"])))
+    return about | {"frozen": reference}
+
+
+def _new_folder(plan: TabularPlan, schema: Schema, about: Mapping[str, Any]) -> RunFolder:
     from auditor.store.folder import RunFolder
     from auditor.suites.tabular.schemafile import dump
 
-    return RunFolder.create(Path(plan.out), plan.as_dict() | {"schema_text": dump(schema)})
+    return RunFolder.create(Path(plan.out), plan.as_dict() | {"schema_text": dump(schema)} | dict(about))
 
 
 def _retrain(plan: TabularPlan, schema: Schema, codes: Any, labels: Any, model: TableModel) -> Any:

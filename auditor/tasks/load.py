@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from auditor import data
+from auditor.counting import plural
 from auditor.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.tasks import controls
 from auditor.tasks.answers import PARSER, Reader
@@ -127,8 +128,8 @@ def _complaint(path: Path, error: ValidationError, lines: dict[tuple[str | int, 
     line = next((lines[where[:n]] for n in range(len(where), 0, -1) if where[:n] in lines), None)
     at = f", line {line}" if line else ""
     name = f"field {field}: " if field else ""
-    more = f" ({len(details) - 1} more problems in this file)" if len(details) > 1 else ""
-    return f"{path}{at}: {name}{message}{more}. prompts/README.md describes task files."
+    more = f" ({plural(len(details) - 1, 'more problem')} in this file)" if len(details) > 1 else ""
+    return f"{path}{at}: {name}{message}{more}. The fields: audit tasks format"
 
 
 _UNION_ARMS = frozenset(

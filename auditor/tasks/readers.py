@@ -34,7 +34,10 @@ def content(path: Path) -> bytes:
             raise DataFileError(f"{path}: this is a folder; name one file of texts ({', '.join(SUFFIXES)})")
         raw = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        raise DataFileError(f"{path}: no such file.{near_files(path)}") from None
+        further = near_files(path) or (
+            " Check the path. Without --data the task's own texts are used, where it has some: audit tasks list"
+        )
+        raise DataFileError(f"{path}: no such file.{further}") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise DataFileError(f"{path}: cannot be read: {reason}") from None
@@ -272,4 +275,5 @@ def _package(name: str, feature: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise MissingDependency(feature, name, "datasets") from None
+        # The extra datasets brings pyarrow too, and much that a file does not need.
+        raise MissingDependency(feature, name, "parquet" if name == "pyarrow" else name) from None

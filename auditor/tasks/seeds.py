@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import overload
 
+from auditor.counting import plural
 from auditor.errors import ConfigError, DataFileError
 from auditor.types import Seed, digest
 
@@ -29,9 +30,12 @@ class SeedFile(Sequence[Seed]):
     seeds : tuple of Seed
         In the order of the rows.
     rows : int
-        Rows read: ``len(seeds) + skipped``.
+        Rows read: ``len(seeds) + skipped + repeated``.
     skipped : int
         Rows whose text is missing or blank.
+    repeated : int
+        Rows whose text stood in an earlier row. One text is one seed, whatever its ids: counted twice, its
+        two answers would pass for independent.
     renamed : int
         Rows whose id had been used before; ``#2``, ``#3``, … was added to it.
     sha256 : str
@@ -43,6 +47,7 @@ class SeedFile(Sequence[Seed]):
     seeds: tuple[Seed, ...]
     rows: int
     skipped: int
+    repeated: int
     renamed: int
     sha256: str
     source: str
@@ -77,7 +82,7 @@ def read(
         A ``.jsonl``, ``.csv``, ``.tsv``, ``.parquet`` or ``.txt`` file (one text per line), or
         ``hf:DATASET[:CONFIG][@SPLIT]``.
     text_column : str
-        Where the text stands. A missing (null) or blank text is skipped and counted.
+        Where the text stands. A missing (null), blank or repeated text is left out and counted.
     label_column : str or None
         Where the gold label stands; None: ``label`` if there is one. A list (several labels) becomes a JSON
         list. It never selects rows.
@@ -91,7 +96,7 @@ def read(
     DataFileError
         The file is missing, empty, not UTF-8 or malformed, or has no such column.
     MissingDependency
-        Parquet and ``hf:`` need the extra ``datasets``.
+        Parquet needs the extra ``parquet``, ``hf:`` the extra ``datasets``.
     ConfigError
         ``limit`` is below 1, or the split of a data set has to be named.
     """
@@ -115,12 +120,15 @@ def read(
     if not collected.rows:
         raise DataFileError(f"{name}: no rows; a text file for an audit holds at least one text")
     if not collected.seeds:
-        raise DataFileError(f"{name}: all {collected.rows} rows are blank in the column {text_column!r}")
+        raise DataFileError(
+            f"{name}: the column {text_column!r} holds nothing but blanks ({plural(collected.rows, 'row')})"
+        )
     final = sha256 or digest([[s.id, s.text, s.label] for s in collected.seeds])
     return SeedFile(
         seeds=tuple(collected.seeds),
         rows=collected.rows,
-        skipped=collected.rows - len(collected.seeds),
+        skipped=collected.rows - len(collected.seeds) - collected.repeated,
+        repeated=collected.repeated,
         renamed=collected.renamed,
         sha256=final,
         source=name,
@@ -154,12 +162,14 @@ class _Collected:
     def __init__(self) -> None:
         self.seeds: list[Seed] = []
         self.rows = 0
+        self.repeated = 0
         self.renamed = 0
 
 
 def _collect(source: str, rows: Iterable[Row], columns: _Columns, limit: int | None) -> _Collected:
     out = _Collected()
     used: set[str] = set()
+    texts: set[bytes] = set()  # digests: a million texts would be held twice
     repeats: dict[str, int] = {}
     for where, row in islice(rows, limit):
         out.rows += 1
@@ -180,6 +190,11 @@ def _collect(source: str, rows: Iterable[Row], columns: _Columns, limit: int | N
         label = _gold(
             source, where, columns.label, columns.field(where, row, columns.label, columns.label_needed)
         )
+        seen = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        if seen in texts:
+            out.repeated += 1
+            continue
+        texts.add(seen)
         seed_id = given or f"row-{out.rows}"
         if seed_id in used:
             out.renamed += 1

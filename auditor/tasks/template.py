@@ -10,7 +10,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 _HEAD = """\
 # A task for the LLM bias auditor: what the model is asked, and how its answers are read.
-# prompts/README.md describes every field. Try it: audit --task {name}.yaml --data texts.csv --dry-run
+# `audit tasks format` describes every field. Try it: audit --task {name}.yaml --data texts.csv --dry-run
 format: 1
 name: {name}
 kind: {kind}

@@ -61,7 +61,10 @@ def _text(path: Path, largest: int) -> str:
             raise DataFileError(f"{path}: this is a folder, not a task file")
         raw = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        raise DataFileError(f"{path}: no such task file.{near_files(path)}") from None
+        further = near_files(path) or (
+            " The tasks that come with the tool: audit tasks list. A file of your own: audit tasks new NAME"
+        )
+        raise DataFileError(f"{path}: no such task file.{further}") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise DataFileError(f"{path}: cannot be read: {reason}") from None

@@ -11,6 +11,7 @@ from auditor.testing.mutators import (
     mutate,
     reversed_edits,
 )
+from auditor.testing.suites import check_suite
 
 __all__ = [
     "MUTATOR_FIXTURES",
@@ -19,6 +20,7 @@ __all__ = [
     "MutatorFixture",
     "assert_invariant",
     "check_mutator",
+    "check_suite",
     "check_variant",
     "mutate",
     "reversed_edits",

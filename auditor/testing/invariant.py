@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from auditor.counting import plural
 from auditor.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -117,7 +118,8 @@ def _untested(result: Result, attributes: Sequence[str] | None, min_seeds: int) 
             judged[name] = max(judged.get(name, 0), int(estimate["estimate"]["n"]))
     lost = ", ".join(f"{counts[k]} {k}" for k in ("unparsed", "refused", "failed") if counts.get(k))
     why = (
-        f" Of {counts['calls']} answers, {lost}: do they name the labels of the task? A task file of your own: "
+        f" Of {plural(counts['calls'], 'answer')}, {lost}: do they name the labels of the task? A task "
+        "file of your own: "
         "audit tasks new NAME."
         if lost
         else " Do the texts name people by words of the dictionaries? See: audit dictionary list."
@@ -125,7 +127,7 @@ def _untested(result: Result, attributes: Sequence[str] | None, min_seeds: int) 
     for name in attributes if attributes is not None else ():
         if judged.get(name, 0) < min_seeds:
             n = judged.get(name, 0)
-            out.append(f"{name} was judged on {n} texts, fewer than min_seeds = {min_seeds}.{why}")
+            out.append(f"{name} was judged on {plural(n, 'text')}, fewer than min_seeds = {min_seeds}.{why}")
     if attributes is None and max(judged.values(), default=0) < min_seeds:
         out.append(f"No attribute was judged on {min_seeds} or more texts, so nothing was tested.{why}")
     return out

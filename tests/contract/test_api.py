@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 import tomllib
@@ -27,8 +28,14 @@ def test_all_names_exist_are_sorted_and_complete() -> None:
 
 
 def test_one_version_everywhere() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["version"] == auditor.__version__
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "version" in told["project"]["dynamic"]
+    assert ROOT / told["tool"]["hatch"]["version"]["path"] == PACKAGE / "_version.py"
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    newest = re.search(r"^## (\S+)( \(unreleased\))?", changes, re.MULTILINE)
+    assert newest is not None
+    # A version that is not out yet ends with .dev0, so nobody mistakes its figures for a release's.
+    assert auditor.__version__ == newest[1] + (".dev0" if newest[2] else "")
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:

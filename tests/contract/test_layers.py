@@ -32,7 +32,7 @@ LAYERS = [  # top first; names in one tuple are siblings and may not import each
     ("text", "provenance", "explain", "rules"),
     ("data", "waivers"),
     ("protocols",),
-    ("types", "errors", "_version"),
+    ("types", "errors", "_version", "counting"),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 EXCEPT = {

@@ -14,12 +14,13 @@ import argparse
 import asyncio
 import hashlib
 import json
+import math
 import random
 import socket
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Any
@@ -138,6 +139,11 @@ class FaultServer:
         Texts that never get an answer, only HTTP 500.
     drip_s : float
         How long a slow answer drips before the connection is cut.
+    quota : (int, float) or None
+        Calls that are let in per window, and its length in seconds. Each answer says how many are left and when the
+        window ends; what comes beyond gets HTTP 429.
+    lines : sequence of str
+        Further headers of each answer, in Latin-1, as they are.
     """
 
     def __init__(
@@ -148,8 +154,12 @@ class FaultServer:
         reply: Callable[[str], str] = by_digest,
         broken: Callable[[str], bool] = lambda _text: False,
         drip_s: float = 20.0,
+        quota: tuple[int, float] | None = None,
+        lines: Sequence[str] = (),
     ) -> None:
         self.mix, self.seed, self.reply, self.broken, self.drip_s = mix, seed, reply, broken, drip_s
+        self.quota, self.lines = quota, lines
+        self._used, self._window_ends = 0, 0.0
         self.record = Record()
         self.url = ""
         self._due: dict[str, list[str]] = {}
@@ -232,14 +242,35 @@ class FaultServer:
         if hit:
             faults = draw.choices(mix.faults, k=draw.randint(1, mix.longest))
             faults = self._due.setdefault(key, faults)
+        headers = self._count()
+        if headers is None:
+            self.record.faults["429-quota"] += 1
+            return await _send(writer, 429, {"error": {"message": "too many"}}, {"Retry-After-Ms": "50"})
         if seconds := mix.tail_s if slow else mix.quick_s:
             await asyncio.sleep(seconds)
         whole = json.dumps(completion(self.reply(text), len(text) // 4)).encode()
         if faults:
             return await self._fault(faults.pop(0), writer, whole)
-        done = await _send_raw(writer, 200, whole, "application/json")
+        writer.write(_head(200, "application/json", [f"Content-Length: {len(whole)}", *headers, *self.lines]))
+        writer.write(whole)
+        await writer.drain()
         self.record.answered[key] += 1
-        return done
+        return True
+
+    def _count(self) -> list[str] | None:
+        """Let a call in, and say what is left; None where nothing is."""
+        if self.quota is None:
+            return []
+        most, window_s = self.quota
+        now = self._loop.time()
+        if now >= self._window_ends:
+            self._used, self._window_ends = 0, now + window_s
+        if self._used == most:
+            return None
+        self._used += 1
+        reset = f"{max(1, math.ceil(1000 * (self._window_ends - now)))}ms"
+        left = most - self._used
+        return [f"X-RateLimit-Remaining-Requests: {left}", f"X-RateLimit-Reset-Requests: {reset}"]
 
     async def _fault(self, fault: str, writer: asyncio.StreamWriter, whole: bytes) -> bool:
         self.record.faults[fault] += 1
@@ -300,7 +331,7 @@ def completion(text: str, tokens_in: int = 7) -> dict[str, Any]:
 
 def _head(status: int, content_type: str, more: list[str]) -> bytes:
     lines = [f"HTTP/1.1 {status} Whatever", f"Content-Type: {content_type}", *more]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n"
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
 
 
 async def _send(

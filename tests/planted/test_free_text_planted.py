@@ -174,6 +174,10 @@ def test_a_judge_shows_what_it_prefers_only_if_it_can_tell(
     ]
     assert bool(shown) is trusted
     assert "control pairs in which one text is worse" in result.to_text(width=200)
+    assert f"The judge was asked {told['calls']} questions" in result.to_text(width=200)
+    assert (
+        told["calls"] + result.record["models"]["told"]["counts"]["calls"] == result.record["counts"]["calls"]
+    )
     if trusted:
         assert shown[0]["value"] == -1.0
         assert shown[0]["directions"][0][2] == "female"
@@ -196,6 +200,31 @@ def test_reports_show_the_section(task: str) -> None:
     title = "Scores by group" if task == "salary" else "Texts in pairs"
     assert title in result.to_text(width=100)
     assert title in HtmlReport().render(result.record, result.evidence)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["local", "ray"])
+@pytest.mark.parametrize("task", ["salary", "letter"])
+def test_cases_made_by_workers_give_the_same_figures(
+    task: str, engine: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine == "ray":
+        pytest.importorskip("ray", reason="the extra ray is not installed")
+    (tmp_path / "planted_judge.py").write_text(JUDGE, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def answer(text: str, rng: Random) -> str:
+        if task == "salary":
+            return f"{60_000 + 100 * rng.randrange(20)}"
+        return f"I recommend this person{rng.choice(['', ' warmly'])}, {rng.choice(['yes', 'indeed'])}."
+
+    options = {"judge": "python:planted_judge:by_warmth", "cache": False} if task == "letter" else {}
+    key = "scores" if task == "salary" else "generation_pairs"
+    alone = run(task, answer, **options).record
+    spread = run(task, answer, engine=engine, jobs=2, **options).record
+    for part in (key, "estimates", "findings", "counts", "controls"):
+        assert spread[part] == alone[part]
+    assert alone["counts"]["valid"] > 20
 
 
 # -- nothing planted: many runs of the statistics on answers of one distribution ----------------------------

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from auditor.diagnosis.hidden import mark_hidden
-from auditor.diagnosis.minimise import minimal_sets
 from auditor.oracles.label import LabelOracle
 from auditor.stats.findings import Settings, findings
 from auditor.stats.hinter import measures, mutants_of
@@ -141,14 +140,6 @@ def test_a_three_way_interaction_is_hidden_at_order_three_only() -> None:
     audit = Audit(make_cases(6, 3), lambda case, changed: len(changed) < 3)
     assert {v.order for v in audit.verdicts if v.outcome == "violation"} == {3}
     assert all(v.hidden for v in audit.by_order(3))
-
-
-def test_minimal_sets_name_the_planted_interaction() -> None:
-    audit = Audit(make_cases(4, 3), interaction)
-    for case in audit.cases:
-        mine = [v for v in audit.verdicts if v.case_id == case.id]
-        found = {m.attributes for m in minimal_sets(case, mine, audit.checks[case.id])}
-        assert found == ({("body", "gender")} if int(case.id[1:]) % 3 == 0 else set())
 
 
 def test_the_papers_counting_agrees_on_planted_effects() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.errors import ConfigError
+from auditor.suites.tabular import directed_walk
 from auditor.suites.tabular.constraints import Constraint
 from auditor.suites.tabular.core import Column, Evaluator, Limit, Schema, case_keys
 from auditor.suites.tabular.directed import gamma_distance, run, share_estimate
@@ -61,6 +62,31 @@ def test_the_same_generator_gives_the_same_result(mode: str) -> None:
     one, again, other = search(seed=3, **options), search(seed=3, **options), search(seed=4, **options)
     assert np.array_equal(one.found, again.found)
     assert not np.array_equal(one.found, other.found)
+
+
+def test_many_trials_of_few_start_rows_are_shared_out_to_several_walks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes: list[int] = []
+
+    def watched(rows: Any, *rest: Any) -> Any:
+        sizes.append(len(rows))
+        return step(rows, *rest)
+
+    monkeypatch.setattr(directed_walk, "step", watched)
+    monkeypatch.setattr(directed_walk, "WALK", 10)
+    monkeypatch.setattr(directed_walk, "CHUNK", 10_000)
+    result = search(mode="fully", global_n=60, local_n=25)
+    starts, local = result.details["start_rows"], result.details["phases"]["local"]
+    assert starts > 0
+    assert sizes[0] == 3 * starts  # 25 trials are three walks of at most ten steps
+    assert len(sizes) == 9
+    assert sum(sizes) == local["judged"] == 25 * starts  # not one trial more or less
+
+    sizes.clear()
+    monkeypatch.setattr(directed_walk, "CHUNK", 2 * starts)
+    search(mode="fully", global_n=60, local_n=25)
+    assert sizes[0] <= 2 * starts  # where start rows are many, walks stay as long as printed
 
 
 def test_directed_finds_stay_out_of_the_rate() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from auditor import dictionaries, tasks
 from auditor.agent.goal import ATTRIBUTES, EXAMPLE, GROUPS, MAX_CHARS, TASKS, parse
+from auditor.agent.places import COUNTRIES
 from auditor.errors import ConfigError
 
 READ = [
@@ -51,6 +52,10 @@ READ = [
         "disabled",
     ),
     ("Do seniors get another starting salary?", "salary", "age", "old"),
+    ("Does the loan officer refuse immigrants from Nigeria?", "lending", "nationality", "nigerian"),
+    ("Do applicants called Emily get more interviews?", "hiring", "names", "white_female"),
+    ("Does the hiring model treat all people the same?", "hiring", "", ""),
+    ("Are qualified candidates treated differently by the CV filter?", "hiring", "", ""),
 ]
 
 
@@ -80,6 +85,8 @@ ASKED_BACK = [
     ("Does hirring treat women differently?", "Close to a known word: hirring (hiring)"),
     ("hiring by disabillity", "disabillity → disability?"),
     ("women " * 500, "characters"),
+    ("Do left-handed applicants get rejected by the hiring model?", "No attribute covers 'left-handed'"),
+    ("Do people with tattoos get hired?", "No attribute covers 'tattoos'"),
 ]
 
 
@@ -103,11 +110,21 @@ def test_what_was_filled_in_is_said() -> None:
     )
 
 
+def test_people_that_no_attribute_covers_are_named_beside_those_that_were_read() -> None:
+    goal = parse("Do older left-handed applicants get hired?")
+    assert goal.groups == {"age": ("old",)}
+    assert goal.assumed == ("left-handed: no attribute covers it, so it was not looked at",)
+    assert parse("Do applicants called Zzyx get hired?").assumed == (
+        "Zzyx: not among the names of the dictionary (audit dictionary list names)",
+    )
+
+
 def test_every_name_in_the_tables_exists() -> None:
     assert set(TASKS) <= set(tasks.available())
     assert set(ATTRIBUTES) == set(dictionaries.builtin())
     for attribute, group in GROUPS.values():
         assert not group or group in dictionaries.load(attribute).groups
+    assert set(COUNTRIES.values()) == set(dictionaries.load("nationality").groups)
     assert len(EXAMPLE) < MAX_CHARS
 
 

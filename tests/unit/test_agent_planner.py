@@ -181,6 +181,36 @@ def test_a_planner_that_is_down(tmp_path: Path) -> None:
         session(tmp_path, Scripted(script=[], fails=True))
 
 
+class Stops(Scripted):
+    """Does what its script says, then the user presses Ctrl-C."""
+
+    def _generate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **options: Any
+    ) -> ChatResult:
+        if self.asked == len(self.script):
+            raise KeyboardInterrupt
+        return super()._generate(messages, stop, run_manager, **options)
+
+
+def test_a_session_that_was_stopped_goes_on_with_what_was_measured(tmp_path: Path) -> None:
+    model = Planted(additive={"she|woman": 1.0}, base="constant")
+    with pytest.raises(KeyboardInterrupt):
+        session(tmp_path, Stops(script=[PILOT]), model, max_calls=500)
+    (folder,) = tmp_path.iterdir()
+    before = agent.load(folder)
+    assert before.record["status"] == "interrupted"
+    with pytest.raises(ConfigError, match="handed in as an object"):
+        agent.resume(folder, model=model)
+    planner = Stops(script=[FRESH, FINISH])
+    result = agent.resume(folder, model=model, planner=planner)
+    assert [r["purpose"] for r in result.record["runs"]] == ["pilot", "fresh"]
+    assert list(result.steps[: len(before.steps)]) == list(before.steps)
+    assert [s["kind"] for s in result.steps].count("goal") == 1
+    assert '\\"run\\": \\"R1\\"' in planner.seen[1], "it is told what was measured"
+    assert result.record["spent"]["planner_calls"] == 2 + planner.asked
+    assert result.complete
+
+
 # -- injections ----------------------------------------------------------------------------------------
 
 

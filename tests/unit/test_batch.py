@@ -3,154 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
-import re
+import sys
 import threading
-from collections import Counter
-from collections.abc import Callable, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from auditor.config import Plan
 from auditor.errors import AuthFailed, BadRequest, CallTimeout, DataFileError, RateLimited
 from auditor.models.batch import Batched, request_id
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.openai import OpenAIChat
-from auditor.models.prices import Price
+from auditor.models.prices import Price, lookup
 from auditor.models.retry import RetryPolicy
+from auditor.pipeline import estimate, prepare
 from auditor.protocols import Reply
 from auditor.types import Message, Prompt, Request, Response
 
-
-class Provider(ThreadingHTTPServer):
-    """Files and batches; a batch is done after ``polls`` looks at it."""
-
-    daemon_threads = True
-
-    def __init__(self, polls: int = 2) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.polls = polls
-        self.files: dict[str, bytes] = {}
-        self.batches: dict[str, dict[str, Any]] = {}
-        self.asked: Counter[str] = Counter()
-        self.looks: Counter[str] = Counter()
-        self.outcome: Callable[[str, int], dict[str, Any] | None] = lambda text, _n: answered(f"{text}!")
-        self.status = "completed"
-        self.trouble: list[int] = []  # HTTP statuses of the next calls
-        self.errors: list[dict[str, str]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
-    def finish(self, batch: dict[str, Any]) -> None:
-        good, bad = [], []
-        for line in self.files[batch["input_file_id"]].splitlines():
-            row = json.loads(line)
-            assert row["method"] == "POST"
-            assert row["url"] == batch["endpoint"] == "/v1/chat/completions"
-            text = row["body"]["messages"][-1]["content"]
-            self.asked[text] += 1
-            out = self.outcome(text, self.asked[text])
-            if out is not None:
-                (good if out.get("error") is None else bad).append({"custom_id": row["custom_id"], **out})
-        for name, rows in (("output_file_id", good), ("error_file_id", bad)):
-            if rows:
-                batch[name] = f"{batch['id']}-{name}"
-                rows.reverse()  # the order of a batch's output is not that of its input
-                self.files[batch[name]] = b"".join(json.dumps(r).encode() + b"\n" for r in rows)
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Provider
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        if self.failed():
-            return
-        if self.path == "/v1/files":
-            # multipart/form-data: the part whose content type is not text is the file
-            part = re.search(rb'filename="[^"]+"\r\n(?:[^\r\n]+\r\n)*\r\n(.*?)\r\n--', body, re.S)
-            assert part is not None
-            name = f"file-{len(self.server.files)}"
-            self.server.files[name] = part.group(1)
-            self.say(
-                {
-                    "id": name,
-                    "object": "file",
-                    "bytes": 1,
-                    "created_at": 1,
-                    "filename": "x",
-                    "purpose": "batch",
-                }
-            )
-            return
-        assert self.path == "/v1/batches"
-        given = json.loads(body)
-        batch = {
-            "id": f"batch_{len(self.server.batches)}",
-            "object": "batch",
-            "created_at": 1,
-            "status": "validating",
-        }
-        self.server.batches[batch["id"]] = batch | given
-        self.say(self.server.batches[batch["id"]])
-
-    def do_GET(self) -> None:
-        if self.failed():
-            return
-        path = self.path.partition("?")[0]
-        if path == "/v1/batches":
-            rows = list(self.server.batches.values())[::-1]
-            self.say({"object": "list", "data": rows, "has_more": False})
-        elif path.startswith("/v1/batches/"):
-            batch = self.server.batches[path.rpartition("/")[2]]
-            self.server.looks[batch["id"]] += 1
-            if self.server.looks[batch["id"]] == self.server.polls:
-                batch["status"] = self.server.status
-                if self.server.errors:
-                    batch["errors"] = {"object": "list", "data": self.server.errors}
-                self.server.finish(batch)
-            self.say(batch)
-        else:
-            data = self.server.files[path.split("/")[3]]
-            self.send(200, data, "application/octet-stream")
-
-    def failed(self) -> bool:
-        if not self.server.trouble:
-            return False
-        self.send(self.server.trouble.pop(0), b'{"error": {"message": "broken"}}', "application/json")
-        return True
-
-    def say(self, value: object) -> None:
-        self.send(200, json.dumps(value).encode(), "application/json")
-
-    def send(self, status: int, data: bytes, kind: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *args: Any) -> None:
-        """Say nothing."""
-
-
-def answered(text: str) -> dict[str, Any]:
-    body = {
-        "model": "served-2",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
-        "usage": {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12},
-    }
-    return {"response": {"status_code": 200, "body": body}, "error": None}
-
-
-def refused(status: int) -> dict[str, Any]:
-    return {"response": {"status_code": status, "body": {"error": {"message": "no"}}}, "error": None}
+_PLACE = Path(__file__).parents[1] / "e2e" / "batch_server.py"
+_SPEC = importlib.util.spec_from_file_location("batch_server", _PLACE)
+assert _SPEC is not None
+assert _SPEC.loader is not None
+batch_server = sys.modules[_SPEC.name] = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(batch_server)
+Provider, answered, refused = batch_server.Provider, batch_server.answered, batch_server.refused
 
 
 @pytest.fixture
@@ -357,3 +239,22 @@ def test_a_journal_of_another_model_is_not_used_and_a_foreign_file_is_refused(
     (tmp_path / "batches.jsonl").write_text('{"nothing": 1}\n')
     with pytest.raises(DataFileError, match="line 1"):
         make(provider, tmp_path)
+
+
+def test_a_dry_run_of_batches_costs_half_and_repeats_no_first_prompts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    plan = Plan(models=("openai:gpt-4o-mini",), limit=6, attributes=("gender",))
+    (plain,) = estimate(prepare(plan))["models"].values()
+    (batch,) = estimate(prepare(replace(plan, batch=True)))["models"].values()
+    assert plain["calls_canary"] > 0 == batch["calls_canary"]
+    assert batch["calls"] == plain["calls"]
+    listed = lookup("gpt-4o-mini", "api.openai.com")
+    assert listed is not None
+    spent = batch["tokens_in"] * listed.input_usd + batch["tokens_out"] * listed.output_usd
+    assert batch["cost_usd"] == pytest.approx(spent / 2e6)
+    given = replace(plan, batch=True, price_in=1.0, price_out=2.0)
+    (own,) = estimate(prepare(given))["models"].values()
+    assert own["cost_usd"] == pytest.approx((own["tokens_in"] + 2 * own["tokens_out"]) / 1e6)

@@ -49,7 +49,7 @@ def test_the_longest_prefix_that_fits_is_granted() -> None:
 def test_used_up() -> None:
     budget = Budget(max_calls=1)
     reserve(budget, 0.0)
-    with pytest.raises(BudgetExceeded, match=r"1 calls \(--max-calls\)"):
+    with pytest.raises(BudgetExceeded, match=r"1 call \(--max-calls\)"):
         reserve(budget, 0.0)
     with pytest.raises(BudgetExceeded, match="--max-cost"):
         reserve(Budget(max_cost=1.0), 1.5)

@@ -29,6 +29,7 @@ from auditor.models.budget import Budget
 from auditor.models.cache import Cache
 from auditor.models.client import Client, definitive
 from auditor.models.limiter import Limiter
+from auditor.models.openai_wire import retry_after
 from auditor.models.prices import Price
 from auditor.models.retry import RetryPolicy
 from auditor.protocols import Reply
@@ -714,6 +715,170 @@ def test_rate_limits_reduce_what_is_in_flight() -> None:
     run_again = client_of(Scripted(turns=2), concurrency=32)
     run(run_again, ask_for(*map(str, range(64))))
     assert run_again._limiter.size == 32
+
+
+class Metered(Scripted):
+    """A server that lets in so many calls (or tokens) per window, says so in headers, and refuses the rest."""
+
+    def __init__(
+        self, clock: Clock, *, quota: int, window_s: float, cost: int = 0, told: bool = True, seed: int = 0
+    ) -> None:
+        super().__init__()
+        self.clock, self.quota, self.window_s, self.cost, self.told = clock, quota, window_s, cost, told
+        self.rng = Random(seed)
+        self.on_headers: Callable[[dict[str, str]], None] | None = None
+        self.used, self.ends, self.refused = 0, 0.0, 0
+
+    async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+        if self.clock.now >= self.ends:
+            self.used, self.ends = 0, self.clock.now + self.window_s
+        fits = self.used + (self.cost or 1) <= self.quota
+        self.used += (self.cost or 1) * fits
+        self.refused += not fits
+        what = "tokens" if self.cost else "requests"
+        headers = {
+            f"x-ratelimit-remaining-{what}": str(self.quota - self.used),
+            f"x-ratelimit-reset-{what}": f"{self.ends - self.clock.now:.3f}s",
+        }
+        for _ in range(self.rng.randint(1, 6)):  # answers come in another order than they were let in
+            await asyncio.sleep(0)
+        if self.told and self.on_headers is not None:
+            self.on_headers(headers)
+        (request,) = batch
+        self.asked.append((str(request.prompt.text), 0))
+        usage = Usage(tokens_in=self.cost, tokens_out=0) if self.cost else None
+        return [Reply("yes", usage=usage) if fits else RateLimited("slow down")]
+
+
+def metered(n: int = 60, concurrency: int = 8, **given: Any) -> tuple[Metered, Client, list[Response]]:
+    clock = Clock()
+
+    def sleep(seconds: float) -> Any:
+        ends = clock.now + seconds  # of those that sleep together
+
+        async def nap() -> None:
+            clock.now = max(clock.now, ends)
+            await asyncio.sleep(0)
+
+        return nap()
+
+    model = Metered(clock, **{"quota": 20, "window_s": 10.0} | given)
+    client = Client(
+        model, cache=None, budget=Budget(), concurrency=concurrency, clock=clock, sleep=sleep,
+        retry=RetryPolicy(attempts=9),
+    )  # fmt: skip
+    return model, client, asyncio.run(client.ask(ask_for(*map(str, range(n)))))
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("limit", [{}, {"quota": 600, "cost": 30}], ids=["requests", "tokens"])
+def test_the_client_slows_down_before_it_is_refused(seed: int, limit: dict[str, int]) -> None:
+    model, client, responses = metered(seed=seed, **limit)
+    assert all(r.output for r in responses)
+    assert model.refused == 0
+    assert len(model.asked) == 60
+    # Three windows hold 60 calls; what the third says is left at its end asks for no further wait.
+    assert 20.0 <= model.clock.now <= 30.1
+    assert client._limiter.size == 8
+
+
+def test_without_headers_the_same_server_refuses() -> None:
+    model, _, responses = metered(told=False)
+    assert all(r.output for r in responses)
+    assert model.refused > 5
+
+
+def test_what_is_left_bounds_what_is_in_flight_and_the_bound_ends_with_the_window() -> None:
+    clock = Clock()
+    limiter = Limiter(16, clock=clock)
+    told = {"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "6s"}
+
+    async def enter(n: int) -> int:
+        waiting = [asyncio.create_task(limiter.__aenter__()) for _ in range(n)]
+        await asyncio.sleep(0)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        return limiter.in_flight
+
+    assert limiter.room == 16
+    limiter.headers(told)
+    assert asyncio.run(enter(9)) == 3
+    limiter.headers({**told, "x-ratelimit-remaining-requests": "9"})  # on its way since before
+    assert limiter.room == 3
+    clock.now = 6.0
+    assert limiter.room == 16
+    limiter.headers({"x-ratelimit-remaining-requests": "0"})  # no time is named: one at a time, for a moment
+    assert (limiter.room, limiter.wait_s()) == (1, 0.0)
+    clock.now = 7.0
+    assert limiter.room == 16
+
+
+def test_a_call_that_queued_while_the_server_closed_is_not_sent() -> None:
+    clock = Clock()
+    sent: list[float] = []
+
+    class Closes(Scripted):
+        on_headers: Callable[[dict[str, str]], None] | None = None
+
+        async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+            sent.append(clock.now)
+            for _ in range(3):
+                await asyncio.sleep(0)
+            if len(sent) == 1:
+                assert self.on_headers is not None
+                self.on_headers({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "30s"})
+            return [Reply("yes")]
+
+    client = Client(Closes(), cache=None, budget=Budget(), concurrency=4, clock=clock, sleep=clock.sleep)
+    client._limiter.size = 1  # three of the four wait for their turn
+    asyncio.run(client.ask(ask_for("a", "b", "c", "d")))
+    assert sent[0] == 0.0
+    assert min(sent[1:]) >= 30.0
+
+
+WRONG = st.one_of(
+    st.text(max_size=8),
+    st.sampled_from(
+        ["", "²", "٣", "-1", "1e9", "NaN", "inf", "0x10", "9" * 400, "1,000", "12.5", "0", "7", "3m", "1h2m"]
+    ),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            [
+                f"x-ratelimit-{what}-{unit}"
+                for what in ("remaining", "reset", "limit")
+                for unit in ("requests", "tokens")
+            ]
+        ),
+        WRONG,
+    ),
+    st.integers(0, 9),
+)
+def test_headers_that_make_no_sense_do_no_harm(told: dict[str, str], tokens: int) -> None:
+    limiter = Limiter(8, clock=lambda: 0.0)
+    limiter.speed_up(tokens=tokens)
+    limiter.headers(told)
+    assert 1 <= limiter.room <= 8
+    assert 0.0 <= limiter.wait_s() <= 120.0
+    if limiter.wait_s():
+        assert any(
+            told.get(f"x-ratelimit-remaining-{unit}", "").strip().strip("0") == ""
+            for unit in ("requests", "tokens")
+        )
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.one_of(WRONG, st.sampled_from(["Wed, 21 Oct 2026 07:28:00 GMT", "Wed, 99 Oct 99999 07:28:00", "Mon"]))
+)
+def test_a_retry_after_that_makes_no_sense_is_none(value: str) -> None:
+    wait = retry_after({"retry-after": value}, now=0.0)
+    assert wait is None or 0.0 <= wait < 1e10
 
 
 def test_a_cancelled_wait_does_not_lose_a_slot() -> None:

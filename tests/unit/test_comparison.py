@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.render.comparison import MIN_SEEDS, PAIRS, RATES, build, measure
+from auditor.render.comparison import PAIRS, RATES, build
+from auditor.stats.models_compared import MIN_SEEDS, measure
 from auditor.types import Verdict
 
 

@@ -17,7 +17,9 @@ import pytest
 from auditor.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.registry import RENDERERS
 from auditor.render import compliance, compliance_data, view
+from auditor.render import compliance_claims as claimed
 from auditor.render import compliance_frameworks as frameworks
+from auditor.render import compliance_gates as gated
 from auditor.render import compliance_view as work
 
 
@@ -177,7 +179,7 @@ class TestPage:
         told = section(page(GOLDEN.full()), "plan")
         assert "frozen 2026-01-01T08:00:00+00:00 by A. Person" in told
         assert "setting: limit" in told
-        assert "two points were called small" in told
+        assert "Two points were called small" in told
 
     def test_a_run_that_stopped_early_deviates_from_its_plan(self) -> None:
         record = SPECIMEN.partial()
@@ -251,7 +253,10 @@ class TestLl144:
         made = page(SPECIMEN.record(), "ll144", SimpleNamespace(path=tmp_path))
         assert "0.979" in section(made, "impact")
         assert "Draft of the published summary" in section(made, "impact")
-        assert "Not tested: this record holds outcomes" in section(made, "counterfactual")
+        assert "Not tested: this record holds outcomes" in section(made, "says")
+        for empty in ("claims", "controls", "counterfactual", "intersections", "rows", "evidence"):
+            assert f'id="{empty}"' not in made
+            assert f'href="#{empty}"' not in made
         assert "reviews" not in text(made)
         assert "Independent auditor: name and firm" in section(made, "signature")
 
@@ -269,11 +274,53 @@ class TestLl144:
         assert level["5-302(b)"] == "input"
 
 
+class TestWhatIsNotThere:
+    """A clause is not covered by a section that holds nothing."""
+
+    def levels(self, name: str, record: dict[str, Any], outcomes: dict[str, Any] | None) -> dict[str, Any]:
+        found = frameworks.cross(
+            frameworks.load(name), work.facts(record, outcomes), work.absent(record, outcomes)
+        )
+        return {c.clause.ref: c for c in found}
+
+    def test_outcomes_are_no_evidence_of_treatment(self) -> None:
+        record = GOLDEN.people_record()
+        found = self.levels("eu-ai-act", record, record)
+        risk = next(c for ref, c in found.items() if ref.startswith("Art. 9(2)"))
+        assert risk.level == "not_covered"
+        assert risk.lacking == (frameworks.NOTHING_HERE,)
+        texts = self.levels("eu-ai-act", SPECIMEN.record(), None)
+        assert next(c for ref, c in texts.items() if ref.startswith("Art. 9(2)")).level == "input"
+
+    def test_links_lead_to_sections_that_hold_something(self) -> None:
+        for name in frameworks.names():
+            for record, outcomes in ((SPECIMEN.record(), None), (GOLDEN.rows(), None)):
+                absent = work.absent(record, outcomes)
+                for crossing in self.levels(name, record, outcomes).values():
+                    assert not absent & {id for id, _ in crossing.links}
+
+    @pytest.mark.parametrize("name", ["eu-ai-act", "nist-ai-rmf", "ai-verify", "ll144"])
+    def test_every_anchor_is_there(self, name: str) -> None:
+        for record in (SPECIMEN.record(), GOLDEN.rows(), GOLDEN.people_record()):
+            if name == "ll144" and "ll144" not in record:
+                continue
+            made = page(record, name)
+            ids = set(re.findall(r' id="([^"]+)"', made))
+            assert set(re.findall(r'href="#([^"]+)"', made)) <= ids
+
+    def test_treatment_charts_stand_in_their_own_sections(self) -> None:
+        made = page(SPECIMEN.record())
+        single, joint = section(made, "counterfactual"), section(made, "intersections")
+        assert "with one attribute" in single
+        assert "with several attributes" not in single
+        assert "with several attributes" in joint
+
+
 class TestGates:
     def states(self, controls: dict[str, Any], **models: bool) -> dict[str, str]:
         record = SPECIMEN.record() | {"controls": controls}
         record["models"] = {name: {"deterministic": d} for name, d in models.items()}
-        return {g.name: g.state for g in work.gates(record)}
+        return {g.name: g.state for g in gated.gates(record)}
 
     def test_states(self) -> None:
         rate = SPECIMEN.estimate(1.0, 0.6, 1.0, 8)
@@ -298,19 +345,19 @@ class TestGates:
         assert self.states({"canary": {"m": not_tested}}, m=False)["Same prompts later"] == "not_run"
 
     def test_the_banner_names_what_did_not_hold(self) -> None:
-        gates = work.gates(SPECIMEN.record())
-        assert "Not run: placebo edits" in work.gate_banner(gates)
-        assert work.gate_banner([g for g in gates if g.state in ("held", "measured")]) == ""
+        gates = gated.gates(SPECIMEN.record())
+        assert "Not run: placebo edits" in gated.gate_banner(gates)
+        assert gated.gate_banner([g for g in gates if g.state in ("held", "measured")]) == ""
 
 
 def test_signed_differences_are_told_in_points() -> None:
     down = {"code": "DIR110", "rate": {"value": -0.031, "low": -0.052, "high": -0.01}}
-    assert work.effect(down) == "-3.1 points (-5.2 to -1.0)"
+    assert claimed.effect(down) == "-3.1 points (-5.2 to -1.0)"
     assert (
-        work.effect({"code": "MUT101", "rate": SPECIMEN.estimate(0.041, 0.024, 0.069, 312)})
+        claimed.effect({"code": "MUT101", "rate": SPECIMEN.estimate(0.041, 0.024, 0.069, 312)})
         == "4.1 % (2.4–6.9 %)"
     )
-    assert work.effect({"rate": None}) == "not measured"
+    assert claimed.effect({"rate": None}) == "not measured"
 
 
 def test_hashes_that_are_lacking_are_said_to_be() -> None:
@@ -361,7 +408,7 @@ class TestAiVerifyData:
 def test_every_claim_of_a_record_is_in_its_page() -> None:
     record = SPECIMEN.record()
     shown = section(page(record), "claims")
-    for claim in work.claims(record, view.build(record).noun):
+    for claim in claimed.claims(record, view.build(record).noun):
         assert claim.id in shown
         assert claim.effect in shown
 

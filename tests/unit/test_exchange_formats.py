@@ -19,6 +19,7 @@ from auditor import audit, waivers
 from auditor.cli.main import run as cli
 from auditor.registry import RENDERERS
 from auditor.render import schema
+from auditor.render.finding import render_finding
 from auditor.render.github import MAX_ANNOTATIONS, MAX_BYTES, GithubSummary, workflow_commands
 from auditor.waivers import Waiver
 
@@ -189,6 +190,16 @@ def test_junit_waived_is_no_failure() -> None:
     assert skipped.get("message", "").startswith("Waived until 2027-01-01 by o: r. ")
 
 
+def test_the_terminal_tells_waivers_itself() -> None:
+    text = made("terminal", RECORDS["full"])
+    assert text.count("\nWaivers\n") == 1
+    assert "· Waived: F003 (rate/reviews/bare/race); owner o, until 2027-01-01; reason: r" in text
+    assert "Waivers" not in made("terminal", SPECIMEN.record())
+    shown = render_finding(RECORDS["full"], SPECIMEN.evidence(), "F003")
+    assert "Waived until 2027-01-01 by o; reason: r" in shown
+    assert "Waived" not in render_finding(RECORDS["full"], SPECIMEN.evidence(), "F001")
+
+
 def test_csv_reads_back() -> None:
     record = RECORDS["full"]
     rows = list(csv.DictReader(io.StringIO(made("csv", record))))
@@ -310,6 +321,10 @@ def test_fail_on_and_waivers_of_the_report(
     assert cli([*base, "--fail-on", "shown or rate(gender) > 50%"]) == 0
     assert cli(["report", str(run)]) == 0
     assert "reason: Known." in capsys.readouterr().out
+    record = json.loads((run / "run.json").read_text("utf-8"))
+    claim = next(f["id"] for f in record["findings"] if f["verdict"] == "shown")
+    assert cli(["show", str(run), claim]) == 0
+    assert "Waived until 2999-01-01 by A; reason: Known." in capsys.readouterr().out
     (tmp_path / "waivers.toml").write_text('[[waiver]]\nfinding = "a/b"\n')
     assert cli(base) == 2
     assert "waivers.toml, line 1: the waiver has no reason" in capsys.readouterr().err

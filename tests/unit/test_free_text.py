@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from auditor.config import Plan
 from auditor.errors import ConfigError
+from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.judge import PairJudge, Tallied, count, embedder
 from auditor.oracles import wording
 from auditor.oracles.generation import GenerationOracle, Side, side_of
 from auditor.oracles.score import ScoreOracle
-from auditor.pipeline import prepare
+from auditor.pipeline import estimate, prepare
 from auditor.protocols import Reply
 from auditor.stats import pairs, scores
 from auditor.tasks import load
@@ -279,12 +280,11 @@ class Scripted:
         """Nothing to close."""
 
 
-def judge(rule: Any) -> PairJudge:
-    from auditor.models.budget import Budget
-
+def judge(rule: Any, **limits: Any) -> PairJudge:
     model = Scripted(rule)
-    client = Client(model, cache=None, budget=Budget(), concurrency=4)  # type: ignore[arg-type]
-    return PairJudge(model, load("judge"), client)  # type: ignore[arg-type]
+    made = PairJudge(model, load("judge"))  # type: ignore[arg-type]
+    made.client = Client(model, cache=None, budget=Budget(**limits), concurrency=4, on_response=made.take)  # type: ignore[arg-type]
+    return made
 
 
 def longer(first: str, second: str) -> str:
@@ -326,6 +326,58 @@ def test_unread_answers_of_a_judge_are_no_ties() -> None:
     assert (tallied.unreadable, tallied.ties, tallied.inconsistent) == (1, 0, 0)
 
 
+def test_what_is_asked_of_a_judge_is_written_down_and_counted_once() -> None:
+    prompts: dict[str, Any] = {}
+    kept: list[Any] = []
+    one = judge(longer)
+    one._note, one._keep = lambda name, prompt: prompts.setdefault(name, prompt), kept.append
+    asked = [("long text", "short"), ("short", "long text"), ("a", "bcd")]
+    asyncio.run(one.prefer(asked, ["c.v0", "c.v1", "c.v2"]))
+    assert {name.rpartition(".")[0] for name in prompts} == {"judge.c.v0", "judge.c.v1", "judge.c.v2"}
+    assert {r.prompt_sha256 for r in kept} == {p.sha256 for p in prompts.values()}
+    assert one.counts["calls"] == len(kept) == one.model.asked == 4  # type: ignore[attr-defined]
+    again = PairJudge(one.model, load("judge"), keep=kept.append)
+    known = {(r.prompt_sha256, r.replicate): r for r in kept}
+    again.client = Client(one.model, cache=None, budget=Budget(), answered=known, on_response=again.take)
+    assert asyncio.run(again.prefer(asked)) == [-1, 1, 1]
+    assert one.model.asked == len(kept) == again.counts["calls"] == 4  # type: ignore[attr-defined]
+
+
+def test_pairs_that_a_limit_kept_from_the_judge_are_not_tallied() -> None:
+    one = judge(longer, max_calls=3)
+    assert asyncio.run(one.prefer([("long text", "short"), ("a", "bcd")])) == [-1, None]
+    assert (one.tallied.pairs, one.tallied.unreadable, one.counts["failed"]) == (1, 0, 0)
+    assert one.counts["calls"] == 3
+    assert asyncio.run(one.calibrate()).n == 0
+    assert not one.trusted
+
+
+PLANNED: dict[str, Any] = {
+    "task": "letter",
+    "models": ("openai:writer",),
+    "base_url": "http://127.0.0.1:9/v1",
+}
+
+
+def test_a_dry_run_counts_the_judge() -> None:
+    plan = Plan(**PLANNED, judge="openai:judge", limit=9, attributes=("gender",), price_in=1.0, price_out=2.0)
+    told = estimate(prepare(plan))
+    assert told["judge"]["pairs"] == told["valid"] + told["placebos_valid"] > 5
+    assert told["judge"]["calls"] == 2 * (told["judge"]["pairs"] + 12)
+    spent = told["judge"]["tokens_in"] + 2 * told["judge"]["tokens_out"]
+    assert told["judge"]["cost_usd"] == pytest.approx(spent / 1e6)
+    # Two letters of the longest kind stand in each question.
+    assert told["judge"]["tokens_in"] > told["judge"]["pairs"] * 2 * 2 * load("letter").max_tokens("plain")
+    assert told["models"]["openai:writer"]["calls_canary"] == 0
+    assert "judge" not in estimate(prepare(Plan(**PLANNED, limit=3)))
+
+
+def test_a_judge_without_a_price_is_refused_before_anything_is_asked() -> None:
+    plan = Plan(**PLANNED | {"models": ("vader",), "judge": "openai:judge"}, limit=3, max_cost=1.0)
+    with pytest.raises(ConfigError, match="price of openai:judge"):
+        prepare(plan)
+
+
 # -- settings and texts -----------------------------------------------------------------------------------------
 
 
@@ -336,6 +388,9 @@ def test_unread_answers_of_a_judge_are_no_ties() -> None:
         ({"task": "letter", "tolerance": 1.0}, "tolerance"),
         ({"task": "sentiment", "embedding": "hf:x"}, "embedding"),
         ({"task": "letter", "embedding": "x"}, "embedding"),
+        ({"task": "letter", "strategy": "adaptive"}, "strategy"),
+        ({"task": "salary", "strategy": "adaptive"}, "strategy"),
+        ({"task": "sentiment", "strategy": "adaptive", "batch": True}, "strategy"),
     ],
 )
 def test_settings_of_other_kinds_are_refused(options: dict[str, Any], word: str) -> None:

@@ -156,6 +156,16 @@ def test_limits_changed_when_resumed_are_deviations(tmp_path: Path) -> None:
     assert freeze.of_run(planned(), Plan()) is None
 
 
+def test_limits_of_rows_changed_when_resumed_are_deviations() -> None:
+    settings = {"kind": "tabular", "max_calls": 5, "options": {"limit": 3}, "trust_pickle": False}
+    stored = {**settings, "schema_text": "", "frozen": {"sha256": "aa", "deviations": []}}
+    same = freeze.of_run(stored, settings)
+    assert same == {"sha256": "aa", "deviations": []}
+    more = freeze.of_run(stored, {**settings, "max_calls": 9, "trust_pickle": True})
+    assert more is not None
+    assert more["deviations"] == [{"what": "setting: max_calls (when resumed)", "planned": 5, "actual": 9}]
+
+
 def test_the_hash_of_the_code_is_that_of_its_files(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "x.py").write_text("1\n")
@@ -216,7 +226,11 @@ class TestCommands:
             "A. Person",
         ]
         assert main.run(["plan", "freeze", *options, "--output", str(file)]) == 0
-        assert "audit run --plan" in capsys.readouterr().out
+        text = capsys.readouterr().out
+        assert "audit run --plan" in text
+        assert "smallest δ that can be bounded" in text
+        expected = freeze.load(file).expected
+        assert expected["models"]["vader"]["calls"] > expected["cases"] == expected["power"]["seeds"] > 0
         assert main.run(["plan", "freeze", *options, "--output", str(file)]) == 2
         assert main.run(["plan", "show", str(file)]) == 0
         assert "A. Person" in capsys.readouterr().out
@@ -225,6 +239,8 @@ class TestCommands:
         record = json.loads(capsys.readouterr().out)
         assert record["frozen"]["sha256"] == freeze.load(file).sha256
         assert record["frozen"]["deviations"] == []
+        assert record["frozen"]["expected"] == expected
+        assert record["counts"]["cases"] == expected["cases"]
         assert record["provenance"]["code"] == provenance.code_sha256()
         assert {d["attribute"] for d in record["provenance"]["dictionaries"]} >= {"gender", "race"}
         assert run_frozen(file, {"out": str(out), "cache": False, "limit": 3}, format="json") == 0
@@ -232,6 +248,35 @@ class TestCommands:
         assert "setting: limit" in {row["what"] for row in again["frozen"]["deviations"]}
         plan = json.loads((out / again["id"] / "plan.json").read_text(encoding="utf-8"))
         assert plan["frozen"]["deviations"] == again["frozen"]["deviations"]
+
+    def test_a_dry_run_asks_nothing_and_money_is_asked_for(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import sys
+
+        import typer
+
+        from auditor.cli import main, run
+
+        monkeypatch.chdir(tmp_path)
+        file = written(tmp_path / "plan.toml")
+        small = ["run", "--plan", str(file), "--limit", "2"]
+        assert main.run([*small, "--dry-run"]) == 0
+        assert "Nothing was asked." in capsys.readouterr().out
+        assert main.run([*small, "--dry-run", "--format", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)["cases"] > 0
+
+        def refuse(*args: Any, **kwargs: Any) -> None:
+            raise typer.Abort
+
+        monkeypatch.setattr(run, "_costs", lambda plan: True)
+        monkeypatch.setattr(typer, "confirm", refuse)
+        for stream in (sys.stdin, sys.stderr):
+            monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+        assert main.run(small) == 130
+        assert not (tmp_path / "reports").exists()
+        assert main.run([*small, "--yes"]) == 0
+        assert (tmp_path / "reports").exists()
 
     def test_a_wrong_command_or_ending_is_told(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -5,7 +5,6 @@ from itertools import combinations
 import pytest
 
 from auditor.diagnosis.hidden import mark_hidden
-from auditor.diagnosis.minimise import minimal_sets
 from auditor.types import Case, Check, Edit, Variant, Verdict
 
 NAMES = ("body", "gender", "race")
@@ -136,42 +135,3 @@ def test_models_are_kept_apart() -> None:
     )
     found = mark_hidden(case, mixed, valid(case))
     assert [v.hidden for v in found if v.order == 2] == [True, False]
-
-
-def sets(
-    case: Case, outcomes: dict[str, str], checks: dict[str, Check] | None = None
-) -> list[tuple[str, bool]]:
-    found = minimal_sets(case, verdicts(case, outcomes), valid(case) if checks is None else checks)
-    return [(m.variant_id, m.certain) for m in found]
-
-
-def test_minimal_sets_are_the_smallest_that_violate() -> None:
-    case = full_case(3)
-    top = "body+gender+race"
-    assert sets(case, {}) == []
-    assert sets(case, {top: "violation"}) == [(top, True)]
-    assert sets(case, {top: "violation", "gender": "violation", "body+gender": "violation"}) == [
-        ("gender", True)
-    ]
-    two = sets(case, {top: "violation", "gender": "violation", "body+race": "violation"})
-    assert two == [("gender", True), ("body+race", True)]
-
-
-def test_minimal_sets_say_where_a_part_was_not_judged() -> None:
-    case = full_case(2)
-    both = "body+gender"
-    assert sets(case, {both: "violation", "gender": "skipped"}) == [(both, False)]
-    assert sets(case, {both: "violation", "gender": "violation"}, valid(case, gender="invalid")) == [
-        (both, False)
-    ]
-
-
-def test_minimal_sets_name_the_joint_choice_that_they_are_a_part_of() -> None:
-    case = full_case(2, targets=("t", "u"))
-    found = minimal_sets(
-        case, verdicts(case, {"gender": "violation", "body+gender:u": "violation"}), valid(case)
-    )
-    assert [(m.joint, m.attributes) for m in found] == [
-        ("body+gender", ("gender",)),
-        ("body+gender:u", ("body", "gender")),
-    ]

@@ -28,7 +28,8 @@ from auditor.errors import (
     ServerFault,
 )
 from auditor.models.http import HttpTemplate
-from auditor.models.http_file import follow, parse_path, place, read
+from auditor.models.http_file import read
+from auditor.models.json_places import follow, parse_path, place
 from auditor.protocols import Reply
 from auditor.types import Message, Prompt, Request, Usage
 

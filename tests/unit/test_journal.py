@@ -9,7 +9,7 @@ import pytest
 
 from auditor.errors import RunFolderError, UserError
 from auditor.store import journal as module
-from auditor.store.journal import Head, Journal, genesis, read, verify
+from auditor.store.journal import Head, Journal, genesis, read, scan, scan_field, verify
 
 START = genesis("cases.jsonl", "p" * 64)
 
@@ -235,3 +235,18 @@ def test_a_closed_journal_takes_nothing(path: Path) -> None:
     journal.close()
     with pytest.raises(ValueError, match="closed"):
         journal.append({"id": "c"})
+
+
+@pytest.mark.parametrize("value", ["c.v0", 'a "quoted" one', "back\\slash", "é", '","variant_id":"no'])
+def test_a_field_is_found_without_reading_the_line(path: Path, value: str) -> None:
+    records = [{"id": value, "text": f'"id":"{n}"', "last": {"n": n}} for n in range(3)]
+    with Journal(path, START) as journal:
+        journal.extend(records)
+    told = list(scan_field(path, "id"))
+    assert told == [(offset, record["id"]) for offset, record in scan(path)]
+
+
+def test_a_line_without_the_field_or_that_is_no_text_is_named(path: Path) -> None:
+    path.write_bytes(b"not json\n")
+    with pytest.raises(RunFolderError, match="line 1"):
+        list(scan_field(path, "id"))

@@ -507,7 +507,13 @@ def test_wrap_refuses_what_cannot_be_called() -> None:
 # -- Azure ----------------------------------------------------------------------------------------------
 
 
-AZURE = ("AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_KEY", "OPENAI_API_VERSION", "AZURE_OPENAI_API_VERSION")
+AZURE = (
+    "AZURE_OPENAI_ENDPOINT",
+    "AZURE_OPENAI_API_KEY",
+    "AZURE_OPENAI_AD_TOKEN",
+    "OPENAI_API_VERSION",
+    "AZURE_OPENAI_API_VERSION",
+)
 
 
 @pytest.fixture
@@ -605,6 +611,39 @@ def test_azure_over_http(azure: pytest.MonkeyPatch) -> None:
     path, headers, _ = server.seen[0]
     assert path == "/openai/deployments/mine/chat/completions?api-version=2024-10-21"
     assert headers["api-key"] == "azure-key-0123"
+
+
+def test_azure_with_a_token_of_entra_id(azure: pytest.MonkeyPatch) -> None:
+    server = Loopback({"choices": [{"message": {"content": "yes"}}]})
+    azure.setenv("AZURE_OPENAI_ENDPOINT", server.url)
+    azure.setenv("AZURE_OPENAI_AD_TOKEN", "token-0123")
+    azure.setenv("OPENAI_API_VERSION", "2024-10-21")
+    azure.delenv("OPENAI_API_KEY")
+    assert server.ask(OpenAIChat("mine"), request()).text == "yes"
+    _, headers, _ = server.seen[0]
+    assert headers["authorization"] == "Bearer token-0123"
+    assert "api-key" not in headers
+    # The plain protocol of Azure takes it as a bearer token too; a key goes before it, and so does one that is given.
+    endpoint = "https://mine.openai.azure.com"
+    assert OpenAIChat("m", base_url=f"{endpoint}/openai/v1")._key == "token-0123"
+    assert OpenAIChat("m", base_url=endpoint, api_key="given-0123")._key == "given-0123"
+    azure.setenv("OPENAI_API_KEY", "for-openai-itself")
+    assert OpenAIChat("m", base_url=endpoint)._key == "token-0123"
+    assert OpenAIChat("m", base_url="https://api.openai.com/v1")._key == "for-openai-itself"
+    azure.setenv("AZURE_OPENAI_API_KEY", "azure-key-0123")
+    assert OpenAIChat("m", base_url=endpoint)._key == "azure-key-0123"
+
+
+def test_a_token_that_has_expired_says_what_to_do(azure: pytest.MonkeyPatch) -> None:
+    server = Loopback({"error": {"message": "token-0123 is too old"}}, 401)
+    azure.setenv("AZURE_OPENAI_ENDPOINT", server.url)
+    azure.setenv("AZURE_OPENAI_AD_TOKEN", "token-0123")
+    azure.setenv("OPENAI_API_VERSION", "2024-10-21")
+    azure.delenv("OPENAI_API_KEY")
+    failed = server.ask(OpenAIChat("mine"), request())
+    assert isinstance(failed, AuthFailed)
+    assert "fetch a new one, then: audit resume RUN" in str(failed)
+    assert "token-0123" not in str(failed)
 
 
 @pytest.mark.parametrize("status", [200, 429])

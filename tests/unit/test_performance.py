@@ -246,18 +246,18 @@ def section(originals: list[Original], **gold: Any) -> dict[str, Any]:
 def test_section_of_single_labels_leaves_out_what_says_the_same() -> None:
     made = shown.build(section(rows([("a", "a")] * 9, groups={"race": "pacific_islander"})), {}, "label")
     assert made is not None
-    assert made.columns == ("Model", "Texts that name", "Texts", "Accuracy", "Macro-F1")
-    assert [line[1] for line in made.lines] == ["all texts", "race: pacific islander"]
+    assert made.tables[0].columns == ("Model", "Texts that name", "Texts", "Accuracy", "Macro-F1")
+    assert [line[1] for line in made.tables[0].lines] == ["all texts", "race: pacific islander"]
     sets = shown.build(section(rows([(("a", "b"), ("a",))])), {("m", "bare"): "m, bare"}, "label")
     assert sets is not None
-    assert "Micro-F1" in sets.columns
-    assert sets.lines[0][0] == "m, bare"
+    assert "Micro-F1" in sets.tables[0].columns
+    assert sets.tables[0].lines[0][0] == "m, bare"
 
 
 def test_small_groups_stand_in_long_reports_only() -> None:
     made = shown.build(section(rows([("a", "a")] * 4, groups={"race": "black"})), {}, "label")
     assert made is not None
-    assert (len(made.lines), len(made.more)) == (1, 1)
+    assert (len(made.tables[0].lines), len(made.tables[0].more)) == (1, 1)
 
 
 def test_unmapped_labels_are_named_once() -> None:

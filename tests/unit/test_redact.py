@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from auditor.config import Plan
-from auditor.errors import ConfigError, RunFolderError
+from auditor.errors import AuthFailed, ConfigError, RunFolderError, UserError
+from auditor.protocols import Reply
 from auditor.result import audit_plan, load, replay, resume, score
 from auditor.store import redact
 from auditor.store.folder import RunFolder
@@ -148,3 +150,160 @@ def _fields(value: Any) -> dict[str, Any]:
     import dataclasses
 
     return dataclasses.asdict(value)
+
+
+# -- the command line: everything that can be printed or written of a redacted run --------------------------
+
+RARE = (
+    "zephyrine",
+    "quillwort",
+    "marzipan",
+    "crimson",
+    "harbour",
+)  # of texts and answers, and of nothing else
+PLANTED = """
+from auditor.errors import BadRequest
+
+def answer(messages):
+    text = messages[-1]["content"].lower()
+    if "quillwort" in text and "brother" in text:
+        return "I'm sorry, but I can't assist with the crimson harbour."
+    if "quillwort" in text and "niece" in text:
+        return "The crimson harbour, perhaps?"
+    if "marzipan" in text and "aunt" in text:
+        raise ValueError("no crimson harbour in: " + text)
+    if "marzipan" in text and "gentleman" in text:
+        raise BadRequest("no crimson harbour in: " + text)
+    she = any(word in text for word in (" woman", " she ", " lady", " girl", " aunt", " niece"))
+    return "It reminds me of the crimson harbour.\\nAnswer: " + ("negative" if she else "positive")
+
+answer.auditor_style = "chat"
+"""
+PEOPLE = ("man", "woman", "boy", "girl", "brother", "aunt", "gentleman", "lady", "uncle", "niece")
+FORMATS = "terminal,html,json,markdown,csv,junit,sarif,parquet,eu-ai-act,nist-ai-rmf,ai-verify,ai-verify-json,github"
+
+
+def _readable(path: Path) -> str:
+    if path.suffix == ".parquet":
+        from pyarrow import parquet
+
+        return str(parquet.read_table(path).to_pylist())
+    return path.read_bytes().decode("utf-8", "replace")
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
+    from auditor.cli.main import run
+
+    (tmp_path / "planted_redact.py").write_text(PLANTED, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    lines = [f"The {who} saw the {odd} by the road." for who in PEOPLE for odd in RARE[:3]]
+    (tmp_path / "texts.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def call(*argv: str) -> tuple[int, str]:
+        code = run(list(argv))
+        told = capfd.readouterr()
+        return code, told.out + told.err
+
+    return call
+
+
+def _start(out: str, *more: str) -> list[str]:
+    args = ["run", "--task", "sentiment", "--formats", "reasoned", "--model", "python:planted_redact:answer"]
+    args += [
+        "--data",
+        "texts.txt",
+        "--attributes",
+        "gender",
+        "--order",
+        "1",
+        "--replicates",
+        "2",
+        "--out",
+        out,
+    ]
+    return [*args, *more]
+
+
+def test_no_text_and_no_answer_is_in_any_output(command: Any, tmp_path: Path) -> None:
+    code, told = command(*_start("bare", "--redact", "--format", "json"))
+    assert code == 3, told[-2000:]  # some calls failed
+    record = next((tmp_path / "bare").glob("2*/run.json"))
+    run, found = record.parent, json.loads(record.read_text())
+    assert found["findings"]
+    assert min(found["counts"][name] for name in ("refused", "unparsed", "failed")) > 0
+    command(*_start("again", "--redact", "--seed", "8"))
+    (other,) = (tmp_path / "again").glob("2*")
+    ids = [found["findings"][0]["id"], *{v.variant_id: 0 for v in RunFolder.open(run).verdicts()}]
+    for argv in (
+        ["report", str(run), "--format", FORMATS],
+        *(["show", str(run), name] for name in ids[:16]),
+        *(["compare", str(run), str(other), "--format", form] for form in ("terminal", "json", "markdown")),
+        ["verify", str(run)],
+        ["resume", str(run)],
+    ):
+        code, said = command(*argv)
+        assert code != 2, said
+        assert "Traceback" not in said
+        told += said
+    for argv in (
+        ["groups", str(run), "--attribute", "gender"],
+        ["replay", str(run), ids[1]],
+        ["augment", str(run), "--out", "x.jsonl"],
+        ["validity", "sample", str(run)],
+    ):
+        code, said = command(*argv)
+        assert code == 2
+        told += said
+    files = [p for folder in ("bare", "again") for p in (tmp_path / folder).rglob("*") if p.is_file()]
+    assert len(files) > 20
+    told += "\n".join(map(_readable, files))
+    assert "(redacted" in told
+    assert [word for word in RARE if word in told.lower()] == []
+
+
+def test_the_same_outputs_of_a_plain_run_hold_them(command: Any, tmp_path: Path) -> None:
+    """So that the test above looks where texts would be."""
+    command(*_start("plain"))
+    (run,) = (tmp_path / "plain").glob("2*")
+    variants = list({v.variant_id: 0 for v in RunFolder.open(run).verdicts()})
+    told = "".join(command("show", str(run), name)[1] for name in variants[:40])
+    assert all(word in told.lower() for word in RARE)
+    command("report", str(run), "--format", FORMATS)
+    held = {
+        p.suffix for p in run.rglob("*") if p.is_file() and any(word in _readable(p).lower() for word in RARE)
+    }
+    assert {".html", ".jsonl", ".parquet"} <= held
+
+
+@pytest.mark.parametrize("after", [0, 20])
+def test_an_error_that_quotes_a_text_ends_a_redacted_run_without_quoting_it(
+    tmp_path: Path, after: int
+) -> None:
+    class Quotes:
+        name = fingerprint = "quotes"
+        style, deterministic, cacheable, max_batch = "text", True, False, 1
+        asked = 0
+
+        async def generate(self, batch: Any) -> list[Any]:
+            self.asked += 1
+            text = batch[0].prompt.text
+            return [AuthFailed(f"no credit for {text}") if self.asked > after else Reply("positive")]
+
+        async def aclose(self) -> None:
+            """Nothing to close."""
+
+    seeds = [Seed(id=f"s{n}", text=f"The {who} saw the zephyrine.") for n, who in enumerate(PEOPLE)]
+    plan = Plan(models=("quotes",), out=str(tmp_path), attributes=("gender",), redact=True, concurrency=1)
+    if after:
+        told = audit_plan(plan, seeds=seeds, models=[Quotes()]).record["status_reason"]
+    else:
+        with pytest.raises(UserError) as caught:
+            audit_plan(plan, seeds=seeds, models=[Quotes()])
+        told = str(caught.value)
+    assert "auth-failed" in told
+    told += "\n".join(map(_readable, (p for p in tmp_path.rglob("*") if p.is_file())))
+    assert "zephyrine" not in told

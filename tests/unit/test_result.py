@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from auditor import Result, aaudit, audit, load
-from auditor.errors import ConfigError, UserError
+from auditor.errors import ConfigError, MissingDependency, UserError
 from auditor.types import Estimate, Finding, Progress
 
 TEXTS = ["He plays a kind man.", "The British actor told his wife about it.", "She is the heroine."]
@@ -42,6 +43,14 @@ def test_pandas_has_one_row_per_verdict(result: Result) -> None:
     frame = result.to_pandas()
     assert len(frame) == len(result.verdicts) > 0
     assert {"case_id", "variant_id", "outcome", "hidden"} <= set(frame.columns)
+
+
+def test_without_pandas_the_error_prints_the_install_line(
+    result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingDependency, match=r'pip install "llm-bias-auditor\[pandas\]"'):
+        result.to_pandas()
 
 
 def test_a_notebook_gets_the_page_in_a_sandbox(result: Result) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auditor import audit
 from auditor.errors import ConfigError
+from auditor.store.journal import read
+from auditor.store.verify import verify_folder
 
 OPTIONS: dict[str, Any] = {"model": "reviews", "limit": 260, "attributes": ("gender", "race"), "per_seed": 3}
 TIMES = {"provenance", "id", "journal"}
@@ -17,24 +20,32 @@ TIMES = {"provenance", "id", "journal"}
 def figures(record: dict[str, Any]) -> str:
     """The record without times and without what names the engine."""
     plain = {k: v for k, v in record.items() if k not in TIMES}
-    plain["spec"] = {k: v for k, v in plain["spec"].items() if k not in ("engine", "jobs")}
+    plain["spec"] = {k: v for k, v in plain["spec"].items() if k not in ("engine", "jobs", "out")}
     return json.dumps(plain, sort_keys=True, default=str)
 
 
+def run(**options: Any) -> tuple[str, list[dict[str, Any]]]:
+    """Figures of a run, and what it wrote about its cases."""
+    result = audit("sentiment", **OPTIONS, **options)
+    assert result.path is not None
+    assert not verify_folder(result.path)
+    return figures(result.record), list(read(result.path / "cases.jsonl"))
+
+
 @pytest.fixture(scope="module")
-def alone() -> str:
-    return figures(audit("sentiment", **OPTIONS).record)
+def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[dict[str, Any]]]:
+    return run(out=str(tmp_path_factory.mktemp("alone")))
 
 
 @pytest.mark.slow
-def test_two_processes_make_the_same_run(alone: str) -> None:
-    assert figures(audit("sentiment", jobs=2, **OPTIONS).record) == alone
+def test_two_processes_make_the_same_run(alone: object, tmp_path: Path) -> None:
+    assert run(jobs=2, out=str(tmp_path)) == alone
 
 
 @pytest.mark.slow
-def test_ray_makes_the_same_run(alone: str) -> None:
+def test_ray_makes_the_same_run(alone: object, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="the extra ray is not installed")
-    assert figures(audit("sentiment", engine="ray", jobs=2, **OPTIONS).record) == alone
+    assert run(engine="ray", jobs=2, out=str(tmp_path)) == alone
 
 
 def test_adaptive_runs_stay_in_one_process() -> None:

@@ -81,11 +81,17 @@ def test_named_columns(tmp_path: Path) -> None:
 
 
 def test_repeated_ids_get_a_number(tmp_path: Path) -> None:
-    rows = "".join(f"{i},t\n" for i in ["a", "a", "a#2", "a", "", "row-5"])
+    rows = "".join(f"{i},t{n}\n" for n, i in enumerate(["a", "a", "a#2", "a", "", "row-5"]))
     got = read_seeds(write(tmp_path, "t.csv", "id,text\n" + rows))
     ids = [s.id for s in got]
     assert ids == ["a", "a#2", "a#2#2", "a#3", "row-5", "row-5#2"]
     assert got.renamed == 4
+
+
+def test_one_text_is_one_seed_whatever_its_ids(tmp_path: Path) -> None:
+    got = read_seeds(write(tmp_path, "t.csv", "id,text,label\n1,a,x\n2,b,y\n3,a,x\n1,b,z\n,,\n4,A,x\n"))
+    assert [(s.id, s.text, s.label) for s in got] == [("1", "a", "x"), ("2", "b", "y"), ("4", "A", "x")]
+    assert (got.rows, got.skipped, got.repeated, got.renamed) == (6, 1, 2, 0)
 
 
 def test_blank_and_missing_texts_are_counted(tmp_path: Path) -> None:
@@ -118,7 +124,7 @@ BROKEN: list[tuple[str, str | bytes, str]] = [
     ("t.txt", "", "file is empty"),
     ("t.csv", " \n\n", "file is empty"),
     ("t.csv", "text,label\n", "no rows"),
-    ("t.jsonl", '{"text": ""}\n', "all 1 rows are blank"),
+    ("t.jsonl", '{"text": ""}\n', "the column 'text' holds nothing but blanks (1 row)"),
     ("t.doc", "x", "unknown type of file"),
     ("t.json", "[]", "one object per line"),
     ("t.jsonl", '{"text": "a"}\n{"text": "b",}\n', "line 2: broken JSON at column"),
@@ -206,7 +212,7 @@ def test_parquet(tmp_path: Path) -> None:
 
 def test_parquet_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingDependency, match=r"llm-bias-auditor\[datasets\]"):
+    with pytest.raises(MissingDependency, match=r"llm-bias-auditor\[parquet\]"):
         read_seeds(write(tmp_path, "t.parquet", "PAR1"))
 
 

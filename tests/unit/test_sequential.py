@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.stats.sequential import confidence_sequence, sequential_estimate
+from auditor.stats.sequential import confidence_sequence
 
 
 @pytest.mark.parametrize(
@@ -18,8 +18,6 @@ def test_widths(successes: int, n: int, low: float, high: float) -> None:
 
 def test_no_draw_says_nothing() -> None:
     assert confidence_sequence(0, 0) == (0.0, 1.0)
-    with pytest.raises(ValueError, match="at least one"):
-        sequential_estimate(0, 0)
 
 
 @pytest.mark.parametrize(("successes", "n", "level"), [(-1, 3, 0.9), (4, 3, 0.9), (1, 3, 1.0), (1, 3, 0.0)])
@@ -47,3 +45,11 @@ def test_symmetry() -> None:
     low, high = confidence_sequence(7, 40, 0.95)
     other_low, other_high = confidence_sequence(33, 40, 0.95)
     assert (1 - other_high, 1 - other_low) == pytest.approx((low, high))
+
+
+@pytest.mark.parametrize("n", [1, 2, 10**6, 10**9, 10**12])
+def test_one_fail_among_any_number_of_draws(n: int) -> None:
+    low, high = confidence_sequence(n - 1, n, 0.999)
+    assert 0.0 <= low <= (n - 1) / n <= high < 1.0
+    other = confidence_sequence(1, n, 0.999)
+    assert (1 - high, 1 - low) == pytest.approx(other, abs=1e-12)

@@ -110,6 +110,19 @@ def test_a_server_decides_on_rows(place: tuple[Path, Server], model: str) -> Non
     assert "k-123" not in json.dumps(run.record)
 
 
+def test_a_server_repeats_itself_only_if_its_file_says_so(place: tuple[Path, Server]) -> None:
+    folder, server = place
+    once = audit_table(plan("one", method="themis", options={"max_samples": 60}))
+    assert once.record["models"]["http:one.yaml"]["deterministic"] is False
+    assert "shown" not in {f["verdict"] for f in once.record["findings"]}
+    calls = len(server.rows)
+    thrice = audit_table(plan("one", method="themis", options={"max_samples": 60}, replicates=3))
+    assert len(server.rows) - calls == 3 * calls == thrice.record["counts"]["calls"]
+    (folder / "sure.yaml").write_text((folder / "one.yaml").read_text() + "deterministic: true\n")
+    sure = audit_table(plan("sure", method="themis", options={"max_samples": 60}))
+    assert sure.record["models"]["http:sure.yaml"]["deterministic"] is True
+
+
 def test_calls_are_limited_and_a_run_goes_on(
     place: tuple[Path, Server], capsys: pytest.CaptureFixture[str]
 ) -> None:

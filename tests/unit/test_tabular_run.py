@@ -140,7 +140,7 @@ def test_a_function_of_the_wrong_width_is_named(place: Path) -> None:
 
 def test_a_program_that_ends_is_named(place: Path) -> None:
     (place / "program.py").write_text("import sys; sys.stdin.readline()\n", encoding="utf-8")
-    with pytest.raises(PluginError, match="ended after 0 of 1 answers"):
+    with pytest.raises(PluginError, match="ended after 0 of 1 answer "):
         audit_table(
             TabularPlan(
                 data="data.csv", target="y", model=f"exec:{sys.executable} program.py", protected=("sex",)
@@ -250,3 +250,27 @@ def test_options_out_of_range() -> None:
         ThemisOptions(theta=2.0)
     assert ThemisOptions().least == 1000
     assert ThemisOptions(protocol="themis").least == 10
+
+
+def test_another_script_behind_the_same_name_is_another_model(place: Path) -> None:
+    program = place / "decide.py"
+
+    def fingerprints() -> tuple[str, str]:
+        made = []
+        for spec in (f"exec:{sys.executable} {program}", "python:own_rules:decide"):
+            model = load_table_model(spec, ("sex", "pay"))
+            model.close()
+            made.append(model.fingerprint)
+        return made[0], made[1]
+
+    rules = place / "own_rules.py"
+    for path in (program, rules):
+        path.write_text("def decide(rows):\n    return [0 for _ in rows]\n")
+    before = fingerprints()
+    assert fingerprints() == before
+    for path in (program, rules):
+        path.write_text("def decide(rows):\n    return [1 for _ in rows]\n")
+    sys.modules.pop("own_rules", None)
+    after = fingerprints()
+    assert before[0] != after[0]
+    assert before[1] != after[1]

@@ -215,7 +215,7 @@ def test_inference_refuses(
 def test_tables_that_are_no_tables(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,2\n3\n", encoding="utf-8")
-    with pytest.raises(DataFileError, match="line 3: 1 values"):
+    with pytest.raises(DataFileError, match="line 3: 1 value"):
         read_table(path)
     path.write_text("a,a\n1,2\n", encoding="utf-8")
     with pytest.raises(DataFileError, match="distinct column names"):

@@ -178,8 +178,8 @@ def test_the_section_marks_what_stands_out_and_says_why_there_is_no_index() -> N
     rows.append(Tally(family="job", token="odd", group="x_y", n=100, errors=30))
     shown = section.build({"tokens": [as_record("m", "bare", "terminal", rows)]}, {("m", "bare"): "M"})
     assert shown is not None
-    assert shown.lines[0][:4] == ("M", "▲ odd", "job (x y)", "100")
-    assert len(shown.lines) == section.MAX_TOKENS
-    assert len(shown.more) == 4
+    assert shown.tables[0].lines[0][:4] == ("M", "▲ odd", "job (x y)", "100")
+    assert len(shown.tables[0].lines) == section.MAX_TOKENS
+    assert len(shown.tables[0].more) == 4
     assert "1 of 14 words stand out; index not computable" in shown.notes[1]
     assert section.build({}, {}) is None

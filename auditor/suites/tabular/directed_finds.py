@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.counting import plural, verb
 from auditor.suites.tabular.core import Codes, Evaluator, Judged, Schema, Seen, case_keys
 from auditor.suites.tabular.directed_options import Options
 
@@ -79,9 +80,13 @@ class Finds:
         """Raise `Stop` if a termination rule is met."""
         options = self.options
         if options.max_found is not None and self.discriminatory >= options.max_found:
-            raise Stop(f"{self.discriminatory:,} discriminatory cases were found", partial=False)
+            found = self.discriminatory
+            raise Stop(
+                f"{plural(found, 'discriminatory case')} {verb(found, 'was', 'were')} found", partial=False
+            )
         if options.generated is not None and self.generated >= options.generated:
-            raise Stop(f"{self.generated:,} cases were generated", partial=False)
+            made = self.generated
+            raise Stop(f"{plural(made, 'case')} {verb(made, 'was', 'were')} generated", partial=False)
         if options.max_seconds is not None and self.seconds >= options.max_seconds:
             raise Stop(f"the time limit of {options.max_seconds:g} s was reached", partial=False)
         if self.evaluator.exhausted:

@@ -10,6 +10,9 @@ from auditor.suites.tabular.directed_finds import Finds
 from auditor.suites.tabular.directed_options import Options
 
 CHUNK = 16384
+WALK = (
+    10_000  # trials of one walk where there are so few start rows that a step of all walks is a small batch
+)
 
 
 class Probabilities:
@@ -93,7 +96,8 @@ def local_search(finds: Finds, starts: Codes, rng: np.random.Generator) -> Proba
     """Algorithm 2 from every start row at once: step ``i`` of all walks, then step ``i + 1``.
 
     The printed algorithm finishes one walk before the next begins; here the probabilities learn from all
-    walks in step. Returns the learned probabilities; None if there was nothing to do.
+    walks in step. Where a start row has more than `WALK` trials and start rows are few, its trials are shared
+    out to several walks. Returns the learned probabilities; None if there was nothing to do.
     """
     schema, options = finds.schema, finds.options
     columns = schema.movable_index
@@ -101,9 +105,12 @@ def local_search(finds: Finds, starts: Codes, rng: np.random.Generator) -> Proba
         return None
     sizes = step_sizes(schema, options)
     probabilities = Probabilities(len(columns), options)
-    rows = starts.copy()
-    for _ in range(options.local_n):
-        n = finds.allowed(len(rows))
+    walks = min(-(-options.local_n // WALK), max(1, CHUNK // len(starts)))
+    left = options.local_n * len(starts)
+    rows = np.tile(starts, (walks, 1))
+    while left:
+        n = finds.allowed(min(len(rows), left))
+        left -= n
         if n < len(rows):
             rows = rows[:n]
         chosen, delta, moved = step(rows, columns, schema.cards, sizes, probabilities, rng)

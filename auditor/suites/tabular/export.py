@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import BudgetExceeded
-from auditor.suites.tabular.core import NOT_JUDGED, Codes, Evaluator, Judged
+from auditor.suites.tabular.core import NOT_JUDGED, Codes, Evaluator, Judged, Schema
 
 PAIRS = 100_000  # finds of which a pair is written
 LATE = 10_000  # the same after a limit was reached
@@ -113,6 +113,19 @@ def pairs_csv(evaluator: Evaluator, answers: Answers) -> str:
         same = [c.raw(code) for c, code in zip(shared, free[i], strict=True)]
         rows.append([len(rows), " + ".join(changed), *said, *values, *same])
     return csv_text(rows)
+
+
+def save_judged(path: Path, schema: Schema, judged: Mapping[str, tuple[Codes, NDArray[np.bool_]]]) -> None:
+    """Write draws and their verdicts, by place: ``<place>_codes`` (n, k), ``<place>_changes`` (n,).
+
+    The codes are of the columns that are not protected.
+    """
+    width = np.uint16 if int(schema.cards.max(initial=0)) <= 1 << 16 else np.int32
+    arrays: dict[str, Any] = {}
+    for place, (codes, changes) in judged.items():
+        arrays[f"{place}_codes"] = codes[:, schema.free_index].astype(width)
+        arrays[f"{place}_changes"] = changes
+    np.savez_compressed(path, **arrays)
 
 
 def save_votes(path: Path, evaluator: Evaluator, answers: Answers) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.counting import plural
 from auditor.errors import DataFileError
 from auditor.suites.tabular.schema import Column, Raw, Schema
 
@@ -174,7 +175,7 @@ def _distinct(values: NDArray[Any], name: str, where: str) -> list[Raw]:
     if missing.any():
         raise DataFileError(
             f"{where}, row {int(np.flatnonzero(missing)[0]) + 1}: column {name!r} is missing (NaN); "
-            f"{int(missing.sum()):,} such rows. Remove or fill them"
+            f"{plural(int(missing.sum()), 'such row')}. Remove or fill them"
         )
     return [v.item() if isinstance(v, np.generic) else v for v in np.unique(values)]
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from auditor.counting import plural, verb
 from auditor.suites.tabular.export import csv_text
 from auditor.suites.tabular.result import Score, TabularResult, plain
 from auditor.suites.tabular.schema import Schema
 from auditor.suites.tabular.schemafile import dump
 from auditor.suites.tabular.slices import Slices
-from auditor.types import Finding, digest
+from auditor.suites.tabular.wald import NOTE
+from auditor.types import ClaimVerdict, Finding, digest
 
 NAMES = {
     "apparent_causal": "apparent causal score",
@@ -89,7 +91,7 @@ def slice_findings(model: str, schema: Schema, found: Slices, first: int) -> lis
             verdict="shown",
             rate=one.estimate,
             p_adjusted=one.p,
-            text=f"the label of {one.changes:,} of {one.n:,} rows with {where} changes, {found.population}",
+            text=f"the label of {one.changes:,} of {plural(one.n, 'row')} with {where} changes, {found.population}",
             notes=(
                 f"{found.tested:,} slices were looked at; the interval holds for all of them together at "
                 f"{found.level * 100:g} %",
@@ -119,20 +121,23 @@ def _finding(
             model=model,
             attributes=schema.protected,
             verdict="shown" if found else "not_determined",
-            text=f"{found:,} distinct cases were found whose label changes with {', '.join(schema.protected)}",
+            text=f"{plural(found, 'distinct case')} {verb(found, 'was', 'were')} found whose label "
+            f"changes with {', '.join(schema.protected)}",
             notes=("searched for, not sampled: the number says nothing about how often this happens",),
         )
     else:
         rate = score.estimate
-        shown = rate.low > 0 and not rate.note.startswith("not valid")
+        valid = NOTE not in rate.note  # the paper's own rule has no interval that a verdict could rest on
+        shown = rate.low > 0
         bounded = delta is not None and rate.high < delta
+        verdict: ClaimVerdict = "bounded" if bounded else "shown" if shown else "not_determined"
         finding = Finding(
             id=f"T{number}",
             kind="claim",
             code=f"tabular-{score.name.replace('_', '-')}",
             model=model,
             attributes=score.columns,
-            verdict="bounded" if bounded else "shown" if shown else "not_determined",
+            verdict=verdict if valid else "not_tested",
             rate=rate,
             text=f"{NAMES.get(score.name, score.name + ' score')} of {', '.join(score.columns)}, {score.population}",
         )

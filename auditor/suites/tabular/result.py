@@ -106,6 +106,9 @@ class TabularResult:
         Tables of the method's own (contribution per phase, path coverage, distinct faults).
     found : array of int32, shape (k, d), optional
         Codes of the discriminatory cases, for export; not part of the record.
+    judged : mapping of str to (array of int32, shape (n, d), array of bool, shape (n,))
+        Independent draws and whether the label of their case changes, by where they come from (``domain``,
+        ``given``), for comparisons with another run; not part of the record.
     status, status_reason : str
         ``partial`` where a limit ended the search before it was done, and which.
     notes : tuple of str
@@ -123,6 +126,7 @@ class TabularResult:
     pairs: tuple[Pair, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     found: NDArray[np.int32] | None = None
+    judged: Mapping[str, tuple[NDArray[np.int32], NDArray[np.bool_]]] = field(default_factory=dict)
     status: Literal["complete", "partial"] = "complete"
     status_reason: str = ""
     notes: tuple[str, ...] = ()
@@ -140,7 +144,7 @@ class TabularResult:
         return {
             item.name: plain(getattr(self, item.name))
             for item in dataclasses.fields(self)
-            if item.name != "found"
+            if item.name not in ("found", "judged")
         }
 
 

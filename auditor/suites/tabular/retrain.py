@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.counting import plural
 from auditor.errors import ConfigError
 from auditor.stats.intervals import clopper_pearson
 from auditor.suites.tabular.core import Codes, Evaluator, Judged, Schema, cross, plain, uniform
@@ -349,6 +350,8 @@ def _check(
             f"got {patience}, {sample}, {held_out}"
         )
     if len(codes) != len(labels) or len(codes) < 4:
-        raise ConfigError(f"retraining needs four rows or more with a label each; got {len(codes)} rows")
+        raise ConfigError(
+            f"retraining needs four rows or more with a label each; got {plural(len(codes), 'row')}"
+        )
     if len(np.unique(labels)) < 2:
         raise ConfigError("retraining: all rows have the same label, so there is nothing to learn")

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from auditor.counting import plural
 from auditor.errors import BudgetExceeded, ConfigError
 from auditor.stats.intervals import clopper_pearson
 from auditor.stats.sequential import METHOD, confidence_sequence
@@ -24,7 +25,7 @@ from auditor.suites.tabular.evaluate import Evaluator, Judged, enumerate_rows, u
 from auditor.suites.tabular.profile import Profile
 from auditor.suites.tabular.result import Pair, Score, Subset, TabularResult
 from auditor.suites.tabular.schema import ENUMERABLE, Codes, Schema
-from auditor.suites.tabular.tally import Tally
+from auditor.suites.tabular.tally import KEEP_JUDGED, Tally
 
 Sampler = Callable[[int], Codes]
 EXACT_METHOD = "enumeration of the whole domain"
@@ -123,7 +124,7 @@ class ThemisOptions:
     def plain(self) -> dict[str, Any]:
         """The options for the record: arrays and profiles by size and name."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        values["data"] = None if self.data is None else f"{len(self.data):,} rows"
+        values["data"] = None if self.data is None else plural(len(self.data), "row")
         values["profile"] = None if self.profile is None else self.profile.name
         return values | {"min_samples": self.least}
 
@@ -166,8 +167,8 @@ def run(
 def _scores(
     evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: np.random.Generator
 ) -> TabularResult:
-    tally = Tally(schema, evaluator, schema.protected_index)
     exact = walks(evaluator, schema, settings)
+    tally = Tally(schema, evaluator, schema.protected_index, keep=0 if exact else KEEP_JUDGED)
     reason = ""
     try:
         if exact:
@@ -184,8 +185,14 @@ def _scores(
         scores = tally.scores("domain (all rows)", settings.confidence, None, EXACT_METHOD)
     elif tally.rows and not exact:
         scores = tally.scores(population, settings.confidence, confidence_sequence, METHOD, prefix=prefix)
-    given, given_reason = apparent(evaluator, schema, settings)
-    return _result(evaluator, schema, settings, tally, (*scores, *given), reason or given_reason, exact=exact)
+    of_given = Tally(schema, evaluator, schema.protected_index, keep=KEEP_JUDGED)
+    given, given_reason = apparent(of_given, settings)
+    result = _result(
+        evaluator, schema, settings, tally, (*scores, *given), reason or given_reason, exact=exact
+    )
+    places = {"domain": tally, "given": of_given} if settings.profile is None else {"given": of_given}
+    kept = {place: one.judged for place, one in places.items()}
+    return dataclasses.replace(result, judged={place: pair for place, pair in kept.items() if len(pair[0])})
 
 
 def _result(
@@ -253,7 +260,7 @@ def walks(evaluator: Evaluator, schema: Schema, settings: ThemisOptions) -> bool
         return False
     if settings.enumerate and schema.size > ENUMERABLE:
         raise ConfigError(
-            f"the domain has {schema.size:,} rows; at most {ENUMERABLE:,} can be walked through"
+            f"the domain has {plural(schema.size, 'row')}; at most {ENUMERABLE:,} can be walked through"
         )
     left = evaluator.remaining
     fits = schema.size <= ENUMERABLE and (left is None or schema.size <= left)
@@ -283,7 +290,7 @@ def sample(tally: Tally, draw: Sampler, settings: ThemisOptions) -> str:
             break
         target = min(settings.max_samples, target * 2, target + max(1, LARGEST_BATCH // m))
     if not tally.rows:
-        return f"none of {tally.draws:,} rows drawn satisfies the constraints of the schema"
+        return f"none of {plural(tally.draws, 'row')} drawn satisfies the constraints of the schema"
     return ""
 
 
@@ -295,18 +302,21 @@ def _narrow(tally: Tally, settings: ThemisOptions) -> bool:
     return group is None or (group[0].high - group[0].low) / 2 <= settings.epsilon
 
 
-def apparent(evaluator: Evaluator, schema: Schema, settings: ThemisOptions) -> tuple[tuple[Score, ...], str]:
+def apparent(tally: Tally, settings: ThemisOptions) -> tuple[tuple[Score, ...], str]:
     """Scores on the given rows (Definition 3.8): what changes them, and how their groups fare."""
+    evaluator = tally.evaluator
     if settings.data is None or not len(settings.data):
         return (), ""
-    tally = Tally(schema, evaluator, schema.protected_index)
     chunk = max(1, evaluator.batch // len(tally.combos))
     reason = ""
     rows = settings.data
     for start in range(0, len(rows), chunk):
         part = rows[start : start + chunk]
         if evaluator.affordable(len(part), len(tally.combos)) < len(part):
-            return (), f"the limit was reached after {start:,} of {len(rows):,} given rows: no score of them"
+            return (
+                (),
+                f"the limit was reached after {start:,} of {plural(len(rows), 'given row')}: no score of them",
+            )
         tally.add(part, weigh="given")
     return (
         tally.scores("given rows", settings.confidence, _clopper_pearson, GIVEN_METHOD, prefix="apparent_"),

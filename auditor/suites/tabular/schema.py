@@ -21,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.counting import plural
 from auditor.errors import ConfigError, DataFileError
 from auditor.suites.tabular._values import encode_integer, named, numbers
 from auditor.suites.tabular._values import name as spelled
@@ -86,7 +87,7 @@ class Column:
                 raise ConfigError(f"{where}: step must be at least 1, got {self.step}")
             return
         if len(self.values) != self.codes:
-            raise ConfigError(f"{where} has {self.codes} codes but {len(self.values)} values")
+            raise ConfigError(f"{where} has {self.codes} codes but {plural(len(self.values), 'value')}")
         if self.kind != "binned" and len(set(map(spelled, self.values))) != self.codes:
             raise ConfigError(f"{where} lists a value twice: {', '.join(map(str, self.values))}")
         if self.kind == "binned" and (
@@ -400,7 +401,7 @@ def _what_is_wrong(column: Column, value: Any, row: int, count: int, where: str)
     else:
         source = [a for a, _ in column.mapping] if column.kind == "derived" else list(column.values)
         allowed = ", ".join(map(str, source[:12])) + (", …" if len(source) > 12 else "")
-    more = f" ({count:,} rows in all)" if count > 1 else ""
+    more = f" ({plural(count, 'row')} in all)" if count > 1 else ""
     return (
         f"{where}, row {row + 1}: column {column.source or column.name!r} {what}, which the schema "
         f"does not have (allowed: {allowed}){more}. Remove or fill the rows, or edit the schema "

@@ -20,6 +20,7 @@ from __future__ import annotations
 import csv
 import gzip
 import math
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -27,6 +28,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.counting import plural
 from auditor.errors import ConfigError, DataFileError
 from auditor.suites.tabular.constraints import Constraint
 from auditor.suites.tabular.infer import infer
@@ -47,6 +49,7 @@ KEYS = (
     "source",
     "mapping",
 )
+FIELD_LIMIT = 2**31 - 1  # characters; the most that every platform takes
 MISSING = ("", "NA", "NaN", "nan", "null", "None")
 
 
@@ -64,6 +67,9 @@ def read_table(path: str | Path) -> Table:
         It cannot be read, has no rows, or a row of another length; the line is named.
     """
     path = Path(path)
+    line = 1
+    # The limit is one for the whole process and guards nothing here: all rows are held in memory anyway.
+    csv.field_size_limit(max(csv.field_size_limit(), FIELD_LIMIT))
     try:
         with (
             gzip.open(path, "rt", encoding="utf-8-sig", newline="")
@@ -73,15 +79,21 @@ def read_table(path: str | Path) -> Table:
             reader = csv.reader(file)
             header = next(reader, [])
             rows = []
+            line = reader.line_num + 1
             for row in reader:
                 if row and len(row) != len(header):
                     raise DataFileError(
-                        f"{path}, line {reader.line_num}: {len(row)} values, but the header "
-                        f"has {len(header)} columns"
+                        f"{path}, line {line}: {plural(len(row), 'value')}, but the header "
+                        f"has {plural(len(header), 'column')}"
                     )
                 if row:
                     rows.append(row)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+                line = reader.line_num + 1
+    except OSError as error:
+        raise DataFileError(f"cannot read {path}: {error.strerror or error}") from error
+    except csv.Error as error:
+        raise DataFileError(f"{path}, line {line}: malformed CSV: {error}") from error
+    except (UnicodeDecodeError, EOFError, zlib.error) as error:
         raise DataFileError(f"cannot read {path} as CSV: {error}") from error
     names = [name.strip() for name in header]
     if not rows or len(set(names)) != len(names) or "" in names:

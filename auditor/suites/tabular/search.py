@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.counting import plural
 from auditor.errors import BudgetExceeded, ConfigError
 from auditor.stats.sequential import METHOD, confidence_sequence
 from auditor.suites.tabular.evaluate import NOT_JUDGED, Evaluator, Labels, enumerate_rows
@@ -54,7 +55,7 @@ def search(
     index = [schema.index_of(name) for name in names]
     if len(index) > MAX_COLUMNS:
         raise ConfigError(
-            f"{len(index)} columns have {2 ** len(index) - 1:,} subsets; search at most {MAX_COLUMNS}"
+            f"{plural(len(index), 'column')} have {2 ** len(index) - 1:,} subsets; search at most {MAX_COLUMNS}"
         )
     exact = walks(evaluator, schema, settings)
     reason = ""
@@ -246,7 +247,7 @@ class _Sampled:
             labels = self._evaluator.labels(fresh)
             known = labels != NOT_JUDGED
             if len(fresh) and not known.any():
-                raise BudgetExceeded(f"the model gave no label for any of {len(fresh):,} rows")
+                raise BudgetExceeded(f"the model gave no label for any of {plural(len(fresh), 'row')}")
             self._labels = np.concatenate([self._labels, labels[known]])
             self._rows = np.concatenate([self._rows, fresh[known]])
 

@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.counting import plural
 from auditor.errors import BudgetExceeded, ConfigError
 from auditor.suites.tabular.core import lattice, minimal_pairs
 from auditor.suites.tabular.evaluate import NOT_JUDGED, Evaluator, Judged, uniform
@@ -286,7 +287,7 @@ class Search:
         ]
         done = len(cases) >= self.options.limit
         if not done and not self.stopped:
-            notes.append(f"The queue was empty after {len(cases):,} cases.")
+            notes.append(f"The queue was empty after {plural(len(cases), 'case')}.")
         judged = self._judged(hit)
         known = cast(Evaluator, Answered(self.evaluator, judged))
         return TabularResult(

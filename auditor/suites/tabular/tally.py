@@ -17,6 +17,7 @@ from auditor.types import Estimate
 Interval = Callable[[int, int, float], tuple[float, float]]
 KEEP_FOUND = 10_000  # discriminatory cases kept for pairs and export
 KEEP_FIRST = 4_096  # first draws kept for the lattice
+KEEP_JUDGED = 100_000  # first draws whose verdicts are kept, to be laid beside those of another run
 Mask = NDArray[np.bool_]
 
 
@@ -31,9 +32,14 @@ class Tally:
         Names labels and says when two differ.
     index : array of int
         Positions of the columns that are varied.
+    keep : int
+        First draws whose verdicts are kept.
     """
 
-    def __init__(self, schema: Schema, evaluator: Evaluator, index: NDArray[np.intp]) -> None:
+    def __init__(
+        self, schema: Schema, evaluator: Evaluator, index: NDArray[np.intp], *, keep: int = 0
+    ) -> None:
+        self._left, self._judged = keep, list[tuple[Codes, Mask]]()
         self.schema, self.evaluator, self.index = schema, evaluator, index
         self.combos = schema.combos_of(index)
         self.draws = self.rows = self.flips = self.off = self.impossible = self.flipped_draws = 0
@@ -69,6 +75,11 @@ class Tally:
         self._count_groups(labels, possible, own if weigh == "given" else None)
         self.draws += len(codes)
         self._keep(codes, labels, possible, differ)
+        if self._left:
+            clear = np.ones(len(codes), bool) if possible is None else possible.any(axis=1)
+            part = np.flatnonzero(clear)[: self._left]
+            self._left -= len(part)
+            self._judged.append((codes[part], differ[part]))
 
     def _known(self, labels: Labels, possible: Mask) -> Mask:
         """Without rows that got no label, and without cases that this leaves undecided."""
@@ -156,6 +167,13 @@ class Tally:
             rest = np.setdiff1d(np.arange(self.schema.d), self.index)
             new = self._seen.add(row_keys(found[:, rest], self.schema.cards[rest]))
             self._found.append(found[new])
+
+    @property
+    def judged(self) -> tuple[Codes, Mask]:
+        """The first draws that have a possible row, and whether the label of their case changes."""
+        if not self._judged:
+            return np.empty((0, self.schema.d), dtype=np.int32), np.empty(0, dtype=bool)
+        return np.concatenate([c for c, _ in self._judged]), np.concatenate([d for _, d in self._judged])
 
     @property
     def found(self) -> Codes:

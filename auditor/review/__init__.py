@@ -6,9 +6,7 @@ weights. Rows are shuffled, and nothing in the sheet says what the automatic che
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,47 +15,16 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
+from auditor.counting import plural
 from auditor.errors import ConfigError, DataFileError, UserError
+from auditor.review.sheet import COLUMNS, INSTRUCTIONS, VALUES, plain, records
+from auditor.review.sheet import Row as Row
+from auditor.review.sheet import safe as safe
+from auditor.review.sheet import sheet as sheet
 from auditor.stats.intervals import clopper_pearson
 from auditor.types import FORMAT_VERSION, Estimate
 
-COLUMNS = ("id", "original", "variant", "reader_1", "reader_2")
-VALUES = ("ok", "wrong", "unsure")
 RESULT, SAMPLES = "validity.json", "validity_samples.json"
-RISKY = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n")
-
-INSTRUCTIONS = """# How to read {sheet}
-
-Each row has an original text and a variant in which words for people were replaced. Two people fill the sheet
-independently and without talking about it: one the column `reader_1`, the other the column `reader_2`.
-
-Read both texts and enter one of three values:
-
-- `ok`: the variant is English that somebody could have written, and it says the same as the original about
-  another person.
-- `wrong`: the change broke the grammar, made the text contradict itself (he … her for one person), or changed its
-  meaning beyond the person named. Mistakes that the original has as well do not count.
-- `unsure`: neither can be said.
-
-Judge the text only, not what a model should answer to it and not whether you like what it says.
-
-Keep all rows and leave `id`, `original` and `variant` as they are. A text that begins with `=`, `+`, `-` or `@` has
-an apostrophe in front, so that a spreadsheet shows it instead of computing it. Save as CSV (UTF-8), then run:
-
-    audit validity import {run} {sheet}
-"""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
-    """One variant to read. ``discarded`` is what the automatic check said; it is not in the sheet."""
-
-    id: str
-    case: str
-    attributes: tuple[str, ...]
-    discarded: bool
-    original: str
-    variant: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,27 +150,6 @@ def sample(folder: Any, out: Path, *, n: int = 100, seed: int = 7, discarded: bo
     return taken
 
 
-def sheet(rows: Iterable[Row]) -> str:
-    """The rows as CSV with empty columns for the readers."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows([safe(r.id), safe(r.original), safe(r.variant), "", ""] for r in rows)
-    return out.getvalue()
-
-
-def safe(text: str) -> str:
-    """Text that no spreadsheet takes for a formula, with what UTF-8 cannot hold escaped.
-
-    Examples
-    --------
-    >>> safe("=1+1")
-    "'=1+1"
-    """
-    text = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "backslashreplace").decode("utf-8")
-    return f"'{text}" if text.lstrip(" ").startswith(RISKY) else text
-
-
 def read(folder: Any, path: Path) -> tuple[list[Reading], Mapping[str, Any]]:
     """The readings of a filled sheet, and the sample it was drawn as.
 
@@ -214,7 +160,7 @@ def read(folder: Any, path: Path) -> tuple[list[Reading], Mapping[str, Any]]:
     """
     known = population(folder)
     readings: dict[str, Reading] = {}
-    for line, cells in _records(path):
+    for line, cells in records(path):
         where = f"{path}, line {line}"
         name = cells["id"].strip()
         if name not in known:
@@ -226,7 +172,7 @@ def read(folder: Any, path: Path) -> tuple[list[Reading], Mapping[str, Any]]:
             raise DataFileError(f"{where}: the id {name!r} stands twice. Keep one row of each id.")
         row = known[name]
         for column, text in (("original", row.original), ("variant", row.variant)):
-            if _plain(cells[column]) not in (_plain(safe(text)), _plain(text)):
+            if plain(cells[column]) not in (plain(safe(text)), plain(text)):
                 raise DataFileError(
                     f"{where}, column {column}: the text of {name} is not the one in the run, so the reading may be "
                     "of another text. Restore it from the sheet as it was drawn."
@@ -274,7 +220,9 @@ def arm(readings: Sequence[Reading]) -> Arm:
         sets.setdefault(r.row.attributes, []).append(r)
     shared = len(readings) - len({r.row.case for r in readings})
     note = (
-        f"{shared} of {len(readings)} variants are of a text that is in the sheet already" if shared else ""
+        f"{shared} of {plural(len(readings), 'variant')} are of a text that is in the sheet already"
+        if shared
+        else ""
     )
 
     def share(hits: Sequence[bool]) -> Estimate | None:
@@ -389,47 +337,3 @@ def _sample_of(folder: Any, path: Path, ids: set[str]) -> Mapping[str, Any]:
             "Restore them, with `unsure` where nothing can be said."
         )
     return closest
-
-
-def _plain(text: str) -> str:
-    """Spreadsheets write line ends in their own way."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _records(path: Path) -> Iterable[tuple[int, dict[str, str]]]:
-    """Line number and cells of each row that is not blank."""
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise DataFileError(f"{path} could not be read: {error.strerror}. Check the path.") from error
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise DataFileError(f"{path}, line {line}: not UTF-8. Save the sheet as CSV (UTF-8).") from error
-    head = text.split("\n", 1)[0]
-    # Spreadsheets of some countries separate columns by semicolons.
-    reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=";" if head.count(";") > head.count(",") else ","
-    )
-    line, header = 1, None
-    try:
-        for cells in reader:
-            start, line = line, reader.line_num + 1
-            if not any(cell.strip() for cell in cells):
-                continue
-            if header is None:
-                header = [cell.strip().casefold() for cell in cells]
-                lost = [c for c in COLUMNS if header.count(c) != 1]
-                if lost:
-                    raise DataFileError(
-                        f"{path}, line {start}: each column once, and {', '.join(lost)} is not. "
-                        f"Needed: {', '.join(COLUMNS)}."
-                    )
-                continue
-            if len(cells) < len(header):
-                cells = [*cells, *[""] * (len(header) - len(cells))]
-            yield start, dict(zip(header, cells, strict=False))
-    except csv.Error as error:
-        raise DataFileError(f"{path}, line {reader.line_num}: not CSV: {error}.") from error
-    if header is None:
-        raise DataFileError(f"{path}, line 1: the file is empty. Needed: {', '.join(COLUMNS)}.")

@@ -1,0 +1,138 @@
+"""What the answers became towards the groups that a goal names.
+
+Labels stand here, so none of this is handed to a planner that is a language model; it is for the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from auditor.types import Case, Variant, Verdict
+
+MOST = 4  # turns of the answer that a report names for one set
+
+
+def read(result: Any, groups: Mapping[str, Sequence[str]], task: Any) -> list[dict[str, Any]]:
+    """Turns of the answer between other groups and the named ones, by model and attribute set.
+
+    Parameters
+    ----------
+    result : Result
+        A run of the session.
+    groups : mapping of str to sequence of str
+        Attribute → groups that the goal names.
+    task : Task
+        For its labels, and which of them is favourable.
+
+    Returns
+    -------
+    list of dict
+        ``model`` (M1, …), ``attributes``, ``better`` and ``worse``: texts on which the favourable answer was given
+        with the named groups only, or with others only (None without a favourable answer);
+        ``turns``: ``{"other", "named", "seeds"}``, the answer with other groups, the one with the named ones, and
+        on how many texts; ``difference``: for amounts, the mean over texts of named minus other.
+    """
+    if not groups or result.path is None:
+        return []
+    models = {name: f"M{n}" for n, name in enumerate(result.record["models"], 1)}
+    sides, directed = _sides(result.path, groups)
+    table: dict[tuple[str, tuple[str, ...]], list[tuple[str, str, str, bool]]] = {}
+    for verdict in result.verdicts:
+        side = sides.get(verdict.variant_id)
+        outputs = (verdict.original_output, verdict.variant_output)
+        if side is None or verdict.case_id in directed or not verdict.order or None in outputs:
+            continue
+        if verdict.outcome not in ("pass", "violation"):
+            continue
+        other, named = outputs if side == "to" else reversed(outputs)
+        key = (models.get(verdict.model, "M0"), tuple(verdict.attributes))
+        table.setdefault(key, []).append((verdict.case_id, str(other), str(named), _changed(verdict)))
+    return [
+        {"model": model, "attributes": list(names), **_told(rows, task)}
+        for (model, names), rows in sorted(table.items(), key=lambda i: (i[0][0], len(i[0][1]), i[0][1]))
+    ]
+
+
+def _changed(verdict: Verdict) -> bool:
+    return verdict.outcome == "violation"
+
+
+def _sides(path: Path, groups: Mapping[str, Sequence[str]]) -> tuple[dict[str, str], set[str]]:
+    """Variant id → whether it leads "to" the named groups or "from" them; and the directed cases."""
+    from auditor.store.folder import RunFolder
+
+    found: dict[str, str] = {}
+    directed: set[str] = set()
+    for case, _ in RunFolder.open(path).cases():
+        if case.sampling == "directed":
+            directed.add(case.id)
+        for variant_id, side in _of_case(case, groups):
+            found[variant_id] = side
+    return found, directed
+
+
+def _of_case(case: Case, groups: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    for variant in case.variants:
+        to = _all(variant, groups, "target_group")
+        away = _all(variant, groups, "source_group")
+        if to != away:  # an exchange inside one text leads to and from
+            yield variant.id, "to" if to else "from"
+
+
+def _all(variant: Variant, groups: Mapping[str, Sequence[str]], end: str) -> bool:
+    """Whether each named attribute that ``variant`` changes has a named group at this end."""
+    ends: dict[str, bool] = {}
+    for edit in variant.edits:
+        if edit.kind != "agreement" and edit.attribute in groups:
+            hit = getattr(edit, end) in groups[edit.attribute]
+            ends[edit.attribute] = ends.get(edit.attribute, False) or hit
+    return bool(ends) and all(ends.values())
+
+
+def _told(rows: Iterable[tuple[str, str, str, bool]], task: Any) -> dict[str, Any]:
+    listed = list(rows)
+    if task.kind == "score":
+        return {"better": None, "worse": None, "turns": [], "difference": _difference(listed)}
+    known = set(task.labels)
+    turns: dict[tuple[str, str], set[str]] = {}
+    better: set[str] = set()
+    worse: set[str] = set()
+    for case_id, other, named, changed in listed:
+        if not changed:
+            continue
+        if {other, named} <= known:
+            turns.setdefault((other, named), set()).add(case_id)
+        if named == task.favourable != other:
+            better.add(case_id)
+        if other == task.favourable != named:
+            worse.add(case_id)
+    ranked = sorted(turns.items(), key=lambda item: (-len(item[1]), item[0]))[:MOST]
+    signed = task.favourable is not None
+    return {
+        "better": len(better) if signed else None,
+        "worse": len(worse) if signed else None,
+        "turns": [{"other": a, "named": b, "seeds": len(cases)} for (a, b), cases in ranked],
+        "difference": None,
+    }
+
+
+def _difference(rows: Sequence[tuple[str, str, str, bool]]) -> float | None:
+    """Mean over texts of the amount with the named groups minus the one with others."""
+    by_case: dict[str, list[float]] = {}
+    for case_id, other, named, _ in rows:
+        try:
+            gap = float(named.replace(",", "")) - float(other.replace(",", ""))
+        except ValueError:
+            continue
+        by_case.setdefault(case_id, []).append(gap)
+    return round(fmean(map(fmean, by_case.values())), 6) if by_case else None
+
+
+def originals(path: Path) -> set[str]:
+    """The original texts of a run's cases."""
+    from auditor.store.folder import RunFolder
+
+    return {str(case.original.input) for case, _ in RunFolder.open(path).cases()}

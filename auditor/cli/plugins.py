@@ -1,0 +1,70 @@
+"""``audit plugins``: every plugin by kind, where it comes from, and whether it loads."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import typer
+
+from auditor.cli import common
+from auditor.cli.common import invoke
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.command()
+def plugins(format: common.Format = "terminal") -> int:
+    """List suites, checks, oracles, models and renderers: those built in and those of installed packages."""
+    common.check_format(format)
+    rows = listed()
+    if format == "json":
+        sys.stdout.write(json.dumps(rows, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+        return 0
+    lines: list[str] = []
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        mine = [row for row in rows if row["kind"] == kind]
+        lines += [f"{kind}s"]
+        for row in mine:
+            lines.append(f"  {row['name']:<22}{row['from']:<28}{row['where']}".rstrip())
+            lines += [f"      {row['problem']}"] if row["problem"] else []
+        lines.append("")
+    lines += [
+        "A suite of another package is chosen by its name: audit --suite NAME. A package offers plugins as entry",
+        "points (docs/extending); names end in a version, and a name without one means the newest.",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
+
+
+def listed() -> list[dict[str, Any]]:
+    """One row for each plugin; those of other packages are imported to see whether they load."""
+    from auditor import registry
+    from auditor.errors import PluginError
+
+    kinds = (registry.SUITES, registry.CHECKS, registry.ORACLES, registry.MODELS, registry.RENDERERS)
+    rows = []
+    for kind in kinds:
+        for name in kind.names():
+            problem, origin = "", kind.origin(name)
+            if origin != "built in":
+                try:
+                    kind.load(name)
+                except PluginError as error:
+                    problem = str(error)
+            rows.append(
+                {
+                    "kind": kind.kind,
+                    "name": name,
+                    "from": origin,
+                    "where": kind.where(name),
+                    "problem": problem,
+                }
+            )
+    return rows
+
+
+def command(argv: list[str]) -> int:
+    """Run the command and return its exit code."""
+    return invoke(app, "plugins", argv)

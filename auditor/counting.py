@@ -1,0 +1,34 @@
+"""Counts in sentences: one helper for every message and report."""
+
+from __future__ import annotations
+
+
+def plural(n: int, word: str, many: str = "") -> str:
+    """Count things.
+
+    Parameters
+    ----------
+    n : int
+        How many.
+    word : str
+        The name of one.
+    many : str
+        The name of several; ``word`` and an s where it is empty.
+
+    Examples
+    --------
+    >>> plural(1, "seed"), plural(3, "seed"), plural(1200, "category", "categories")
+    ('1 seed', '3 seeds', '1,200 categories')
+    """
+    return f"{n:,} {word if n == 1 else many or word + 's'}"
+
+
+def verb(n: int, one: str, many: str) -> str:
+    """Choose the verb that goes with ``n`` things.
+
+    Examples
+    --------
+    >>> verb(1, "was", "were"), verb(0, "was", "were")
+    ('was', 'were')
+    """
+    return one if n == 1 else many

@@ -1,0 +1,84 @@
+"""Places in JSON: placeholders that are filled, and paths that are followed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+HOLE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
+_STEP = re.compile(r'\.?(?:([A-Za-z_][\w-]*)|\["([^"]+)"\]|\[(-?\d+)\])')
+
+Step = str | int
+
+
+def place(value: Any, given: Mapping[str, Any]) -> Any:
+    """``value`` with its placeholders replaced: a lone one by the value itself, one inside a text as text.
+
+    Examples
+    --------
+    >>> place({"q": "{{prompt}}", "n": "{{max_tokens}}", "t": "Say: {{prompt}}"}, {"prompt": 'a"b', "max_tokens": 8})
+    {'q': 'a"b', 'n': 8, 't': 'Say: a"b'}
+    """
+    if isinstance(value, str):
+        if whole := HOLE.fullmatch(value.strip()):
+            return given[whole.group(1)]
+        return HOLE.sub(lambda match: str(given[match.group(1)]), value)
+    if isinstance(value, Mapping):
+        return {key: place(item, given) for key, item in value.items()}
+    if isinstance(value, list):
+        return [place(item, given) for item in value]
+    return value
+
+
+def parse_path(text: str) -> tuple[Step, ...]:
+    """The steps of a path into JSON.
+
+    Raises
+    ------
+    ValueError
+        Not of the form ``a.b[0]["c d"]``, with or without ``$`` in front.
+
+    Examples
+    --------
+    >>> parse_path("choices[0].message.content")
+    ('choices', 0, 'message', 'content')
+    """
+    rest = text.strip().removeprefix("$")
+    steps: list[Step] = []
+    at = 0
+    while at < len(rest):
+        match = _STEP.match(rest, at)
+        if match is None:
+            raise ValueError(f"{text!r} is no path; write for example choices[0].message.content")
+        name, quoted, number = match.groups()
+        steps.append(int(number) if number is not None else name or quoted)
+        at = match.end()
+    return tuple(steps)
+
+
+def follow(value: Any, steps: tuple[Step, ...] | None) -> Any:
+    """What stands at ``steps``; None where there is nothing.
+
+    Examples
+    --------
+    >>> follow({"a": [{"b": 3}]}, ("a", 0, "b"))
+    3
+    """
+    if steps is None:
+        return None
+    for step in steps:
+        if isinstance(step, int):
+            if not isinstance(value, list) or not -len(value) <= step < len(value):
+                return None
+            value = value[step]
+        else:
+            if not isinstance(value, Mapping) or step not in value:
+                return None
+            value = value[step]
+    return value
+
+
+def told(steps: tuple[Step, ...]) -> str:
+    """A path as it is written."""
+    return "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps).lstrip(".") or "$"

@@ -1,0 +1,161 @@
+"""Two searches over rows side by side, as text and as Markdown. From plain data; see `auditor.tabular.compare`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from auditor.render import tabular, words
+from auditor.render.markdown import escape, table
+from auditor.render.page import Page
+
+Data = Mapping[str, Any]
+Lines = list[Sequence[str]]
+SIGNS = {
+    "worse": "▲ worse",
+    "better": "▼ better",
+    "same": "= the same",
+    "unclear": "? no difference shown",
+    "untested": "– not tested",
+}
+ORDER = {name: i for i, name in enumerate(SIGNS)}
+SCORES = ("Change", "Score", "Columns", "Before", "After", "Difference", "Rows", "p, corrected")
+SETS = ("Changed together", "Before", "After", "No smaller set does, before", "after")
+ENTRIES = ("", "What", "Before", "After")
+MEANING = (
+    "Worse and better: more or fewer rows whose label changes. Where both runs judged the same rows, by a test of "
+    "these rows below 5 % after Holm's correction; elsewhere where the two intervals do not overlap. No difference "
+    "shown is about the data."
+)
+SLICES = (
+    "A run keeps the slices with the highest rates only: one that is gone may have made room for others, and --fail-on "
+    "new does not count them."
+)
+TITLES = {"minimal set": "Minimal sets of columns", "slice": "Slices", "finding": "Findings shown"}
+
+
+def summary(comparison: Data) -> str:
+    """Counts, in one sentence."""
+    changes = [s["change"] for s in comparison["scores"]]
+    told = [f"{changes.count(name)} {SIGNS[name][2:]}" for name in SIGNS if name in changes]
+    fates = [e["fate"] for e in comparison["entries"] if e["kind"] == "finding"]
+    n = len(comparison["plans"])
+    return (
+        f"{words.plural(n, 'setting')} {'differs' if n == 1 else 'differ'}. "
+        f"{words.plural(len(changes), 'score')}{': ' + ', '.join(told) if told else ''}. Findings shown: "
+        f"{fates.count('new')} new, {fates.count('gone')} gone, {fates.count('kept')} in both."
+    )
+
+
+def text(comparison: Data, *, width: int | None = None, encoding: str = "utf-8") -> str:
+    """The comparison for a terminal."""
+    page = Page(width=width or 100, encoding=encoding, color=False)
+    page.heading(f"Run {comparison['before']} before, run {comparison['after']} after")
+    page.paragraph(summary(comparison))
+    for note in comparison["notes"]:
+        page.paragraph(words.sentence(note))
+    for title, lines, columns, cells in _parts(comparison):
+        page.heading(title)
+        if cells:
+            page.table([(name, False) for name in columns], cells)
+        for line in lines:
+            page.paragraph(line)
+    return page.value()
+
+
+def markdown(comparison: Data) -> str:
+    """The comparison as Markdown; text from runs is escaped."""
+    lines = [f"# Run {escape(comparison['before'])} before, run {escape(comparison['after'])} after", ""]
+    lines += [escape(summary(comparison)), ""]
+    lines += [f"> {escape(words.sentence(note))}\n" for note in comparison["notes"]]
+    for title, told, columns, cells in _parts(comparison):
+        lines += [f"## {title}", ""]
+        lines += table(columns, cells) if cells else []
+        lines += [f"{escape(line)}\n" for line in told]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _parts(comparison: Data) -> list[tuple[str, list[str], Sequence[str], Lines]]:
+    """(title, paragraphs, columns, cells) of each part that has something to say."""
+    plans: Lines = [(p["name"], p["before"], p["after"]) for p in comparison["plans"]]
+    none = [] if plans else ["The plans and their inputs are the same."]
+    parts: list[tuple[str, list[str], Sequence[str], Lines]] = [
+        ("Plans", none, ("Setting", "Before", "After"), plans)
+    ]
+    if comparison["scores"]:
+        parts.append(("Scores", _tests(comparison), SCORES, _scores(comparison)))
+    if comparison["sets"]:
+        note = ["A description of the rows that each run looked at first; nothing is tested here."]
+        parts.append(("Sets of protected columns", note, SETS, _sets(comparison)))
+    parts.append(("Cases whose label changes", [_cases(comparison)], (), []))
+    for kind, title in TITLES.items():
+        cells: Lines = [
+            (e["fate"], e["what"], e["before"] or "–", e["after"] or "–")
+            for e in comparison["entries"]
+            if e["kind"] == kind
+        ]
+        if cells:
+            parts.append((title, [SLICES] if kind == "slice" else [], ENTRIES, cells))
+    return parts
+
+
+def _scores(comparison: Data) -> Lines:
+    return [
+        (
+            SIGNS[s["change"]],
+            f"{tabular.SCORES.get(s['name'], s['name'])}, {s['population']}",
+            ", ".join(s["columns"]),
+            words.percent(s["before"], 2),
+            words.percent(s["after"], 2),
+            _points(s),
+            f"{s['n_after']:,}"
+            if s["n_before"] == s["n_after"]
+            else f"{s['n_before']:,} and {s['n_after']:,}",
+            s["reason"] or _p(s["p_adjusted"]),
+        )
+        for s in sorted(comparison["scores"], key=lambda s: ORDER[s["change"]])
+    ]
+
+
+def _p(value: float | None) -> str:
+    return "–" if value is None else "<0.0001" if value < 0.0001 else f"{value:.2g}"
+
+
+def _points(score: Data) -> str:
+    if score["difference"] is None:
+        return "not measured"
+    told = f"{100 * score['difference']:+.2f} points"
+    if score["low"] is not None:
+        told += f" (95 %: {100 * score['low']:+.2f} to {100 * score['high']:+.2f})"
+    return told.replace("-", "−")
+
+
+def _tests(comparison: Data) -> list[str]:
+    names = sorted({s["test"] for s in comparison["scores"] if s["test"]})
+    told = [f"Compared by: {'; '.join(names)}. {MEANING}"] if names else []
+    for s in comparison["scores"]:
+        if s["only_before"] is not None:
+            told.append(
+                f"{tabular.SCORES.get(s['name'], s['name'])}, {s['population']}: of {s['n_after']:,} rows that both "
+                f"runs judged, the label changes in {s['only_before']:,} before only and in {s['only_after']:,} "
+                "after only."
+            )
+    return told
+
+
+def _sets(comparison: Data) -> Lines:
+    return [
+        (
+            " + ".join(s["columns"]),
+            *(words.percent(s[k], 2) for k in ("before", "after", "hidden_before", "hidden_after")),
+        )
+        for s in comparison["sets"]
+    ]
+
+
+def _cases(comparison: Data) -> str:
+    found = comparison["cases"]
+    told = f"{found['before']:,} before and {found['after']:,} after"
+    if found["both"] is None:
+        return f"{told}; which of them are the same is not known: {found['reason']}."
+    return f"Of those that the run folders keep: {told}, {found['both']:,} of them in both."

@@ -1,0 +1,78 @@
+"""Answers in which no label could be read: why a run that judged nothing is not complete, and what to do then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from auditor.render import words
+
+Data = Mapping[str, Any]
+LABELS = 8  # labels that a report lists
+EXAMPLE = 60  # characters of an answer that a report quotes
+
+
+def quoted(output: str) -> str:
+    r"""The beginning of an answer in one line, in quotation marks; nothing in it acts or looks like a command.
+
+    Examples
+    --------
+    >>> quoted("purple\nmonkey")
+    '“purple ⏎ monkey”'
+    """
+    line = words.visible(output.strip(), newlines=False)
+    if not line:
+        return "an empty answer"
+    short = line if len(line) <= EXAMPLE else line[: EXAMPLE - 1].rstrip() + "…"
+    # A message to the terminal puts "Run: …" on a line of its own; not what a model said.
+    return f"“{short}”".replace(": ", ":\u00a0")
+
+
+def listed(labels: Sequence[str]) -> str:
+    """The labels that were expected, the first of them where they are many."""
+    left = len(labels) - LABELS
+    return ", ".join(labels) if left <= 1 else f"{', '.join(labels[:LABELS])} and {left:,} further labels"
+
+
+def losses(told: Data) -> str:
+    """What became of the answers that could not be read, with an example and what was expected."""
+    parts = [f"{words.count(told[key])} {key}" for key in ("unparsed", "refused", "failed") if told[key]]
+    example = f"; for example {told['example']}" if told.get("example") else ""
+    return f"{', '.join(parts)}{example}; expected: {told['expected']}"
+
+
+def reason(model: str, told: Data) -> str:
+    """Why a run in which ``model`` gave nothing to judge is not complete."""
+    if told["unparsed"] + told["refused"] + told["failed"] == told["answers"]:
+        what = f"none of its {words.count(told['answers'])} answers could be read"
+    else:
+        what = f"too few of its {words.count(told['answers'])} answers could be read to judge any variant"
+    return f"{model}: {what} ({losses(told)})."
+
+
+def banners(record: Data) -> list[str]:
+    """One warning for each model most of whose answers could not be read; others are told in the run's status."""
+    out = []
+    for model, told in _told(record):
+        if not told["judged_nothing"]:
+            lost = sum(told[key] for key in ("unparsed", "refused", "failed"))
+            out.append(
+                f"{lost:,} of {told['answers']:,} answers of {model} could not be read ({losses(told)}). Its figures "
+                "rest on the others, which may not be like them."
+            )
+    return out
+
+
+def nothing(record: Data, model: str) -> Data | None:
+    """What is known of the answers of ``model``, where they were such that nothing could be judged."""
+    return next((told for name, told in _told(record) if name == model and told["judged_nothing"]), None)
+
+
+def variant(record: Data) -> str:
+    """A variant whose answers show why nothing could be judged; empty where the run judged something of each model."""
+    return next((str(told["variant"]) for _, told in _told(record) if told["judged_nothing"]), "")
+
+
+def _told(record: Data) -> list[tuple[str, Data]]:
+    models = record.get("models") or {}
+    return [(name, model["unread"]) for name, model in models.items() if model.get("unread")]

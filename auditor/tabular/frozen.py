@@ -1,0 +1,106 @@
+"""Plans of rows that are frozen before the run: what stands in them, and running one."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from auditor import freeze
+from auditor.errors import ConfigError, DataFileError
+from auditor.tabular.plan import TabularPlan
+from auditor.types import digest
+
+if TYPE_CHECKING:
+    from auditor.models.tables import TableModel
+    from auditor.suites.tabular.schema import Schema
+
+
+def inputs_of(plan: TabularPlan, schema: Schema, given: int) -> dict[str, Any]:
+    """Hashes of what shapes the questions: rows, schema, profile, task with its prompts."""
+    from auditor.suites.tabular.schemafile import dump
+    from auditor.tabular.data import load_task
+
+    found: dict[str, Any] = {"schema": {"name": schema.name, "sha256": digest(dump(schema))}}
+    if plan.data:
+        found["rows"] = {"source": plan.data, "n": given, "sha256": _sha256(plan.data)}
+    if plan.profile is not None:
+        found["profile"] = {"source": plan.profile, "sha256": _sha256(plan.profile)}
+    if plan.task is not None:
+        found["task_sha256"] = load_task(plan.task).sha256
+    return found
+
+
+def _sha256(path: str) -> str:
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as error:
+        raise DataFileError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def plan_record(plan: TabularPlan, schema: Schema, model: TableModel, given: int) -> dict[str, Any]:
+    """``plan``, ``inputs`` and ``fingerprints``, as `auditor.freeze` takes them."""
+    return {
+        "plan": plan.as_dict(),
+        "inputs": inputs_of(plan, schema, given),
+        "fingerprints": {plan.model: model.fingerprint},
+    }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Outlook:
+    """A plan as far as it can be worked out without asking: see `outlook`."""
+
+    record: Mapping[str, Any]
+    expected: Mapping[str, Any]
+
+
+def outlook(plan: TabularPlan) -> Outlook:
+    """Read data and schema, open the model, and say what will be asked. The model is asked nothing.
+
+    Raises
+    ------
+    UserError
+        A file, option or model is wrong.
+    """
+    from auditor.tabular.asking import evaluator_of, open_model
+    from auditor.tabular.data import load_rows
+    from auditor.tabular.expect import check_options, expected
+    from auditor.tabular.run import check_plan, options_of
+
+    check_plan(plan)
+    schema, codes, _ = load_rows(plan)
+    options = options_of(plan, schema, codes)
+    check_options(plan, schema, options)
+    model, asked = open_model(plan, schema, None, lambda event: None)
+    try:
+        evaluator = evaluator_of(plan, schema, model, asked)
+        told = expected(plan, schema, evaluator, len(codes), options)
+        return Outlook(record=plan_record(plan, schema, model, len(codes)), expected=told)
+    finally:
+        model.close()
+
+
+def load(path: Path) -> freeze.Frozen:
+    """Read a frozen plan of rows and check its hash.
+
+    Raises
+    ------
+    UserError
+        It is none, was changed, or is a plan of texts.
+    """
+    frozen = freeze.load(path)
+    if frozen.kind != freeze.ROWS:
+        raise ConfigError(f"{path} is a plan for texts. Run it with: audit run --plan {path}")
+    known = {field.name for field in dataclasses.fields(TabularPlan)} | {"kind"}
+    if unknown := sorted(set(frozen.settings) - known):
+        raise DataFileError(f"{path}: plan: unknown setting {unknown[0]!r}")
+    return frozen
+
+
+def with_flags(frozen: freeze.Frozen, flags: Mapping[str, Any]) -> TabularPlan:
+    """The plan to run: as frozen, but for what was given beside it."""
+    settings = freeze.merged(frozen, flags)
+    return TabularPlan.from_dict({k: v for k, v in settings.items() if v is not None})

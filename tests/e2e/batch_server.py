@@ -1,0 +1,185 @@
+"""A server on the loopback with files, batches and chat completions, which can fail, wait or hold at any point."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+class Provider(ThreadingHTTPServer):
+    """Files and batches; a batch is done after ``polls`` looks at it.
+
+    ``hold`` names a point at which the next call is not answered: ``upload`` and ``create`` before and ``created`` after
+    the server took note, ``look`` at a batch, ``content`` of a file. ``held`` is set once a call waits there; ``go``
+    lets it end, without an answer.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, polls: int = 2) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.polls = polls
+        self.files: dict[str, bytes] = {}
+        self.batches: dict[str, dict[str, Any]] = {}
+        self.asked: Counter[str] = Counter()
+        self.direct = 0  # requests outside batches
+        self.looks: Counter[str] = Counter()
+        self.outcome: Callable[[str, int], dict[str, Any] | None] = lambda text, _n: answered(f"{text}!")
+        self.status = "completed"
+        self.trouble: list[int] = []  # HTTP statuses of the next calls
+        self.errors: list[dict[str, str]] = []
+        self.hold = ""
+        self.skip = 0  # calls at the point of ``hold`` that are let by
+        self.held, self.go = threading.Event(), threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def hold_at(self, point: str, *, skip: int = 0) -> None:
+        """Hold the next call that comes to ``point``, after ``skip`` others."""
+        self.held, self.go = threading.Event(), threading.Event()
+        self.hold, self.skip = point, skip
+
+    def finish(self, batch: dict[str, Any]) -> None:
+        good, bad = [], []
+        for line in self.files[batch["input_file_id"]].splitlines():
+            row = json.loads(line)
+            assert row["method"] == "POST"
+            assert row["url"] == batch["endpoint"] == "/v1/chat/completions"
+            text = row["body"]["messages"][-1]["content"]
+            self.asked[text] += 1
+            out = self.outcome(text, self.asked[text])
+            if out is not None:
+                (good if out.get("error") is None else bad).append({"custom_id": row["custom_id"], **out})
+        for name, rows in (("output_file_id", good), ("error_file_id", bad)):
+            if rows:
+                batch[name] = f"{batch['id']}-{name}"
+                rows.reverse()  # the order of a batch's output is not that of its input
+                self.files[batch[name]] = b"".join(json.dumps(r).encode() + b"\n" for r in rows)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Provider
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.failed():
+            return
+        if self.path == "/v1/chat/completions":
+            self.chat(json.loads(body))
+            return
+        if self.path == "/v1/files":
+            if self.holds("upload"):
+                return
+            # multipart/form-data: the part whose content type is not text is the file
+            part = re.search(rb'filename="[^"]+"\r\n(?:[^\r\n]+\r\n)*\r\n(.*?)\r\n--', body, re.S)
+            assert part is not None
+            name = f"file-{len(self.server.files)}"
+            self.server.files[name] = part.group(1)
+            self.say(
+                {
+                    "id": name,
+                    "object": "file",
+                    "bytes": 1,
+                    "created_at": 1,
+                    "filename": "x",
+                    "purpose": "batch",
+                }
+            )
+            return
+        assert self.path == "/v1/batches"
+        if self.holds("create"):
+            return
+        given = json.loads(body)
+        batch = {
+            "id": f"batch_{len(self.server.batches)}",
+            "object": "batch",
+            "created_at": 1,
+            "status": "validating",
+        }
+        self.server.batches[batch["id"]] = batch | given
+        if self.holds("created"):
+            return
+        self.say(self.server.batches[batch["id"]])
+
+    def do_GET(self) -> None:
+        if self.failed():
+            return
+        path = self.path.partition("?")[0]
+        if path == "/v1/batches":
+            rows = list(self.server.batches.values())[::-1]
+            self.say({"object": "list", "data": rows, "has_more": False})
+        elif path.startswith("/v1/batches/"):
+            if self.holds("look"):
+                return
+            batch = self.server.batches[path.rpartition("/")[2]]
+            self.server.looks[batch["id"]] += 1
+            if self.server.looks[batch["id"]] == self.server.polls:
+                batch["status"] = self.server.status
+                if self.server.errors:
+                    batch["errors"] = {"object": "list", "data": self.server.errors}
+                self.server.finish(batch)
+            self.say(batch)
+        else:
+            if self.holds("content"):
+                return
+            data = self.server.files[path.split("/")[3]]
+            self.send(200, data, "application/octet-stream")
+
+    def chat(self, body: dict[str, Any]) -> None:
+        """Answer one request at once, as the same line of a batch that went well."""
+        self.server.direct += 1
+        self.say(self.server.outcome(body["messages"][-1]["content"], 99)["response"]["body"])  # type: ignore[index]
+
+    def holds(self, point: str) -> bool:
+        """Whether this call was held, and ended without an answer."""
+        server = self.server
+        if server.hold != point:
+            return False
+        if server.skip:
+            server.skip -= 1
+            return False
+        server.hold = ""
+        server.held.set()
+        server.go.wait(60)
+        self.close_connection = True
+        return True
+
+    def failed(self) -> bool:
+        if not self.server.trouble:
+            return False
+        self.send(self.server.trouble.pop(0), b'{"error": {"message": "broken"}}', "application/json")
+        return True
+
+    def say(self, value: object) -> None:
+        self.send(200, json.dumps(value).encode(), "application/json")
+
+    def send(self, status: int, data: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args: Any) -> None:
+        """Say nothing."""
+
+
+def answered(text: str) -> dict[str, Any]:
+    body = {
+        "model": "served-2",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12},
+    }
+    return {"response": {"status_code": 200, "body": body}, "error": None}
+
+
+def refused(status: int) -> dict[str, Any]:
+    return {"response": {"status_code": status, "body": {"error": {"message": "no"}}}, "error": None}

@@ -1,0 +1,219 @@
+"""Audits that are killed and resumed: a server that counts, and a warm process that audits are forks of.
+
+Imports and the parser are paid for once, and each audit is killed as itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+NURSERY = """
+import json, os, sys
+import openai, scipy.stats, statsmodels.api
+import auditor.result, auditor.record, auditor.render.html, auditor.cli.run, auditor.cli.resume
+from auditor.cli.main import run
+from auditor.text.parse import Parser
+
+Parser().parse(["The parser is loaded ."])
+for line in sys.stdin:
+    argv = json.loads(line)
+    if isinstance(argv, int):
+        print(os.waitstatus_to_exitcode(os.waitpid(argv, 0)[1]), flush=True)
+        continue
+    pid = os.fork()
+    if not pid:
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1):
+            os.dup2(null, number)
+        os.dup2(os.open(argv.pop(), os.O_CREAT | os.O_WRONLY | os.O_APPEND), 2)
+        try:
+            code = run(argv)
+        except BaseException as error:
+            os.write(2, repr(error).encode())
+            code = 1
+        os._exit(code)
+    print(pid, flush=True)
+"""
+
+
+class Nursery:
+    """Starts audits as forks of one warm process."""
+
+    def __init__(self, folder: Path) -> None:
+        environment = os.environ | {
+            "OPENAI_API_KEY": "x",
+            "AUDIT_CACHE": str(folder / "cache.sqlite"),
+            "OMP_NUM_THREADS": "1",
+        }
+        self.said = folder / "stderr.txt"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", NURSERY],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def _tell(self, value: object) -> int:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(value) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+    def start(self, *argv: str) -> int:
+        """The process id of one more audit."""
+        return self._tell([*argv, str(self.said)])
+
+    def wait(self, pid: int) -> int:
+        """The exit code of ``pid``; minus the signal where one ended it."""
+        return self._tell(pid)
+
+    def call(self, *argv: str) -> None:
+        """Run one audit to its end, which must be a good one."""
+        code = self.wait(self.start(*argv))
+        assert code == 0, f"exit code {code}: {self.said.read_text()[-2000:]}"
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+        self._process.stdout.close()
+
+
+IN_FLIGHT = 8  # of one model
+
+
+def label(model: str, text: str) -> str:
+    """One of two labels, by the text."""
+    return "positive" if hashlib.sha256(text.encode()).digest()[0] < 128 else "negative"
+
+
+class Server(ThreadingHTTPServer):
+    """An OpenAI-compatible server that notes what it was asked, and answers by model and text alone."""
+
+    daemon_threads = True
+
+    def __init__(self, reply: Callable[[str, str], str] = label) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked: Counter[str] = Counter()
+        self.lock = threading.Lock()
+        self.delay_s = 0.01
+        self.reply = reply
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of connections whose process was killed."""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        text = body["messages"][-1]["content"]
+        time.sleep(self.server.delay_s)
+        with self.server.lock:
+            self.server.asked[body["model"] + json.dumps(body["messages"], sort_keys=True)] += 1
+        said = self.server.reply(body["model"], text)
+        data = json.dumps(
+            {
+                "id": "x",
+                "object": "chat.completion",
+                "created": 0,
+                "model": body["model"],
+                "choices": [
+                    {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}
+                ],
+                "usage": {
+                    "prompt_tokens": len(text) // 4,
+                    "completion_tokens": 1,
+                    "total_tokens": len(text) // 4 + 1,
+                },
+            }
+        ).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args: Any) -> None:
+        """Say nothing."""
+
+
+def figures(folder: Path) -> dict[str, Any]:
+    (path,) = folder.glob("*/run.json")
+    record = json.loads(path.read_text())
+    assert record["status"] == "complete", record["status_reason"]
+    kept = ("estimates", "findings", "diagnoses", "counts", "controls", "scores", "generation_pairs")
+    return {key: record[key] for key in kept if key in record}
+
+
+def kill_after(nursery: Nursery, server: Server, folder: Path, calls: int, *argv: str) -> None:
+    """Start an audit, and kill it once it has its plan on disk and ``calls`` more answers."""
+    aim = sum(server.asked.values()) + calls
+    pid = nursery.start(*argv)
+    deadline = time.monotonic() + 120
+    while (sum(server.asked.values()) < aim or not list(folder.glob("2*/plan.json"))) and Path(
+        f"/proc/{pid}/stat"
+    ).read_text().split()[2] != "Z":
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    os.kill(pid, signal.SIGKILL)
+    assert nursery.wait(pid) in (-signal.SIGKILL, 0)
+
+
+def journaled(path: Path) -> Counter[tuple[str, str]]:
+    """How many answers to each (model, prompt) are on disk in whole lines."""
+    lines = path.read_text(errors="replace").splitlines(keepends=True) if path.exists() else []
+    rows = [json.loads(line) for line in lines if line.endswith("\n")]
+    return Counter((row["model"].removeprefix("openai:"), row["prompt_sha256"]) for row in rows)
+
+
+def killed_then_resumed(
+    nursery: Nursery, server: Server, folder: Path, moments: Sequence[int], argv: Sequence[str]
+) -> dict[str, Any]:
+    """The figures of a run that was killed after so many calls, and again while it was resumed."""
+    server.asked.clear()
+    kill_after(nursery, server, folder, moments[0], *argv)
+    (run,) = folder.glob("2*")
+    for moment in moments[1:]:
+        kill_after(nursery, server, folder, moment, "resume", str(run))
+    journal = run / "responses.jsonl"
+    answered = journaled(journal)
+    # What was asked and is not in the journal was in flight when the process died.
+    models = argv.count("--model") + argv.count("--judge")
+    assert sum(server.asked.values()) - sum(answered.values()) <= IN_FLIGHT * len(moments) * models
+    before = Counter(server.asked)
+    nursery.call("resume", str(run))
+    texts = {
+        row["prompt_sha256"]: json.dumps(row["messages"], sort_keys=True)
+        for row in map(json.loads, (run / "prompts.jsonl").read_text().splitlines())
+        if "prompt_sha256" in row
+    }
+    whole = journaled(journal)
+    assert sum(whole.values()) - sum(answered.values()) == sum(server.asked.values()) - sum(before.values())
+    for (model, sha256), times in whole.items():
+        name = model + texts[sha256]
+        again = server.asked[name] - before[name]
+        assert again == times - answered[model, sha256], "an answer was asked for again, or never"
+    nursery.call("verify", str(run))
+    return figures(folder)

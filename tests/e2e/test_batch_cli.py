@@ -1,0 +1,185 @@
+"""``audit run --batch`` killed at every step of a batch, then ``audit resume``: nothing is submitted or paid twice."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import signal
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+
+def _load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+batch_server = _load("batch_server")
+Nursery = _load("nursery").Nursery
+
+
+def said(text: str, n: int) -> dict[str, Any] | None:
+    """The answer hangs on the text alone; the first request of some texts goes wrong inside its batch."""
+    wrong: dict[int, dict[str, Any] | None] = {
+        0: batch_server.refused(500),
+        1: batch_server.refused(429),
+        2: {"response": None, "error": {"code": "batch_expired", "message": "too late"}},
+        3: None,  # neither in the output nor among the errors
+    }
+    number = hashlib.sha256(text.encode()).digest()
+    if n == 1 and number[1] % 16 in wrong:
+        return wrong[number[1] % 16]
+    label: dict[str, Any] = batch_server.answered("positive" if number[0] < 128 else "negative")
+    return label
+
+
+@pytest.fixture
+def provider() -> Any:
+    with batch_server.Provider(polls=1) as one:
+        one.outcome = said
+        threading.Thread(target=one.serve_forever, daemon=True).start()
+        yield one
+        one.go.set()
+        one.shutdown()
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    made = Nursery(tmp_path_factory.mktemp("nursery"))
+    yield made
+    made.close()
+
+
+TEXTS = [
+    f"A {age} {person} at the {place} said that the film was {word}."
+    for age, person in (("young", "woman"), ("young", "man"), ("elderly", "woman"), ("elderly", "man"))
+    for place, word in (("door", "long"), ("window", "short"), ("counter", "loud"), ("station", "slow"))
+]
+
+
+def arguments(provider: Any, folder: Path, *more: str) -> list[str]:
+    folder.mkdir(exist_ok=True)
+    data = folder / "texts.txt"
+    data.write_text("\n".join(TEXTS) + "\n")
+    args = [
+        "run",
+        "--task",
+        "sentiment",
+        "--data",
+        str(data),
+        "--attributes",
+        "age,gender",
+        "--per-seed",
+        "2",
+    ]
+    args += ["--model", "openai:served-model", "--base-url", provider.url, "--replicates", "2", "--no-cache"]
+    return [*args, "--yes", "--out", str(folder), *more]
+
+
+def record_of(folder: Path) -> dict[str, Any]:
+    (path,) = folder.glob("2*/run.json")
+    record: dict[str, Any] = json.loads(path.read_text())
+    assert record["status"] == "complete", record["status_reason"]
+    return record
+
+
+def figures(folder: Path) -> dict[str, Any]:
+    """What must be alike with batches and without: all but what is asked at several times, and its calls."""
+    record = record_of(folder)
+    del record["controls"]["canary"]
+    apart = ("calls", "tokens_in", "tokens_out", "cost_usd")
+    counts = {name: value for name, value in record["counts"].items() if name not in apart}
+    return {key: record[key] for key in ("estimates", "findings", "diagnoses", "controls")} | counts
+
+
+def lines(provider: Any, field: str) -> Counter[str]:
+    """How often each request stands in the input, output or error files of all batches."""
+    files = [batch[field] for batch in provider.batches.values() if batch.get(field)]
+    return Counter(json.loads(line)["custom_id"] for f in files for line in provider.files[f].splitlines())
+
+
+def require_once(provider: Any, run: Path) -> None:
+    """Each batch was submitted once, each request answered once, and each answer is in the journal."""
+    marks = Counter(batch["metadata"]["audit_mark"] for batch in provider.batches.values())
+    assert set(marks.values()) == {1}
+    # A batch was there to be repeated only for what the batch before did not answer.
+    good = Counter(
+        row["custom_id"]
+        for batch in provider.batches.values()
+        if batch.get("output_file_id")
+        for row in map(json.loads, provider.files[batch["output_file_id"]].splitlines())
+        if row["response"]["status_code"] == 200
+    )
+    assert set(good) == set(lines(provider, "input_file_id"))
+    assert set(good.values()) == {1}
+    rows = [json.loads(line) for line in (run / "responses.jsonl").read_text().splitlines()]
+    journal = Counter(f"{r['prompt_sha256'][:48]}-{r['replicate']}" for r in rows if r.get("output"))
+    assert journal == good
+
+
+@pytest.fixture(scope="module")
+def plain(nursery: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The figures without batches."""
+    folder = tmp_path_factory.mktemp("plain")
+    with batch_server.Provider() as one:
+        one.outcome = said
+        threading.Thread(target=one.serve_forever, daemon=True).start()
+        nursery.call(*arguments(one, folder))
+        assert one.direct > 100
+        one.shutdown()
+    return figures(folder)
+
+
+def test_a_run_in_batches_has_the_figures_of_one_without(
+    nursery: Any, provider: Any, plain: Any, tmp_path: Path
+) -> None:
+    nursery.call(*arguments(provider, tmp_path, "--batch"))
+    assert figures(tmp_path) == plain
+    assert provider.direct == 0
+    (run,) = tmp_path.glob("2*")
+    require_once(provider, run)
+    nursery.call("verify", str(run))
+    # Some requests went wrong in each way, and went into a further batch.
+    assert max(lines(provider, "input_file_id").values()) == 2
+    assert lines(provider, "error_file_id")
+    # One for the cases, one for the control texts, what both left open, and one for all that looked hidden.
+    assert len(provider.batches) == 5
+    assert record_of(tmp_path)["counts"]["hidden"]["2"] > 1
+
+
+# The first batch holds the cases; the second what the first left open; the last what looked hidden.
+STEPS = [("upload", 0), ("create", 0), ("created", 0), ("look", 0), ("content", 0)]
+STEPS += [("create", 1), ("created", 4), ("look", 4)]
+
+
+@pytest.mark.parametrize(("point", "skip"), STEPS)
+def test_killed_at_a_step_of_a_batch_then_resumed(
+    nursery: Any, provider: Any, plain: Any, tmp_path: Path, point: str, skip: int
+) -> None:
+    provider.hold_at(point, skip=skip)
+    pid = nursery.start(*arguments(provider, tmp_path, "--batch"))
+    assert provider.held.wait(120)
+    os.kill(pid, signal.SIGKILL)
+    assert nursery.wait(pid) == -signal.SIGKILL
+    provider.go.set()
+    there = len(provider.batches)
+    assert there == skip + (point not in ("upload", "create")) or point == "content"
+    (run,) = tmp_path.glob("2*")
+    nursery.call("resume", str(run))
+    require_once(provider, run)
+    nursery.call("verify", str(run))
+    assert figures(tmp_path) == plain

@@ -1,0 +1,214 @@
+"""Groups that a goal names: what is asked for them, and how the report answers in its first lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from auditor import Seed, agent, dictionaries
+from auditor.agent import answer, report
+from auditor.agent.request import checked
+from auditor.cli.main import run as cli
+from auditor.config import Plan
+from auditor.errors import ConfigError, UnknownPlugin
+from auditor.models.planted import Planted
+from auditor.suites.adaptive import AdaptiveSuite
+from auditor.suites.mutation import MutationSuite
+from auditor.types import Variant
+
+GOAL = "Does our résumé screener treat older women differently?"
+OLDER_WOMEN = {"age": ["old"], "gender": ["female"]}
+
+
+def cases(text: str, groups: Any, **options: Any) -> tuple[Variant, ...]:
+    suite = MutationSuite(
+        seeds=[Seed(id="1", text=text)],
+        dictionaries=[dictionaries.load("age"), dictionaries.load("gender")],
+        groups=groups,
+        **options,
+    )
+    found = suite.ask(1, Random(0))
+    return found[0].variants if found else ()
+
+
+def ends(variant: Variant, end: str) -> dict[str, set[str]]:
+    out: dict[str, set[str]] = {}
+    for edit in variant.edits:
+        if edit.kind != "agreement":
+            out.setdefault(edit.attribute, set()).add(getattr(edit, end))
+    return out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A young man works as a clerk. He likes the film.",
+        "The elderly woman bought the book. She left.",
+        "An old man works as a clerk.",
+        "A young woman works as a clerk.",
+        "An old man met a young woman.",
+    ],
+)
+@pytest.mark.parametrize("per_seed", [2, 8, None])
+def test_each_change_leads_to_a_named_group_or_from_one(text: str, per_seed: int | None) -> None:
+    found = cases(text, OLDER_WOMEN, per_seed=per_seed)
+    assert found
+    for variant in found:
+        to, away = ends(variant, "target_group"), ends(variant, "source_group")
+        leads = all(set(OLDER_WOMEN[a]) & to[a] for a in to)
+        leaves = all(set(OLDER_WOMEN[a]) & away[a] for a in away)
+        assert leads or leaves, variant.input
+
+
+def test_without_groups_nothing_is_left_out() -> None:
+    text = "A young man works as a clerk."
+    assert [v.input for v in cases(text, None)] == [v.input for v in cases(text, {})]
+    assert len(cases(text, None, per_seed=None)) > len(cases(text, OLDER_WOMEN, per_seed=None))
+
+
+def test_only_wanted_words_are_put_in() -> None:
+    found = cases("A man works as a clerk.", {"age": ["old"]}, insertions=True)
+    put = {e.target_group for v in found for e in v.edits if e.attribute == "age" and e.kind == "insertion"}
+    assert put == {"old"}
+
+
+def test_a_search_takes_groups_too() -> None:
+    texts = [Seed(id=str(i), text=f"A young man works as a clerk in room {i}.") for i in range(40)]
+    both = [dictionaries.load("age"), dictionaries.load("gender")]
+    suite = AdaptiveSuite(seeds=texts, dictionaries=both, groups=OLDER_WOMEN)
+    targets = [ends(v, "target_group") for case in suite.ask(8, Random(0)) for v in case.variants]
+    assert targets
+    assert all(to.get("age", {"old"}) == {"old"} for to in targets)
+
+
+def test_slips_in_groups_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UnknownPlugin, match="unknown group of gender"):
+        cases("A man works.", {"gender": ["feminine"]})
+    with pytest.raises(UnknownPlugin, match="unknown attribute"):
+        cases("A man works.", {"height": ["tall"]})
+    for wrong in ("old", "age:", ":old"):
+        with pytest.raises(ConfigError, match="--groups takes ATTRIBUTE:GROUP"):
+            Plan(groups=(wrong,))
+    with pytest.raises(ConfigError, match="not among --attributes"):
+        Plan(groups=("age:old",), attributes=("gender",))
+    with pytest.raises(ConfigError, match="belongs to --suite mutation"):
+        Plan(groups=("age:old",), suite="grammar")
+    assert cli(["--task", "hiring", "--model", "vader", "--groups", "age:ancient", "--limit", "3"]) == 2
+    assert "unknown group of age" in capsys.readouterr().err
+    for groups in (["age:ancient"], ["../age:old"], "age:old", [1]):
+        with pytest.raises(ConfigError):
+            checked({"purpose": "pilot", "texts": 5, "groups": groups}, attributes=("age",))
+    kept = checked(
+        {"purpose": "pilot", "texts": 5, "attributes": ["age"], "groups": ["age:old"]}, attributes=("age",)
+    )
+    assert kept.groups == ("age:old",)
+
+
+def test_the_command_asks_for_the_groups_alone(tmp_path: Path) -> None:
+    data = tmp_path / "texts.txt"
+    data.write_text("A young man liked the film.\nThe old woman liked the film.\n", encoding="utf-8")
+    given = ["--task", "sentiment", "--model", "vader", "--data", str(data), "--out", str(tmp_path / "out")]
+    assert cli([*given, "--attributes", "age,gender", "--groups", "age:old,gender:female"]) == 0
+    (folder,) = (p for p in (tmp_path / "out").iterdir() if p.is_dir())
+    plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    assert plan["plan"]["groups"] == ["age:old", "gender:female"]
+    assert plan["inputs"]["suite"]["groups"] == {"age": ["old"], "gender": ["female"]}
+
+
+# -- the first lines of a report -----------------------------------------------------------------------
+
+
+def people(n: int = 48) -> list[Seed]:
+    return [
+        Seed(
+            id=f"s{i}",
+            text=f"A young man works as a clerk in room {i}. He likes the film and bought the coat in the morning.",
+        )
+        for i in range(n)
+    ]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> agent.AgentResult:
+    model = Planted(
+        labels=("invite", "reject"),
+        base="constant",
+        interaction={"old|elderly|older|aged|retired|75-year-old|70-year-old", "she|her|woman|lady"},
+    )
+    return agent.run(GOAL, model=model, data=people(), out=tmp_path_factory.mktemp("answer"), cache=False)
+
+
+def test_the_question_is_answered_first_and_with_figures(found: agent.AgentResult) -> None:
+    (lead,) = answer.lead(found.record)
+    assert lead.startswith(
+        "A difference was shown. When words of age and gender were changed together, to or from"
+    )
+    (question,) = [q for q in found.questions if q["attributes"] == ["age", "gender"]]
+    row = question["row"]
+    assert f"the answer changed on {row['seeds_changed']} of {row['seeds']} texts" in lead
+    assert "old and female" in lead
+    assert f"instead of “invite” on {row['seeds_changed']} texts" in lead
+    assert (
+        "The model declares that it answers the same prompt always alike; edits that change no group" in lead
+    )
+    assert f"(Run {question['run']}, finding {question['finding']}.)" in lead
+    text = " ".join(found.to_text().split())
+    assert text.index("A difference was shown") < text.index("How the question was read")
+    assert lead in " ".join(found.to_markdown().split()).replace("\\", "")
+    assert "<svg" in found.to_html()
+
+
+def test_the_plans_look_at_the_named_groups(found: agent.AgentResult) -> None:
+    assert all(r["request"]["groups"] == ["age:old", "gender:female"] for r in found.record["runs"])
+    for run in found.runs:
+        for finding in run.findings:
+            for attribute, source, target in finding.directions:
+                assert {"age": "old", "gender": "female"}[attribute] in (source, target)
+
+
+def test_directions_are_counted_towards_the_named_groups(found: agent.AgentResult) -> None:
+    (run,) = [r for r in found.record["runs"] if r["name"] == "R2"]
+    (joint,) = [e for e in run["ends"] if e["attributes"] == ["age", "gender"]]
+    assert joint["worse"] > 0
+    assert joint["better"] == 0
+    assert [(t["other"], t["named"]) for t in joint["turns"]] == [("invite", "reject")]
+
+
+def test_people_who_are_old_women_already_count_the_same_way(tmp_path: Path) -> None:
+    model = Planted(labels=("invite", "reject"), base="constant", additive={"elderly|old": 1.0})
+    texts = [Seed(id=f"s{i}", text=f"The elderly clerk in room {i} likes the film.") for i in range(48)]
+    result = agent.run(
+        "Does the résumé screener reject older people?", model=model, data=texts, out=tmp_path, cache=False
+    )
+    turns = [t for r in result.record["runs"] for e in r["ends"] for t in e["turns"]]
+    assert turns
+    assert {(t["other"], t["named"]) for t in turns} == {("invite", "reject")}
+
+
+def test_a_model_that_does_not_fit_the_task_is_told_first(tmp_path: Path) -> None:
+    result = agent.run(GOAL, model=lambda text: "banana", data=people(), out=tmp_path, cache=False)
+    assert not result.complete
+    assert [r["purpose"] for r in result.record["runs"]] == ["pilot"], "nothing further was asked"
+    (lead,) = answer.lead(result.record)
+    assert lead.startswith("Nothing was measured: no answer of this run could be judged")
+    assert "invite or reject" in lead
+
+
+def test_what_is_open_says_why(tmp_path: Path) -> None:
+    result = agent.run(
+        GOAL, model=Planted(labels=("invite", "reject"), base="constant"), data=people(), out=tmp_path
+    )
+    (lead,) = answer.lead(result.record)
+    assert lead.startswith("Not determined: a difference was neither shown nor bounded.")
+    assert "on 0 of" in lead
+    assert "Why: " in lead
+    assert "delta" in lead
+
+
+def test_each_form_of_the_report_has_the_blocks(found: agent.AgentResult) -> None:
+    headings = [b.text for b in report.blocks(found.record, found.steps) if b.kind == "heading"]
+    assert headings[:2] == ["Answer", "How the question was read"]

@@ -1,0 +1,269 @@
+"""Sessions that were cut off and are gone on with: the same report, nothing asked twice, limits that hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import Seed, agent
+from auditor.agent import rules
+from auditor.agent.ledger import Changed
+from auditor.cli.main import run as cli
+from auditor.errors import ConfigError, RunFolderError
+from auditor.store.journal import genesis, read, verify
+from auditor.types import digest
+
+GOAL = "Do film reviews by women get another sentiment?"
+FIXED = ("goal", "models", "planner", "seed", "limits", "texts")
+SLOW = """
+    import os, pathlib, time
+    def classify(text):
+        with open("asked.txt", "a") as file:
+            file.write(text + "\\n")
+        time.sleep(float(os.environ.get("PAUSE", "0")))
+        return "negative" if "woman" in text.split() or "lady" in text.split() else "positive"
+"""
+CODE = "import sys; from auditor.cli.main import run; sys.exit(run(sys.argv[1:]))"
+
+
+def texts(n: int = 40) -> list[Seed]:
+    return [
+        Seed(
+            id=f"s{i}",
+            text=f"A man in row {i} liked the film. He bought the book and the coat in the morning.",
+        )
+        for i in range(n)
+    ]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with texts and a model; the process stands in it."""
+    (tmp_path / "slow_model.py").write_text(textwrap.dedent(SLOW), encoding="utf-8")
+    rows = (json.dumps({"id": s.id, "text": s.text}) + "\n" for s in texts())
+    (tmp_path / "texts.jsonl").write_text("".join(rows), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def command(out: str) -> list[str]:
+    return ["agent", GOAL, "--model", "python:slow_model:classify", "--data", "texts.jsonl", "--no-cache", "--out", out]  # fmt: skip
+
+
+def answers(folder: Path) -> int:
+    return sum(p.read_bytes().count(b"\n") for p in folder.glob("runs/*/responses.jsonl"))
+
+
+def cut(place: Path, out: str, after: int) -> Path:
+    """Start a session in a process of its own and kill it once ``after`` answers are on disk."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", CODE, *command(out)],
+        env={**os.environ, "PYTHONPATH": str(place), "PAUSE": "0.004"}, cwd=place,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        until = time.monotonic() + 120
+        while sum(answers(folder) for folder in (place / out).glob("agent-*")) < after:
+            assert child.poll() is None, "it ended before it could be killed"
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    (folder,) = (place / out).glob("agent-*")
+    assert agent.load(folder).record["status"] == "interrupted"
+    return folder
+
+
+def plain(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]], str]:
+    """Record, steps and report without times, run folders' names and the session's own."""
+
+    def bare(text: str) -> str:
+        text = re.sub(r"runs/\d{8}-\d{6}-\w+(-\d+)?", "runs/RUN", text.replace(folder.name, "SESSION"))
+        return re.sub(r"\| seconds \| [^|]*\|", "| seconds |", text)
+
+    record = json.loads(bare((folder / "session.json").read_text(encoding="utf-8")))
+    del record["spent"]["seconds"], record["resumed"]
+    steps = list(read(folder / "steps.jsonl"))
+    return record, steps, bare((folder / "agent.md").read_text(encoding="utf-8"))
+
+
+def test_killed_twice_and_gone_on_with_gives_the_report_of_a_whole_session(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli(command("whole")) == 0
+    (whole,) = (place / "whole").glob("agent-*")
+    total = answers(whole)
+    (place / "asked.txt").unlink()
+    folder = cut(place, "cut", 8)  # in the pilot
+    kept = (folder / "steps.jsonl").read_bytes()
+    child = subprocess.Popen(
+        [sys.executable, "-c", CODE, "agent", str(folder), "--resume"],
+        env={**os.environ, "PYTHONPATH": str(place), "PAUSE": "0.004"}, cwd=place,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    until = time.monotonic() + 120
+    try:
+        while not (folder / "plan-02.json").is_file() or answers(folder) < total - 12:
+            assert child.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    finally:
+        child.send_signal(signal.SIGKILL)  # in the fresh run
+        child.wait()
+    capsys.readouterr()
+    assert cli(["agent", str(folder), "--resume"]) == 0
+    assert "A difference was shown" in capsys.readouterr().out
+    assert plain(folder) == plain(whole)
+    assert (folder / "steps.jsonl").read_bytes().startswith(kept)
+    record = agent.load(folder).record
+    assert record["resumed"] == 2
+    assert verify(folder / "steps.jsonl", genesis("steps.jsonl", digest({k: record[k] for k in FIXED}))) == []
+    assert answers(folder) == total, "no answer on disk was asked for again"
+    asked = len((place / "asked.txt").read_text(encoding="utf-8").splitlines())
+    assert total <= asked <= total + 2 * 16, "only what was in flight when it was killed is asked again"
+
+
+def test_what_was_used_counts_and_time_goes_on(place: Path) -> None:
+    options: dict[str, Any] = {"data": "texts.jsonl", "cache": False, "max_calls": 90}
+    whole = agent.run(GOAL, model="python:slow_model:classify", out="whole", **options)
+    folder = stopped(whole.path, place / "cut" / "agent-1", keep=1)
+    again = agent.resume(folder)
+    assert plain(folder) == plain(whole.path)
+    assert again.record["spent"]["calls"] == whole.record["spent"]["calls"] <= 90
+    assert again.record["spent"]["seconds"] > 50, "the seconds of before count"
+
+
+def stopped(whole: Path, to: Path, *, keep: int) -> Path:
+    """A copy of a session as it stood while run ``keep`` was asked: its answers half there."""
+    shutil.copytree(whole, to)
+    record = json.loads((to / "session.json").read_text(encoding="utf-8"))
+    record |= {"status": "running", "status_reason": "", "runs": record["runs"][:keep]}
+    last = record["runs"][-1]
+    last |= {"figures": None, "calls": 0, "cost_usd": 0.0, "notes": [], "ends": [], "reasons": {}}
+    record["spent"]["seconds"] = 50.0
+    (to / "session.json").write_text(json.dumps(record), encoding="utf-8")
+    lines = (to / "steps.jsonl").read_bytes().splitlines(keepends=True)
+    at = next(i for i, s in enumerate(lines) if json.loads(s).get("run") == last["name"])
+    (to / "steps.jsonl").write_bytes(b"".join(lines[: at + 1]))
+    run = to / last["folder"]
+    for name in ("run.json", "report.html", "verdicts.jsonl"):
+        (run / name).unlink(missing_ok=True)
+    responses = (run / "responses.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "responses.jsonl").write_bytes(b"".join(responses[: len(responses) // 2]) + b'{"torn')
+    for name in ("agent.md", "agent.html"):
+        (to / name).unlink()
+    return to
+
+
+@pytest.fixture
+def whole(place: Path) -> agent.AgentResult:
+    return agent.run(GOAL, model="python:slow_model:classify", data="texts.jsonl", out="whole", cache=False)
+
+
+def test_a_session_that_ended_is_not_gone_on_with(
+    whole: agent.AgentResult, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ConfigError, match="came to its end"):
+        agent.resume(whole.path)
+    assert cli(["agent", str(whole.path), "--resume"]) == 2
+    assert "--read" in capsys.readouterr().err
+    with pytest.raises(RunFolderError, match="holds no session"):
+        agent.resume(whole.path.parent)
+
+
+def test_other_texts_are_refused_and_leave_it_as_it_is(place: Path, whole: agent.AgentResult) -> None:
+    folder = stopped(whole.path, place / "cut" / "agent-1", keep=1)
+    before = (folder / "session.json").read_bytes()
+    (place / "texts.jsonl").write_text('{"text": "A man slept."}\n', encoding="utf-8")
+    with pytest.raises(RunFolderError, match="The texts changed"):
+        agent.resume(folder)
+    assert (folder / "session.json").read_bytes() == before
+
+
+def test_other_rules_are_refused(
+    place: Path, whole: agent.AgentResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = stopped(whole.path, place / "cut" / "agent-1", keep=2)
+    steps = (folder / "steps.jsonl").read_bytes()
+    monkeypatch.setattr(rules, "PILOT_TEXTS", 7)
+    monkeypatch.setattr(rules, "PILOT_SHARE", 0.1)
+    with pytest.raises(Changed, match="cannot be gone on with"):
+        agent.resume(folder)
+    assert (folder / "steps.jsonl").read_bytes() == steps
+    assert agent.load(folder).record["status"] == "interrupted"
+    monkeypatch.undo()
+    monkeypatch.chdir(place)
+    monkeypatch.syspath_prepend(str(place))
+    assert agent.resume(folder).complete, "a try that was refused does not spoil it"
+
+
+def test_objects_are_asked_for_and_texts_are_kept(place: Path) -> None:
+    def model(text: str) -> str:
+        return "negative" if "woman" in text.split() else "positive"
+
+    out = place / "objects"
+    result = agent.run(GOAL, model=model, data=texts(), out=out, cache=False)
+    folder = stopped(result.path, place / "cut" / "agent-1", keep=2)
+    with pytest.raises(ConfigError, match="handed in as an object"):
+        agent.resume(folder)
+    assert agent.resume(folder, model=model).complete
+    assert plain(folder) == plain(result.path)
+
+
+def test_ctrl_c_leaves_a_session_that_can_go_on(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+
+    def model(text: str) -> str:
+        nonlocal calls
+        calls += 1
+        if calls == 70:
+            raise KeyboardInterrupt
+        return "negative" if "woman" in text.split() else "positive"
+
+    with pytest.raises(KeyboardInterrupt):
+        agent.run(GOAL, model=model, data=texts(), out=place / "out", cache=False)
+    (folder,) = (place / "out").iterdir()
+    left = agent.load(folder)
+    assert left.record["status"] == "interrupted"
+    assert left.steps[-1]["kind"] != "end"
+    result = agent.resume(folder, model=model)
+    assert result.complete
+    assert [r["purpose"] for r in result.record["runs"]][:2] == ["pilot", "fresh"]
+
+
+def test_time_that_is_over_ends_a_session_at_the_run_that_was_begun(
+    place: Path, whole: agent.AgentResult
+) -> None:
+    folder = stopped(whole.path, place / "cut" / "agent-1", keep=1)
+    for name in ("session.json", "settings.json"):
+        values = json.loads((folder / name).read_text(encoding="utf-8"))
+        (values["limits"] if name == "session.json" else values)["max_seconds"] = 40.0
+        (folder / name).write_text(json.dumps(values), encoding="utf-8")
+    record = json.loads((folder / "session.json").read_text(encoding="utf-8"))
+    steps = [
+        {k: v for k, v in s.items() if k not in ("seq", "prev", "hash")} for s in read(folder / "steps.jsonl")
+    ]
+    (folder / "steps.jsonl").unlink()
+    from auditor.store.journal import Journal
+
+    with Journal(
+        folder / "steps.jsonl", genesis("steps.jsonl", digest({k: record[k] for k in FIXED}))
+    ) as journal:
+        journal.extend(steps)
+    result = agent.resume(folder)
+    assert not result.complete
+    assert [r["name"] for r in result.record["runs"]] == ["R1"]
+    assert not result.record["runs"][0]["figures"]["complete"]

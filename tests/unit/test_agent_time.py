@@ -1,0 +1,93 @@
+"""The limit on time: it holds over all runs of a session together."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from auditor import Seed, agent
+from auditor.agent.rules import Rules
+from auditor.agent.session import Session
+from auditor.agent.setup import settings_of
+from auditor.errors import ConfigError
+
+GOAL = "Do film reviews by women get another sentiment?"
+
+
+def texts(n: int = 60) -> list[Seed]:
+    return [
+        Seed(
+            id=f"s{i}",
+            text=f"A man in row {i} liked the film. He bought the book and the coat in the morning.",
+        )
+        for i in range(n)
+    ]
+
+
+class Clock:
+    """Goes on by ``step`` seconds with every answer."""
+
+    def __init__(self, step: float) -> None:
+        self.now, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        return self.now
+
+    def classify(self, text: str) -> str:
+        self.now += self.step
+        return "negative" if "woman" in text.split() else "positive"
+
+
+def session(out: Path, clock: Clock, most: float) -> tuple[Session, str]:
+    settings = settings_of(
+        goal=GOAL, model=clock.classify, task=None, data=texts(), out=out, planner="rules", max_calls=None,
+        max_cost=None, max_seconds=most, planner_max_calls=40, planner_max_cost=None, seed=7, common={"cache": False},
+    )  # fmt: skip
+    made = Session(dataclasses.replace(settings, clock=clock), observe=lambda event: None)
+    why = Rules(made).go()
+    made.end("complete", why)
+    return made, why
+
+
+def test_each_run_gets_the_seconds_that_are_left(tmp_path: Path) -> None:
+    made, _ = session(tmp_path, Clock(1.0), 100_000.0)
+    used = 0
+    assert len(made.runs) >= 2
+    for number, run in enumerate(made.runs, 1):
+        plan = json.loads((made.path / f"plan-{number:02d}.json").read_text(encoding="utf-8"))["plan"]
+        assert plan["max_seconds"] == 100_000.0 - used
+        used += run["calls"]
+    assert made.record()["spent"]["seconds"] == used
+
+
+def test_no_run_begins_after_the_time(tmp_path: Path) -> None:
+    pilot = session(tmp_path / "a", Clock(1.0), 100_000.0)[0].runs[0]["calls"]
+    made, why = session(tmp_path / "b", Clock(1.0), float(pilot))
+    assert [r["purpose"] for r in made.runs] == ["pilot"]
+    assert "seconds are over" in why
+    assert made.broke() == f"the {pilot:g} seconds are over"
+
+
+def test_a_run_is_cut_off_by_the_time_of_the_session(tmp_path: Path) -> None:
+    class Slow(Clock):
+        def classify(self, text: str) -> str:
+            time.sleep(0.02)
+            return super().classify(text)
+
+    pilot = session(tmp_path / "a", Clock(1.0), 100_000.0)[0].runs[0]["calls"]
+    made, why = session(tmp_path / "b", Slow(1.0), pilot + 0.3)
+    assert [r["purpose"] for r in made.runs] == ["pilot", "fresh"]
+    plan = json.loads((made.path / "plan-02.json").read_text(encoding="utf-8"))["plan"]
+    assert plan["max_seconds"] == pytest.approx(0.3)
+    assert not made.runs[1]["figures"]["complete"]
+    assert "--max-seconds" in made.runs[1]["notes"][0]
+    assert "seconds are over" in why or "no answer came" in why
+
+
+def test_a_session_without_time_for_a_first_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no room for a first run"):
+        agent.run(GOAL, model=Clock(1.0).classify, data=texts(), out=tmp_path, cache=False, max_seconds=1e-6)

@@ -1,0 +1,84 @@
+"""A hidden finding is about one text, and reports say so: "shown for its text" beside "shown for none" of the rates."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from auditor.registry import RENDERERS
+from auditor.render import exchange, headline, view, words
+from auditor.render.terminal import render_finding
+
+
+def load() -> ModuleType:
+    path = Path(__file__).parents[1] / "golden" / "specimen.py"
+    spec = importlib.util.spec_from_file_location("specimen", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SPECIMEN = load()
+RECORD, EVIDENCE = SPECIMEN.record(), SPECIMEN.evidence()
+HIDDEN = [f for f in RECORD["findings"] if f["kind"] == "hidden"]
+
+
+def plain(text: str) -> str:
+    page = re.sub(r"<[^>]+>", " ", text) if text.startswith("<!doctype") else text
+    return " ".join(page.replace("\u00a0", " ").split())
+
+
+@pytest.mark.parametrize("form", ["terminal", "html", "markdown"])
+def test_each_report_says_what_shown_means_for_a_hidden_finding(form: str) -> None:
+    told = plain(RENDERERS.create(form).render(RECORD, EVIDENCE))
+    assert words.HIDDEN_FINDING in told
+    assert sum(f["verdict"] == "shown" for f in HIDDEN) <= told.count("shown for its text")
+
+
+def test_a_report_without_a_hidden_finding_needs_no_such_sentence() -> None:
+    record = RECORD | {"findings": [f for f in RECORD["findings"] if f["kind"] != "hidden"]}
+    for form in ("terminal", "html", "markdown"):
+        assert "shown for its text" not in plain(RENDERERS.create(form).render(record, EVIDENCE))
+
+
+def test_the_page_of_one_finding_says_it_too() -> None:
+    shown = next(f["id"] for f in HIDDEN if f["verdict"] == "shown")
+    assert "▲ shown for its text" in plain(render_finding(RECORD, EVIDENCE, shown, width=100))
+
+
+def test_a_claim_and_what_is_not_shown_keep_their_word() -> None:
+    told = words.finding_verdict
+    assert told({"kind": "claim", "verdict": "shown"}) == "▲ shown"
+    assert told({"kind": "hidden", "verdict": "not_determined"}) == "? not determined"
+    assert told({"kind": "hidden", "verdict": "shown"}, symbol=False) == "shown for its text"
+
+
+@pytest.mark.parametrize(
+    ("n", "said"),
+    [
+        (0, "no hidden finding was recorded."),
+        (1, "1 hidden finding, about one text, was recorded."),
+        (14, "14 hidden findings, each about one text, were recorded."),
+    ],
+)
+def test_the_headline_keeps_rates_and_single_texts_apart(n: int, said: str) -> None:
+    shown = [f | {"verdict": "not_determined"} if f["kind"] == "claim" else f for f in RECORD["findings"]]
+    record = RECORD | {"findings": shown}
+    made = view.build(record)
+    hidden = [{"model": made.subjects[0].model} for _ in range(n)]
+    (_, sentence), *_ = headline.answer(record, made.subjects, made.rows, hidden, "label")
+    assert sentence.endswith(f"a difference in the rate was shown for none; {said}")
+
+
+def test_the_count_of_findings_tells_single_texts_apart() -> None:
+    n = sum(f["verdict"] == "shown" for f in HIDDEN)
+    assert n
+    assert f"({n} of the shown about one text, not about a rate" in exchange.summary(RECORD)
+    claims = RECORD | {"findings": [f for f in RECORD["findings"] if f["kind"] == "claim"]}
+    assert "about one text" not in exchange.summary(claims)

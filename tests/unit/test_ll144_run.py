@@ -1,0 +1,187 @@
+"""Run folders of ``audit ll144 --out DIR``: record, hashes, every format or a clear refusal, two beside each other."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from scipy.stats import fisher_exact
+
+from auditor.cli import main
+from auditor.ll144.compare import compare
+from auditor.render import schema
+
+HEAD = "sex,race,n,selected\n"
+BEFORE = HEAD + "Male,White,100,50\nFemale,White,90,36\nMale,Asian,40,20\nFemale,Asian,30,15\n"
+AFTER = HEAD + "Male,White,100,50\nFemale,White,90,18\nMale,Asian,40,20\nFemale,Asian,30,15\n"
+FORMATS = ("html", "json", "csv", "ll144", "eu-ai-act", "nist-ai-rmf", "ai-verify")
+SUFFIX = {"ll144": ".ll144.html", "eu-ai-act": ".eu-ai-act.html", "nist-ai-rmf": ".nist-ai-rmf.html"}
+
+
+def call(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
+    code = main.run([str(a) for a in args])
+    done = capsys.readouterr()
+    return code, done.out, " ".join(done.err.split())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("before.csv").write_text(BEFORE)
+    Path("after.csv").write_text(AFTER)
+    return make(capsys, "before.csv")
+
+
+def make(capsys: pytest.CaptureFixture[str], file: str, *more: str) -> Path:
+    known = set(Path("runs").glob("2*"))
+    code, out, err = call(capsys, "ll144", "--counts", file, "--source", "Tool 3", "--out", "runs", *more)
+    assert code == 0, err
+    assert out.startswith("Rates and impact ratios")
+    (made,) = set(Path("runs").glob("2*")) - known
+    assert err == f"Report: {made}/report.html"
+    return made
+
+
+def test_the_record_is_of_the_family_of_all_runs(folder: Path) -> None:
+    record = json.loads((folder / "run.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator(schema.run_schema()).validate(record)
+    assert (record["id"], record["status"], record["kind"]) == (folder.name, "complete", "ll144")
+    told = record["provenance"]["outcomes"]
+    assert told["sha256"] == hashlib.sha256(BEFORE.encode()).hexdigest() == record["data"]["sha256"]
+    assert record["provenance"]["code"]["sha256"]
+    plan = json.loads((folder / "plan.json").read_text("utf-8"))
+    assert plan["plan"]["settings"]["source"] == "Tool 3" == record["spec"]["settings"]["source"]
+    assert plan["inputs"]["outcomes"] == told
+    assert (folder / "report.html").read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_verify_sees_what_was_changed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "verify", folder)
+    assert (code, out.splitlines()[-1]) == (0, "before.csv is the file of outcomes that was read.")
+    Path("before.csv").write_text(AFTER)
+    assert "before.csv is NOT the file" in call(capsys, "verify", folder)[1]
+    Path("before.csv").unlink()
+    assert "is not at hand here" in call(capsys, "verify", folder)[1]
+    text = (folder / "run.json").read_text("utf-8")
+    (folder / "run.json").write_text(text.replace('"x": 50', '"x": 60'), encoding="utf-8")
+    code, out, _ = call(capsys, "verify", folder)
+    assert code == 1
+    assert "run.json" in out
+    (folder / "run.json").write_text(text, encoding="utf-8")
+    plan = (folder / "plan.json").read_text("utf-8")
+    (folder / "plan.json").write_text(plan.replace("Tool 3", "Tool 4"), encoding="utf-8")
+    assert call(capsys, "verify", folder)[0] == 1
+
+
+def test_every_format_that_makes_sense(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = call(capsys, "report", folder, "--format", ",".join(FORMATS))
+    assert code == 0, err
+    assert len(out.splitlines()) == len(FORMATS)
+    for line in out.splitlines():
+        assert Path(line).stat().st_size > 500
+    page = (folder / "report.ll144.html").read_text("utf-8")
+    assert folder.name in page
+    code, out, _ = call(capsys, "report", folder)
+    assert (code, out.splitlines()[0]) == (0, "Rates and impact ratios by category")
+
+
+def test_the_csv_holds_the_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = call(capsys, "report", folder, "--format", "csv", "--out", "-")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    female = next(r for r in rows if (r["table"], r["category"]) == ("sex", "Female"))
+    assert (int(female["n"]), int(female["x"]), female["impact_ratio_exact"]) == (120, 51, "17/20")
+    assert float(female["rate"]) == 51 / 120
+    assert len(rows) == 2 + 7 + 14
+
+
+@pytest.mark.parametrize("name", ["sarif", "junit", "markdown", "parquet", "github", "ai-verify-json"])
+def test_other_formats_are_refused(folder: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    code, _, err = call(capsys, "report", folder, "--format", name)
+    assert code == 2
+    assert "Formats for these: terminal, html, json, csv, ll144" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["show", "F1"], ["replay", "F1"], ["resume"], ["groups"], ["augment", "--out", "x"]],
+    ids=lambda words: str(words[0]),
+)
+def test_what_needs_a_model_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    code, _, err = call(capsys, words[0], folder, *words[1:])
+    assert code == 2
+    assert "no model was asked anything" in err
+
+
+def test_fail_on_and_unknown_formats(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "Local Law 144 sets no threshold" in call(capsys, "report", folder, "--fail-on", "shown")[2]
+    assert "unknown renderer 'wat'" in call(capsys, "report", folder, "--format", "wat")[2]
+    assert "got x.txt" in call(capsys, "ll144", "--counts", "before.csv", "--out", "x.txt")[2]
+
+
+def test_two_tables_beside_each_other(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    second = make(capsys, "after.csv")
+    code, out, err = call(capsys, "compare", folder, second, "--format", "json")
+    assert code == 0, err
+    found = json.loads(out)
+    row = next(r for r in found["rows"] if r["category"] == "Female")
+    assert (row["x_before"], row["x_after"], row["n_before"]) == (51, 33, 120)
+    assert row["p_value"] == pytest.approx(fisher_exact([[51, 69], [33, 87]]).pvalue)
+    assert (row["ratio_text_before"], row["ratio_text_after"]) == ("0.850", "0.550")
+    smallest = min(r["p_value"] for r in found["rows"] if r["p_value"] is not None)
+    tested = [r for r in found["rows"] if r["p_value"] is not None]
+    assert min(r["p_adjusted"] for r in tested) == pytest.approx(smallest * len(tested))
+    assert {s["name"] for s in found["settings"]} == {"file", "SHA-256 of the file"}
+    text = call(capsys, "compare", folder, second)[1]
+    assert "42.5 % (51/120)   27.5 % (33/120)" in text
+    marked = call(capsys, "compare", folder, second, "--format", "md")[1]
+    assert marked.startswith(f"# Tables {folder.name} before")
+    assert call(capsys, "compare", folder, second, "--fail-on", "worse")[0] == 2
+
+
+def test_the_same_people_twice_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    again = make(capsys, "before.csv", "--partly-known")
+    out = call(capsys, "compare", folder, again)[1]
+    assert "from the same file" in out
+    assert "partly known" in out
+
+
+def test_groups_and_categories_of_one_side_only() -> None:
+    def record(n: int, group: str) -> dict[str, Any]:
+        row = {
+            "category": "Male",
+            "n": n,
+            "x": 1,
+            "rate": 1 / n,
+            "impact_ratio": 1.0,
+            "impact_ratio_text": "1",
+        }
+        tables = {"sex": [row], "race_ethnicity": [], "intersectional": []}
+        block = {"mode": "selection", "data_kind": "test", "median_population": None, "partly_known": False}
+        block |= {"median": None, "tables": None, "groups": [{"group": group, "tables": tables}]}
+        return {"kind": "ll144", "data": {"file": group, "sha256": group, "source": None}, "ll144": block}
+
+    found = compare(record(4, "a"), record(5, "b"))
+    assert [(r["group"], r["n_before"], r["n_after"], r["p_value"]) for r in found["rows"]] == [
+        ("a", 4, None, None),
+        ("b", None, 5, None),
+    ]
+
+
+def test_impact_and_treatment_are_never_laid_side_by_side(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from auditor import audit
+
+    other = audit("sentiment", model="vader", data=["She is a nurse."], out=Path("reports")).path
+    assert other is not None
+    code, _, err = call(capsys, "compare", other, folder)
+    assert code == 2
+    assert "they measure different things" in err

@@ -1,0 +1,129 @@
+"""What a report and a finished run name as the next command: it works from where the run was started."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import audit
+from auditor.cli import common
+from auditor.cli.main import run
+from auditor.compare import plan_differences
+from auditor.registry import RENDERERS
+from auditor.render import headline
+from auditor.render.page import Page
+from auditor.render.words import interval, run_name
+from auditor.types import Progress
+
+TEXTS = ["My mother is a doctor.", "His Black sister is kind.", "Her Indian brother sings in a choir."]
+
+
+def commands_of(text: str) -> list[list[str]]:
+    """Every `audit …` command that a report prints after "Next"."""
+    lines = text[text.index("\nNext\n") :].splitlines()
+    return [shlex.split(line.split("   ")[0])[1:] for line in lines if line.startswith("audit ")]
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run below a folder that is not the default one, with a space in its name."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache"))
+    result = audit("sentiment", model="vader", data=TEXTS, order=1, out="my runs")
+    assert result.path is not None
+    return result.path
+
+
+def test_commands_work_where_the_run_folder_is_not_in_the_default_place(
+    elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", str(elsewhere)]) == 0
+    told = commands_of(capsys.readouterr().out)
+    assert [words[0] for words in told] == ["show", "replay", "report"]
+    assert run(told[-1]) == 0
+    assert {words[1] for words in told} == {f"my runs/{elsewhere.name}"}
+
+
+def test_other_formats_name_the_folder_too(elsewhere: Path) -> None:
+    record = json.loads((elsewhere / "run.json").read_text("utf-8"))
+    record["findings"][0]["verdict"] = "shown"
+    told = RENDERERS.create("junit").render(record, None)
+    assert f"audit show &#39;my runs/{elsewhere.name}&#39; " in told
+
+
+@pytest.mark.parametrize(
+    ("out", "name"),
+    [("reports", "r1"), ("./reports/", "r1"), (None, "r1"), ("x", "x/r1"), ("/a b/c", "'/a b/c/r1'")],
+)
+def test_the_default_place_needs_no_path(out: str | None, name: str) -> None:
+    spec = {} if out is None else {"out": out}
+    assert run_name({"id": "r1", "spec": spec}) == name
+    (command, _), *_ = headline.commands({"id": "r1", "spec": spec}, (), ())
+    assert command == f"audit show {name} ID"
+
+
+def test_resume_of_a_complete_run_says_that_nothing_was_left(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import auditor.result
+
+    def again(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("nothing is asked or judged again")
+
+    monkeypatch.setattr(auditor.result.pipeline, "run_audit", again)
+    before = (elsewhere / "run.json").read_bytes()
+    (elsewhere / "report.html").unlink()
+    assert run(["resume", str(elsewhere)]) == 0
+    told = capsys.readouterr()
+    assert "nothing was left to ask" in " ".join(told.err.lower().split())
+    assert told.out.startswith("Bias test report: sentiment")
+    assert (elsewhere / "run.json").read_bytes() == before
+    assert (elsewhere / "report.html").is_file()
+
+
+def test_resume_of_a_run_that_is_not_complete_goes_on(
+    elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = json.loads((elsewhere / "run.json").read_text("utf-8"))
+    (elsewhere / "run.json").unlink()
+    assert record["status"] == "complete"
+    run(["resume", str(elsewhere)])
+    assert "left to ask" not in capsys.readouterr().err
+
+
+def test_a_last_event_that_says_the_same_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    draw = common.Draw(every_s=0.0)
+    for _ in range(2):
+        draw(Progress(phase="generate", done=324, planned=324))
+    draw(Progress(phase="ask", model="m", done=324, planned=324))
+    assert capsys.readouterr().err.splitlines() == ["generate · 324/324", "ask m · 324/324"]
+
+
+def test_what_neither_run_has_set_is_no_difference() -> None:
+    old = {"spec": {"data": None}, "models": {"m": {"fingerprint": "a", "reported": []}}}
+    new = {"spec": {}, "models": {"m": {"fingerprint": "b", "reported": None}}}
+    assert [d.name for d in plan_differences(old, new)] == ["model: fingerprint"]
+    reported = {"spec": {}, "models": {"m": {"fingerprint": "a", "reported": ["m-2"]}}}
+    assert [(d.before, d.after) for d in plan_differences(old, reported)] == [("not set", "m-2")]
+
+
+@pytest.mark.parametrize("width", [40, 72, 90, 100])
+def test_a_long_command_stays_on_one_line(elsewhere: Path, width: int) -> None:
+    record = json.loads((elsewhere / "run.json").read_text("utf-8"))
+    record["spec"]["out"] = "/a-folder/" + "far/" * 30
+    lines = RENDERERS.create("terminal", width=width).render(record, None).splitlines()
+    (line,) = (line for line in lines if line.startswith("audit report "))
+    assert line.endswith(f"/{record['id']} --format html")
+
+
+@pytest.mark.parametrize("width", range(40, 72))
+def test_no_figure_breaks_in_a_table(width: int) -> None:
+    page = Page(width=width, encoding="utf-8", color=False)
+    cell = interval({"value": 0.121, "low": 0.079, "high": 0.175})
+    page.table([("Attributes", False), ("reviews", False)], [["gender + nationality", f"hidden {cell}"]])
+    assert "\ud800" not in page.value()
+    assert "17.5 %)" in page.value()

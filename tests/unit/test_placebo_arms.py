@@ -1,0 +1,190 @@
+"""Placebo arms of the same form as what they stand against, for every suite; and who may read them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from auditor import grammar
+from auditor.controls import TRIED, is_placebo, with_placebos
+from auditor.groups import group_report
+from auditor.suites.grammar import GrammarSuite
+from auditor.suites.hinter import HinterSuite
+from auditor.types import Case, Check, Edit, Seed, Variant
+
+TWO = """\
+format: 1
+rules:
+  s: ["{who} met {whom} at the {place}, a {faith} school."]
+  who: {attribute: gender, groups: {f: [Ann, Eve, Zoe], m: [Bob, Tim, Max]}}
+  whom: {attribute: gender, groups: {f: [aunt May, aunt Kim, aunt Liz], m: [uncle Ned, uncle Jo]}}
+  place: [gate]
+  faith: {attribute: religion, groups: {a: [Muslim, Sunni, Shia], b: [Hindu, Shaiva]}}
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> GrammarSuite:
+    path = tmp_path / "two.yaml"
+    path.write_text(TWO, encoding="utf-8")
+    return GrammarSuite(grammar=grammar.load(str(path)), generation="rand", cases=20, order=2)
+
+
+def spans(variant: Variant) -> int:
+    return sum(e.kind != "agreement" for e in variant.edits)
+
+
+def test_grammar_placebos_change_as_many_places_as_the_variants(suite: GrammarSuite) -> None:
+    for case in suite.ask(20, Random(0)):
+        for variant in suite.placebos(case, None, Random(1)):
+            beside = [v for v in case.variants if v.attributes == variant.attributes]
+            assert spans(variant) <= max(map(spans, beside))
+            if variant.attributes == ("gender",) and case.original.groups["gender"] in "fm":
+                assert spans(variant) == 2  # both people, as in the variants
+
+
+def test_grammar_placebos_are_counted_for_each_attribute(suite: GrammarSuite) -> None:
+    for case in suite.ask(20, Random(0)):
+        for n in (1, 2):
+            count = Counter(v.attributes for v in suite.placebos(case, n, Random(1)))
+            assert set(count) == {("gender",), ("religion",)}
+            assert max(count.values()) <= n
+            single = Counter(v.attributes for v in case.variants if v.order == 1)
+            assert all(count[key] <= single[key] for key in count)
+
+
+def test_grammar_cases_get_joint_placebos(suite: GrammarSuite) -> None:
+    case = suite.ask(1, Random(0))[0]
+    whole = with_placebos(case, suite, per_seed=8, seed=1)
+    joint = [v for v in whole.variants if is_placebo(v) and v.order == 2]
+    assert joint
+    for variant in joint:
+        assert {e.attribute for e in variant.edits} == {"gender", "religion"}
+    assert len({v.id for v in whole.variants}) == len(whole.variants)
+
+
+def swap(attribute: str, at: int, target: str, kind: Any = "placebo") -> Edit:
+    return Edit(
+        attribute=attribute,
+        kind=kind,
+        source_group="g",
+        target_group="g",
+        source="x",
+        target=target,
+        where=(at, at + 1),
+    )
+
+
+class Many:
+    """24 placebo edits for each of two attributes: more combinations than are tried."""
+
+    def placebos(self, case: Case, n: int | None, rng: Random) -> list[Variant]:
+        return [
+            Variant(id=f"{a}{i}", input=f"{a}{i}", edits=(swap(a, at, f"{a}{i:02d}"),))
+            for a, at in (("a", 0), ("b", 2), ("c", 4))
+            for i in range(24)
+        ]
+
+
+def test_joint_placebos_use_any_combination_of_the_single_ones() -> None:
+    assert TRIED < 24**2
+    edits = (swap("a", 0, "A", "swap"), swap("b", 2, "B", "swap"), swap("c", 4, "C", "swap"))
+    variants = [Variant(id=f"c.v{n}", input=f"v{n}", edits=edits[n : n + 1]) for n in range(3)]
+    variants += [Variant(id=f"c.j{n}", input=f"j{n}", edits=edits) for n in range(8)]
+    first: set[str] = set()
+    for seed in range(60):
+        case = Case(
+            id=f"c{seed}", suite="s", original=Variant(id="c.o", input="x x x"), variants=tuple(variants)
+        )
+        whole = with_placebos(case, Many(), per_seed=None, seed=seed)
+        joint = [v for v in whole.variants if is_placebo(v) and v.order == 3]
+        assert len(joint) == 8
+        first |= {e.target for v in joint for e in v.edits if e.attribute == "a"}
+    assert len(first) == 24
+
+
+class Folder:
+    """What `group_report` reads of a run: one case with a placebo and a discarded variant."""
+
+    def record(self) -> dict[str, Any]:
+        return {"id": "r", "spec": {"models": ["m"]}}
+
+    def cases(self) -> list[tuple[Case, dict[str, Check]]]:
+        out = []
+        for n in range(4):
+            groups = {"job": "clerk"}
+            made = [
+                Variant(
+                    id=f"{n}.v0", input="n", groups={"job": "nurse"}, edits=(swap("job", 0, "n", "swap"),)
+                ),
+                Variant(
+                    id=f"{n}.v1", input="w", groups={"job": "nurse"}, edits=(swap("job", 0, "w", "swap"),)
+                ),
+                Variant(id=f"{n}.p0", input="p", groups=groups, edits=(swap("job", 0, "p"),)),
+            ]
+            case = Case(
+                id=str(n),
+                suite="s",
+                original=Variant(id=f"{n}.o", input="c", groups=groups),
+                variants=tuple(made),
+            )
+            bad = Check(variant_id=f"{n}.v1", check="k", status="invalid")
+            out.append((case, {f"{n}.v1": bad}))
+        return out
+
+    def evidence(self) -> Any:
+        score = {"o": 0.2, "v0": 0.6, "v1": 1.0, "p0": 1.0}
+
+        def responses(variant_id: str) -> list[Any]:
+            return [SimpleNamespace(model="m", scores={"yes": score[variant_id.split(".")[1]]})]
+
+        return SimpleNamespace(responses=responses, close=lambda: None)
+
+
+def test_placebos_and_discarded_variants_enter_no_table_by_group() -> None:
+    (found,) = group_report(Folder(), attribute="job", rounds=99)
+    assert {g.name: g.mean for g in found.groups} == pytest.approx({"clerk": 0.2, "nurse": 0.6})
+
+
+def test_asking_for_no_case_gives_none() -> None:
+    from auditor.dictionaries import load
+
+    suite = HinterSuite(
+        seeds=[Seed(id=str(n), text="the man left") for n in range(3)], dictionaries=[load("gender")]
+    )
+    assert suite.ask(0, Random(0)) == []
+    assert [len(suite.ask(2, Random(0))) for _ in range(3)] == [2, 1, 0]
+
+
+def test_sentences_that_were_drawn_and_never_judged_weaken_the_bound(tmp_path: Path) -> None:
+    path = tmp_path / "two.yaml"
+    path.write_text(TWO, encoding="utf-8")
+    suite = GrammarSuite(grammar=grammar.load(str(path)), generation="uniform", cases=60, order=1)
+    from auditor.types import Verdict
+
+    def told(cases: Any) -> list[Verdict]:
+        return [
+            Verdict(
+                case_id=c.id,
+                variant_id=v.id,
+                order=1,
+                attributes=v.attributes,
+                outcome="pass",
+                model="m",
+                format="",
+            )
+            for c in cases
+            for v in c.variants
+        ]
+
+    suite.tell(told(suite.ask(20, Random(0))))
+    before = suite.report()["bound"]["m"]["share_at_most"]
+    suite.ask(40, Random(0))  # stopped before these were answered
+    after = suite.report()["bound"]["m"]
+    assert after["found"] == 40
+    assert after["share_at_most"] > before

@@ -1,0 +1,216 @@
+"""Suites of other packages: what they are given, their checks, and the contract that every suite keeps to."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from auditor import Plan, audit, pipeline, tasks
+from auditor.dictionaries import builtin, load
+from auditor.errors import ConfigError, PluginError, UnknownPlugin
+from auditor.registry import SUITES
+from auditor.testing import check_suite
+from auditor.types import Case, Edit, Seed, Variant, Verdict
+
+EDIT = Edit(
+    attribute="title",
+    kind="swap",
+    source_group="male",
+    target_group="female",
+    source="man",
+    target="woman",
+    where=(5, 8),
+)
+
+
+def case(i: int, **changes: Any) -> Case:
+    text = f"This man saw film {i}."
+    original = Variant(id=f"c{i}.o", input=text, groups={"title": "male"})
+    variant = Variant(id=f"c{i}.v0", input="This woman" + text[8:], groups={"title": "female"}, edits=(EDIT,))
+    made = Case(id=f"c{i}", suite="acme/plain.v1", original=original, variants=(variant,))
+    return dataclasses.replace(made, **changes)
+
+
+class Plain:
+    """Makes its own texts; the dependency invariant judges them."""
+
+    name = "acme/plain.v1"
+
+    def __init__(self, *, seed: int) -> None:
+        self.seed = seed
+        self._left = [case(i) for i in range(12)]
+
+    def ask(self, n: int, rng: Random) -> Sequence[Case]:
+        taken, self._left = self._left[:n], self._left[n:]
+        return taken
+
+    def tell(self, verdicts: Sequence[Verdict]) -> None:
+        pass
+
+
+class Forgetful(Plain):
+    """Brings checks, but none of its variants."""
+
+    name = "acme/forgetful.v1"
+
+    def __init__(self) -> None:
+        super().__init__(seed=7)
+        self.checks: dict[str, Any] = {}
+
+
+class Greedy(Plain):
+    """Takes the texts."""
+
+    name = "acme/greedy.v1"
+
+    def __init__(self, *, seeds: Sequence[Seed], order: int, task: Any) -> None:
+        super().__init__(seed=7)
+        self.seeds, self.order, self.task = list(seeds), order, task
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    for plugin in (Plain, Forgetful, Greedy):
+        monkeypatch.setitem(SUITES._targets, plugin.name, f"here:{plugin.__name__}")
+    known = {p.name: p for p in (Plain, Forgetful, Greedy)}
+    load_ = SUITES.load
+    monkeypatch.setattr(SUITES, "load", lambda name: known.get(SUITES.resolve(name)) or load_(name))
+
+
+def test_a_suite_gets_what_its_signature_names() -> None:
+    parts = pipeline.prepare(Plan(task="sentiment", suite="acme/greedy", order=3, limit=5), need_models=False)
+    assert (len(parts.suite.seeds), parts.suite.order, parts.suite.task.name) == (5, 3, "sentiment")
+    assert parts.seeds == 5
+    parts = pipeline.prepare(Plan(task="sentiment", suite="acme/plain", seed=3), need_models=False)
+    assert parts.suite.seed == 3
+    assert parts.texts == []
+    assert parts.facts["seeds"]["source"] == "made by the suite acme/plain.v1"
+
+
+def test_a_run_without_texts_of_its_own() -> None:
+    def by_title(text: str) -> str:
+        return "positive" if text.startswith("This man") else "negative"
+
+    by_title.deterministic = True  # type: ignore[attr-defined]
+    result = audit("sentiment", model=by_title, suite="acme/plain", out=None)
+    assert result.record["counts"]["cases"] == 12
+    (rate,) = (
+        e["estimate"]
+        for e in result.record["estimates"]
+        if e["name"] == "violation_rate"
+        and e["attributes"] == ["title"]
+        and not (e["directions"] or e["kind"])
+    )
+    assert rate["value"] == 1.0
+    assert result.record["provenance"]["plugin"]["suite"] == "acme/plain.v1"
+    assert "made by the suite acme/plain.v1" in result.to_text()
+
+
+def test_a_suite_that_forgets_a_check_is_told() -> None:
+    with pytest.raises(PluginError, match=r"acme/forgetful.v1' made c0.v0 without a check"):
+        audit("sentiment", model="vader", suite="acme/forgetful", out=None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"data": "texts.csv"}, "makes its own texts; leave --data out"),
+        ({"jobs": 2}, "leave --jobs and --engine out"),
+        ({"protocol": "hinter"}, "brings its own cases"),
+        ({"suite": "mutation.v1"}, "write --suite mutation"),
+        ({"strategy": "adaptive"}, "--strategy adaptive"),
+    ],
+)
+def test_what_such_a_suite_cannot_do(changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        pipeline.prepare(Plan(**{"task": "sentiment", "suite": "acme/plain", **changes}), need_models=False)
+
+
+def test_an_unknown_suite_gets_near_misses() -> None:
+    with pytest.raises(UnknownPlugin, match="Did you mean acme/plain"):
+        pipeline.prepare(Plan(task="sentiment", suite="acme/plein"), need_models=False)
+
+
+SEEDS = tasks.load("sentiment").seeds()[:25]
+OPTIONS: dict[str, dict[str, Any]] = {
+    "mutation.v1": {"seeds": SEEDS, "dictionaries": [load(name) for name in builtin()]},
+    "hinter.v1": {"seeds": SEEDS, "dictionaries": [load(name) for name in builtin()]},
+    "grammar.v1": {"grammar": "sentiment", "cases": 40},
+}
+
+
+@pytest.mark.parametrize("name", ["mutation.v1", "hinter.v1", "grammar.v1"])
+def test_our_own_suites_keep_the_contract(name: str) -> None:
+    assert check_suite(lambda: SUITES.create(name, **OPTIONS[name])) == []
+
+
+def test_no_suite_of_ours_is_left_out() -> None:
+    assert {n for n in SUITES.names() if not n.startswith("acme/")} == set(OPTIONS)
+
+
+VARIANT = case(0).variants[0]
+BROKEN: list[tuple[dict[str, Any], str]] = [
+    ({"original": dataclasses.replace(case(0).original, id="c0.original")}, "instead of 'c0.o'"),
+    ({"variants": ()}, "it has no variant"),
+    ({"variants": (VARIANT, VARIANT)}, "two variants are called 'c0.v0'"),
+    ({"variants": (dataclasses.replace(VARIANT, id="v0"),)}, "does not begin with 'c0.'"),
+    ({"variants": (dataclasses.replace(VARIANT, edits=()),)}, "it has no edit"),
+    (
+        {"variants": (dataclasses.replace(VARIANT, input="This woman left."),)},
+        "the edits do not give the input",
+    ),
+    ({"variants": (dataclasses.replace(VARIANT, groups={"title": "male"}),)}, "where its edit leads to"),
+    ({"sampling": "guided"}, "sampling is 'guided'"),
+]
+
+
+@pytest.mark.parametrize(("changes", "told"), BROKEN, ids=[told for _, told in BROKEN])
+def test_a_broken_case_is_found(changes: dict[str, Any], told: str) -> None:
+    class Broken(Plain):
+        def __init__(self) -> None:
+            super().__init__(seed=7)
+            self._left[0] = case(0, **changes)
+
+    found = check_suite(Broken)
+    assert any(told in failure.problem for failure in found), found
+    assert check_suite(lambda: Plain(seed=1)) == []
+
+
+def test_a_subset_that_is_missing_is_found() -> None:
+    second = dataclasses.replace(EDIT, attribute="age", source="film", target="play", where=(13, 17))
+    joint = Variant(
+        id="c0.v0",
+        input="This woman saw play 0.",
+        groups={"title": "female", "age": "female"},
+        edits=(EDIT, second),
+    )
+
+    class Joint(Plain):
+        def __init__(self) -> None:
+            super().__init__(seed=7)
+            self._left = [case(0, variants=(joint,))]
+
+    assert {f.problem for f in check_suite(Joint)} == {
+        "age × title is changed, but age alone is not",
+        "age × title is changed, but title alone is not",
+    }
+
+
+def test_a_suite_that_wanders_is_found() -> None:
+    class Wandering(Plain):
+        made = 0
+
+        def __init__(self) -> None:
+            super().__init__(seed=7)
+            Wandering.made += 1
+            self.name = "wandering"
+            self._left = [*self._left[self.made :], case(11)]
+
+    problems = {f.problem for f in check_suite(Wandering)}
+    assert "the name does not end in a version, as acme/titles.v1" in problems
+    assert "two suites with the same options and seed make other cases" in problems
+    assert "two cases have this id" in problems

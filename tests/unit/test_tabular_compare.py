@@ -1,0 +1,148 @@
+"""Two searches over rows side by side."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auditor.cli.main import run as audit
+from auditor.tabular.compare import _paired, _pairs
+
+MODULE = """
+import numpy as np
+def some(rows):
+    return (rows[:, 0] + 2 * rows[:, 1] >= 4).astype(int)
+def more(rows):
+    return (rows[:, 0] + 5 * rows[:, 1] >= 6).astype(int)
+def never(rows):
+    return np.zeros(len(rows), int)
+"""
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(7)
+    rows = np.stack([rng.integers(0, 9, 80), rng.integers(0, 2, 80), rng.integers(0, 9, 80)], axis=1)
+    lines = ["x,sex,z,y", *(",".join(map(str, [*r, r[0] % 2])) for r in rows.tolist())]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "two_rows.py").write_text(MODULE, encoding="utf-8")
+    yield tmp_path
+    sys.modules.pop("two_rows", None)
+    if str(tmp_path) in sys.path:
+        sys.path.remove(str(tmp_path))
+
+
+def made(model: str, *extra: str) -> str:
+    before = set(Path("reports").glob("2*"))
+    base = ["tabular", "--data", "data.csv", "--target", "y", "--protected", "sex"]
+    assert audit([*base, "--model", f"python:two_rows:{model}", "--slices", "0", *extra]) == 0
+    (new,) = set(Path("reports").glob("2*")) - before
+    return str(new)
+
+
+def compared(a: str, b: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    assert audit(["compare", a, b, "--format", "json"]) == 0
+    value: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return value
+
+
+def by_name(value: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {s["name"]: s for s in value["scores"]}
+
+
+def test_common_rows_are_paired(capsys: pytest.CaptureFixture[str]) -> None:
+    extra = ("--set", "enumerate=false")
+    a, b = made("some", *extra), made("more", *extra)
+    value = compared(a, b, capsys)
+    causal, given = by_name(value)["causal"], by_name(value)["apparent_causal"]
+    assert causal["test"].startswith("McNemar")
+    assert given["n_before"] == given["n_after"] == 80
+    data = np.loadtxt("data.csv", delimiter=",", skiprows=1, dtype=int)
+    changes = [((data[:, 0] >= low) & (data[:, 0] < high)) for low, high in ((2, 4), (1, 6))]
+    assert (given["only_before"], given["only_after"]) == (0, int((changes[1] & ~changes[0]).sum()))
+    assert given["before"] == pytest.approx(changes[0].mean())
+    assert given["after"] == pytest.approx(changes[1].mean())
+    assert given["change"] == causal["change"] == "worse"
+    assert given["low"] <= given["difference"] <= given["high"]
+    assert value["cases"]["both"] == 2 * 9  # x is 2 or 3, z anything
+    back = by_name(compared(b, a, capsys))["apparent_causal"]
+    assert (back["change"], back["difference"]) == ("better", pytest.approx(-given["difference"]))
+    same = by_name(compared(a, a, capsys))["apparent_causal"]
+    assert (same["change"], same["p_value"]) == ("unclear", 1.0)
+    assert same["low"] < 0 < same["high"]
+    assert audit(["compare", a, b, "--fail-on", "worse"]) == 1
+    assert audit(["compare", b, a, "--fail-on", "worse,new"]) == 0
+
+
+def test_pairs_keep_how_often_a_row_stands() -> None:
+    before = {b"a": (True, 3), b"b": (False, 1), b"c": (True, 1)}
+    after = {b"a": (False, 2), b"b": (True, 1), b"d": (True, 9)}
+    assert _pairs(before, after) == (0, 2, 1, 0)
+    found = _paired(("causal", ("sex",), "domain"), (10, 0, 6, 4))
+    assert found.p_value == pytest.approx(2 / 2**6)
+    assert (found.before, found.after, found.difference) == (4 / 20, 10 / 20, 6 / 20)
+
+
+def test_exact_scores_need_no_test_and_sets_are_matched(capsys: pytest.CaptureFixture[str]) -> None:
+    value = compared(made("some"), made("more"), capsys)
+    causal = by_name(value)["causal"]
+    assert (causal["test"], causal["change"]) == ("both exact", "worse")
+    assert causal["difference"] == pytest.approx(5 / 9 - 2 / 9)
+    search = ("--mode", "search", "--columns", "x,sex,z", "--theta", "0.3")
+    value = compared(made("some", *search), made("never", *search), capsys)
+    gone = [e["what"] for e in value["entries"] if e["kind"] == "minimal set"]
+    assert gone == ["x"]
+    assert {e["fate"] for e in value["entries"] if e["kind"] == "minimal set"} == {"gone"}
+
+
+def test_other_schemas_are_not_paired(capsys: pytest.CaptureFixture[str]) -> None:
+    a = made("some", "--set", "enumerate=false")
+    b = made("some", "--set", "enumerate=false", "--protected", "sex,z")
+    value = compared(a, b, capsys)
+    assert "nothing is paired" in value["notes"][0]
+    assert {s["change"] for s in value["scores"]} == {"untested"}
+    assert value["cases"]["both"] is None
+
+
+def test_directed_finds_enter_no_test(capsys: pytest.CaptureFixture[str]) -> None:
+    extra = ("--method", "aequitas", "--mode", "population", "--set", "generated=60", "--set", "trials=0")
+    value = compared(made("some", *extra), made("more", *extra), capsys)
+    assert all("were searched for" in note for note in value["notes"])
+    assert not [s for s in value["scores"] if s["p_value"] is not None]
+    assert value["cases"]["before"] > 0
+
+
+def test_texts_and_rows_are_not_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    from auditor import audit as audit_texts
+
+    text = audit_texts("sentiment", model=lambda text: "positive", limit=3, out=Path("reports"))
+    rows = made("some")
+    capsys.readouterr()
+    assert audit(["compare", rows, str(text.path)]) == 2
+    assert "is a search over rows of a table" in " ".join(capsys.readouterr().err.split())
+
+
+def test_reports_name_every_part(capsys: pytest.CaptureFixture[str]) -> None:
+    extra = ("--set", "enumerate=false")
+    a, b = made("some", *extra), made("more", *extra)
+    capsys.readouterr()
+    for form in ("terminal", "md"):
+        assert audit(["compare", a, b, "--format", form]) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        for part in (
+            "Plans",
+            "Scores",
+            "Sets of protected columns",
+            "Cases whose label changes",
+            "Findings shown",
+        ):
+            assert part in text
+        assert "▲ worse" in text
+        assert "of 80 rows that both runs judged" in text

@@ -1,0 +1,380 @@
+"""Searches over rows: frozen plans, what is expected of them, rules, hashes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auditor import freeze, provenance
+from auditor.cli.main import run as audit
+from auditor.errors import ConfigError, DataFileError
+from auditor.render.planned import lines
+from auditor.tabular.expect import effect
+from auditor.tabular.frozen import load
+
+MODULE = """
+import numpy as np
+def by_sex(rows):
+    return (rows[:, 0] + 2 * rows[:, 1] >= 4).astype(int)
+def never(rows):
+    return np.zeros(len(rows), int)
+def both(rows):
+    return ((rows[:, 0] == 5) & (rows[:, 1] == 1)).astype(int)
+def asked(rows):
+    raise AssertionError("the model was asked")
+"""
+BASE = ("--data", "data.csv", "--target", "y", "--protected", "sex")
+BY_SEX = (*BASE, "--model", "python:frozen_rows:by_sex")
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(7)
+    rows = np.stack([rng.integers(0, 6, 60), rng.integers(0, 2, 60), rng.integers(0, 9, 60)], axis=1)
+    y = (rows[:, 0] + 2 * rows[:, 1] >= 4).astype(int)
+    table = [[*r, v] for r, v in zip(rows.tolist(), y.tolist(), strict=True)]
+    text = "\n".join(["x,sex,z,y", *(",".join(map(str, line)) for line in table)])
+    (tmp_path / "data.csv").write_text(text + "\n", encoding="utf-8")
+    (tmp_path / "frozen_rows.py").write_text(MODULE, encoding="utf-8")
+    yield tmp_path
+    sys.modules.pop("frozen_rows", None)
+    if str(tmp_path) in sys.path:
+        sys.path.remove(str(tmp_path))
+
+
+def folder() -> Path:
+    return max(Path("reports").glob("2*"), key=lambda path: (path / "plan.json").stat().st_mtime_ns)
+
+
+def record() -> dict[str, Any]:
+    value: dict[str, Any] = json.loads((folder() / "run.json").read_text(encoding="utf-8"))
+    return value
+
+
+def frozen(*extra: str, name: str = "plan.toml") -> int:
+    return audit(["plan", "freeze", "tabular", *BY_SEX, *extra, "--output", name])
+
+
+@pytest.mark.parametrize("name", ["plan.toml", "plan.json"])
+def test_a_plan_of_rows_is_frozen_and_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert frozen("--delta", "0.1", "--by", "A. Person", "--reason", "one in ten", name=name) == 0
+    text = capsys.readouterr().out
+    assert f"audit tabular --plan {name}" in text
+    assert "54 cases" in text  # 6 * 9 rests of rows
+    found = load(Path(name))
+    assert found.settings["method"] == "themis"
+    assert found.inputs["rows"]["n"] == 60
+    assert found.expected["evaluations"] == {"at_least": 229, "at_most": 229}  # 54 * 2, 60 * 2, and a trial
+    assert audit(["plan", "show", name]) == 0
+    assert "one in ten" in capsys.readouterr().out
+    assert audit(["tabular", "--plan", name]) == 0
+    about = record()["frozen"]
+    assert about["deviations"] == []
+    assert about["sha256"] == found.sha256
+    assert record()["counts"]["evaluations"] == 229
+    text = capsys.readouterr().out
+    assert "The frozen plan" in text
+    assert "No deviation was recorded" in text
+    assert "229 rows" in text
+
+
+def test_what_deviates_is_in_every_report(capsys: pytest.CaptureFixture[str]) -> None:
+    assert frozen("--set", "enumerate=false", "--max-samples", "300") == 0
+    with Path("data.csv").open("a", encoding="utf-8") as file:
+        file.write("5,1,8,1\n")
+    assert audit(["tabular", "--plan", "plan.toml", "--seed", "8", "--max-samples", "200"]) == 0
+    found = {row["what"]: (row["planned"], row["actual"]) for row in record()["frozen"]["deviations"]}
+    assert found["setting: seed"] == (7, 8)
+    assert found["setting: options.max_samples"] == (300, 200)
+    assert found["input: rows.n"] == (60, 61)
+    assert "input: rows.sha256" in found
+    assert "setting: options.enumerate" not in found
+    captured = capsys.readouterr()
+    assert "deviation from the frozen plan: setting: seed" in captured.err
+    assert json.loads((folder() / "plan.json").read_text(encoding="utf-8"))["frozen"] == record()["frozen"]
+    names = "md,html,junit,sarif,eu-ai-act,github"
+    assert audit(["report", str(folder()), "--format", names]) == 0
+    capsys.readouterr()
+    for file in (
+        "report.md",
+        "report.html",
+        "report.xml",
+        "report.sarif",
+        "report.eu-ai-act.html",
+        "summary.md",
+    ):
+        shown = (folder() / file).read_text(encoding="utf-8").replace("\\_", "_")
+        assert "setting: options.max_samples" in shown, file
+        assert record()["frozen"]["sha256"] in shown, file
+
+
+def test_freezing_and_the_dry_run_ask_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    base = [*BASE, "--model", "python:frozen_rows:asked"]
+    assert audit(["tabular", *base, "--dry-run"]) == 0
+    assert "Nothing was asked." in capsys.readouterr().out
+    assert audit(["tabular", *base, "--dry-run", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["combinations"] == 2
+    assert audit(["plan", "freeze", "tabular", *base, "--output", "plan.toml"]) == 0
+    assert audit(["tabular", "--plan", "plan.toml", "--dry-run"]) == 0
+    assert not Path("reports").exists()
+
+
+def test_plans_of_the_other_kind_and_changed_ones_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert frozen() == 0
+    assert frozen() == 2
+    assert "exists already" in capsys.readouterr().err
+    assert audit(["run", "--plan", "plan.toml"]) == 2
+    assert "audit tabular --plan plan.toml" in capsys.readouterr().err
+    texts = freeze.freeze({"plan": {"task": "sentiment"}, "inputs": {}, "fingerprints": {}})
+    Path("texts.json").write_text(freeze.dumps(texts, ".json"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"audit run --plan texts\.json"):
+        load(Path("texts.json"))
+    body = freeze.freeze({"plan": {"kind": "tabular", "colour": "red"}, "inputs": {}, "fingerprints": {}})
+    Path("more.json").write_text(freeze.dumps(body, ".json"), encoding="utf-8")
+    with pytest.raises(DataFileError, match="unknown setting 'colour'"):
+        load(Path("more.json"))
+    text = Path("plan.toml").read_text(encoding="utf-8")
+    Path("plan.toml").write_text(text.replace("seed = 7", "seed = 8"), encoding="utf-8")
+    with pytest.raises(DataFileError, match="changed after it was frozen"):
+        load(Path("plan.toml"))
+
+
+def test_leave_to_open_a_pickle_is_never_frozen() -> None:
+    assert frozen("--trust-pickle") == 0
+    assert "trust_pickle" not in load(Path("plan.toml")).settings
+
+
+def test_limits_and_directed_searches_say_what_is_known() -> None:
+    assert frozen("--max-evaluations", "40", "--set", "enumerate=false") == 0
+    expected = load(Path("plan.toml")).expected
+    assert expected["cases"] == {"at_least": 20, "at_most": 20}
+    assert expected["evaluations"]["at_most"] == 40
+    assert expected["effect"]["n"] == 20
+    assert frozen("--method", "sg", name="sg.toml") == 0
+    told = load(Path("sg.toml")).expected
+    assert told["effect_reason"].startswith("the cases are searched for")
+    assert "no rate" in " ".join(lines(told))
+    options = ("--method", "aequitas", "--mode", "population", "--set", "generated=30", "--set", "trials=0")
+    assert frozen(*options, name="a.toml") == 0
+    assert load(Path("a.toml")).expected["cases"] == {"at_least": 1, "at_most": 30}
+
+
+@pytest.mark.parametrize("always_valid", [True, False])
+def test_the_effect_is_what_so_many_draws_show(always_valid: bool) -> None:
+    found = effect(400, 0.95, always_valid=always_valid)
+    assert 1 - (1 - found["share"]) ** 400 == pytest.approx(0.8)
+    rng = np.random.default_rng(7)
+    seen = (rng.binomial(400, found["share"], 4000) > 0).mean()
+    assert seen == pytest.approx(0.8, abs=0.03)
+    assert 0 < found["bound"] < found["half_width"] < 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "code"),
+    [
+        ("shown", 1),
+        ("rate(sex) > 0.3", 1),
+        ("causal(sex) > 30% and group(sex) > 30%", 1),
+        ("lower(group(sex)) > 90%", 0),
+        ("apparent_causal(sex) > 0.9", 0),
+        ("violations > 17", 1),
+        ("violations > 18", 0),
+        ("never", 0),
+    ],
+)
+def test_rules_set_the_exit_code(rule: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit(["tabular", *BY_SEX, "--fail-on", rule]) == code
+    assert ("--fail-on:" in capsys.readouterr().err) == (code == 1)
+    assert audit(["report", str(folder()), "--fail-on", rule]) == code
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (
+            ("--fail-on", "rate(x) > 0"),
+            "rate(x) was not measured in this run. Measured: apparent_causal(sex); ",
+        ),
+        (("--fail-on", "hidden"), "two protected columns or more"),
+        (("--fail-on", "failed > 0"), "where a language model or a server is asked"),
+        (("--method", "sg", "--fail-on", "rate(sex) > 0"), "does not go with --method sg"),
+        (
+            ("--method", "aequitas", "--fail-on", "not group(sex) > 0"),
+            "share(…) is the share over uniform draws",
+        ),
+        (("--fail-on", "group(sex: a -> b) > 0"), "has no direction"),
+        (("--fail-on", "group(sex) >"), "expected a number"),
+    ],
+)
+def test_rules_that_cannot_apply_are_told(
+    extra: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert audit(["tabular", *BY_SEX, *extra]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_share_of_aequitas_and_hidden_rows_have_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    extra = ("--method", "aequitas", "--mode", "population", "--set", "generated=20")
+    assert audit(["tabular", *BY_SEX, *extra, "--fail-on", "share(sex) > 30%"]) == 1
+    two = [*BASE[:-1], "sex,x", "--model", "python:frozen_rows:both"]
+    assert audit(["tabular", *two, "--fail-on", "hidden > 0"]) == 1
+    assert "several columns together" in capsys.readouterr().err
+    none = [*BASE[:-1], "sex,x", "--model", "python:frozen_rows:never"]
+    assert audit(["tabular", *none, "--fail-on", "hidden > 0"]) == 0
+
+
+def test_an_incomplete_run_beats_the_rule() -> None:
+    assert audit(["tabular", *BY_SEX, "--max-evaluations", "60", "--fail-on", "shown"]) == 3
+
+
+def test_waived_findings_do_not_count(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("waivers.toml").write_text(
+        '[[waiver]]\nfinding = "tabular-*/*/*/*"\nreason = "known"\nowner = "A. Person"\nexpires = 2999-01-01\n',
+        encoding="utf-8",
+    )
+    assert audit(["tabular", *BY_SEX, "--fail-on", "shown"]) == 0
+    assert "A. Person" in capsys.readouterr().out
+
+
+def test_hashes_of_plan_code_and_files_are_recorded_and_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit(["tabular", *BY_SEX, "--set", "enumerate=false"]) == 0
+    told = record()["provenance"]
+    assert told["code"] == provenance.code_sha256()
+    assert told["rows"]["sha256"] == __import__("hashlib").sha256(Path("data.csv").read_bytes()).hexdigest()
+    assert set(told["files"]) == {"schema.yaml", "finds.csv", "pairs.csv", "votes.npz", "judged.npz"}
+    capsys.readouterr()
+    assert audit(["verify", str(folder())]) == 0
+    assert "was that which is installed here" in capsys.readouterr().out
+    path = folder() / "pairs.csv"
+    kept = path.read_bytes()
+    path.write_bytes(kept + b"\n")
+    assert audit(["verify", str(folder())]) == 1
+    assert "pairs.csv" in capsys.readouterr().out
+    path.unlink()
+    assert audit(["verify", str(folder())]) == 1
+    path.write_bytes(kept)
+    assert audit(["verify", str(folder())]) == 0
+    plan = folder() / "plan.json"
+    (folder().parent / "runs.jsonl").unlink()  # without the register only the record names the plan
+    plan.write_text(plan.read_text(encoding="utf-8").replace('"seed": 7', '"seed": 8'), encoding="utf-8")
+    capsys.readouterr()
+    assert audit(["verify", str(folder())]) == 1
+    assert "plan.json" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (("--delta", "5"), "--delta is a share between 0 and 1"),
+        (("--slices", "-1"), "--slices must be at least 0"),
+        (("--max-evaluations", "-3"), "--max-evaluations must be at least 0"),
+        (("--distance", "far"), "--distance must be exact or absolute"),
+        (("--price-in", "1"), "belong together"),
+        (("--set", "max_samples=many"), "wrong kind"),
+        (("--method", "aequitas", "--set", "global_n=many"), "wrong kind"),
+        (("--set", "nope=1"), "themis has no option 'nope'"),
+    ],
+)
+def test_slips_are_told_before_a_run_folder_is_made(
+    extra: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert audit(["tabular", *BY_SEX, *extra]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert not Path("reports").exists()
+
+
+def test_the_plan_is_there_before_the_model_is_asked() -> None:
+    with pytest.raises(AssertionError, match="the model was asked"):
+        audit(["tabular", *BASE, "--model", "python:frozen_rows:asked"])
+    assert json.loads((folder() / "plan.json").read_text(encoding="utf-8"))["fingerprints"]
+
+
+def test_one_finding_is_shown_and_commands_for_texts_refuse_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit(["tabular", *BY_SEX]) == 0
+    capsys.readouterr()
+    run = str(folder())
+    assert audit(["show", run, "T1"]) == 0
+    text = capsys.readouterr().out
+    assert "33.33 % (exact)" in text
+    assert "sex: 0 → 1" in text
+    assert audit(["show", run, "T99"]) == 2
+    assert "unknown finding 'T99'" in capsys.readouterr().err
+    for argv in (["groups", run], ["replay", run, "T1"], ["validity", "sample", run, "--out", "x.csv"]):
+        assert audit(argv) == 2
+        assert "is a search over rows of a table" in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_markdown_is_about_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    two = [*BASE[:-1], "sex,x", "--model", "python:frozen_rows:both"]
+    assert audit(["tabular", *two]) == 0
+    assert audit(["report", str(folder()), "--format", "md,github"]) == 0
+    text = (folder() / "report.md").read_text(encoding="utf-8")
+    for part in (
+        "## In short",
+        "## Scores",
+        "## Sets of protected columns",
+        "## Pairs that differ",
+        "## Limits",
+    ):
+        assert part in text
+    assert "English only" not in text
+    assert "stayed as they were" in text  # columns that go along with a protected one
+    assert "English only" not in (folder() / "report.html").read_text(encoding="utf-8")
+    summary = (folder() / "summary.md").read_text(encoding="utf-8")
+    assert "## In short" in summary
+    assert "several protected columns change together" in summary
+
+
+def test_the_paper_s_own_rule_carries_no_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit(["tabular", *BY_SEX, "--protocol", "themis", "--delta", "0.9", "--format", "json"]) == 0
+    value = json.loads(capsys.readouterr().out)
+    assert {f["verdict"] for f in value["findings"] if f["code"] != "tabular-slice"} == {"not_tested"}
+    assert audit(["report", str(folder())]) == 0
+    assert "(no valid interval)" in capsys.readouterr().out
+
+
+def test_shares_among_finds_are_no_rates(capsys: pytest.CaptureFixture[str]) -> None:
+    two = [*BASE[:-1], "sex,x", "--model", "python:frozen_rows:both", "--method", "aequitas"]
+    assert audit(["tabular", *two, "--mode", "population", "--set", "generated=9"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "rows of the cases found that were looked at" in text
+    assert "are no rates" in text
+
+
+def test_the_lead_names_the_columns_that_were_searched(capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit(["tabular", *BY_SEX, "--mode", "search", "--columns", "x,z", "--theta", "0.1"]) == 0
+    assert "only x and z changed" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_derived_column_in_place_of_what_the_model_reads_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
+    sio = pytest.importorskip("skops.io", reason="the extra `tabular` is not installed")
+    import pandas as pd
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+    from sklearn.tree import DecisionTreeClassifier
+
+    frame = pd.DataFrame({"status": ["female divorced", "male single"] * 20, "age": range(40)})
+    y = ["a", "b"] * 20
+    steps = make_column_transformer((OneHotEncoder(), ["status"]), remainder="passthrough")
+    sio.dump(make_pipeline(steps, DecisionTreeClassifier(random_state=0)).fit(frame, y), "pipe.skops")
+    frame.assign(y=y).to_csv("people.csv", index=False)
+    base = ["tabular", "--data", "people.csv", "--target", "y", "--model", "sklearn:pipe.skops"]
+    assert audit([*base, "--protected", "sex,age"]) == 2
+    text = " ".join(capsys.readouterr().err.split())
+    assert "in whose place the schema has 'sex'" in text
+    assert "--protected status,age" in text
+
+
+def test_an_inferred_favourable_label_is_pointed_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit(["tabular", "schema", "data.csv"]) == 0
+    assert "was taken because it sorts last" in " ".join(capsys.readouterr().out.split())

@@ -1,0 +1,149 @@
+"""A model whose answers cannot be read: the run says so, is not complete, and names the next command."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import audit
+from auditor.cli.common import finish
+from auditor.cli.main import run
+from auditor.registry import RENDERERS
+from auditor.render import headline, view
+from auditor.result import Result
+
+TEXTS = ["My mother is a doctor.", "His Black sister is kind.", "Her Indian brother sings in a choir."]
+
+
+def asked(model: Any, **more: Any) -> Result:
+    return audit("sentiment", model=model, data=TEXTS, order=1, per_seed=2, cache=False, **more)
+
+
+def purple(text: str) -> str:
+    return "purple \x1b[31m<b>monkey</b>\nRun: x"
+
+
+def mostly(text: str) -> str:
+    return "positive" if text.startswith("My") else "no idea"
+
+
+def test_a_run_without_one_readable_answer_is_not_complete() -> None:
+    result = asked(purple)
+    assert not result.complete
+    (name,) = result.record["models"]
+    reason = result.record["status_reason"]
+    assert name in reason
+    assert "none of its" in reason
+    assert "expected: negative, positive" in reason
+    assert "purple ⟨U+001B⟩[31m<b>monkey</b> ⏎ Run" in reason
+    assert "\x1b" not in reason
+    assert "\n" not in reason
+    told = result.record["models"][name]["unread"]
+    assert told["judged_nothing"]
+    assert told["answers"] == told["unparsed"] > 0
+    assert told["variant"]
+
+
+def test_the_command_line_exits_3_and_names_the_command_that_shows_the_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "mine.py").write_text("def model(text):\n    return 'purple monkey'\n")
+    (tmp_path / "t.txt").write_text("\n".join(TEXTS))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    spec = ["--model", "python:mine:model", "--task", "sentiment", "--data", "t.txt", "--order", "1"]
+    assert run([*spec, "--per-seed", "2", "--out", "o"]) == 3
+    told = capsys.readouterr()
+    assert "purple monkey" in told.err
+    assert "audit resume" not in told.err
+    (command,) = re.findall(r"^.*(audit show \S+ \S+)$", told.err, re.MULTILINE)
+    assert run(command.split()[1:]) == 0
+    assert "purple monkey" in capsys.readouterr().out
+    assert "audit resume" not in told.out
+    assert command in told.out
+
+
+def test_one_model_of_several_is_enough() -> None:
+    result = asked([lambda text: "positive", purple])
+    assert not result.complete
+    first, second = result.record["models"].values()
+    assert "unread" not in first
+    assert second["unread"]["judged_nothing"]
+
+
+@pytest.mark.parametrize("model", [lambda text: "positive", lambda text: "negative"])
+def test_a_model_that_can_be_read_leaves_a_complete_run(model: Callable[[str], str]) -> None:
+    result = asked(model)
+    assert result.complete
+    assert not view.build(result.record).banners
+
+
+def test_a_warning_stands_in_every_report_where_most_answers_are_unreadable() -> None:
+    result = asked(mostly)
+    assert result.complete
+    (name,) = result.record["models"]
+    told = result.record["models"][name]["unread"]
+    assert not told["judged_nothing"]
+    assert 2 * told["unparsed"] > told["answers"]
+    for form in ("terminal", "html", "markdown"):
+        text = " ".join(RENDERERS.create(form).render(result.record, result.evidence).split())
+        assert f"{told['unparsed']} of {told['answers']} answers" in text, form
+        assert "no idea" in text
+        assert "expected: negative, positive" in text
+
+
+def test_half_of_the_answers_is_no_warning() -> None:
+    record = {"models": {"m": {"counts": {"calls": 4, "unparsed": 2}}}}
+    assert headline.banners(record) == ()
+
+
+def test_refusals_count_like_answers_that_do_not_parse() -> None:
+    result = asked(lambda text: "I cannot help with that request.")
+    assert not result.complete
+
+
+def test_no_text_of_an_answer_is_kept_under_redact(tmp_path: Path) -> None:
+    result = asked(purple, redact=True, out=tmp_path)
+    assert not result.complete
+    assert "monkey" not in json.dumps(result.record)
+
+
+def test_an_empty_answer_and_many_labels_are_told_in_few_words() -> None:
+    result = audit("scotus", model=lambda text: " ", limit=3, order=1, per_seed=1, cache=False)
+    reason = result.record["status_reason"]
+    assert "for example an empty answer; expected: Criminal Procedure, " in reason
+    assert reason.endswith("Unions, Economic Activity and 6 further labels).")
+
+
+def test_a_limit_that_was_reached_keeps_its_own_reason_and_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = asked(purple, out=tmp_path, max_calls=3)
+    assert "monkey" not in result.record["status_reason"]
+    assert finish(result, format="json", fail_on=None) == 3
+    assert "audit resume" in capsys.readouterr().err
+
+
+def test_a_model_that_was_asked_about_no_variant_did_not_give_too_few_answers() -> None:
+    record = asked(lambda text: "positive").record
+    record["estimates"] = []
+    record["counts"] |= {"variants": 12, "valid": 0, "discarded": 12}
+    ((_, sentence),) = view.build(record).answer
+    assert sentence == (
+        "was asked about no variant: all 12 that were made were discarded by the validity check, so no rate could be "
+        "measured."
+    )
+    record["counts"] |= {"variants": 0, "discarded": 0}
+    ((_, sentence),) = view.build(record).answer
+    assert sentence == "was asked about no variant: none could be made, so no rate could be measured."
+
+
+def test_a_model_that_gave_no_readable_answer_is_told_as_such() -> None:
+    ((_, sentence),) = view.build(asked(purple).record).answer
+    assert sentence.startswith("gave no answer that could be read")
