@@ -43,7 +43,9 @@ LATTICE_FINDS = (
     "Rows of the cases that the search found, so every one of them changes with some set: the shares compare the sets, "
     "and are no rates."
 )
-LATTICE_FIRST = "The first rows that were judged, with every combination of protected values."
+LATTICE_FIRST = (
+    "The first cases that were judged (4,096 at most), one row for every combination of protected values."
+)
 ROWS = {  # what a population is called in a sentence
     "domain (uniform)": "rows drawn uniformly from the domain",
     "domain (all rows)": "rows, all that the domain has",

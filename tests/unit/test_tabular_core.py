@@ -199,3 +199,21 @@ def test_a_directed_search_carries_no_causal_score() -> None:
     )
     with pytest.raises(ValueError, match="directed"):
         result.to_record()
+
+
+def test_the_lattice_of_a_sample_is_of_its_draws_not_of_their_first_batch() -> None:
+    from auditor.suites.tabular import sampling
+
+    columns = (
+        Column(name="sex", kind="integer", codes=2, protected=True),
+        Column(name="pay", kind="integer", codes=50, ordered=True),
+    )
+    schema = Schema(columns=columns)
+    evaluator = Evaluator(lambda rows: (rows[:, 1] + 5 * rows[:, 0] > 20).astype(int), schema, batch=64)
+    options = {"enumerate": False, "max_samples": 1000, "epsilon": 0.001}
+    result = sampling.run(evaluator, schema, options, np.random.default_rng(3))
+    (only,) = result.lattice
+    causal = next(score.estimate for score in result.scores if score.name == "causal")
+    assert causal is not None
+    assert only.rows == 2 * causal.n == 2000
+    assert only.changes / only.rows == causal.value

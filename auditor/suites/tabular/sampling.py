@@ -216,8 +216,8 @@ def _result(
     }
     rows: tuple[Subset, ...] = ()
     pairs: tuple[Pair, ...] = ()
-    if tally.first is not None:
-        _, labels, possible = tally.first
+    if (first := tally.first) is not None:
+        _, labels, possible = first
         differ = evaluator.differ(labels, possible)
         judged = Judged(labels=labels, possible=possible, discriminatory=differ, off_manifold=~differ & False)
         rows = lattice(schema, evaluator, judged)

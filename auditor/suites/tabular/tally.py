@@ -48,7 +48,8 @@ class Tally:
         self._counted = self.group_rows.copy()
         self._found: list[Codes] = []
         self._seen = Seen()
-        self.first: tuple[Codes, Labels, Mask] | None = None
+        self._first: list[tuple[Codes, Labels, Mask]] = []
+        self._first_left = KEEP_FIRST
 
     def add(self, codes: Codes, *, weigh: str = "row") -> None:
         """Judge rows and count them.
@@ -157,16 +158,23 @@ class Tally:
         return self._label_rows.setdefault(label, np.zeros(m, dtype=np.int64))
 
     def _keep(self, codes: Codes, labels: Labels, possible: Mask | None, differ: Mask) -> None:
-        if self.first is None:
-            whole = (
-                np.ones(labels[:KEEP_FIRST].shape, bool) if possible is None else possible[:KEEP_FIRST].copy()
-            )
-            self.first = (codes[:KEEP_FIRST].copy(), labels[:KEEP_FIRST].copy(), whole)
+        if n := min(self._first_left, len(codes)):
+            whole = np.ones(labels[:n].shape, bool) if possible is None else possible[:n].copy()
+            self._first.append((codes[:n].copy(), labels[:n].copy(), whole))
+            self._first_left -= n
         if len(self._seen) < KEEP_FOUND and differ.any():
             found = codes[differ][:KEEP_FOUND]
             rest = np.setdiff1d(np.arange(self.schema.d), self.index)
             new = self._seen.add(row_keys(found[:, rest], self.schema.cards[rest]))
             self._found.append(found[new])
+
+    @property
+    def first(self) -> tuple[Codes, Labels, Mask] | None:
+        """The first draws, at most `KEEP_FIRST`, with labels and possible rows; None before any."""
+        if not self._first:
+            return None
+        codes, labels, possible = zip(*self._first, strict=True)
+        return np.concatenate(codes), np.concatenate(labels), np.concatenate(possible)
 
     @property
     def judged(self) -> tuple[Codes, Mask]:
