@@ -61,10 +61,10 @@ types: $(VENV)/.test
 	$(BIN)/mypy
 
 check: lint types
-	$(BIN)/pytest -q -n $(JOBS) -m "not slow and not e2e"
+	$(BIN)/pytest -q -n $(JOBS) --dist worksteal -m "not slow and not e2e"
 
 test: $(VENV)/.e2e $(VENV)/.docs $(VENV)/.npm lint types
-	$(BIN)/pytest -q -n $(JOBS)
+	$(BIN)/pytest -q -n $(JOBS) --dist worksteal
 
 soak: $(VENV)/.e2e
 	SOAK=1 $(BIN)/pytest -q -m soak

@@ -205,15 +205,15 @@ def test_the_filter_finds_and_lets_go(browser: Any, pages: Callable[[str], Path]
         assert found.count() == MAX_CARDS  # the others are in a list that is closed
         tab.get_by_label("Search these findings").fill(f"x{n - 2:05}")
         expect(count).to_have_text(f"1 of {n} findings shown")
-        assert found.count() == 1
+        expect(found).to_have_count(1)
         tab.get_by_role("button", name="Show all").click()
-        assert count.inner_text() == f"{n} findings shown"
+        expect(count).to_have_text(f"{n} findings shown")
         tab.get_by_label("Verdict").select_option("not_determined")
-        assert found.count() == 1
-        assert f"X{n - 1:05}" in found.inner_text()
+        expect(found).to_have_count(1)
+        expect(found).to_contain_text(f"X{n - 1:05}")
         tab.get_by_label("Search these findings").fill("nothing of the sort")
         expect(count).to_have_text(f"0 of {n} findings shown")
-        assert found.count() == 0
+        expect(found).to_have_count(0)
 
 
 def test_nothing_depends_on_the_script(browser: Any, pages: Callable[[str], Path]) -> None:
@@ -247,7 +247,7 @@ def test_the_filter_reaches_claims(browser: Any, pages: Callable[[str], Path]) -
         assert not claims.first.is_visible()  # in a list that is closed
         tab.get_by_label("Kind", exact=True).select_option("claim")
         expect(tab.locator("#filter-count")).to_contain_text(f"{n} of ")
-        assert tab.locator("[data-finding]:visible").count() == n
+        expect(tab.locator("[data-finding]:visible")).to_have_count(n)
         wanted = SPECIMEN.record()["findings"][0]
         assert wanted["kind"] == "claim"
         tab.get_by_label("Search these findings").fill(wanted["id"])
