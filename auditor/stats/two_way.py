@@ -122,6 +122,6 @@ def beside(
                 "high": found.high,
                 "level": found.level,
                 "method": found.method,
-                "n_terms": int(found.note.split()[0]),
+                "n_terms": len({term for _, _, term in given}),
             }
     return rows
