@@ -111,11 +111,9 @@ def beside(
         if row["name"] != "violation_rate" or row["directions"] or row["kind"]:
             continue
         given = cells.get((row["model"], row["format"], tuple(row["attributes"])))
-        found = (
-            None
-            if not given
-            else two_way([x for x, _, _ in given], [c for _, c, _ in given], [t for _, _, t in given])
-        )
+        if not given:
+            continue
+        found = two_way([x for x, _, _ in given], [c for _, c, _ in given], [t for _, _, t in given])
         if found is not None:
             row["interval_two_way"] = {
                 "low": found.low,
