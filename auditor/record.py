@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import platform
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from auditor import freeze
 from auditor._version import __version__
 from auditor.render import unread
-from auditor.types import FORMAT_VERSION, Diagnosis, Finding
+from auditor.types import FORMAT_VERSION, Diagnosis, Finding, Verdict
 
 if TYPE_CHECKING:
     from auditor.pipeline import Loop, Tally
@@ -21,6 +21,21 @@ Confirmed = Mapping[tuple[str, str, str], Mapping[str, Any]]
 SUMS = ("calls", "cached", "failed", "unparsed", "refused", "tokens_in", "tokens_out")
 NO_TWO = "no prompt has two answers that could be read"
 PACKAGES = ("numpy", "scipy", "statsmodels", "spacy", "openai", "vaderSentiment")
+
+
+class Judged(NamedTuple):
+    """The verdicts of one model, which a tally makes anew whenever it is asked for them."""
+
+    verdicts: list[Verdict]
+    drawn: list[Verdict]  # without those of directed cases, which enter no rate
+    placebos: list[Verdict]
+
+    @classmethod
+    def of(cls, loop: Loop, tally: Tally) -> Judged:
+        """Those of ``tally``."""
+        verdicts = list(tally.verdicts)
+        drawn = [v for v in verdicts if v.case_id not in loop.directed] if loop.directed else verdicts
+        return cls(verdicts, drawn, list(tally.placebos))
 
 
 def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float) -> dict[str, Any]:
@@ -41,12 +56,13 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     from auditor.stats import arms, contrast, summary, two_way
     from auditor.stats import findings as found
 
-    verdicts = [v for tally in loop.tallies for v in tally.verdicts]
-    drawn = [v for v in verdicts if v.case_id not in loop.directed] if loop.directed else verdicts
+    judged = [Judged.of(loop, tally) for tally in loop.tallies]
+    verdicts = [v for own in judged for v in own.verdicts]
+    drawn = [v for own in judged for v in own.drawn]
+    placebos = [v for own in judged for v in own.placebos]
     table = summary.tabulate(drawn, loop.about)
     estimates = two_way.beside(summary.estimates(table), drawn, loop.about)
     estimates += summary.valid_share(loop.valid_by_case)
-    placebos = [v for tally in loop.tallies for v in tally.placebos]
     estimates += arms.placebo_rates(table, arms.placebo_arm(placebos))
     estimates += contrast.estimates(
         (tally.model.name, *told) for tally in loop.tallies for told in tally.contrasts
@@ -95,7 +111,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "provenance": _provenance(loop, started, seconds),
         "counts": _counts(loop, verdicts),
         "estimates": estimates,
-        "controls": _controls(loop, noise),
+        "controls": _controls(loop, noise, judged),
         "performance": _performance(loop),
         "findings": found.as_records(findings),
         "diagnoses": [dataclasses.asdict(d) for d in _diagnoses(findings, confirmed)],
@@ -121,9 +137,9 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
             drawn, seed=loop.plan.seed, directed=frozenset(loop.directed)
         )
     if loop.plan.oracle == "probability":
-        record["probability"] = _probability(loop)
+        record["probability"] = _probability(loop, judged)
     if loop.plan.protocol != "hinter":
-        record["tokens"] = _tokens(loop)
+        record["tokens"] = _tokens(loop, judged)
     if loop.plan.protocol == "hinter":
         record["hinter"] = _hinter(loop)
         record["hinter_figures"] = _hinter_figures(loop)
@@ -145,16 +161,16 @@ def _candidates(loop: Loop, confirmed: Confirmed) -> list[dict[str, Any]]:
     return rows
 
 
-def _probability(loop: Loop) -> dict[str, Any]:
+def _probability(loop: Loop, judged: Sequence[Judged]) -> dict[str, Any]:
     """For every tolerance, the distinct cases with a variant beyond it; directed cases are left out."""
     from auditor.oracles.probability import exceeding
     from auditor.stats.intervals import clopper_pearson
 
     oracle = loop.parts.oracle
     rows = []
-    for tally in loop.tallies:
+    for tally, own in zip(loop.tallies, judged, strict=True):
         for name in tally.formats:
-            verdicts = [v for v in tally.verdicts if v.format == name and v.case_id not in loop.directed]
+            verdicts = [v for v in own.drawn if v.format == name]
             for epsilon, (found, n) in exceeding(verdicts, oracle.epsilons).items():
                 rate = dataclasses.asdict(clopper_pearson(found, n)) if n else _none("no case was judged")
                 rows.append(
@@ -320,7 +336,7 @@ def _model(loop: Loop, tally: Tally) -> dict[str, Any]:
     }
 
 
-def _controls(loop: Loop, noise: Mapping[str, Any]) -> dict[str, Any]:
+def _controls(loop: Loop, noise: Mapping[str, Any], judged: Sequence[Judged]) -> dict[str, Any]:
     validity = {
         arm: {"rate": bad / n, "n": n} if n else {"status": "not_tested", "reason": f"no {arm}"}
         for arm, (bad, n) in loop.agreement.items()
@@ -331,8 +347,8 @@ def _controls(loop: Loop, noise: Mapping[str, Any]) -> dict[str, Any]:
         "validity": validity
         if loop.parts.agreement is not None
         else {"status": "not_tested", "reason": "the cases came from a file"},
-        "placebo": _placebo(loop, hinter=hinter),
-        "placebo_hidden": _placebo_hidden(loop, hinter=hinter),
+        "placebo": _placebo(loop, judged, hinter=hinter),
+        "placebo_hidden": _placebo_hidden(loop, judged, hinter=hinter),
         "positive_control": _positive(loop, hinter=hinter),
         "canary": _canary(loop, hinter=hinter),
         "answers_by_group": [
@@ -355,13 +371,13 @@ def _none(reason: str) -> dict[str, Any]:
     return {"status": "not_tested", "reason": reason}
 
 
-def _placebo(loop: Loop, *, hinter: bool) -> dict[str, Any]:
+def _placebo(loop: Loop, judged: Sequence[Judged], *, hinter: bool) -> dict[str, Any]:
     """How often placebo edits changed the answer: by model, and by the attributes whose edits they copy."""
     from auditor.stats import arms
 
     out: dict[str, Any] = {}
-    for tally in loop.tallies:
-        rates = arms.by_attributes(tally.placebos)
+    for tally, own in zip(loop.tallies, judged, strict=True):
+        rates = arms.by_attributes(own.placebos)
         if rates:
             out[tally.model.name] = {
                 " + ".join(attributes): dataclasses.asdict(rate) for attributes, rate in rates.items()
@@ -375,17 +391,16 @@ def _placebo(loop: Loop, *, hinter: bool) -> dict[str, Any]:
     )
 
 
-def _placebo_hidden(loop: Loop, *, hinter: bool) -> dict[str, Any]:
+def _placebo_hidden(loop: Loop, judged: Sequence[Judged], *, hinter: bool) -> dict[str, Any]:
     """How often joint placebo edits look hidden, beside the joint edits of the same seeds."""
     import numpy as np
 
     from auditor.stats import arms
 
     out: dict[str, dict[str, Any]] = {}
-    for number, tally in enumerate(loop.tallies):
-        drawn = [v for v in tally.verdicts if v.case_id not in loop.directed]
+    for number, (tally, own) in enumerate(zip(loop.tallies, judged, strict=True)):
         rng = np.random.default_rng([loop.plan.seed, 5, number])
-        for row in arms.placebo_hidden(drawn, tally.placebos, rng=rng):
+        for row in arms.placebo_hidden(own.drawn, own.placebos, rng=rng):
             name = " + ".join(row["attributes"])
             if len(tally.formats) > 1:
                 name += f", {row['format']}"
@@ -472,14 +487,14 @@ def _diagnoses(findings: list[Finding], confirmed: Confirmed) -> list[Diagnosis]
     return rows
 
 
-def _tokens(loop: Loop) -> list[dict[str, Any]]:
+def _tokens(loop: Loop, judged: Sequence[Judged]) -> list[dict[str, Any]]:
     """Error rates of words, for each model and format: terminals of a grammar, or the terms put in."""
     from auditor.diagnosis import tokens
 
     rows = []
-    for tally in loop.tallies:
+    for tally, own in zip(loop.tallies, judged, strict=True):
         for name in tally.formats:
-            verdicts = [v for v in tally.verdicts if v.format == name and v.case_id not in loop.directed]
+            verdicts = [v for v in own.drawn if v.format == name]
             grammar = getattr(loop.parts.suite, "grammar", None)
             if grammar is None:
                 unit, counted = "term", tokens.of_terms(verdicts, loop.about)

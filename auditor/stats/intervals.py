@@ -99,17 +99,28 @@ def effective_size(p: float, residuals: NDArray[np.float64], units: float, level
     level : float
         Confidence level.
     """
-    from scipy.stats import t
-
     seeds = len(residuals)
     if p <= 0.0 or p >= 1.0 or seeds == 1:
         return float(seeds)
     variance = seeds / (seeds - 1) * float(residuals @ residuals) / units**2
     if variance <= 0.0:
         return units
-    quantile = 0.5 + level / 2
-    adjust = (t.ppf(quantile, max(units - 1, 1)) / t.ppf(quantile, seeds - 1)) ** 2
-    return float(min(p * (1 - p) / variance * adjust, units))
+    return min(p * (1 - p) / variance * t_ratio(units, seeds, level) ** 2, units)
+
+
+def t_quantile(level: float, df: float) -> float:
+    """Upper quantile of Student's t for a two-sided interval at ``level``.
+
+    From ``scipy.special``, as that of ``scipy.stats`` is, which checks its arguments for longer than it computes.
+    """
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, 0.5 + level / 2))
+
+
+def t_ratio(units: float, clusters: int, level: float) -> float:
+    """How much shorter an interval gets from ``units`` independent units than from ``clusters``: Korn and Graubard."""
+    return t_quantile(level, max(units - 1, 1)) / t_quantile(level, clusters - 1)
 
 
 def mean_share(values: Sequence[float], units: float, level: float = 0.95, n_skipped: int = 0) -> Estimate:
@@ -190,8 +201,6 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, 
 
     With one seed, or where all values are equal, the interval says nothing: the limits are infinite.
     """
-    from scipy.stats import t
-
     x = np.asarray(values, dtype=float)
     if not len(x):
         raise ValueError("one or more seeds")
@@ -199,7 +208,7 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, 
     spread = float(x.std(ddof=1)) if len(x) > 1 else 0.0
     if spread == 0.0:
         return mean, -math.inf, math.inf
-    half = float(t.ppf(0.5 + level / 2, len(x) - 1)) * spread / math.sqrt(len(x))
+    half = t_quantile(level, len(x) - 1) * spread / math.sqrt(len(x))
     return mean, mean - half, mean + half
 
 
@@ -215,9 +224,9 @@ def approximate_note(seeds: int, with_event: int) -> str:
 
 def _beta_limits(p: float, size: float, level: float) -> tuple[float, float]:
     """Clopper–Pearson limits for ``p * size`` events of ``size``, which need not be whole."""
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
     alpha, x = 1 - level, p * size
-    low = 0.0 if p <= 0.0 else float(beta.ppf(alpha / 2, x, size - x + 1))
-    high = 1.0 if p >= 1.0 else float(beta.ppf(1 - alpha / 2, x + 1, size - x))
+    low = 0.0 if p <= 0.0 else float(betaincinv(x, size - x + 1, alpha / 2))
+    high = 1.0 if p >= 1.0 else float(betaincinv(x + 1, size - x, 1 - alpha / 2))
     return min(max(low, 0.0), p), max(min(high, 1.0), p)

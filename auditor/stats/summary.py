@@ -79,31 +79,50 @@ def tabulate(
         Ids of cases that were chosen because of earlier verdicts; they enter no rate.
     """
     table: Table = defaultdict(dict)
-    # A run has many cells and few different counts: each of these is kept once.
+    # A run has many cells, and few different counts, places and sums: each of these is made once.
     none = Counts()
+    sums: dict[tuple[Counts, Counts], Counts] = {}
     known: dict[Counts, Counts] = {none: none}
+    places: dict[tuple[str, str, tuple[str, ...], int], tuple[Edited, list[dict[str, Counts]]]] = {}
     for v in verdicts:
-        if v.case_id in directed:
+        case_id = v.case_id
+        if case_id in directed:
             continue
         about = edits[v.variant_id]
-        kind = about.kinds[0] if len(about.kinds) == 1 else "mixed"
-        base = Key(v.model, v.format, v.attributes)
+        place = v.model, v.format, v.attributes, id(about)
+        if place not in places:  # with `about`, whose id must not be given to another
+            places[place] = about, [table[key] for key in _keys(v, about)]
         more = _one(v)
-        for key in (base, base._replace(directions=about.directions), base._replace(kind=kind)):
-            cells = table[key]
-            total = Counts._make(map(add, cells.get(v.case_id, none), more))
-            cells[v.case_id] = known.setdefault(total, total)
+        for cells in places[place][1]:
+            before = cells.get(case_id, none)
+            total = sums.get((before, more))
+            if total is None:
+                made = Counts._make(map(add, before, more))
+                total = sums[before, more] = known.setdefault(made, made)
+            cells[case_id] = total
     return table
+
+
+def _keys(v: Verdict, about: Edited) -> tuple[Key, Key, Key]:
+    """What a verdict counts for: its attributes, their directions, and the kind of its edits."""
+    base = Key(v.model, v.format, v.attributes)
+    kind = about.kinds[0] if len(about.kinds) == 1 else "mixed"
+    return base, base._replace(directions=about.directions), base._replace(kind=kind)
+
+
+_LOST, _PASS, _SHOWN = Counts(lost=1), Counts(judged=1), Counts(judged=1, violations=1)
+_HIDDEN, _UNSETTLED = _SHOWN._replace(hidden=1), _SHOWN._replace(unsettled=1)
 
 
 def _one(v: Verdict) -> Counts:
     """The counts of one verdict."""
-    if v.outcome not in ("pass", "violation"):
-        return Counts(lost=1)
     if v.outcome == "pass":
-        return Counts(judged=1)
-    unsettled = v.hidden is None and v.order > 1
-    return Counts(judged=1, violations=1, hidden=int(v.hidden is True), unsettled=int(unsettled))
+        return _PASS
+    if v.outcome != "violation":
+        return _LOST
+    if v.hidden is None and v.order > 1:
+        return _UNSETTLED
+    return _HIDDEN if v.hidden else _SHOWN
 
 
 def estimates(table: Table, level: float = 0.95) -> list[dict[str, Any]]:

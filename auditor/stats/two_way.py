@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.counting import plural
-from auditor.stats.intervals import _beta_limits, korn_graubard
+from auditor.stats.intervals import _beta_limits, korn_graubard, t_ratio
 from auditor.types import Estimate, Verdict
 
 MIN_TERMS = 8  # with fewer, the words cannot stand for others
@@ -20,8 +21,8 @@ def two_way(
 ) -> Estimate | None:
     """Share of variants with an event, clustered by seed and by the word that was put in.
 
-    The variance is that by seed plus that by word minus that by both (Cameron, Gelbach and Miller 2011), from
-    statsmodels; an effective size as in `korn_graubard` and a Clopper–Pearson interval on it. It is never
+    The variance is that by seed plus that by word minus that by both (Cameron, Gelbach and Miller 2011);
+    an effective size as in `korn_graubard` and a Clopper–Pearson interval on it. It is never
     shorter than the interval by seed.
 
     Parameters
@@ -43,12 +44,10 @@ def two_way(
     >>> two_way([True, False], ["a", "b"], ["x", "y"]) is None
     True
     """
-    from scipy.stats import t
-
     x = np.asarray(events, dtype=float)
-    seed, by_seed = np.unique(np.asarray(seeds), return_inverse=True)
-    term, by_term = np.unique(np.asarray(terms), return_inverse=True)
-    if len(term) < MIN_TERMS or len(seed) < 2:
+    by_seed, by_term = _numbered(seeds), _numbered(terms)
+    n_seeds, n_terms = len(set(seeds)), len(set(terms))
+    if n_terms < MIN_TERMS or n_seeds < 2:
         return None
     counts = np.bincount(by_seed)
     plain = korn_graubard(np.bincount(by_seed, weights=x).tolist(), counts.tolist(), level)
@@ -56,12 +55,10 @@ def two_way(
     low, high = plain.low, plain.high
     if 0.0 < p < 1.0:
         variance = _variance(x, by_seed, by_term)
-        groups = min(len(seed), len(term))
         units = float(len(x))
         if variance > 0.0:
-            q = 0.5 + level / 2
-            adjust = (t.ppf(q, max(units - 1, 1)) / t.ppf(q, groups - 1)) ** 2
-            size = float(min(p * (1 - p) / variance * adjust, units))
+            adjust = t_ratio(units, min(n_seeds, n_terms), level) ** 2
+            size = min(p * (1 - p) / variance * adjust, units)
             wide = _beta_limits(p, size, level)
             low, high = min(low, wide[0]), max(high, wide[1])
     return Estimate(
@@ -69,23 +66,31 @@ def two_way(
         low=low,
         high=high,
         level=level,
-        n=len(seed),
+        n=n_seeds,
         n_skipped=0,
         method="korn-graubard by seed and word",
         n_variants=len(x),
-        note=plural(len(term), "word"),
+        note=plural(n_terms, "word"),
     )
 
 
-def _variance(x: np.ndarray[tuple[int, ...], np.dtype[np.float64]], seed: object, term: object) -> float:
-    """Two-way cluster variance of the mean."""
-    from statsmodels.regression.linear_model import OLS
+def _numbered(names: Sequence[str]) -> NDArray[np.int64]:
+    """The names as numbers from 0 on, in the order in which they first come."""
+    numbers: dict[str, int] = {}
+    return np.fromiter((numbers.setdefault(name, len(numbers)) for name in names), np.int64, len(names))
 
-    fit = OLS(x, np.ones(len(x))).fit(
-        cov_type="cluster",
-        cov_kwds={"groups": np.column_stack((seed, term)), "use_correction": True},  # type: ignore[arg-type]
-    )
-    return float(np.asarray(fit.cov_params()).ravel()[0])
+
+def _variance(x: NDArray[np.float64], seed: NDArray[np.int64], term: NDArray[np.int64]) -> float:
+    """Two-way cluster variance of the mean, each part with its correction for the number of clusters."""
+    off = x - x.mean()
+    _, both = np.unique(seed * (term.max() + 1) + term, return_inverse=True)
+    return _by(off, seed) + _by(off, term) - _by(off, both)
+
+
+def _by(off: NDArray[np.float64], clusters: NDArray[np.int64]) -> float:
+    """Variance of the mean by one clustering, from the deviations of its units."""
+    sums = np.bincount(clusters, weights=off)
+    return float(sums @ sums) / len(off) ** 2 * len(sums) / (len(sums) - 1)
 
 
 def beside(

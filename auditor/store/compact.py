@@ -195,6 +195,11 @@ class OfCase(Mapping[str, T]):
     def __getitem__(self, variant_id: str) -> T:
         return self._values[self._shape[self._rest(variant_id)]]
 
+    def at(self, rest: str, default: Any = None) -> Any:
+        """The value of the variant whose id is that of the case, a dot and ``rest``; or ``default``."""
+        place = None if self._case_id is None else self._shape.get(rest)
+        return default if place is None else self._values[place]
+
     def _rest(self, variant_id: str) -> str:
         if self._case_id is None:
             return variant_id
@@ -234,7 +239,10 @@ class ByVariant(Mapping[str, T]):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of a variant, or ``default``."""
-        parts = key
+        parts, _, rest = key.rpartition(".")
+        case = self._cases.get(parts)
+        if case is not None:
+            return case.at(rest, default)
         while True:
             parts, _, _ = parts.rpartition(".")
             if not parts:

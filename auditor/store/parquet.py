@@ -198,13 +198,24 @@ def _kept(part: Path, written: int) -> list[bytes]:
 
 def record_at(path: Path, place: int) -> dict[str, Any]:
     """The record at a place that `scan` named."""
-    part = folder_of(path) / f"part-{place >> _SHIFT:05d}.parquet"
+    return next(records_from(path, place))
+
+
+def records_from(path: Path, place: int) -> Iterator[dict[str, Any]]:
+    """The records from a place on that `scan` named."""
+    row = place & ((1 << _SHIFT) - 1)
+    for part in parts_of(path):
+        if int(part.stem.removeprefix("part-")) >= place >> _SHIFT:
+            yield from map(json.loads, _rows(part)[row:])
+            row = 0
+
+
+def _rows(part: Path) -> list[bytes]:
     try:
         written = part.stat().st_mtime_ns
     except OSError as error:
         raise RunFolderError(f"cannot read {part}: {error.strerror or error}") from error
-    found: dict[str, Any] = json.loads(_kept(part, written)[place & ((1 << _SHIFT) - 1)])
-    return found
+    return _kept(part, written)
 
 
 def verify(path: Path, start: str, head: Head | None = None) -> list[Problem]:

@@ -110,13 +110,18 @@ class Placebos:
             own = self._within(hits, attribute)
             wanted = len(arms[attribute]) if n is None else min(n, len(arms[attribute]))
             made: dict[tuple[object, ...], tuple[Edit, ...]] = {}
+            drawn: dict[tuple[object, ...], tuple[Edit, ...]] = {}
             for draw in range(wanted * _TRIES):
                 if len(made) == wanted:
                     break
                 model = arms[attribute][draw % len(arms[attribute])]
                 # Once the group's other words have had their turn, neutral ones fill the arm.
                 sites = own if draw < 2 * wanted else {}
-                edits = self._edits(scan, attribute, model, sites, free, standing, _NEAR + draw // 2, rng)
+                picks = _picks(model, sites, free, standing, _NEAR + draw // 2, rng)
+                picked = tuple([(site.hit.start, id(word)) for site, word in picks])
+                edits = drawn.get(picked)
+                if edits is None:
+                    edits = drawn[picked] = _edits(scan, attribute, picks)
                 if edits:
                     made.setdefault(tuple((e.where, e.target) for e in edits), edits)
             self.missing[attribute] += wanted - len(made)
@@ -155,37 +160,43 @@ class Placebos:
                     sites[hit.start] = _Site(hit, term, words)
         return sites
 
-    def _edits(
-        self,
-        scan: Scan,
-        attribute: str,
-        model: Variant,
-        own: dict[int, _Site],
-        free: Sequence[_Site],
-        standing: frozenset[str],
-        near: int,
-        rng: Random,
-    ) -> tuple[Edit, ...]:
-        """Draw as many sites as ``model`` has changed spans, the nearest ones, and a word for each."""
-        left = list(free)
-        chosen: dict[Term, Term] = {}
-        edits: list[Edit] = []
-        for edit in model.edits:
-            if edit.kind == "agreement" or not isinstance(edit.where, tuple):
+
+def _picks(
+    model: Variant,
+    own: dict[int, _Site],
+    free: Sequence[_Site],
+    standing: frozenset[str],
+    near: int,
+    rng: Random,
+) -> list[tuple[_Site, Term]]:
+    """Draw as many sites as ``model`` has changed spans, the nearest ones, and a word for each."""
+    left = list(free)
+    chosen: dict[Term, Term] = {}
+    picks: list[tuple[_Site, Term]] = []
+    for edit in model.edits:
+        if edit.kind == "agreement" or not isinstance(edit.where, tuple):
+            continue
+        at = edit.where[0]
+        site = own.get(at)
+        if site is None:
+            if not left:
                 continue
-            at = edit.where[0]
-            site = own.get(at)
-            if site is None:
-                if not left:
-                    continue
-                left.sort(key=lambda s: (abs(s.hit.start - at), s.hit.start))
-                site = left.pop(rng.randrange(min(near, len(left))))
-            if site.term not in chosen:
-                # Two people must not get one name, and nobody that of somebody who is there.
-                words = [w for w in site.words if w not in chosen.values() and w.text.lower() not in standing]
-                if not words:
-                    continue
-                chosen[site.term] = words[rng.randrange(len(words))]
-            made = edits_of(scan, site.hit, site.term, chosen[site.term], site.term.group, "placebo")
-            edits += [dataclasses.replace(one, attribute=attribute) for one in made]
-        return tuple(sorted(edits, key=lambda e: e.where))
+            left.sort(key=lambda s: (abs(s.hit.start - at), s.hit.start))
+            site = left.pop(rng.randrange(min(near, len(left))))
+        if site.term not in chosen:
+            # Two people must not get one name, and nobody that of somebody who is there.
+            words = [w for w in site.words if w not in chosen.values() and w.text.lower() not in standing]
+            if not words:
+                continue
+            chosen[site.term] = words[rng.randrange(len(words))]
+        picks.append((site, chosen[site.term]))
+    return picks
+
+
+def _edits(scan: Scan, attribute: str, picks: Sequence[tuple[_Site, Term]]) -> tuple[Edit, ...]:
+    """The edits that put the words into their sites, for the arm of ``attribute``."""
+    edits: list[Edit] = []
+    for site, word in picks:
+        made = edits_of(scan, site.hit, site.term, word, site.term.group, "placebo")
+        edits += [dataclasses.replace(one, attribute=attribute) for one in made]
+    return tuple(sorted(edits, key=lambda e: e.where))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from scipy.stats import beta, t
 
 from auditor.diagnosis import tokens
-from auditor.stats import contrast, two_way
+from auditor.stats import contrast, paired, two_way
 from auditor.stats.anomaly import anomaly_indices
 from auditor.stats.fairness import group_fairness
 from auditor.stats.hinter import Mutant, measures
@@ -58,6 +59,28 @@ def test_an_interval_by_seed_and_word_is_never_shorter_than_that_by_seed() -> No
     assert found is not None
     assert found.low <= plain.low
     assert found.high >= plain.high
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_variance_by_seed_and_word_is_that_of_statsmodels(seed: int) -> None:
+    from statsmodels.regression.linear_model import OLS
+
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(30, 800))
+    x = (rng.random(n) < 0.2).astype(float)
+    seeds, words = (two_way._numbered([f"n{i}" for i in rng.integers(0, k, n)]) for k in (40, 9))
+    fit = OLS(x, np.ones(n)).fit(
+        cov_type="cluster", cov_kwds={"groups": np.column_stack((seeds, words)), "use_correction": True}
+    )
+    assert two_way._variance(x, seeds, words) == pytest.approx(float(fit.cov_params()[0, 0]), rel=1e-9)
+
+
+def test_dealing_in_parts_gives_the_p_value_of_dealing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = [(1, 3), (2, 2), (0, 4), (3, 4)] * 5, [(1, 2), (0, 3), (1, 1), (1, 4)] * 5
+    whole = paired.exchange(first, second, rng=np.random.default_rng(3))
+    monkeypatch.setattr(paired, "_CHUNK", 70)
+    assert paired.exchange(first, second, rng=np.random.default_rng(3)) == whole
+    assert 0.01 < whole < 0.99
 
 
 def test_the_fewer_clusters_set_the_degrees_of_freedom(monkeypatch: pytest.MonkeyPatch) -> None:
