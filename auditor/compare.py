@@ -12,7 +12,6 @@ Q. McNemar, Psychometrika 12 (1947); S. Holm, Scand. J. Statist. 6 (1979).
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from auditor.types import Verdict
 
 LEVEL = 0.05
 RESAMPLES = 4999
+CHUNK = 2_000_000  # seeds that are dealt at once: memory must not grow with them
 MAX_ORDER = 2  # rates of attribute sets up to this size are compared by default
 IGNORED = {
     "engine",
@@ -246,17 +246,18 @@ def _rates(first: Side, second: Side, renamed: Mapping[str, str], seed: int) -> 
 
     import numpy as np
 
-    from auditor.stats.multiplicity import holm
+    from auditor.stats.multiplicity import holm, resamples_for
 
     before, after = _cells(first, renamed), _cells(second, {})
     rng = np.random.default_rng(seed)
+    wanted = resamples_for(len(before.keys() & after.keys()), least=RESAMPLES)
     made = []
     for where in sorted(before.keys() | after.keys(), key=lambda w: (w[0], w[1], len(w[2]), w[2])):
         if where not in before or where not in after:
             only = "after" if where in after else "before"
             made.append(_untested(where, f"judged only in the run {only}"))
         else:
-            made.append(_tested(where, before[where], after[where], rng))
+            made.append(_tested(where, before[where], after[where], rng, wanted))
     adjusted = holm([r.p_value for r in made])
     return [
         dataclasses.replace(r, p_adjusted=p, change=_change(r, p))
@@ -279,7 +280,9 @@ def _untested(where: tuple[str, str, tuple[str, ...]], reason: str) -> RateChang
     )
 
 
-def _tested(where: tuple[str, str, tuple[str, ...]], before: Cells, after: Cells, rng: Any) -> RateChange:
+def _tested(
+    where: tuple[str, str, tuple[str, ...]], before: Cells, after: Cells, rng: Any, wanted: int
+) -> RateChange:
     shared = {
         case: sorted(before[case].keys() & after[case].keys())
         for case in sorted(before.keys() & after.keys())
@@ -291,22 +294,19 @@ def _tested(where: tuple[str, str, tuple[str, ...]], before: Cells, after: Cells
         return _paired(where, a, b)
     a = [list(cells.values()) for cells in before.values()]
     b = [list(cells.values()) for cells in after.values()]
-    return _two_samples(where, a, b, rng)
+    return _two_samples(where, a, b, rng, wanted)
 
 
 def _paired(
     where: tuple[str, str, tuple[str, ...]], a: Sequence[Sequence[bool]], b: Sequence[Sequence[bool]]
 ) -> RateChange:
-    from auditor.stats.intervals import mean_interval
-    from auditor.stats.paired import difference_limits
+    from auditor.stats.paired import mcnemar, signed_limits
 
     only_before = sum(any(x) and not any(y) for x, y in zip(a, b, strict=True))
     only_after = sum(any(y) and not any(x) for x, y in zip(a, b, strict=True))
     d = [sum(y) / len(y) - sum(x) / len(x) for x, y in zip(a, b, strict=True)]
-    value, low, high = mean_interval(d, 1 - LEVEL)
-    if math.isinf(low) or len(set(d)) == 1:
-        low, high = difference_limits(_counts(b), _counts(a), 1 - LEVEL)
-    p = mcnemar(only_before, only_after)
+    value = sum(d) / len(d)
+    low, high = signed_limits(d, 1 - LEVEL)
     # The test sees whether a seed changed at all; where the shares point the other way, it decides nothing.
     opposed = (only_after - only_before) * value < 0
     return RateChange(
@@ -318,9 +318,9 @@ def _paired(
         before=_mean(a),
         after=_mean(b),
         difference=value,
-        low=max(-1.0, low),
-        high=min(1.0, high),
-        p_value=p,
+        low=low,
+        high=high,
+        p_value=mcnemar(only_before, only_after),
         n_before=len(a),
         n_after=len(b),
         n_variants=sum(len(x) for x in a),
@@ -335,13 +335,15 @@ def _two_samples(
     a: Sequence[Sequence[bool]],
     b: Sequence[Sequence[bool]],
     rng: Any,
+    wanted: int,
 ) -> RateChange:
-    from scipy.stats import permutation_test
-
-    from auditor.stats.paired import difference_limits
+    from auditor.stats.intervals import mean_share
+    from auditor.stats.multiplicity import too_coarse
+    from auditor.stats.paired import apart
 
     x, y = [sum(s) / len(s) for s in a], [sum(s) / len(s) for s in b]
-    low, high = difference_limits(_counts(b), _counts(a), 1 - LEVEL)
+    first, second = (mean_share(v, sum(map(len, s)), 1 - LEVEL) for v, s in ((x, a), (y, b)))
+    low, high = apart(second, first)
     p: float | None = None
     reason = ""
     if min(len(x), len(y)) < 2:
@@ -349,24 +351,18 @@ def _two_samples(
     elif len(set(x) | set(y)) == 1:
         p = 1.0
     else:
-        found = permutation_test(
-            (y, x),
-            lambda u, v, axis: u.mean(axis=axis) - v.mean(axis=axis),
-            permutation_type="independent",
-            vectorized=True,
-            n_resamples=RESAMPLES,
-            rng=rng,
-        )
-        p = float(min(1.0, found.pvalue))
+        p = _exchanged(x, y, rng, RESAMPLES)
+        if too_coarse(p, RESAMPLES, wanted):
+            p = _exchanged(x, y, rng, wanted)
     return RateChange(
         model=where[0],
         format=where[1],
         attributes=where[2],
         change="unclear",
         test="two samples, permutation of seeds",
-        before=_mean(a),
-        after=_mean(b),
-        difference=_mean(b) - _mean(a),
+        before=first.value,
+        after=second.value,
+        difference=second.value - first.value,
         low=max(-1.0, low),
         high=min(1.0, high),
         p_value=p,
@@ -377,23 +373,20 @@ def _two_samples(
     )
 
 
-def mcnemar(first: int, second: int) -> float:
-    """Exact two-sided p value of McNemar's test from the two counts of discordant pairs.
+def _exchanged(x: Sequence[float], y: Sequence[float], rng: Any, resamples: int) -> float:
+    """P value of "the seeds of both runs are exchangeable"."""
+    from scipy.stats import permutation_test
 
-    Examples
-    --------
-    >>> mcnemar(0, 5), mcnemar(0, 6), mcnemar(0, 0)
-    (0.0625, 0.03125, 1.0)
-    """
-    n, least = first + second, min(first, second)
-    if not n:
-        return 1.0
-    tail = sum(math.comb(n, k) for k in range(least + 1))
-    return min(1.0, float(2 * tail / 2**n))
-
-
-def _counts(seeds: Sequence[Sequence[bool]]) -> list[tuple[int, int]]:
-    return [(sum(s), len(s)) for s in seeds]
+    found = permutation_test(
+        (y, x),
+        lambda u, v, axis: u.mean(axis=axis) - v.mean(axis=axis),
+        permutation_type="independent",
+        vectorized=True,
+        n_resamples=resamples,
+        batch=max(1, CHUNK // (len(x) + len(y))),
+        rng=rng,
+    )
+    return float(min(1.0, found.pvalue))
 
 
 def _mean(seeds: Sequence[Sequence[bool]]) -> float:

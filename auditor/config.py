@@ -35,11 +35,11 @@ class Plan:
 
     ``replicates`` None means 3, or 1 for an adapter that declares itself deterministic. ``per_seed`` None
     means every variant there is. ``attributes`` None means those that the seeds name. ``groups`` are written
-    ``attribute:group``; changes of such an attribute lead to one of its groups here, or from one. ``oracle`` empty
-    means labels (sets of them for multi-label tasks). ``epsilon`` are the tolerances of the probability oracle, the
-    one that decides first; empty means `auditor.oracles.probability.EPSILONS`. ``tolerance`` is the difference of
-    scores that counts as none, in the unit of the task; None means that of the task, or else what two answers to
-    one prompt differ by.
+    ``attribute:group``; changes of such an attribute lead to one of its groups here, or from one; of
+    ``attribute:group/group`` they are between the two. ``oracle`` empty means labels (sets of them for multi-label
+    tasks). ``epsilon`` are the tolerances of the probability oracle, the one that decides first; empty means
+    `auditor.oracles.probability.EPSILONS`. ``tolerance`` is the difference of scores that counts as none, in the
+    unit of the task; None means that of the task, or else what two answers to one prompt differ by.
     ``judge`` is the spec of a model that compares texts in pairs, ``embedding`` that of an encoder (``hf:NAME``).
     """
 
@@ -111,9 +111,9 @@ def _check(plan: Plan) -> None:
             hint = f" Did you mean {near[0]}?" if near else ""
             raise ConfigError(f"--{name} must be one of {', '.join(allowed)}; got {value!r}.{hint}")
 
-    def at_least(name: str, value: float | None, low: float) -> None:
+    def at_least(name: str, value: float | None, low: float, more: str = "") -> None:
         if value is not None and not value >= low:
-            raise ConfigError(f"--{name} must be at least {low:g}; got {value:g}.")
+            raise ConfigError(f"--{name} must be at least {low:g}{more}; got {value:g}.")
 
     one_of("scope", plan.scope, SCOPES)
     one_of("protocol", plan.protocol, PROTOCOLS)
@@ -134,7 +134,7 @@ def _check(plan: Plan) -> None:
         rules.parse(plan.fail_on)
     at_least("order", plan.order, 1)
     at_least("limit", plan.limit, 1)
-    at_least("per-seed", plan.per_seed, 1)
+    at_least("per-seed", plan.per_seed, 1, " (or 0, for all)")
     at_least("replicates", plan.replicates, 1)
     at_least("concurrency", plan.concurrency, 1)
     at_least("jobs", plan.jobs, 1)
@@ -158,10 +158,10 @@ def _check(plan: Plan) -> None:
 def _check_groups(plan: Plan) -> None:
     for one in plan.groups:
         attribute, _, group = one.partition(":")
-        if not attribute or not group:
+        if not attribute or not all(group.split("/")):
             raise ConfigError(
-                f"--groups takes ATTRIBUTE:GROUP with commas between, as age:old,gender:female; got {one!r}. "
-                "See: audit dictionary list"
+                "--groups takes ATTRIBUTE:GROUP with commas between, as age:old,gender:female, or gender:female/male "
+                f"for changes between two groups; got {one!r}. See: audit dictionary list"
             )
         if plan.attributes is not None and attribute not in plan.attributes:
             raise ConfigError(f"--groups names {attribute}, which is not among --attributes.")

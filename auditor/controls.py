@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from auditor.types import Case, Edit, Variant
+from auditor.types import Case, Edit, Variant, draws_of
 
 PLACEBO_CAP = 24  # placebo variants of one seed where the plan sets no number
 TRIED = 400  # combinations of placebo edits that are tried, for each set of attributes
@@ -56,7 +56,7 @@ def with_placebos(case: Case, suite: Any, *, per_seed: int | None, seed: int) ->
     if make is None or not case.variants or any(is_placebo(v) for v in case.variants):
         return case
     wanted = min(len(case.variants), per_seed or PLACEBO_CAP)
-    rng = Random(f"{seed}:{case.id}:placebo")
+    rng = Random(f"{seed}:{draws_of(case.id)}:placebo")
     found = list(make(case, wanted, rng))
     joint = sorted({v.attributes for v in case.variants if v.order > 1})
     for attributes in joint:

@@ -205,7 +205,8 @@ def load(path: Path) -> Frozen:
         body = json.loads(raw) if path.suffix == ".json" else tomllib.loads(raw)
     except FileNotFoundError:
         raise ConfigError(
-            f"{path}: there is no such plan. Make one with: audit plan freeze --task NAME --output {path}"
+            f"{path}: there is no such plan. Make one with: audit plan freeze --task NAME --output {path} "
+            "(for a table: audit plan freeze tabular …)"
         ) from None
     except OSError as error:
         raise DataFileError(f"{path}: cannot be read: {error.strerror or error}") from None

@@ -4,12 +4,13 @@ Examples
 --------
 >>> from auditor import audit
 >>> result = audit("sentiment", model=lambda text: "positive", limit=5, out=None)
->>> result.complete, len(result.findings)
-(True, 0)
+>>> result.complete, {finding.rate.value for finding in result.findings}
+(True, {0.0})
 """
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Silent = pipeline.silent
+TEXTS = "texts.jsonl"  # in the folder of a run whose texts stood in no file
 
 
 class Result:
@@ -111,8 +113,6 @@ class Result:
         MissingDependency
             pandas is not installed.
         """
-        import dataclasses
-
         try:
             import pandas as pd
         except ImportError as error:
@@ -181,6 +181,7 @@ async def _audit(
     observe: Observer,
     write: bool,
 ) -> Result:
+    from auditor.store.files import write_texts
     from auditor.store.folder import RunFolder
 
     parts = pipeline.prepare(plan, models=models, seeds=seeds)
@@ -191,6 +192,8 @@ async def _audit(
         record = await pipeline.run_audit(parts, memory, observe=observe)
         return Result(record, path=None, evidence=memory.evidence(), verdicts=memory.verdicts)
     with RunFolder.create(pipeline.root_folder(plan), pipeline.plan_record(parts)) as folder:
+        if seeds is not None and not plan.redact:
+            write_texts(folder.path / TEXTS, parts.texts)
         await pipeline.run_audit(parts, folder, observe=observe)
         return settle(folder)
 
@@ -242,6 +245,7 @@ def generate(plan: Plan, *, observe: Observer = Silent) -> Path:
 def resume(path: Path, *, observe: Observer = Silent, limits: Mapping[str, Any] | None = None) -> Result:
     """Finish the run in ``path``: everything answered before is used, nothing of it is asked again."""
     from auditor.models.client import definitive
+    from auditor.store.files import read_texts
     from auditor.store.folder import RunFolder
     from auditor.store.redact import readable
 
@@ -253,7 +257,8 @@ def resume(path: Path, *, observe: Observer = Silent, limits: Mapping[str, Any] 
                 raise ConfigError(
                     f"{path} was generated without a model. Judge answers with: audit score {path} --responses FILE"
                 )
-            parts = pipeline.prepare(plan)
+            given = path / TEXTS
+            parts = pipeline.prepare(plan, seeds=read_texts(given) if given.is_file() else None)
             pipeline.require_same_inputs(folder.plan, pipeline.plan_record(parts))
             for response in folder.recall(lambda r: definitive(r) and readable(r)):
                 if not response.cached:
@@ -275,8 +280,6 @@ def score(path: Path, responses: Path, *, observe: Observer = Silent) -> Result:
     from auditor.store.folder import RunFolder
 
     async def go() -> Result:
-        import dataclasses
-
         stored = RunFolder.open(path)
         stored.require_texts("judging recorded answers")
         plan = dataclasses.replace(

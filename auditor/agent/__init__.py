@@ -206,12 +206,13 @@ def resume(
         It is no session, another process writes it, or texts, task, model or version are not those of before.
     """
     from auditor.agent import comeback
+    from auditor.store.files import read_texts
 
     path = Path(path)
     kept = comeback.options(path)
     given = {name: kept[name] for name in ("goal", "task", "data", "seed", "common", *comeback.LIMITS)}
     if kept["texts"]:
-        given["data"] = comeback.texts(path / kept["texts"])
+        given["data"] = read_texts(path / kept["texts"])
     for name, value, stored in (
         ("model", model, kept["models"]),
         ("planner", planner, kept["planner"] if kept["planner_spec"] else None),

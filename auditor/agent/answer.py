@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from auditor.agent import reading
+from auditor.agent.session import LABELS
 from auditor.render import words
 
 LEADS = {
@@ -32,11 +33,12 @@ def lead(record: Mapping[str, Any]) -> list[str]:
         if all(not (r["figures"]["counts"]["calls"] + r["figures"]["counts"]["cached"]) for r in runs):
             return [f"Nothing was measured: {empty[0]}. {words.sentence('; '.join(runs[0]['notes']))}"]
         labels = record.get("labels") or ()
-        known = (
-            f"knows the answers {words.listing(list(labels), 'or')}"
-            if labels
-            else "reads answers of another form"
-        )
+        known = "reads answers of another form"
+        if labels:
+            all_of_them = len(labels) < LABELS
+            known = (
+                f"knows {'the answers' if all_of_them else 'answers such as'} {words.listing(labels, 'or')}"
+            )
         return [
             f"Nothing was measured: {empty[0]}. The task {record['goal']['task']} {known}; what the model answered "
             "stands in the report of the run. Give a model that answers so, or a task file of your own (--task)."
@@ -153,12 +155,34 @@ def _people(record: Mapping[str, Any], attributes: Sequence[str], run: str) -> s
     names = [words.group(a) for a in attributes]
     together = f"{words.listing(names)} were changed" + (" together" if len(names) > 1 else "")
     limited = next((r["request"].get("groups") for r in record["runs"] if r["name"] == run), None)
-    wanted = [
-        words.listing([words.group(g) for g in found], "or")
-        for a, found in record["goal"]["groups"].items()
-        if a in attributes
-    ]
-    return f"{together}, to or from {words.listing(wanted)}" if limited and wanted else together
+    if not limited:
+        return together
+    wanted = []
+    named, other = _sides(record, attributes)
+    if other:
+        wanted.append(f"from {other} to {named} or back")
+    free = [a for a in attributes if a in record["goal"]["groups"] and not _against(record, a)]
+    listed = [words.listing([words.group(g) for g in record["goal"]["groups"][a]], "or") for a in free]
+    if listed:
+        wanted.append(f"to or from {words.listing(listed)}")
+    return f"{together}, {words.listing(wanted)}" if wanted else together
+
+
+def _against(record: Mapping[str, Any], attribute: str) -> Sequence[str]:
+    """The groups of an attribute that the goal compares the others with; records of earlier versions have none."""
+    found: Sequence[str] = record["goal"].get("against", {}).get(attribute, ())
+    return found
+
+
+def _sides(record: Mapping[str, Any], attributes: Sequence[str]) -> tuple[str, str]:
+    """The groups of ``attributes`` that the goal compares with others, and those others; empty without a comparison."""
+    groups = record["goal"]["groups"]
+    both = [a for a in attributes if _against(record, a)]
+    word = "or" if len(both) == 1 else "and"
+    named = [words.group(g) for a in both for g in groups[a] if g not in _against(record, a)]
+    return words.listing(named, word), words.listing(
+        [words.group(g) for a in both for g in _against(record, a)], word
+    )
 
 
 def _turned(record: Mapping[str, Any], q: Mapping[str, Any]) -> str:
@@ -175,27 +199,31 @@ def _turned(record: Mapping[str, Any], q: Mapping[str, Any]) -> str:
     if found is None or (found["difference"] is not None and _said(record, q)):
         return ""
     groups = record["goal"]["groups"]
+    others = "other groups"
+    several = "or" if len(q["attributes"]) == 1 else "and"
     named = words.listing(
-        [words.group(g) for a in q["attributes"] for g in groups.get(a, ())],
-        "or" if len(q["attributes"]) == 1 else "and",
+        [words.group(g) for a in q["attributes"] for g in groups.get(a, ()) if g not in _against(record, a)],
+        several,
     )
+    if all(_against(record, a) for a in q["attributes"] if a in groups):
+        others = _sides(record, q["attributes"])[1] or others
     if found["difference"] is not None:
-        return (
-            f"; with {named} rather than other groups, the amount is {found['difference']:+,.4g} on average"
-        )
+        return f"; with {named} rather than {others}, the amount is {found['difference']:+,.12g} on average"
     told = [
         f"“{turn['named']}” instead of “{turn['other']}” on {words.plural(turn['seeds'], 'text')}"
         for turn in found["turns"]
     ]
-    return f"; with {named} rather than other groups, the answer was {words.listing(told)}" if told else ""
+    return f"; with {named} rather than {others}, the answer was {words.listing(told)}" if told else ""
 
 
 def _floors(row: Mapping[str, Any]) -> str:
     told = []
     if row.get("noise") is not None:
         told.append(f"the same prompt asked again got another answer in {words.percent(row['noise'])}")
-    else:
+    elif row.get("deterministic", True):
         told.append("the model declares that it answers the same prompt always alike")
+    else:
+        told.append("the same prompt was not asked again")
     if row.get("placebo") is not None:
         told.append(f"edits that change no group changed the answer in {words.percent(row['placebo'])}")
     return words.sentence(" and ".join(told) if row.get("noise") is not None else "; ".join(told))

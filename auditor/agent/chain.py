@@ -195,6 +195,7 @@ def _opening(session: Session) -> str:
             "read_as": {
                 "attributes": goal.attributes,
                 "groups": {k: list(v) for k, v in goal.groups.items()},
+                "changes": goal.changes,
                 "order": goal.order,
             },
             "runs": [told(entry) for entry in session.runs if entry["figures"]],

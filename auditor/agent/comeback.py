@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from auditor.agent import pool
 from auditor.agent.ledger import SESSION, SETTINGS, STEPS, TEXTS, UNFINISHED
 from auditor.agent.request import Request, checked
 from auditor.agent.settings import Settings
 from auditor.errors import ConfigError, RunFolderError
-from auditor.types import FORMAT_VERSION, Seed
+from auditor.types import FORMAT_VERSION
 
 LIMITS = ("max_calls", "max_cost", "max_seconds", "planner_max_calls", "planner_max_cost")
 
 
 def keep(path: Path, settings: Settings, *, task: str | None, base_url: str | None) -> None:
     """Write what a later process needs to go on: options as they were given, and texts that stood in no file."""
-    from auditor.store.files import write_json
+    from auditor.store.files import write_json, write_texts
 
     specs = all(isinstance(m, str) for m in settings.models)
     values = {
@@ -37,7 +35,7 @@ def keep(path: Path, settings: Settings, *, task: str | None, base_url: str | No
         **{name: getattr(settings, name) for name in LIMITS},
     }
     if settings.seeds is not None:
-        pool.write(path / TEXTS, settings.seeds)
+        write_texts(path / TEXTS, settings.seeds)
     write_json(path / SETTINGS, values)
 
 
@@ -113,9 +111,3 @@ def proposal(path: Path, run: Mapping[str, Any]) -> tuple[Request, str, dict[str
     stored = read_json(path / f"plan-{int(run['name'][1:]):02d}.json")
     request = checked(stored["request"], attributes=dictionaries.builtin())
     return request, str(stored["reason"]), dict(stored["figures"])
-
-
-def texts(path: Path) -> list[Seed]:
-    """The texts that `keep` wrote."""
-    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    return [Seed(id=row["id"], text=row["text"], label=row.get("label")) for row in rows]

@@ -5,25 +5,31 @@ Labels stand here, so none of this is handed to a planner that is a language mod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from auditor.types import Case, Variant, Verdict
+from auditor.types import Case, Edit, Variant, Verdict
+
+if TYPE_CHECKING:
+    from auditor.agent.goal import Goal
 
 MOST = 4  # turns of the answer that a report names for one set
 
 
-def read(result: Any, groups: Mapping[str, Sequence[str]], task: Any) -> list[dict[str, Any]]:
+def read(result: Any, goal: Goal, task: Any) -> list[dict[str, Any]]:
     """Turns of the answer between other groups and the named ones, by model and attribute set.
+
+    Where the goal compares groups with each other, those it names first are the named ones here, and the others are
+    those that it compares them with.
 
     Parameters
     ----------
     result : Result
         A run of the session.
-    groups : mapping of str to sequence of str
-        Attribute → groups that the goal names.
+    goal : Goal
+        Whose groups are named.
     task : Task
         For its labels, and which of them is favourable.
 
@@ -35,10 +41,10 @@ def read(result: Any, groups: Mapping[str, Sequence[str]], task: Any) -> list[di
         ``turns``: ``{"other", "named", "seeds"}``, the answer with other groups, the one with the named ones, and
         on how many texts; ``difference``: for amounts, the mean over texts of named minus other.
     """
-    if not groups or result.path is None:
+    if not goal.groups or result.path is None:
         return []
     models = {name: f"M{n}" for n, name in enumerate(result.record["models"], 1)}
-    sides, directed = _sides(result.path, groups)
+    sides, directed = _sides(result.path, goal)
     table: dict[tuple[str, tuple[str, ...]], list[tuple[str, str, str, bool]]] = {}
     for verdict in result.verdicts:
         side = sides.get(verdict.variant_id)
@@ -60,29 +66,43 @@ def _changed(verdict: Verdict) -> bool:
     return verdict.outcome == "violation"
 
 
-def _sides(path: Path, groups: Mapping[str, Sequence[str]]) -> tuple[dict[str, str], set[str]]:
+def _sides(path: Path, goal: Goal) -> tuple[dict[str, str], set[str]]:
     """Variant id → whether it leads "to" the named groups or "from" them; and the directed cases."""
     from auditor.store.folder import RunFolder
 
     found: dict[str, str] = {}
     directed: set[str] = set()
+    named = {a: set(g) - set(goal.against.get(a, ())) for a, g in goal.groups.items()}
     for case, _ in RunFolder.open(path).cases():
         if case.sampling == "directed":
             directed.add(case.id)
-        for variant_id, side in _of_case(case, groups):
+        for variant_id, side in _of_case(case, named, goal.against):
             found[variant_id] = side
     return found, directed
 
 
-def _of_case(case: Case, groups: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+def _of_case(
+    case: Case, groups: Mapping[str, Collection[str]], against: Mapping[str, Collection[str]]
+) -> Iterator[tuple[str, str]]:
     for variant in case.variants:
+        if not all(_compared(edit, groups, against) for edit in variant.edits if edit.attribute in against):
+            continue  # the sentences of a grammar change between all groups
         to = _all(variant, groups, "target_group")
         away = _all(variant, groups, "source_group")
         if to != away:  # an exchange inside one text leads to and from
             yield variant.id, "to" if to else "from"
 
 
-def _all(variant: Variant, groups: Mapping[str, Sequence[str]], end: str) -> bool:
+def _compared(
+    edit: Edit, groups: Mapping[str, Collection[str]], against: Mapping[str, Collection[str]]
+) -> bool:
+    """Whether an edit is between a named group and one that the goal compares it with."""
+    ends = (edit.source_group, edit.target_group)
+    named, other = groups[edit.attribute], against[edit.attribute]
+    return edit.kind == "agreement" or any(a in named and b in other for a, b in (ends, ends[::-1]))
+
+
+def _all(variant: Variant, groups: Mapping[str, Collection[str]], end: str) -> bool:
     """Whether each named attribute that ``variant`` changes has a named group at this end."""
     ends: dict[str, bool] = {}
     for edit in variant.edits:

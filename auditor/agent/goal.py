@@ -11,9 +11,10 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
+from auditor.agent.compared import Place, compared
 from auditor.agent.places import COUNTRIES
 from auditor.errors import ConfigError
 
@@ -121,6 +122,8 @@ class Goal:
         Sorted; None means those that the texts name.
     groups : mapping of str to tuple of str
         Attribute → groups that the goal names; an attribute without an entry means all its groups.
+    against : mapping of str to tuple of str
+        Attribute → those of its ``groups`` that the goal compares the others of them with ("women … than men": male).
     order : int
         How many attributes are changed together, at most.
     read : tuple of str
@@ -136,6 +139,24 @@ class Goal:
     order: int
     read: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
+    against: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The groups as ``--groups`` takes them: ``attribute:group``, or ``attribute:group/group`` of a comparison.
+
+        Examples
+        --------
+        >>> parse("Does the hiring model treat older women worse than younger men?").changes
+        ('age:old/young', 'gender:female/male')
+        """
+        return tuple(
+            f"{attribute}:{group}{f'/{other}' if other else ''}"
+            for attribute, found in self.groups.items()
+            for group in found
+            if group not in self.against.get(attribute, ())
+            for other in self.against.get(attribute, ("",))
+        )
 
     def as_dict(self) -> dict[str, object]:
         """Plain data."""
@@ -144,6 +165,7 @@ class Goal:
             "task": self.task,
             "attributes": None if self.attributes is None else list(self.attributes),
             "groups": {k: list(v) for k, v in sorted(self.groups.items())},
+            "against": {k: list(v) for k, v in sorted(self.against.items())},
             "order": self.order,
             "read": list(self.read),
             "assumed": list(self.assumed),
@@ -188,8 +210,9 @@ def parse(text: str, *, task: str | None = None) -> Goal:
     read: list[str] = []
     assumed: list[str] = []
     chosen = task or _task(plain, read)
-    found, rest = _people(plain, read)
-    missing = _names(text, found, read)
+    places: list[Place] = []
+    found, rest = _people(plain, read, places)
+    missing = _names(text, found, read, places)
     if missing:
         assumed.append(
             f"{', '.join(missing)}: not among the names of the dictionary (audit dictionary list names)"
@@ -222,6 +245,11 @@ def parse(text: str, *, task: str | None = None) -> Goal:
             )
     if task is not None:
         assumed.append("the task was given")
+    against = compared(plain, places)
+    for attribute, other in sorted(against.items()):
+        read.append(
+            f"{attribute}: {', '.join(sorted(found[attribute] - other))} compared with {', '.join(sorted(other))}"
+        )
     return Goal(
         text=text,
         task=chosen,
@@ -230,6 +258,7 @@ def parse(text: str, *, task: str | None = None) -> Goal:
         order=order,
         read=tuple(read),
         assumed=tuple(assumed),
+        against={attribute: tuple(sorted(other)) for attribute, other in sorted(against.items())},
     )
 
 
@@ -277,14 +306,15 @@ def _task(plain: str, read: list[str]) -> str:
     )
 
 
-def _people(plain: str, read: list[str]) -> tuple[dict[str, set[str]], str]:
-    """Attribute → groups named (empty: all), and the words that were not used."""
+def _people(plain: str, read: list[str], places: list[Place]) -> tuple[dict[str, set[str]], str]:
+    """Attribute → groups named (empty: all), and the words that were not used; ``places`` gets where groups stand."""
     found: dict[str, set[str]] = {}
     rest = plain
     for match in AGE.finditer(plain):
         years = int(match.group(1) or match.group(2))
         group = "old" if years >= 50 else "middle_aged"
         found.setdefault("age", set()).add(group)
+        places.append((match.start(), "age", group))
         told = f"{match.group()} → age: {group}"
         if told not in read:
             read.append(told)
@@ -292,8 +322,11 @@ def _people(plain: str, read: list[str]) -> tuple[dict[str, set[str]], str]:
         if phrase in rest and (pattern := re.compile(rf"(?<![\w-]){re.escape(phrase)}(?![\w-])")).search(
             rest
         ):
-            rest = pattern.sub(" | ", rest)
+            starts = [match.start() for match in pattern.finditer(rest)]
+            # As long as what it stands for, so that later places are found where they are.
+            rest = pattern.sub(lambda match: "|".center(len(match.group())), rest)
             for attribute, group in _terms()[phrase]:
+                places += [(start, attribute, group) for start in starts if group]
                 found.setdefault(attribute, set()).update({group} if group else ())
                 told = f"{phrase} → {attribute}{f': {group}' if group else ''}"
                 if told not in read:
@@ -308,7 +341,7 @@ def _people(plain: str, read: list[str]) -> tuple[dict[str, set[str]], str]:
     return found, rest
 
 
-def _names(text: str, found: dict[str, set[str]], read: list[str]) -> list[str]:
+def _names(text: str, found: dict[str, set[str]], read: list[str], places: list[Place]) -> list[str]:
     """First names after "called" or "named"; hands back those that the dictionary does not hold.
 
     Those that it holds name their groups.
@@ -325,6 +358,7 @@ def _names(text: str, found: dict[str, set[str]], read: list[str]) -> list[str]:
     for word in words:
         if word in groups:
             found["names"].add(groups[word])
+            places.append((_plain(text).find(_plain(word)), "names", groups[word]))
             read.append(f"{word} → names: {groups[word]}")
     return [word for word in words if word not in groups]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -41,7 +40,6 @@ class Pool:
 
     seeds: tuple[Seed, ...] = ()
     used: int = 0
-    scans: dict[str, Scan] = field(default_factory=dict)
 
     @classmethod
     def of(cls, seeds: Sequence[Seed], seed: int) -> Pool:
@@ -93,11 +91,7 @@ def scan(plan: Plan, pool: Pool) -> tuple[Scan, set[str]]:
                 together.add(_text(case))
     mean = variants / len(texts) if texts else 0.0
     found = Scan(texts=len(pool.seeds), usable=len(texts), joint=len(together), variants=round(mean, 3))
-    # A text longer than the task keeps is cut in its case: those are found by how they begin.
-    usable = {
-        s.text for s in pool.seeds if s.text in texts or any(t and s.text.startswith(t) for t in texts)
-    } if len(texts) < len(pool.seeds) else {s.text for s in pool.seeds}  # fmt: skip
-    return found, usable
+    return found, texts
 
 
 def _text(case: Case) -> str:
@@ -129,11 +123,3 @@ def given(settings: Settings, task: Any) -> tuple[str, Sequence[Seed]]:
             "--target COLUMN --protected COLUMN --model SPEC"
         ) from None
     return ("texts given by the user" if settings.data else "embedded texts of the task"), tuple(file.seeds)
-
-
-def write(path: Path, seeds: Sequence[Seed]) -> None:
-    """Write texts as JSON lines that a plan can name as its data."""
-    from auditor.store.files import write_bytes
-
-    rows = ({"id": s.id, "text": s.text} | ({} if s.label is None else {"label": s.label}) for s in seeds)
-    write_bytes(path, "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows).encode())

@@ -78,6 +78,7 @@ def _set(record: Mapping[str, Any], finding: Mapping[str, Any], models: Mapping[
         "seeds_changed": 0 if by_seed is None else round(by_seed["value"] * by_seed["n"]),
         "placebo": _value(rows.get("placebo_rate")),
         "noise": _value(finding.get("noise")),
+        "deterministic": record["models"][finding["model"]]["deterministic"],
         "intervals": {
             "placebo": _interval(rows.get("placebo_rate")),
             "noise": _interval(finding.get("noise")),

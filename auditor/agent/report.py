@@ -114,6 +114,17 @@ def _answers(record: Mapping[str, Any]) -> list[Block]:
     ]
 
 
+def _not_changed(goal: Mapping[str, Any]) -> str:
+    """Which changes of the attributes of the goal were not made."""
+    compared = goal.get("against") or {}
+    if set(compared) >= set(goal["groups"]):
+        return "Changes between other groups than those that the goal compares with each other."
+    told = "Changes between groups that the goal does not name: each change leads to a named group, or from one to any"
+    if not compared:
+        return f"{told} other."
+    return f"{told} other; of {words.listing(sorted(compared))}, it is between the groups that the goal compares."
+
+
 def _directions(record: Mapping[str, Any]) -> list[Block]:
     """Directions that fresh runs showed, those that touch the groups of the goal where it names some."""
     named = {(a, g) for a, groups in record["goal"]["groups"].items() for g in groups}
@@ -181,7 +192,7 @@ def _told(figures: Mapping[str, Any]) -> list[str]:
     if "open" in given:
         out.append(f"open: {words.listing([words.attributes(names) for names in given['open']])}")
     out += [told.format(words.percent(given[name])) for name, told in SHARES.items() if name in given]
-    out += [told.format(f"{given[name]:,.4g}") for name, told in FIGURES.items() if name in given]
+    out += [told.format(words.figure(given[name])) for name, told in FIGURES.items() if name in given]
     if given.get("cost_usd"):
         out.append(f"cost {given['cost_usd']:.4f} USD")
     return out
@@ -257,8 +268,7 @@ def _unseen(record: Mapping[str, Any]) -> list[Block]:
         items.append(f"Attributes {words.listing(others)}: {why}.")
     if goal["groups"]:
         items.append(
-            "Changes between groups that the goal does not name: each change leads to a named group, or from one to "
-            "any other."
+            _not_changed(goal)
             if any(r["request"].get("groups") for r in record["runs"])
             else "The goal names groups; sentences of a grammar were asked for all groups of their attributes."
         )
@@ -268,7 +278,7 @@ def _unseen(record: Mapping[str, Any]) -> list[Block]:
     if not record["runs"]:
         items.append("Nothing was asked: no run was made.")
     elif skipped and not any(r["request"]["suite"] == "grammar" for r in record["runs"]):
-        items.append("Generated texts (suite grammar): the texts given were enough to work with.")
+        items.append("Generated texts (suite grammar): no run asked any.")
     items.append("Other prompt formats, other wordings of the task, other languages: not part of a session.")
     return [Block("heading", "What was not looked at"), Block("items", rows=[[i] for i in items])]
 

@@ -35,7 +35,8 @@ class Request:
     attributes : tuple of str or None
         None means those that the texts name.
     groups : tuple of str
-        ``attribute:group``; only changes that lead to one of these groups, or from one to any other. Empty: all.
+        ``attribute:group``; only changes that lead to one of these groups, or from one to any other; of
+        ``attribute:group/group`` those between the two. Empty: all.
     """
 
     purpose: Purpose
@@ -136,6 +137,7 @@ def _groups(value: object, attributes: Collection[str] | None) -> tuple[str, ...
         if attribute not in (dictionaries.builtin() if attributes is None else attributes):
             raise ConfigError(f"groups: {attribute[:40]!r} is not among the attributes")
         known = sorted(dictionaries.load(attribute).groups)
-        if group not in known:
-            raise ConfigError(f"unknown group {group[:40]!r} of {attribute}; known: {', '.join(known)}")
+        for name in group.split("/", 1):
+            if name not in known:
+                raise ConfigError(f"unknown group {name[:40]!r} of {attribute}; known: {', '.join(known)}")
     return tuple(sorted(set(value)))

@@ -108,7 +108,7 @@ class Rules:
             self._require_grammar()
             session.step("look", "the task brings no texts: cases come from its grammar", figures={})
             return {**bare, "suite": "grammar"}
-        plain = bare | {"groups": tuple(f"{a}:{g}" for a, found in goal.groups.items() for g in found)}
+        plain = bare | {"groups": goal.changes}
         request = Request(purpose="pilot", texts=1, **plain)
         found = session.scan(request)
         figures = {"texts": found.texts, "usable": found.usable, "joint": found.joint}

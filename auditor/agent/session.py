@@ -59,6 +59,7 @@ class Session:
         self.source, texts = pool.given(settings, self.task)
         self.pool = pool.Pool.of(texts, settings.seed)
         self._given = len(self.pool.seeds)
+        self._scans: dict[Request, tuple[pool.Scan, set[str]]] = {}  # every text is parsed for one
         self._sha256 = digest([s.text for s in self.pool.seeds])
         steps: Sequence[Mapping[str, Any]] = ()
         if path is not None:
@@ -233,9 +234,12 @@ class Session:
 
     def scan(self, request: Request, *, keep: bool = False) -> pool.Scan:
         """What ``request`` would make of the texts; ``keep`` drops those it cannot change."""
-        found, usable = pool.scan(self.plan(request, data=None, limits=False), self.pool)
+        if request not in self._scans:
+            self._scans[request] = pool.scan(self.plan(request, data=None, limits=False), self.pool)
+        found, usable = self._scans[request]
         if keep:
             self.pool.keep(usable)
+            self._scans.clear()
         return found
 
     def dry_run(self, request: Request) -> dict[str, Any]:
@@ -285,6 +289,8 @@ class Session:
         UserError
             The run could not be done; the step says so.
         """
+        from auditor.store.files import write_texts
+
         with self.lock:
             old = self.old
             spare = "" if old else self.broke()
@@ -294,7 +300,7 @@ class Session:
             chosen = self._chosen(request, take=True)
             data = None if request.suite == "grammar" else self.path / f"texts-{number:02d}.jsonl"
             if data is not None and not (old and data.is_file()):
-                pool.write(data, chosen)
+                write_texts(data, chosen)
             plan = self.plan(request, data=data)
             entry = plans.entry(request, reason, runs=self.runs, texts=len(chosen) or request.texts)
             file = self.path / f"plan-{number:02d}.json"
@@ -359,7 +365,7 @@ class Session:
 
     def _read(self, entry: dict[str, Any], result: Any) -> None:
         entry["figures"] = reading.figures(result.record)
-        entry["ends"] = ends.read(result, self.settings.goal.groups, self.task)
+        entry["ends"] = ends.read(result, self.settings.goal, self.task)
         claims = [f for f in result.record["findings"] if f["kind"] == "claim"]
         entry["reasons"] = {f["id"]: list(f["notes"]) for f in claims}
         entry["said"] = {f["id"]: f["text"] for f in claims}

@@ -25,7 +25,8 @@ _REQUEST: dict[str, Any] = {
     "groups": {
         "type": "array",
         "items": {"type": "string"},
-        "description": "ATTRIBUTE:GROUP, such as age:old; only changes to these groups or from them. Empty: all.",
+        "description": "ATTRIBUTE:GROUP, such as age:old; only changes to these groups or from them; "
+        "gender:female/male: between the two. Empty: all.",
     },
     "order": {"type": "integer", "minimum": 1, "maximum": requests.MAX_ORDER},
     "suite": {"type": "string", "enum": list(requests.SUITES)},

@@ -140,7 +140,9 @@ def _outline(values: dict[str, Any], format: str) -> str:
     cost = "unknown" if sized["cost_usd"] is None else f"{sized['cost_usd']:.2f} USD"
     names = "those that the texts name" if goal["attributes"] is None else words.listing(goal["attributes"])
     groups = ", ".join(f"{a}: {words.group(g)}" for a, found in goal["groups"].items() for g in found)
-    limits = ", ".join(f"{k.replace('_', ' ')} {v:g}" for k, v in values["limits"].items() if v is not None)
+    limits = ", ".join(
+        f"{k.replace('_', ' ')} {words.figure(v)}" for k, v in values["limits"].items() if v is not None
+    )
     lines = [
         f"Goal        {words.visible(goal['text'], newlines=False)}",
         f"Read as     {'; '.join(goal['read']) or 'given by options'}",

@@ -6,7 +6,7 @@ import difflib
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 # typer carries its own copy of click in some versions and uses the installed one in others.
 ClickException: type[Any] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
+# What Ctrl-C says of commands that `audit resume` does not go on with.
+_ROWS = "Interrupted. A run with --task or an http: model goes on with `audit tabular resume RUN`; run others again."
+GOES_ON = {
+    "agent": "Interrupted. What was answered is on disk: `audit agent FOLDER --resume` goes on from there.",
+    "tabular": _ROWS,
+    "tabular resume": _ROWS,
+}
 WIDEST = 120  # columns of a help text, where the terminal has as many
 
 Task = Annotated[str | None, typer.Option("--task", help="Task name, or a task file (audit tasks list).")]
@@ -62,7 +69,7 @@ Groups = Annotated[
     typer.Option(
         "--groups",
         help="ATTRIBUTE:GROUP, comma-separated, e.g. age:old,gender:female: only changes to these groups, or from "
-        "them to any other. Default: all groups.",
+        "them to any other; gender:female/male: between the two. Default: all groups.",
     ),
 ]
 Order = Annotated[
@@ -283,15 +290,17 @@ def invoke(app: typer.Typer, name: str, argv: Sequence[str]) -> int:
             max_content_width=WIDEST,
         )
     except ClickException as error:
-        complain(f"{_usage_error(error)} See: audit {name} --help")
+        from auditor.render.words import sentence
+
+        complain(f"{sentence(_usage_error(error))} See: audit {name} --help")
         return EXIT_USER
     except typer.Abort as error:
         # Some versions of typer make this of Ctrl-C; elsewhere it is a question answered with no.
         interrupted = isinstance(error.__cause__, KeyboardInterrupt | EOFError)
-        complain(INTERRUPTED if interrupted else "Stopped: nothing was asked.")
+        complain(GOES_ON.get(name, INTERRUPTED) if interrupted else "Stopped: nothing was asked.")
         return EXIT_INTERRUPTED
     if result == EXIT_INTERRUPTED:  # others turn Ctrl-C into this code and say nothing
-        complain(INTERRUPTED)
+        complain(GOES_ON.get(name, INTERRUPTED))
     return int(result or 0)
 
 
@@ -376,6 +385,11 @@ def describe(event: Progress, elapsed_s: float) -> str:
     return " · ".join(parts)
 
 
+def quoted(path: object) -> str:
+    """A path as a shell takes it, in a command that is printed to be copied."""
+    return shlex.quote(str(path))
+
+
 def find_run(name: Path, *, outcomes: bool = False) -> Path:
     """The run folder: a path, or a name under ``reports/``.
 
@@ -406,7 +420,7 @@ def _refuse_outcomes(path: Path) -> None:
     if (path / "plan.json").is_file() and is_outcomes(RunFolder.open(path).plan):
         raise RunFolderError(
             f"{path} holds tables of recorded outcomes (audit ll144): no model was asked anything. "
-            f"Go on with: audit report {path}"
+            f"Go on with: audit report {quoted(path)}"
         )
 
 
@@ -418,8 +432,8 @@ def find_text_run(name: Path, command: str) -> Path:
     path = find_run(name)
     if RunFolder.open(path).plan.get("kind") == "tabular":
         raise ConfigError(
-            f"{path} is a search over rows of a table, and audit {command} works on texts. Its figures and pairs are "
-            f"in: audit report {path}"
+            f"{path} is a search over rows of a table, and audit {command} works on texts. Its figures and pairs stand "
+            f"in its report. Go on with: audit report {quoted(path)}"
         )
     return path
 
@@ -432,6 +446,18 @@ def check_format(name: str) -> None:
         raise ConfigError(
             f"--format must be terminal or json; got {name!r}. Files: audit report RUN --format html,json"
         )
+
+
+def print_as(format: str, values: Any, lines: Callable[[Any], Iterable[str]]) -> int:
+    """Print ``values`` as JSON, or as the lines that ``lines`` makes of them; the exit code is 0."""
+    import json
+
+    if format == "json":
+        text = json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False)
+    else:
+        text = "\n".join(lines(values))
+    sys.stdout.write(text + "\n")
+    return 0
 
 
 def read_rule(text: str | None) -> Any:
@@ -490,8 +516,8 @@ def finish(result: Result, *, format: str, fail_on: str | None) -> int:
     if not result.complete:
         reason = f"The run is incomplete: {result.run.status_reason}"
         if variant := unread.variant(result.record):
-            complain(f"{reason} Run: audit show {shlex.quote(str(result.path))} {variant}")
+            complain(f"{reason} Run: audit show {quoted(result.path)} {variant}")
         else:
-            complain(f"{reason} Go on with: audit resume {result.path}")
+            complain(f"{reason} Go on with: audit resume {quoted(result.path)}")
         return EXIT_INCOMPLETE
     return 0 if rule is None else judge(record, rule, partial=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Annotated, Any
 
@@ -36,10 +35,7 @@ def doctor(
 
     common.check_format(format)
     found = logic.examine(model, task=task, base_url=base_url, price_in=price_in, price_out=price_out)
-    if format == "json":
-        sys.stdout.write(json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
-    else:
-        sys.stdout.write("\n".join(_lines(found)) + "\n")
+    common.print_as(format, found, _lines)
     return int(found["exit_code"])
 
 

@@ -77,7 +77,7 @@ def generate(
         sys.stdout.write(
             f"{path}\n  cases.jsonl    originals and variants, discarded ones with the reason\n"
             f'  prompts.jsonl  what to ask; answer each line as {{"prompt_sha256": …, "replicate": 0, "output": …}}\n'
-            f"Then: audit score {path} --responses FILE\n"
+            f"Then: audit score {common.quoted(path)} --responses FILE\n"
         )
     return 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -138,23 +138,17 @@ def ll144(
         if exclude or partly_known or map_file or audit_date or distribution_date:
             raise ConfigError("--rankings takes --source, --leave-out, --format and --out only")
         record = _from_rankings(rankings, settings, leave_out)
-    path = out
-    if out is not None and out.suffix not in (".html", ".json"):
-        from auditor.pipeline import outcomes
+    if out is None or out.suffix in (".html", ".json"):
+        return _show(record, format, out)
+    from auditor.pipeline import outcomes
 
-        columns |= {
-            "sex": sex,
-            "race": race,
-            "map": str(map_file) if map_file else None,
-            "leave_out": leave_out,
-        }
-        chosen = {k: v for k, v in columns.items() if v is not None}
-        given = str(data or counts or rankings)
-        plan = {"data": given, "options": chosen, "settings": _plain(settings), "out": str(out)}
-        path = outcomes.write(record, plan, out, started=started) / "report.html"
-        print(f"Report: {path}", file=sys.stderr)
-        path = None
-    return _show(record, format, path)
+    columns |= {"map": str(map_file) if map_file else None, "leave_out": leave_out}
+    chosen = {k: v for k, v in columns.items() if v is not None}
+    given = str(data or counts or rankings)
+    plan = {"data": given, "options": chosen, "settings": _plain(settings), "out": str(out)}
+    path = outcomes.write(record, plan, out, started=started)
+    print(f"Report: {path / 'report.html'}", file=sys.stderr)
+    return _show(record, format, None)
 
 
 def _plain(settings: Settings) -> dict[str, Any]:
@@ -174,13 +168,13 @@ def _refuse(options: Sequence[str], needed: str) -> None:
 
 
 def _from_data(
-    path: Path, columns: dict[str, str | None], settings: Settings, map_file: Path | None
+    path: Path, columns: Mapping[str, str | None], settings: Settings, map_file: Path | None
 ) -> dict[str, Any]:
     from auditor.errors import ConfigError
     from auditor.ll144 import categories, people, record
 
     settings.check()
-    sex, race = columns.pop("sex"), columns.pop("race")
+    sex, race = columns["sex"], columns["race"]
     if sex is None or race is None:
         raise ConfigError("--data needs --sex COLUMN and --race COLUMN")
     if columns["selected"] and columns["score"]:
@@ -188,7 +182,8 @@ def _from_data(
     if not columns["selected"] and not columns["score"] and not columns["group"]:
         raise ConfigError("--data needs --selected COLUMN or --score COLUMN (or --group COLUMN alone)")
     mode = "selection" if columns["selected"] else "scoring" if columns["score"] else "classification"
-    found, source = people.read_people(path, categories.load(map_file), sex=sex, race=race, **columns)
+    further = {name: column for name, column in columns.items() if name not in ("sex", "race")}
+    found, source = people.read_people(path, categories.load(map_file), sex=sex, race=race, **further)
     if not any(p.sex and p.race for p in found):
         raise people.no_known(path, source)
     return record.from_people(found, source, settings, mode=mode)
@@ -244,7 +239,7 @@ def _write_map(path: Path) -> int:
     if path.exists():
         raise ConfigError(f"{path} exists already; give another file with --write-map.")
     write_bytes(path, DEFAULT.read_bytes())
-    sys.stdout.write(f"{path}\nNext: edit it, then audit ll144 --map {path} …\n")
+    sys.stdout.write(f"{path}\nNext: edit it, then audit ll144 --map {common.quoted(path)} …\n")
     return 0
 
 

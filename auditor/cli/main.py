@@ -6,6 +6,7 @@ Results go to stdout, progress and notes to stderr. Exit codes: 0 ran, 1 finding
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 import textwrap
@@ -22,7 +23,7 @@ COMMANDS = {
         "Render a run's report again, in any format, without calling the model.",
     ),
     "compare": ("auditor.cli.compare", "Compare two runs: better, worse, new, gone."),
-    "show": ("auditor.cli.show", "Show one finding or variant: its prompts and answers."),
+    "show": ("auditor.cli.show", "Show one finding, variant or case: its prompts and answers."),
     "explain": ("auditor.cli.explain", "Explain a code of a report in plain words."),
     "replay": ("auditor.cli.replay", "Ask the prompts of one finding again."),
     "augment": ("auditor.cli.augment", "Write retraining data from the violations of a run."),
@@ -46,6 +47,8 @@ INTERRUPTED = "Interrupted. What was answered is on disk: `audit resume RUN` goe
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of ``audit``."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # as on stderr, no sign that a terminal lacks ends a command
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(run(list(sys.argv[1:] if argv is None else argv)))
 
 

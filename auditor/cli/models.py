@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import sys
+from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -20,19 +19,17 @@ def models(format: common.Format = "terminal") -> int:
     from auditor.models.catalogue import kinds
 
     common.check_format(format)
-    rows = kinds()
-    if format == "json":
-        sys.stdout.write(json.dumps(rows, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
-        return 0
+    return common.print_as(format, kinds(), _lines)
+
+
+def _lines(rows: Sequence[dict[str, Any]]) -> list[str]:
     lines: list[str] = []
     for row in rows:
-        lines += [*_lines(row), ""]
-    lines.append("Try one in a handful of calls: audit doctor --model SPEC")
-    sys.stdout.write("\n".join(lines) + "\n")
-    return 0
+        lines += [*_kind(row), ""]
+    return [*lines, "Try one in a handful of calls: audit doctor --model SPEC"]
 
 
-def _lines(row: dict[str, Any]) -> list[str]:
+def _kind(row: dict[str, Any]) -> list[str]:
     state = "installed" if row["installed"] else f"needs {', '.join(row['missing'])}"
     lines = [f"{row['spec']:<26}{state}", f"    {row['what']}"]
     if row["install"]:

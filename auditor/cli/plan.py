@@ -57,7 +57,7 @@ def _freeze(**values: Any) -> int:
     record = pipeline.plan_record(parts)
     expected = pipeline.estimate(parts, observe=Draw())
     body = freeze.freeze(record, by=values["by"], reason=values["reason"], expected=expected)
-    return _written(output, body, f"audit run --plan {output}")
+    return _written(output, body, f"audit run --plan {common.quoted(output)}")
 
 
 def _written(output: Path, body: Mapping[str, Any], following: str) -> int:
@@ -94,7 +94,7 @@ def _freeze_rows(**values: Any) -> int:
     freeze.dumps({}, output.suffix)  # a wrong ending, before the work
     found = outlook(tabular.plan_of(values))
     body = freeze.freeze(found.record, by=values["by"], reason=values["reason"], expected=found.expected)
-    return _written(output, body, f"audit tabular --plan {output}")
+    return _written(output, body, f"audit tabular --plan {common.quoted(output)}")
 
 
 def _signature(command: Callable[..., int]) -> inspect.Signature:

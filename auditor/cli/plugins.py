@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import sys
+from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -18,10 +17,10 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def plugins(format: common.Format = "terminal") -> int:
     """List suites, checks, oracles, models and renderers: those built in and those of installed packages."""
     common.check_format(format)
-    rows = listed()
-    if format == "json":
-        sys.stdout.write(json.dumps(rows, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
-        return 0
+    return common.print_as(format, listed(), _lines)
+
+
+def _lines(rows: Sequence[dict[str, Any]]) -> list[str]:
     lines: list[str] = []
     for kind in dict.fromkeys(row["kind"] for row in rows):
         mine = [row for row in rows if row["kind"] == kind]
@@ -30,12 +29,11 @@ def plugins(format: common.Format = "terminal") -> int:
             lines.append(f"  {row['name']:<22}{row['from']:<28}{row['where']}".rstrip())
             lines += [f"      {row['problem']}"] if row["problem"] else []
         lines.append("")
-    lines += [
+    return [
+        *lines,
         "A suite of another package is chosen by its name: audit --suite NAME. A package offers plugins as entry",
-        "points (docs/extending); names end in a version, and a name without one means the newest.",
+        "points; names end in a version, and a name without one means the newest.",
     ]
-    sys.stdout.write("\n".join(lines) + "\n")
-    return 0
 
 
 def listed() -> list[dict[str, Any]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,9 +26,10 @@ def replay(
 
     common.check_format(format)
     found = ask(find_text_run(run, "replay"), id, replicates=replicates, observe=Draw())
-    if format == "json":
-        sys.stdout.write(json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
-        return 0
+    return common.print_as(format, found, lambda found: _lines(found, replicates))
+
+
+def _lines(found: dict[str, Any], replicates: int) -> list[str]:
     from auditor.render.words import visible as clean
 
     lines = [f"{found['id']} on {found['model']}: {plural(replicates, 'new answer')} to each prompt", ""]
@@ -42,8 +41,7 @@ def replay(
         for when in ("before", "now"):
             told = ", ".join(f"{clean(label)} {n}×" for label, n in cell[when].items()) or "no answer"
             lines.append(f"{'':<10}{when:<8}{told}")
-    sys.stdout.write("\n".join(lines) + "\n")
-    return 0
+    return lines
 
 
 def command(argv: list[str]) -> int:

@@ -58,7 +58,8 @@ def report(
         if name == "github" and out is None:
             _github(record, content, path)
         elif out == "-":
-            _print(content)
+            # A file, whatever the terminal can show.
+            _print(content if isinstance(content, bytes) else content.encode("utf-8"))
         else:
             target = Path(out) if out else path / f"report{suffix}"
             target.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))

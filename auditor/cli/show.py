@@ -1,8 +1,9 @@
-"""``audit show RUN ID``: one finding or variant, its prompts and answers."""
+"""``audit show RUN ID``: one finding, variant or case, its prompts and answers."""
 
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -11,12 +12,13 @@ from auditor.cli import common
 from auditor.cli.common import find_run, invoke
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-Id = Annotated[str, typer.Argument(metavar="ID", help="A finding (F001) or a variant id of RUN.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="A finding (F001), a variant or a case of RUN.")]
 
 
 @app.command()
 def show(run: common.RunArgument, id: Id, waivers: common.WaiversFile = None) -> int:
-    """Show one finding or variant of RUN: its prompts, answers and edits."""
+    """Show one finding, variant or case of RUN: its prompts, answers and edits, and what a judge said of them."""
+    from auditor.pipeline.opinions import opinion
     from auditor.render.terminal import render_finding
     from auditor.result import load
     from auditor.store.folder import RunFolder
@@ -30,7 +32,8 @@ def show(run: common.RunArgument, id: Id, waivers: common.WaiversFile = None) ->
         return 0
     result = load(path)
     result.record.update(common.with_waivers(result.record, waivers))
-    sys.stdout.write(render_finding(result.record, result.evidence, id))
+    judged = partial(opinion, result.record, result.evidence)
+    sys.stdout.write(render_finding(result.record, result.evidence, id, judged=judged))
     return 0
 
 

@@ -296,7 +296,7 @@ def _finish(run: Any, format: str, fail_on: str | None) -> int:
         spec = run.record["spec"]
         further, reason = "", run.record["status_reason"].rstrip(".")
         if run.path is not None and (spec["task"] is not None or spec["model"].startswith("http:")):
-            further = f" Go on with: audit tabular resume {run.path} --max-calls N (or another limit)"
+            further = f" Go on with: audit tabular resume {common.quoted(run.path)} --max-calls N (or another limit)"
         complain(f"The search is incomplete: {reason}.{further}")
         return EXIT_INCOMPLETE
     return 0 if rule is None else common.judge(record, rule, partial=False)

@@ -57,18 +57,16 @@ def list_tasks(format: common.Format = "terminal") -> int:
 
 def _answers(row: dict[str, Any]) -> str:
     """What a task is answered with, in a few words."""
+    from auditor.render.words import figure
+
     if row["kind"] == "generation":
         return "free text"
     if row["scale"] is not None:
-        low, high = row["scale"]
-        return f"a number from {_figure(low)} to {_figure(high)}" + (f" {row['unit']}" if row["unit"] else "")
+        low, high = map(figure, row["scale"])
+        return f"a number from {low} to {high}" + (f" {row['unit']}" if row["unit"] else "")
     few = row["labels"][:SHOWN]
     more = len(row["labels"]) - len(few)
     return f"labels: {', '.join(few)}" + (f", … and {more} more" if more else "")
-
-
-def _figure(value: float) -> str:
-    return f"{int(value):,}" if value == int(value) else f"{value:g}"
 
 
 @app.command("format")
@@ -102,7 +100,8 @@ def new(
     path.write_text(tasks.template(name, kind), encoding="utf-8")
     # These two have no data sets of texts; a grammar of the shipped task of the kind fits.
     source = f"--suite grammar --grammar {kind}" if kind in ("coreference", "fill-mask") else "--data TEXTS"
-    sys.stdout.write(f"{path}\nNext: edit it, then audit --task {path} {source} --model SPEC --dry-run\n")
+    following = f"audit --task {common.quoted(path)} {source} --model SPEC --dry-run"
+    sys.stdout.write(f"{path}\nNext: edit it, then {following}\n")
     return 0
 
 

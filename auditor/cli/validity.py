@@ -43,7 +43,7 @@ def sample(
     if discarded and lost < len(rows) - lost:
         lines.append("The run has no more discarded ones.")
     lines.append(f"Instructions for the readers: {out.with_suffix('.md')}")
-    lines.append(f"Then: audit validity import {run} {out}")
+    lines.append(f"Then: audit validity import {common.quoted(run)} {common.quoted(out)}")
     sys.stdout.write("\n".join(lines) + "\n")
     return 0
 
@@ -70,7 +70,7 @@ def take_in(
         if result[name] is not None:
             lines += _lines(name, result[name])
     lines.append(
-        f"Written: {path / review.RESULT}. In the report: audit report {path} --format terminal,html"
+        f"Written: {path / review.RESULT}. In the report: audit report {common.quoted(path)} --format terminal,html"
     )
     sys.stdout.write("\n".join(lines) + "\n")
     return 0

@@ -40,12 +40,11 @@ def _code(path: Path) -> str:
     told = (folder.record().get("provenance") or {}).get("code") if folder.has_record() else None
     if not told:
         return "The run names no code of the tool.\n"
-    same = told.get("sha256") == code_sha256()["sha256"]
+    then, now = told.get("sha256"), code_sha256()["sha256"]
     return (
-        f"The code of the tool was that which is installed here (SHA-256 {told['sha256']}).\n"
-        if same
-        else f"The code of the tool was not that which is installed here: SHA-256 {told['sha256']} then, "
-        f"{code_sha256()['sha256']} now.\n"
+        f"The code of the tool was that which is installed here (SHA-256 {then}).\n"
+        if then == now
+        else f"The code of the tool was not that which is installed here: SHA-256 {then} then, {now} now.\n"
     )
 
 

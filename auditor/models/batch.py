@@ -49,6 +49,7 @@ class _Batch:
     ids: tuple[str, ...]
     batch_id: str | None = None
     outcomes: dict[str, Reply | CallError] | None = None
+    left: bool = False  # the last look at it came to no end
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -65,6 +66,9 @@ class Batched:
         Seconds between the first two polls, and at most; the wait grows by half each time.
     window : str
         The time the provider has, as its API names it.
+    left_s : callable
+        Seconds that the run has left, or None without a limit: at its end a batch is looked at once more and left to
+        a later run.
     sleep : callable
         For tests.
 
@@ -104,6 +108,7 @@ class Batched:
         poll_s: float = 5.0,
         longest_poll_s: float = 300.0,
         window: str = "24h",
+        left_s: Callable[[], float | None] = lambda: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._chat = model
@@ -111,13 +116,18 @@ class Batched:
         self.price = half(model.price)
         self.max_tokens = model.max_tokens
         self._journal, self._window, self._sleep = journal, window, sleep
-        self._poll_s, self._longest_s = poll_s, longest_poll_s
+        self._poll_s, self._longest_s, self._left_s = poll_s, longest_poll_s, left_s
         self._batches = _read(journal, model.fingerprint)
         self._given: dict[str, int] = {}  # request -> how many batches it was taken from
 
     async def aclose(self) -> None:
         """Close the connections; batches under way go on at the server."""
         await self._chat.aclose()
+
+    @property
+    def under_way(self) -> list[str]:
+        """Ids of batches that were waited for and left to a later run."""
+        return [b.batch_id for b in self._batches if b.batch_id is not None and b.left]
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Answer ``batch`` from batches that were submitted before, and submit the rest; in order.
@@ -146,6 +156,7 @@ class Batched:
                 found = await self._collect(wanted, bodies)
             except CallError as error:
                 # The batch stays in the journal: the next attempt, or the next run, looks at it again.
+                wanted.left = True
                 outcomes.update((i, error) for i in mine)
                 continue
             for i in mine:
@@ -170,6 +181,7 @@ class Batched:
                 self._note({"mark": wanted.mark, "batch_id": wanted.batch_id})
             ended = await self._wait(wanted.batch_id)
             wanted.outcomes = await self._read_back(wanted, ended)
+            wanted.left = False
             return wanted.outcomes
 
     # -- the server ----------------------------------------------------------
@@ -217,7 +229,13 @@ class Batched:
         return made
 
     async def _wait(self, batch_id: str) -> Any:
-        """Poll until the batch has ended."""
+        """Poll until the batch has ended.
+
+        Raises
+        ------
+        CallTimeout
+            The run's time is over before that.
+        """
         pause, faults = self._poll_s, 0
         while True:
             try:
@@ -230,7 +248,10 @@ class Batched:
             else:
                 if batch.status in ENDED:
                     return batch
-            await self._sleep(pause)
+            left = self._left_s()
+            if left is not None and left <= 0:
+                raise CallTimeout(f"the batch {batch_id} is under way, and the time of the run is over")
+            await self._sleep(pause if left is None else min(pause, left))
             pause = min(self._longest_s, pause * 1.5)
 
     async def _read_back(self, wanted: _Batch, batch: Any) -> dict[str, Reply | CallError]:

@@ -19,7 +19,8 @@ class Budget:
     Every attempt that reaches an adapter counts as one call, retries included; a batch counts one call
     per request. For models with a price, the most a call can cost is set aside before it and corrected
     afterwards, so that spent plus set-aside never exceeds ``max_cost``. Time is checked before a call:
-    calls in flight at the deadline are still awaited, because they are paid for.
+    calls in flight at the deadline are still awaited, because they are paid for; a provider's batch is not, because
+    a later run can read it.
 
     Parameters
     ----------

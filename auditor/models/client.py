@@ -333,8 +333,11 @@ class Client:
 
     def _judge(self, error: CallError, attempt: int) -> None:
         """Stop the run where ``error`` is about the server and not about the request."""
+        left = self.budget.remaining_s()
         if isinstance(error, AuthFailed):
             self._stop(error)
+        elif error.transient and left is not None and left <= 0:
+            self._stop(self.budget.out_of_time())  # it is not asked again, so nothing is said of the server
         elif isinstance(error, ServerFault | CallTimeout):
             unreachable = not self._reached and attempt >= min(UNREACHABLE_AFTER, self.retry.attempts)
             if unreachable or not error.transient:  # a server that is gone for good

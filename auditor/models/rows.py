@@ -21,7 +21,7 @@ from auditor.models.cache import Cache
 from auditor.models.client import Client
 from auditor.models.outcome import Key
 from auditor.protocols import Model
-from auditor.types import Prompt, Request, Response, Variant, digest
+from auditor.types import Prompt, Request, Response, Variant, id_of
 
 BARE = "bare"  # the format name of an input that is sent as it is
 STATUSES = ("ok", "unparsed", "refused", "failed", "divided")
@@ -182,7 +182,7 @@ class RowClient:
         for row in rows.tolist():
             text = self._spell(self.columns, row)
             prompt = self.task.bare(text) if self.format == BARE else self.task.render(text, self.format)
-            name = f"r{digest(text, size=5)}.o"
+            name = f"{id_of('r', text)}.o"
             if self._on_row is not None:
                 values = {c: _number(v) for c, v in zip(self.columns, row, strict=True)}
                 self._on_row(Variant(id=name, input=values), prompt)

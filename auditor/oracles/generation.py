@@ -9,8 +9,9 @@ from statistics import fmean
 from typing import Any
 
 from auditor.oracles import wording
+from auditor.oracles.walk import Judged, verdicts
 from auditor.stats.pairs import Measured, splits
-from auditor.types import Answer, Case, Edit, Outcome, Verdict
+from auditor.types import Answer, Case, Edit, Outcome, Variant, Verdict
 
 Embed = Callable[[Sequence[str]], Any]  # texts -> unit vectors, shape (texts, d)
 MAX_SIDE = 5  # answers of one input that are compared with others: 252 ways to deal them out
@@ -60,28 +61,14 @@ class GenerationOracle:
     def judge(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> list[Verdict]:
         """Verdicts for the variants of ``case`` that ``answers`` holds, in the order of the case."""
         measured = self.measure(case, answers)
-        original = side_of(answers.get(case.original.id, ()))
-        verdicts = []
-        for variant in case.variants:
-            if variant.id not in answers:
-                continue
-            side = side_of(answers[variant.id])
+
+        def compared(variant: Variant, original: Side, side: Side) -> Judged:
             found = measured.get(variant.id)
             outcome, reason = _outcome(original, side, found)
-            verdicts.append(
-                Verdict(
-                    case_id=case.id,
-                    variant_id=variant.id,
-                    order=variant.order,
-                    attributes=variant.attributes,
-                    outcome=outcome,
-                    original_output=_figures(original),
-                    variant_output=_figures(side),
-                    distance=None if found is None else found.between.get("wording"),
-                    reason=reason,
-                )
-            )
-        return verdicts
+            distance = None if found is None else found.between.get("wording")
+            return outcome, _figures(original), _figures(side), distance, reason
+
+        return verdicts(case, answers, side_of, compared)
 
     def measure(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> dict[str, Measured]:
         """What the statistics need of each variant that has answers: numbers, no texts."""

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from auditor.types import Answer, Case, Outcome, Verdict
+from auditor.oracles.walk import Judged, lost, problems, verdicts
+from auditor.types import Answer, Case, Outcome, Variant, Verdict
 
 Label = str | tuple[str, ...] | float
 
@@ -47,27 +48,7 @@ class LabelOracle:
 
     def judge(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> list[Verdict]:
         """Verdicts for the variants of ``case`` that ``answers`` holds, in the order of the case."""
-        original = _side(answers.get(case.original.id, ()))
-        verdicts = []
-        for variant in case.variants:
-            if variant.id not in answers:
-                continue
-            side = _side(answers[variant.id])
-            outcome, reason = _outcome(original, side)
-            verdicts.append(
-                Verdict(
-                    case_id=case.id,
-                    variant_id=variant.id,
-                    order=variant.order,
-                    attributes=variant.attributes,
-                    outcome=outcome,
-                    original_output=label_text(original.winner),
-                    variant_output=label_text(side.winner),
-                    distance=None if outcome == "skipped" else total_variation(original.counts, side.counts),
-                    reason=reason,
-                )
-            )
-        return verdicts
+        return verdicts(case, answers, _side, _judged)
 
     def answer(self, answers: Sequence[Answer]) -> Label | None:
         """The label that stands for the replicates of one input; None where there is none."""
@@ -95,9 +76,7 @@ def _side(answers: Sequence[Answer]) -> _Side:
     if not n:
         return _Side(counts=counts, n=0, winner=None, problem="no answer", skipped=True)
     if 2 * parsed < n:
-        lost = Counter(answer.status for answer in answers if answer.value is None)
-        names = ", ".join(f"{lost[s]} {s}" for s in ("refused", "unparsed", "failed") if lost[s])
-        problem = f"{parsed} of {n} answers gave a label ({names})"
+        problem = lost(answers, parsed, "a label")
         return _Side(counts=counts, n=n, winner=None, problem=problem, skipped=True)
     winner = next((label for label, count in counts.items() if 2 * count > parsed), None)
     if winner is None:
@@ -110,11 +89,14 @@ def _comparable(value: Label) -> Label:
     return tuple(sorted(set(value))) if isinstance(value, tuple) else value
 
 
-def _outcome(original: _Side, variant: _Side) -> tuple[Outcome, str]:
-    sides = (("original", original), ("variant", variant))
-    reason = "; ".join(f"{name}: {side.problem}" for name, side in sides if side.problem)
+def _judged(_: Variant, original: _Side, variant: _Side) -> Judged:
+    outcome: Outcome = "pass" if original.winner == variant.winner else "violation"
+    distance = None
     if original.skipped or variant.skipped:
-        return "skipped", reason
-    if original.winner is None or variant.winner is None:
-        return "inconclusive", reason
-    return ("pass" if original.winner == variant.winner else "violation"), ""
+        outcome = "skipped"
+    else:
+        distance = total_variation(original.counts, variant.counts)
+        if original.winner is None or variant.winner is None:
+            outcome = "inconclusive"
+    reason = problems(original.problem, variant.problem)
+    return outcome, label_text(original.winner), label_text(variant.winner), distance, reason

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from auditor.oracles.label import label_text
-from auditor.types import Answer, Case, Outcome, Verdict
+from auditor.oracles.walk import Judged, lost, problems, verdicts
+from auditor.types import Answer, Case, Outcome, Variant, Verdict
 
 SEPARATOR = " | "  # names of labels may hold commas
 
@@ -50,30 +51,7 @@ class LabelSetOracle:
 
     def judge(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> list[Verdict]:
         """Verdicts for the variants of ``case`` that ``answers`` holds, in the order of the case."""
-        original = _side(answers.get(case.original.id, ()))
-        verdicts = []
-        for variant in case.variants:
-            if variant.id not in answers:
-                continue
-            side = _side(answers[variant.id])
-            outcome, reason = _outcome(original, side)
-            distance = None
-            if original.labels is not None and side.labels is not None:
-                distance = jaccard_distance(original.labels, side.labels)
-            verdicts.append(
-                Verdict(
-                    case_id=case.id,
-                    variant_id=variant.id,
-                    order=variant.order,
-                    attributes=variant.attributes,
-                    outcome=outcome,
-                    original_output=_text(original.labels),
-                    variant_output=_text(side.labels),
-                    distance=distance,
-                    reason=reason,
-                )
-            )
-        return verdicts
+        return verdicts(case, answers, _side, _judged)
 
     def answer(self, answers: Sequence[Answer]) -> tuple[str, ...] | None:
         """The labels that stand for the replicates of one input, sorted; None where no set can be told."""
@@ -119,9 +97,7 @@ def _side(answers: Sequence[Answer]) -> _Side:
         a.value if isinstance(a.value, tuple) else (str(a.value),) for a in answers if a.value is not None
     ]
     if 2 * len(given) < len(answers):
-        lost = Counter(answer.status for answer in answers if answer.value is None)
-        names = ", ".join(f"{lost[s]} {s}" for s in ("refused", "unparsed", "failed") if lost[s])
-        problem = f"{len(given)} of {len(answers)} answers gave labels ({names})"
+        problem = lost(answers, len(given), "labels")
         return _Side(labels=None, problem=problem, skipped=True)
     labels = majority_set(given)
     if labels is None:
@@ -132,18 +108,15 @@ def _side(answers: Sequence[Answer]) -> _Side:
     return _Side(labels=labels, problem="", skipped=False)
 
 
-def _outcome(original: _Side, variant: _Side) -> tuple[Outcome, str]:
-    sides = (("original", original), ("variant", variant))
-    problems = "; ".join(f"{name}: {side.problem}" for name, side in sides if side.problem)
-    if original.skipped or variant.skipped:
-        return "skipped", problems
-    if original.labels is None or variant.labels is None:
-        return "inconclusive", problems
-    gained, lost = sorted(variant.labels - original.labels), sorted(original.labels - variant.labels)
-    if not gained and not lost:
-        return "pass", ""
-    named = (("gained", gained), ("lost", lost))
-    return "violation", "; ".join(f"{word}: {SEPARATOR.join(names)}" for word, names in named if names)
+def _judged(_: Variant, original: _Side, variant: _Side) -> Judged:
+    before, after = original.labels, variant.labels
+    outcome: Outcome = "skipped" if original.skipped or variant.skipped else "inconclusive"
+    reason, distance = problems(original.problem, variant.problem), None
+    if before is not None and after is not None:
+        outcome, distance = "pass" if before == after else "violation", jaccard_distance(before, after)
+        named = (("gained", sorted(after - before)), ("lost", sorted(before - after)))
+        reason = "; ".join(f"{word}: {SEPARATOR.join(names)}" for word, names in named if names)
+    return outcome, _text(before), _text(after), distance, reason
 
 
 def _text(labels: frozenset[str] | None) -> str | None:

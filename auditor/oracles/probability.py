@@ -7,7 +7,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
 from auditor.oracles.label import Label, LabelOracle
-from auditor.types import Answer, Case, Variant, Verdict
+from auditor.oracles.walk import Judged, verdicts
+from auditor.types import Answer, Case, Outcome, Variant, Verdict
 
 if TYPE_CHECKING:
     from auditor.grammar.model import Grammar
@@ -64,38 +65,19 @@ class ProbabilityOracle:
 
     def judge(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> list[Verdict]:
         """Verdicts for the variants of ``case`` that ``answers`` holds, in the order of the case."""
-        before = self._score(answers.get(case.original.id, ()))
-        verdicts = []
-        for variant in case.variants:
-            if variant.id not in answers:
-                continue
-            after = self._score(answers[variant.id])
+
+        def compared(variant: Variant, before: float | None, after: float | None) -> Judged:
             expected = self._expected(case.original, variant)
-            reason, distance = "", None
             if before is None or after is None:
-                reason = f"no score of {self.label!r}"
-            elif expected is None:
+                return "skipped", _text(before), _text(after), None, f"no score of {self.label!r}"
+            if expected is None:
                 reason = f"no reference share for this change of {self.attribute}"
-            else:
-                distance = min(1.0, abs(after - before - expected))
-            verdicts.append(
-                Verdict(
-                    case_id=case.id,
-                    variant_id=variant.id,
-                    order=variant.order,
-                    attributes=variant.attributes,
-                    outcome="skipped"
-                    if distance is None
-                    else "violation"
-                    if distance > self.epsilons[0] + 1e-12
-                    else "pass",
-                    original_output=_text(before),
-                    variant_output=_text(after),
-                    distance=distance,
-                    reason=reason,
-                )
-            )
-        return verdicts
+                return "skipped", _text(before), _text(after), None, reason
+            distance = min(1.0, abs(after - before - expected))
+            outcome: Outcome = "violation" if distance > self.epsilons[0] + 1e-12 else "pass"
+            return outcome, _text(before), _text(after), distance, ""
+
+        return verdicts(case, answers, self._score, compared)
 
     def answer(self, answers: Sequence[Answer]) -> Label | None:
         """The label that stands for the replicates of one input; None where there is none."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from auditor.types import Answer, Case, Outcome, Verdict
+from auditor.oracles.walk import Judged, lost, problems, verdicts
+from auditor.types import Answer, Case, Outcome, Variant, Verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,6 +19,9 @@ class Amount:
 
     def __str__(self) -> str:
         return f"{self.mean:,.10g}"
+
+
+_Told = tuple[Amount | None, str]  # what stands for one input, or why nothing does
 
 
 class ScoreOracle:
@@ -59,30 +62,7 @@ class ScoreOracle:
 
     def judge(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> list[Verdict]:
         """Verdicts for the variants of ``case`` that ``answers`` holds, in the order of the case."""
-        original, lost = _amount(answers.get(case.original.id, ()))
-        verdicts = []
-        for variant in case.variants:
-            if variant.id not in answers:
-                continue
-            amount, missing = _amount(answers[variant.id])
-            outcome: Outcome = "skipped"
-            if original is not None and amount is not None:
-                outcome = "violation" if self.differs(original, amount) else "pass"
-            sides = (("original", lost), ("variant", missing))
-            verdicts.append(
-                Verdict(
-                    case_id=case.id,
-                    variant_id=variant.id,
-                    order=variant.order,
-                    attributes=variant.attributes,
-                    outcome=outcome,
-                    original_output=None if original is None else str(original),
-                    variant_output=None if amount is None else str(amount),
-                    distance=None if original is None or amount is None else abs(amount.mean - original.mean),
-                    reason="; ".join(f"{name}: {problem}" for name, problem in sides if problem),
-                )
-            )
-        return verdicts
+        return verdicts(case, answers, _amount, self._judged)
 
     def answer(self, answers: Sequence[Answer]) -> Amount | None:
         """What stands for the replicates of one input; None where fewer than half give a score."""
@@ -94,13 +74,21 @@ class ScoreOracle:
         # Half the unit in the last place of a mean is no difference.
         return abs(one.mean - other.mean) > allowed + 1e-9 * max(1.0, abs(one.mean), abs(other.mean))
 
+    def _judged(self, _: Variant, original: _Told, variant: _Told) -> Judged:
+        (one, lacking), (other, missing) = original, variant
+        texts = [None if amount is None else str(amount) for amount in (one, other)]
+        outcome: Outcome = "skipped"
+        distance = None
+        if one is not None and other is not None:
+            outcome = "violation" if self.differs(one, other) else "pass"
+            distance = abs(other.mean - one.mean)
+        return outcome, texts[0], texts[1], distance, problems(lacking, missing)
 
-def _amount(answers: Sequence[Answer]) -> tuple[Amount | None, str]:
+
+def _amount(answers: Sequence[Answer]) -> _Told:
     values = [float(a.value) for a in answers if isinstance(a.value, int | float)]
     if not answers:
         return None, "no answer"
     if not values or 2 * len(values) < len(answers):
-        lost = Counter(answer.status for answer in answers if answer.value is None)
-        names = ", ".join(f"{lost[s]} {s}" for s in ("refused", "unparsed", "failed") if lost[s])
-        return None, f"{len(values)} of {len(answers)} answers gave a score ({names})"
+        return None, lost(answers, len(values), "a score")
     return Amount(mean=fmean(values), spread=max(values) - min(values)), ""

@@ -51,11 +51,17 @@ async def prefer(
                 terms = masked_terms(variant.edits)
                 keys.append((case.id, name, variant.id))
                 pairs.append((mask(first, terms), mask(text, terms)))
-    told = await loop.judge.prefer(pairs, [variant_id for *_, variant_id in keys])
+    names = [about(variant_id, tally.model.name, name) for _, name, variant_id in keys]
+    told = await loop.judge.prefer(pairs, names)
     for (case_id, name, variant_id), value in zip(keys, told, strict=True):
         if value is not None:
             tally.preferences.setdefault((case_id, name), {})[variant_id] = value
     loop.stop(loop.judge.client, what=f"The judge {loop.judge.model.name} was stopped: ")
+
+
+def about(variant_id: str, model: str, format: str) -> str:
+    """What a pair that is shown to the judge is about, in the ids of its questions."""
+    return f"{variant_id}.{model}.{format}"
 
 
 def _first_text(answers: Sequence[Answer]) -> str | None:

@@ -8,6 +8,7 @@ after the last round.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from random import Random
@@ -28,6 +29,7 @@ from auditor.types import Answer, Case, Check, Progress, Prompt, Request, Respon
 __all__ = ["About", "Loop", "Tally", "silent"]
 KEPT_OUTPUTS = 10_000  # short outputs of models whose reading is remembered
 SHORT = 200  # characters
+WAITING_S = 1.0  # how long answers may wait to be journaled: some models say that they are deterministic, and are slow
 
 
 def silent(event: Progress) -> None:
@@ -57,6 +59,7 @@ class Loop:
         self.status_reason = ""
         self.canary_prompts: dict[str, dict[tuple[str, str], Prompt]] = {}
         self._read: dict[tuple[str, str], Answer] = {}
+        self._waiting_since: dict[str, float] = {}  # by model
         self.agreement: dict[str, list[int]] = {k: [0, 0] for k in ("originals", "valid", "discarded")}
         self.valid_by_case: dict[str, dict[tuple[str, ...], list[int]]] = {}
         self._answered = answered or {}
@@ -66,8 +69,15 @@ class Loop:
 
     def stop(self, client: Any, *, what: str = "") -> None:
         """Take note that ``client`` makes no further call, where that is so."""
-        if client.stopped and not self.status_reason:
-            self.status_reason = what + self.why(client.stopped)
+        if not client.stopped:
+            return
+        self.status_reason = self.status_reason or what + self.why(client.stopped)
+        ids = [i for i in getattr(client.model, "under_way", ()) if i not in self.status_reason]
+        if ids:
+            self.status_reason += (
+                f"; the provider still works on {', '.join(ids)}, and audit resume goes on waiting for "
+                + ("it" if len(ids) == 1 else "them")
+            )
 
     def why(self, error: Exception) -> str:
         """What ``error`` says; a server may quote a text."""
@@ -114,8 +124,12 @@ class Loop:
     def _journal(self, tally: Tally, response: Response) -> None:
         tally.known.add((response.prompt_sha256, response.replicate))
         if self.folder is not None:
+            now = time.monotonic()
+            if not tally.waiting:
+                self._waiting_since[tally.model.name] = now
             tally.waiting.append(self._redacted(tally, response) if self.plan.redact else response)
-            if tally.together and len(tally.waiting) < WAITING:
+            late = now - self._waiting_since[tally.model.name] >= WAITING_S
+            if tally.together and len(tally.waiting) < WAITING and not late:
                 return
             self._flush(tally)
         self._progress(tally)
@@ -177,9 +191,17 @@ class Loop:
     ) -> None:
         prompts = self._take(cases, checks, lines)
         told: list[Verdict] = []
-        await asyncio.gather(
-            *(self._question(i, cases, checks, prompts, told) for i in range(len(self.tallies)))
-        )
+        asked = [
+            asyncio.ensure_future(self._question(i, cases, checks, prompts, told))
+            for i in range(len(self.tallies))
+        ]
+        try:
+            await asyncio.gather(*asked)
+        finally:
+            # Where one failed, or the run is cut off: the others journal what they were told before the folder closes.
+            for one in asked:
+                one.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
         self.parts.suite.tell(sorted(told, key=lambda v: (v.case_id, v.variant_id, v.model, v.format)))
         await questions.canaries(self, prompts, cases)
         await asyncio.sleep(0)

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from auditor.config import Plan
 from auditor.controls import with_placebos
+from auditor.errors import PluginError
 from auditor.pipeline.garbage import look_less_often
 from auditor.pipeline.packed import PackedCase, pack, unpack
 from auditor.pipeline.parts import Parts, StoredCases, stages
@@ -264,11 +265,18 @@ def processes(parts: Parts, jobs: int) -> Spread:
     """Cases made by ``jobs`` processes of this machine."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
 
     pool = ProcessPoolExecutor(max_workers=jobs, mp_context=multiprocessing.get_context("spawn"))
 
     async def submit(plan: Mapping[str, Any], seeds: Sequence[Seed]) -> Made:
-        return await asyncio.get_running_loop().run_in_executor(pool, make_chunk, plan, seeds)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(pool, make_chunk, plan, seeds)
+        except BrokenProcessPool:
+            raise PluginError(
+                "a worker process ended before it was done: for want of memory, or since the script that started the "
+                'run has no `if __name__ == "__main__":` around it, which processes need. Run with jobs=1 (--jobs 1)'
+            ) from None
 
     return Spread(parts, submit, workers=jobs, close=lambda: pool.shutdown(wait=False, cancel_futures=True))
 

@@ -112,7 +112,8 @@ def in_batches(parts: Parts, folder: Any | None) -> Parts:
     for number, model in enumerate(parts.models, start=1):
         if not isinstance(model, OpenAIChat):
             raise ConfigError(f"--batch: {model.name} has no Batch API; only openai: models have.")
-        models.append(Batched(model, journal=path / f"batches-{number}.jsonl"))
+        journal = path / f"batches-{number}.jsonl"
+        models.append(Batched(model, journal=journal, left_s=parts.budget.remaining_s))
     return dataclasses.replace(parts, models=models)
 
 

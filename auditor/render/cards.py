@@ -136,6 +136,15 @@ def look_up(evidence: Any, variant_id: str) -> tuple[Case | None, Variant | None
     return case, variant, ""
 
 
+def case(evidence: Any, case_id: str) -> Case | None:
+    """The case with this id; None where the evidence holds none."""
+    try:
+        found: Case = evidence.case(case_id)
+    except (RunFolderError, KeyError):
+        return None
+    return found
+
+
 def lattice(case: Case, variant: Variant, evidence: Any, model: str, format_: str) -> tuple[LatticeCell, ...]:
     """List the original, every smaller change that the case holds, and the variant, smallest first."""
     base = tally(_responses(case.original.id, evidence, model, format_))

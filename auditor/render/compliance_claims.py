@@ -68,8 +68,8 @@ def _claim(record: Data, f: Data, noun: str) -> Claim:
 def _score(finding: Data, columns: str) -> str:
     """Which score of which columns on which rows a claim of tabular search is about."""
     key = str(finding["code"]).removeprefix("tabular-").replace("-", "_")
-    begin, text = f"{key} score of {', '.join(finding['attributes'])}, ", str(finding.get("text") or "")
-    population = text.removeprefix(begin) if text.startswith(begin) else ""
+    # The text ends in columns and population, whatever it calls the score.
+    population = str(finding.get("text") or "").partition(f" of {', '.join(finding['attributes'])}, ")[2]
     return f"{tabular.SCORES.get(key, key)}: {columns}" + (f" ({population})" if population else "")
 
 

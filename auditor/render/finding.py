@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from auditor.errors import UnknownPlugin
-from auditor.render import cards, diff, view, waived, words
+from auditor.render import cards, diff, opinions, view, waived, words
 from auditor.render.page import Page
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+Judged = Callable[[str, str, str], opinions.Opinion | None]
 
 
 def card(page: Page, shown: cards.Card) -> None:
@@ -71,22 +73,26 @@ def render_finding(
     width: int = 100,
     encoding: str = "utf-8",
     color: bool = False,
+    judged: Judged = lambda variant_id, model, format: None,
 ) -> str:
-    """Show one finding, or one variant, with its full prompts and every answer (``audit show``).
+    """Show one finding, variant or case, with its full prompts and every answer (``audit show``).
 
     Parameters
     ----------
     record, evidence
         As for a renderer.
     finding_id : str
-        The id of a finding, or of a variant.
+        The id of a finding, of a variant, or of a case: all its variants.
     width, encoding, color
         As for `TerminalReport`.
+    judged : callable
+        (variant id, model, format) → what a judge of texts said of that answer, beside the original's; None without
+        a judge.
 
     Raises
     ------
     UnknownPlugin
-        The run holds neither a finding nor a variant with this id; near misses are offered.
+        The run holds no finding, variant or case with this id; near misses are offered.
     """
     page = Page(width=width, encoding=encoding, color=color)
     noun = view.build(record).noun
@@ -95,13 +101,16 @@ def render_finding(
         chosen = [known[finding_id]]
     elif cards.look_up(evidence, finding_id)[1] is not None:
         chosen = list(_as_findings(record, evidence, finding_id))
+    elif (case := cards.case(evidence, finding_id)) is not None:
+        chosen = [f for v in case.variants for f in _as_findings(record, evidence, v.id)]
     else:
         hint = f"List them with: audit report {words.run_name(record)}"
         raise UnknownPlugin("finding", finding_id, known, hint)
+    seen: set[tuple[str, ...]] = set()
     for i, finding in enumerate(chosen):
         if i:
             page.line()
-        _whole(page, finding, cards.build(finding, evidence, noun=noun, record=record))
+        _whole(page, finding, cards.build(finding, evidence, noun=noun, record=record), judged, seen)
         waived.of_finding(page, record, str(finding["id"]))
     return page.value()
 
@@ -125,20 +134,21 @@ def _as_findings(record: Mapping[str, Any], evidence: Any, variant_id: str) -> I
         }
 
 
-def _whole(page: Page, finding: Mapping[str, Any], shown: cards.Card) -> None:
+def _whole(
+    page: Page, finding: Mapping[str, Any], shown: cards.Card, judged: Judged, seen: set[tuple[str, ...]]
+) -> None:
+    """A card, and what was asked and answered in its cells that are not ``seen`` yet."""
     card(page, shown)
     if finding.get("rate") is not None and finding.get("p_adjusted") is not None:
         page.paragraph(f"p = {finding['p_value']:.2g}, adjusted {finding['p_adjusted']:.2g}", indent="  ")
     for asked in shown.asked:
+        place = (asked.variant_id, str(finding["model"]), str(finding.get("format") or ""))
+        if place in seen:
+            continue
+        seen.add(place)
         page.heading(f"{asked.cell} · {asked.variant_id}")
         for prompt in asked.prompts:
-            for message in prompt.messages or ():
-                page.line(f"{message.role}:", "bold")
-                page.line(message.content)
-            if prompt.text is not None:
-                page.line("input:", "bold")
-                page.line(prompt.text)
-            page.line(f"prompt {prompt.sha256[:16]} · format {prompt.format}", "dim")
+            opinions.prompt(page, prompt)
         page.line()
         for response in asked.responses:
             scores = ", ".join(f"{k} {v:.3f}" for k, v in sorted((response.scores or {}).items()))
@@ -147,3 +157,7 @@ def _whole(page: Page, finding: Mapping[str, Any], shown: cards.Card) -> None:
             page.line(response.output if response.output is not None else failed)
         if not asked.responses:
             page.line("not asked")
+        if asked is not shown.asked[0]:
+            for model, format_ in sorted({(r.model, r.format) for r in asked.responses}):
+                if (told := judged(asked.variant_id, model, format_)) is not None:
+                    opinions.opinion(page, told)

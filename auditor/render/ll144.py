@@ -160,7 +160,7 @@ def facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     if block["median"] is not None:
         who = {"known": "people in the tables", "all": "all scored people"}[block["median_population"]]
         found += [
-            ("Median score", f"{block['median']:g} (one, of {block['median_n']:,} {who})"),
+            ("Median score", f"{words.figure(block['median'])} (one, of {block['median_n']:,} {who})"),
             ("Above it", f"{words.percent(block['overall_rate'])} ({block['overall_count']})"),
             ("Tied at it", f"{words.percent(block['tie_share'])} ({block['tie_count']})"),
         ]
@@ -328,7 +328,7 @@ def sensitivity_sentence(other: Mapping[str, Any]) -> str:
     who = {"known": "Without people of unknown category", "all": "With people of unknown category"}
     return (
         f"The rule does not say whether people of unknown category belong to the full sample. "
-        f"{who[other['median_population']]} the median is {other['median']:g}, and "
+        f"{who[other['median_population']]} the median is {words.figure(other['median'])}, and "
         f"{other['overall_count']} lie above it."
     )
 

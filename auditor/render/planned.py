@@ -108,7 +108,7 @@ def _rows(expected: Data) -> list[str]:
     if expected.get("calls_at_most") is not None:
         told.append(f"Calls: at most {words.count(expected['calls_at_most'])}, less what the cache has.")
     if expected.get("limits"):
-        named = ", ".join(f"{k.replace('_', ' ')} {v:,g}" for k, v in expected["limits"].items())
+        named = ", ".join(f"{k.replace('_', ' ')} {words.figure(v)}" for k, v in expected["limits"].items())
         told.append(f"Limits: {named}.")
     return [*told, _effect(expected)]
 

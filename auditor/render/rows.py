@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor.render import words
+from auditor.stats.models_compared import MIN_SEEDS as MIN_SEEDS
 
 Data = Mapping[str, Any]
 Steps = tuple[tuple[str, str, str], ...]
@@ -49,9 +50,6 @@ class Row:
     valid: int | None
     discarded: int | None
     cells: tuple[Cell, ...]
-
-
-MIN_SEEDS = 6  # with fewer, no exact test by seed can come out below 0.05
 
 
 def split(rows: Sequence[Row]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:

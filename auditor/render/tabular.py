@@ -199,7 +199,7 @@ def _summary(section: Mapping[str, Any], counts: Mapping[str, Any], protected: l
         times = section["answers"]["replicates"]
         lines.append(
             f"Asked {times} times, the model gave answers that differ to one and the same row for {rate_text(noise)} "
-            f"of {noise['n']:,} rows."
+            f"of {words.plural(noise['n_variants'], 'row')}."
         )
     if not section.get("answers"):  # else the rows were told
         lines.append(

@@ -153,6 +153,17 @@ def count(n: int | None) -> str:
     return "–" if n is None else f"{n:,}"
 
 
+def figure(value: float) -> str:
+    """Write a number to its last digit, with thousands marked; large ones get no power of ten.
+
+    Examples
+    --------
+    >>> figure(2_000_000), figure(62.5)
+    ('2,000,000', '62.5')
+    """
+    return f"{value:,.12g}"
+
+
 def _number(share: float, decimals: int) -> str:
     """``share`` in percent; an exact 0 or 1 prints bare, anything else never rounds to them."""
     if share in (0, 1):

@@ -83,6 +83,8 @@ def records(path: Path) -> Iterable[tuple[int, dict[str, str]]]:
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise DataFileError(f"{path}, line {line}: not UTF-8. Save the sheet as CSV (UTF-8).") from error
+    # The limit is one for the whole process and guards nothing here: the text is in memory already.
+    csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     head = text.split("\n", 1)[0]
     # Spreadsheets of some countries separate columns by semicolons.
     reader = csv.reader(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -70,6 +71,10 @@ class _Found:
         self.missing: list[str] = []
         self.rows: Record = record.get("tabular") or {}  # of a search over rows
         names = {e["name"] for e in record.get("estimates", ())}
+        self.claimed: dict[tuple[str, tuple[str, ...]], list[Record]] = defaultdict(list)
+        for finding in record.get("findings", ()):
+            if finding["kind"] == "claim" and not str(finding["code"]).startswith("REF"):
+                self.claimed[finding["model"], tuple(finding["attributes"])].append(finding)
         self.primary = next((name for name in PRIMARY if name in names), PRIMARY[bool(self.rows)])
 
     def value(self, rule: Rule, *, wanted: bool = True) -> bool | None:
@@ -176,13 +181,9 @@ class _Found:
         """The findings that make a claim of this rate."""
         return [
             str(f["id"])
-            for f in self.record.get("findings", ())
-            if f["kind"] == "claim"
-            and not str(f["code"]).startswith("REF")
-            and (not self.rows or f["code"] == f"tabular-{row['name'].replace('_', '-')}")
-            and f["model"] == row["model"]
+            for f in self.claimed.get((row["model"], tuple(row["attributes"])), ())
+            if (not self.rows or f["code"] == f"tabular-{row['name'].replace('_', '-')}")
             and (f.get("format") or "") in ("", row.get("format") or "")
-            and list(f["attributes"]) == list(row["attributes"])
             and [list(d) for d in f.get("directions") or ()] == [list(d) for d in row.get("directions") or ()]
         ]
 

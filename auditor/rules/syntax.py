@@ -223,7 +223,7 @@ class _Parser:
         if percent and name not in CALLS:
             self.i -= 1
             raise self.fail(f'"{name}" is a count; % goes with {", ".join(CALLS)} and with rates')
-        if not percent and number != int(number):
+        if not percent and not number.is_integer():  # of more digits than a float holds, too
             raise RuleError(self.text, at.at, f'"{name}" is a count; write a whole number, or a share with %')
         return Count(name=name, op=op, number=number, share=percent)
 

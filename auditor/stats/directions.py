@@ -8,7 +8,6 @@ model's answers, so under "the group makes no difference" it is as often above 0
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -16,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from auditor.counting import plural
-from auditor.stats.intervals import approximate_note, mean_interval, mean_share
+from auditor.stats.intervals import approximate_note, mean_interval
 from auditor.stats.multiplicity import benjamini_hochberg, resamples_for, too_coarse
-from auditor.stats.paired import sign_flip
+from auditor.stats.paired import sign_flip, signed_limits
 from auditor.stats.summary import Direction, Edited, Labels, percent
 from auditor.types import ClaimVerdict, Estimate, Finding, Verdict
 
@@ -176,16 +175,8 @@ def _tests(
 
 
 def _limit(d: Sequence[float]) -> float:
-    """The larger limit of the 90 % interval: of t, or of the two shares where that is wider.
-
-    The difference is how much goes up less how much goes down, each a share of the seeds. Rare changes make the t
-    limit too short: one change on 300 seeds would bound more than none at all.
-    """
-    up, down = (mean_share([max(0.0, sign * x) for x in d], len(d), 0.90) for sign in (1.0, -1.0))
-    low = up.value - down.value - math.hypot(up.value - up.low, down.high - down.value)
-    high = up.value - down.value + math.hypot(up.high - up.value, down.value - down.low)
-    narrow = [x for x in mean_interval(d, 0.90)[1:] if math.isfinite(x)]
-    return min(1.0, max(abs(x) for x in (low, high, *narrow)))
+    """The larger limit of the 90 % interval."""
+    return max(abs(x) for x in signed_limits(d, 0.90))
 
 
 def direction_findings(

@@ -236,10 +236,11 @@ def _directions_below(
     if not settings.outcomes:
         return []
     opened = [(c.model, c.format, c.attributes) for c in claims if c.verdict == "shown"]
+    wanted = set(opened)
     judged = [
         v
         for v in verdicts
-        if (v.model, v.format, v.attributes) in set(opened)
+        if (v.model, v.format, v.attributes) in wanted
         and v.outcome in ("pass", "violation")
         and v.case_id not in settings.directed
     ]

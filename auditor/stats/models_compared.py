@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import combinations
@@ -27,9 +26,10 @@ def measure(
     verdicts : iterable of Verdict
         Of one run; order 0 (placebos) and what was skipped or inconclusive is left out.
     seed : int
-        Of the sign patterns that are drawn where they are too many to enumerate.
+        Of the sign patterns that are drawn where they are too many to enumerate; more of them where there are so many
+        comparisons that a test could else show nothing.
     level : float
-        Of the intervals: t by seed, or that of the two rates where the t interval says nothing.
+        Of the intervals: t by seed, or that of the shares that go up and down where it is wider.
     directed : frozenset of str
         Cases that earlier verdicts led to; they enter no rate.
 
@@ -43,23 +43,25 @@ def measure(
     """
     import numpy as np
 
-    from auditor.stats.multiplicity import holm
+    from auditor.stats.multiplicity import holm, resamples_for
 
     table, subjects = _tabulate(verdicts, directed)
-    rows: list[dict[str, Any]] = []
-    for first, second in combinations(subjects, 2):
-        if first[0] == second[0] or not _comparable(first, second, subjects):
-            continue
-        for attributes, cells in _shared(table[first], table[second]).items():
-            rng = np.random.default_rng([seed, len(rows)])
-            rows.append(
-                {
-                    "first": {"model": first[0], "format": first[1]},
-                    "second": {"model": second[0], "format": second[1]},
-                    "attributes": list(attributes),
-                    **_difference(cells, rng=rng, level=level),
-                }
-            )
+    found = [
+        (first, second, attributes, cells)
+        for first, second in combinations(subjects, 2)
+        if first[0] != second[0] and _comparable(first, second, subjects)
+        for attributes, cells in _shared(table[first], table[second]).items()
+    ]
+    wanted = resamples_for(len(found))
+    rows: list[dict[str, Any]] = [
+        {
+            "first": {"model": first[0], "format": first[1]},
+            "second": {"model": second[0], "format": second[1]},
+            "attributes": list(attributes),
+            **_difference(cells, rng=np.random.default_rng([seed, number]), level=level, wanted=wanted),
+        }
+        for number, (first, second, attributes, cells) in enumerate(found)
+    ]
     for row, adjusted in zip(rows, holm([row["p_value"] for row in rows]), strict=True):
         row["p_adjusted"] = adjusted
     return {"method": METHOD, "level": level, "pairs": rows}
@@ -111,21 +113,24 @@ def _shared(first: Judged, second: Judged) -> dict[tuple[str, ...], Cells]:
     return {key: by_set[key] for key in kept}
 
 
-def _difference(cells: Cells, *, rng: Any, level: float) -> dict[str, Any]:
+def _difference(cells: Cells, *, rng: Any, level: float, wanted: int) -> dict[str, Any]:
     """Mean difference of the shares, its interval and its p value."""
-    from auditor.stats.intervals import mean_interval
-    from auditor.stats.paired import difference_limits, sign_flip
+    from auditor.stats.multiplicity import RESAMPLES, too_coarse
+    from auditor.stats.paired import sign_flip, signed_limits
 
     d = [(x - y) / n for x, y, n in cells]
-    value, low, high = mean_interval(d, level)
-    if math.isinf(low):
-        low, high = difference_limits([(x, n) for x, _, n in cells], [(y, n) for _, y, n in cells], level)
+    low, high = signed_limits(d, level)
+    p_value = None
+    if len(d) >= MIN_SEEDS:
+        p_value = sign_flip(d, rng=rng)
+        if too_coarse(p_value, RESAMPLES, wanted):
+            p_value = sign_flip(d, rng=rng, resamples=wanted)
     return {
         "n": len(cells),
         "n_variants": sum(n for _, _, n in cells),
-        "value": value,
-        "low": max(-1.0, min(low, value)),
-        "high": min(1.0, max(high, value)),
+        "value": sum(d) / len(d),
+        "low": low,
+        "high": high,
         "discordant": sum(abs(x) > 1e-12 for x in d),
-        "p_value": sign_flip(d, rng=rng) if len(d) >= MIN_SEEDS else None,
+        "p_value": p_value,
     }

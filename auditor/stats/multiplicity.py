@@ -70,9 +70,9 @@ def resamples_for(tests: float, *, least: int = RESAMPLES) -> int:
 def too_coarse(p_value: float | None, resamples: int, wanted: int) -> bool:
     """Whether a test is to be drawn again with the ``wanted`` resamples: `FEW` of the first reached what was seen.
 
-    Only such tests can be significant after the correction, so the others need no more. The p value stays valid:
-    one that was not drawn again is above ``(FEW + 1) / (resamples + 1)``, so whatever the level, no more than a test
-    of fixed size calls significant is called so.
+    The others lie so far above the smallest possible p value that more resamples would hardly move them. The p value
+    stays valid: one that was not drawn again is above ``(FEW + 1) / (resamples + 1)``, so whatever the level, no more
+    than a test of fixed size calls significant is called so.
 
     Examples
     --------

@@ -9,10 +9,11 @@ from typing import Literal
 
 import numpy as np
 
-from auditor.stats.intervals import korn_graubard, mean_interval
+from auditor.stats.intervals import korn_graubard, mean_interval, mean_share
+from auditor.stats.multiplicity import RESAMPLES as RESAMPLES
+from auditor.types import Estimate
 
-RESAMPLES = 1999
-_CHUNK = 2_000_000  # signs that are drawn at once: memory must not grow with the seeds
+_CHUNK = 2_000_000  # numbers that are drawn at once: memory must not grow with the seeds
 Alternative = Literal["two-sided", "greater"]
 
 
@@ -102,9 +103,13 @@ def exchange(
         return 1.0
     x, n, y, m = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
     observed = float((x / n - y / m).sum())
-    dealt = rng.hypergeometric(x + y, n + m - x - y, n, size=(resamples, len(rows)))
-    sums = (dealt / n - (x + y - dealt) / m).sum(axis=1)
-    return (1 + int(np.count_nonzero(sums >= observed - 1e-9))) / (1 + resamples)
+    reached, batch = 0, max(1, _CHUNK // len(rows))
+    for start in range(0, resamples, batch):
+        size = min(batch, resamples - start), len(rows)
+        dealt = rng.hypergeometric(x + y, n + m - x - y, n, size=size)
+        sums = (dealt / n - (x + y - dealt) / m).sum(axis=1)
+        reached += int(np.count_nonzero(sums >= observed - 1e-9))
+    return (1 + reached) / (1 + resamples)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -211,8 +216,58 @@ def difference_limits(
     """
     a = korn_graubard([x for x, _ in first], [n for _, n in first], level)
     b = korn_graubard([x for x, _ in second], [n for _, n in second], level)
+    return apart(a, b)
+
+
+def apart(a: Estimate, b: Estimate) -> tuple[float, float]:
+    """Limits of ``a - b`` from those of each; as in `difference_limits`."""
     d = a.value - b.value
     return (
         d - math.hypot(a.value - a.low, b.high - b.value),
         d + math.hypot(a.high - a.value, b.value - b.low),
     )
+
+
+def signed_limits(values: Sequence[float], level: float) -> tuple[float, float]:
+    """Limits of the mean of differences in [-1, 1]: those of t, or of the two shares where they are wider.
+
+    The mean is how much goes up less how much goes down, each a share of the seeds. Rare changes make the t limits
+    too short (one change on 300 seeds would bound more than none at all), and where all differences are equal t says
+    nothing.
+
+    Parameters
+    ----------
+    values : sequence of float, shape (seeds,)
+        One difference for each seed.
+    level : float
+        Of the interval.
+
+    References
+    ----------
+    As for `difference_limits`.
+
+    Examples
+    --------
+    >>> [round(x, 3) for x in signed_limits([0.0] * 300, 0.95)]
+    [-0.012, 0.012]
+    """
+    x = np.asarray(values, dtype=float)
+    up, down = (mean_share(np.maximum(0.0, sign * x).tolist(), len(x), level) for sign in (1.0, -1.0))
+    mean, low, high = mean_interval(values, level)
+    wide_low, wide_high = apart(up, down)
+    if math.isinf(low):
+        low = high = mean
+    return max(-1.0, min(low, wide_low)), min(1.0, max(high, wide_high))
+
+
+def mcnemar(first: int, second: int) -> float:
+    """Exact two-sided p value of McNemar's test from the two counts of discordant pairs.
+
+    Examples
+    --------
+    >>> [round(mcnemar(*pair), 6) for pair in ((0, 5), (0, 6), (0, 0))]
+    [0.0625, 0.03125, 1.0]
+    """
+    from scipy.stats import binomtest
+
+    return float(binomtest(first, first + second).pvalue) if first + second else 1.0

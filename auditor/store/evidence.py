@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
 from auditor.errors import RunFolderError
 from auditor.store import codec
@@ -16,15 +16,15 @@ from auditor.store.journal import decode, in_parts, scan, scan_field
 from auditor.types import Case, Check, Prompt, Response, Variant, Verdict
 
 KEPT = 256  # cases kept in memory
-
-T = TypeVar("T")
+JUDGE = "judge."  # how the ids of what a judge of texts was asked begin
 
 
 class Evidence:
     """Random access to a run folder for reports.
 
     Each file is passed over once, when something of it is first asked for; only offsets stay in memory
-    (16 bytes for each id), and each answer is read from the disk again. The folder must not be written meanwhile.
+    (16 bytes for each case and answer), and each answer is read from the disk again. The folder must not be written
+    meanwhile.
 
     Parameters
     ----------
@@ -62,12 +62,8 @@ class Evidence:
 
     def prompts(self, variant_id: str) -> list[Prompt]:
         """What was asked for this variant: one prompt for each format. Empty if nothing was asked."""
-        return [
-            prompt
-            for _, prompt in self._records(
-                "prompts.jsonl", self._prompts, "variant_id", variant_id, codec.prompt_value
-            )
-        ]
+        found = self._run("prompts.jsonl", self._prompts, _start(variant_id))
+        return [codec.prompt_value(record)[1] for record in found if record["variant_id"] == variant_id]
 
     def responses(self, variant_id: str) -> list[Response]:
         """The answers to this variant's prompts, by model, format and replicate.
@@ -82,20 +78,25 @@ class Evidence:
             formats.setdefault(prompt.sha256, []).append(prompt.format)
         found: dict[tuple[str, str, int], Response] = {}
         for sha256, names in formats.items():
-            for response in self._records(
-                "responses.jsonl", self._responses, "prompt_sha256", sha256, codec.response_value
-            ):
+            for offset in self._responses.get(sha256):
+                record = self._line("responses.jsonl", offset)
+                if record["prompt_sha256"] != sha256:
+                    continue
+                response = codec.response_value(record)
                 for name in names:
                     found[response.model, name, response.replicate] = replace(
                         response, variant_id=variant_id, format=name
                     )
         return [found[key] for key in sorted(found)]
 
+    def judged(self, about: str) -> dict[str, Prompt]:
+        """What a judge of texts was asked about ``about``, by id, in the order of the questions."""
+        return dict(map(codec.prompt_value, self._run("prompts.jsonl", self._prompts, JUDGE + about)))
+
     def verdicts(self, variant_id: str) -> list[Verdict]:
         """The verdicts on this variant, one for each model and format."""
-        return list(
-            self._records("verdicts.jsonl", self._verdicts, "variant_id", variant_id, codec.verdict_value)
-        )
+        found = self._run("verdicts.jsonl", self._verdicts, _start(variant_id))
+        return [codec.verdict_value(record) for record in found if record["variant_id"] == variant_id]
 
     def close(self) -> None:
         """Close the files; they open again when needed."""
@@ -105,9 +106,13 @@ class Evidence:
 
     @cached_property
     def _cases(self) -> Places:
+        # Keys are sorted, so that a case's own id comes before those of its variants.
+        return self._index("cases.jsonl", "id")
+
+    @cached_property
+    def _variants(self) -> Places:
         places = Places()
         for offset, record in scan(self.path / "cases.jsonl"):
-            places.add(record["id"], offset)
             places.add(record["original"]["id"], offset)
             for variant in record["variants"]:
                 places.add(variant["id"], offset)
@@ -115,7 +120,7 @@ class Evidence:
 
     @cached_property
     def _prompts(self) -> Places:
-        return self._index("prompts.jsonl", "variant_id")
+        return self._runs("prompts.jsonl")
 
     @cached_property
     def _responses(self) -> Places:
@@ -123,7 +128,7 @@ class Evidence:
 
     @cached_property
     def _verdicts(self) -> Places:
-        return self._index("verdicts.jsonl", "variant_id")
+        return self._runs("verdicts.jsonl")
 
     def _index(self, name: str, field: str) -> Places:
         places = Places()
@@ -131,8 +136,35 @@ class Evidence:
             places.add(value, offset)
         return places
 
+    def _runs(self, name: str) -> Places:
+        """Where runs of records begin whose variant ids begin alike."""
+        places, last = Places(), None
+        for offset, variant_id in scan_field(self.path / name, "variant_id"):
+            start = _start(variant_id)
+            if start != last:
+                places.add(start, offset)
+                last = start
+        return places
+
+    def _run(self, name: str, places: Places, start: str) -> Iterator[dict[str, Any]]:
+        """The records whose variant ids begin so, in the order written."""
+        for offset in places.get(start):
+            for record in self._lines(name, offset):
+                if _start(record["variant_id"]) != start:
+                    break
+                yield record
+
+    def _offsets(self, key: str, what: str) -> Iterator[int]:
+        """Where a case may be: by what the ids of its variants begin with, or else by all ids that there are."""
+        start = key
+        while start:
+            yield from self._cases.get(start)
+            start = "" if what == "case" else start.rpartition(".")[0]
+        if what == "variant":
+            yield from self._variants.get(key)
+
     def _found(self, key: str, what: str) -> tuple[Case, dict[str, Check]]:
-        for offset in self._cases.get(key):
+        for offset in self._offsets(key, what):
             case, checks = self._case_at(offset)
             held = {case.id} if what == "case" else {v.id for v in (case.original, *case.variants)}
             if key in held:
@@ -151,26 +183,34 @@ class Evidence:
             self._kept.popitem(last=False)
         return self._kept[offset]
 
-    def _records(
-        self, name: str, places: Places, field: str, key: str, make: Callable[[dict[str, Any]], T]
-    ) -> Iterable[T]:
-        for offset in places.get(key):
-            record = self._line(name, offset)
-            if record[field] == key:
-                yield make(record)
-
     def _line(self, name: str, offset: int) -> dict[str, Any]:
-        if in_parts(self.path / name):
+        return next(self._lines(name, offset))
+
+    def _lines(self, name: str, offset: int) -> Iterator[dict[str, Any]]:
+        """The records from a place on."""
+        path = self.path / name
+        if in_parts(path):
             from auditor.store import parquet
 
-            return parquet.record_at(self.path / name, offset)
+            yield from parquet.records_from(path, offset)
+            return
         if name not in self._files:
             try:
-                self._files[name] = (self.path / name).open("rb")
+                self._files[name] = path.open("rb")
             except OSError as error:
-                raise RunFolderError(f"cannot read {self.path / name}: {error.strerror or error}") from error
-        self._files[name].seek(offset)
-        return decode(self._files[name].readline(), self.path / name)
+                raise RunFolderError(f"cannot read {path}: {error.strerror or error}") from error
+        while True:
+            self._files[name].seek(offset)
+            line = self._files[name].readline()
+            if not line.endswith(b"\n"):
+                return
+            offset += len(line)
+            yield decode(line, path)
+
+
+def _start(variant_id: str) -> str:
+    """What the ids of all variants of a case begin with, where they are made of the case's id."""
+    return variant_id.rpartition(".")[0] or variant_id
 
 
 def _close(files: dict[str, BinaryIO]) -> None:

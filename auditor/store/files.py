@@ -11,7 +11,7 @@ from typing import Any
 from auditor._version import __version__
 from auditor.errors import RunFolderError
 from auditor.store.journal import write_error
-from auditor.types import FORMAT_VERSION
+from auditor.types import FORMAT_VERSION, Seed
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
@@ -47,6 +47,18 @@ def write_bytes(path: Path, data: bytes) -> None:
         sync_folder(path.parent)
     except OSError as error:
         raise write_error(path, error) from error
+
+
+def write_texts(path: Path, texts: Iterable[Seed]) -> None:
+    """Write texts as JSON lines that a plan can name as its data, in one step."""
+    rows = ({"id": s.id, "text": s.text} | ({} if s.label is None else {"label": s.label}) for s in texts)
+    write_bytes(path, "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows).encode())
+
+
+def read_texts(path: Path) -> list[Seed]:
+    """The texts that `write_texts` wrote."""
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return [Seed(id=row["id"], text=row["text"], label=row.get("label")) for row in rows]
 
 
 def _not_finite(value: object, where: str = "") -> str | None:

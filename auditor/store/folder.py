@@ -391,7 +391,12 @@ class RunFolder:
     def heads(self) -> dict[str, Head]:
         """Records and last hash of each journal, as ``run.json`` names them; empty without one."""
         named = self.record().get("journal", {}) if self.has_record() else {}
-        return {name: Head(records=head["records"], hash=head["hash"]) for name, head in named.items()}
+        try:
+            return {name: Head(records=head["records"], hash=head["hash"]) for name, head in named.items()}
+        except (AttributeError, KeyError, TypeError) as error:
+            raise RunFolderError(
+                f"{self.path / RUN} does not say how its journals end: it was changed"
+            ) from error
 
     # -- inside -------------------------------------------------------------------------------------------
 

@@ -62,25 +62,29 @@ class Head:
 def canonical(value: Mapping[str, Any]) -> bytes:
     """Canonical JSON of a record as UTF-8.
 
-    A record with a lone surrogate, which UTF-8 cannot hold, is escaped to ASCII as a whole.
+    As `encoded` says where it holds surrogates.
 
     Raises
     ------
     ValueError
         A value is NaN or infinite.
     """
-    try:
-        return _encode(value).encode()
-    except UnicodeEncodeError:
-        return _encode_ascii(value).encode()
+    return encoded(_encode(value))
 
 
 def encoded(text: str) -> bytes:
-    """Canonical JSON text as UTF-8; escaped to ASCII as a whole where it holds a lone surrogate."""
+    """Canonical JSON text as UTF-8; escaped to ASCII as a whole where it holds a lone surrogate.
+
+    Two surrogates that are one character become that character, as they would when the line is read back.
+    """
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return _encode_ascii(json.loads(text)).encode()
+        whole = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass"))
+    try:
+        return _encode(whole).encode()
+    except UnicodeEncodeError:
+        return _encode_ascii(whole).encode()
 
 
 def genesis(file_name: str, plan_sha256: str) -> str:

@@ -83,6 +83,8 @@ def _named(folder: RunFolder) -> list[Problem]:
     if not folder.has_record():
         return []
     told = folder.record().get("provenance") or {}
+    if not isinstance(told, dict) or not isinstance(told.get("files") or {}, dict):
+        return [_whole(RUN, "does not say where it comes from: it was changed after the run")]
     problems = []
     plan = told.get("plan_sha256")
     if plan is not None and plan != folder.plan_sha256:

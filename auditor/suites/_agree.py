@@ -149,7 +149,7 @@ def _in_quotes(text: str, at: int) -> bool:
     """Whether a single quotation mark before ``at`` in the same line waits for its other half."""
     start = text.rfind("\n", 0, at) + 1
     opened = None
-    for found in _QUOTE.finditer(text, start, at):
+    for found in _QUOTE.finditer(text, start, at + 1):  # a mark needs to see what follows it
         opened = found if found["open"] else None
     return opened is not None
 

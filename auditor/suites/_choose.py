@@ -10,13 +10,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import NamedTuple, TypeVar
 
 from auditor.dictionaries import Dictionary, Term, gendered
 from auditor.suites._agree import changes_tag, edits_of, inserted
 from auditor.suites._match import Hit, Place, Scan
+from auditor.suites._wanted import EVERY, Wanted
 from auditor.types import Edit, EditKind
 
 
@@ -58,8 +59,8 @@ class Offer:
         What one choice changes.
     passed : Counter
         Choices that are not offered are counted here, by reason.
-    wanted : frozenset of str
-        Only choices that lead to one of these groups, or from one; empty means all.
+    wanted : Wanted
+        Which choices: those that lead to some groups, or from them, or between two; empty means all.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Offer:
         dictionary: Dictionary,
         scope: str,
         passed: Counter[str],
-        wanted: frozenset[str] = frozenset(),
+        wanted: Wanted = EVERY,
     ) -> None:
         make = {"text": _by_text, "term": _by_term, "occurrence": _by_occurrence}[scope]
         self._scan, self._hits, self._dictionary, self._passed = scan, hits, dictionary, passed
@@ -109,7 +110,7 @@ class Insertion:
         scan: Scan,
         places: Sequence[Place],
         dictionary: Dictionary,
-        wanted: frozenset[str] = frozenset(),
+        wanted: Wanted = EVERY,
     ) -> None:
         self._scan, self._places, self._dictionary, self._wanted = scan, places[:1], dictionary, wanted
 
@@ -118,7 +119,7 @@ class Insertion:
         terms = [
             t
             for t in self._dictionary.insertable
-            if not self._dictionary.groups[t.group].unmarked and (not self._wanted or t.group in self._wanted)
+            if not self._dictionary.groups[t.group].unmarked and self._wanted.inserts(t.group)
         ]
         plans: list[tuple[str, tuple[Place, Term]]] = [(t.group, (p, t)) for p in self._places for t in terms]
         rows = plans if limit is None or len(plans) <= limit else itertools.islice(_spread(plans, rng), limit)
@@ -154,7 +155,7 @@ def _choice(
     dictionary: Dictionary,
     target: str,
     moves: Sequence[_Move],
-    wanted: frozenset[str] = frozenset(),
+    wanted: Wanted = EVERY,
 ) -> Choice | None:
     edits: list[Edit] = []
     after = {h.start: h.terms[0].group for h in hits}
@@ -165,23 +166,24 @@ def _choice(
     if not edits:
         return None
     edits.sort(key=lambda e: e.where)
-    ends = None
-    if wanted:
-        to, away = (any(g in wanted for g in side) for side in zip(*_moved(moves), strict=True))
-        ends = frozenset([*(["to"] if to else []), *(["from"] if away else [])])
+    ends = ends_of(((source.group, group) for _, source, _, group in moves), wanted)
     return Choice(dictionary.attribute, target, tuple(edits), named(set(after.values()), dictionary), ends)
 
 
-def _moved(moves: Sequence[_Move]) -> list[tuple[str, str]]:
-    """Target and source group of each move."""
-    return [(group, source.group) for _, source, _, group in moves]
+def ends_of(moves: Iterable[tuple[str, str]], wanted: Collection[str]) -> frozenset[str] | None:
+    """Which ends of a choice (source and target group of each move) hold wanted groups; see `Choice`."""
+    if not wanted:
+        return None
+    return frozenset(
+        end for groups in moves for end, group in zip(("from", "to"), groups, strict=True) if group in wanted
+    )
 
 
 class _Leads:
     """Which groups an edit may lead to from another one, in one text."""
 
     def __init__(
-        self, scan: Scan, dictionary: Dictionary, passed: Counter[str], wanted: frozenset[str] = frozenset()
+        self, scan: Scan, dictionary: Dictionary, passed: Counter[str], wanted: Wanted = EVERY
     ) -> None:
         self.dictionary, self.passed, self.wanted = dictionary, passed, wanted
         self._bound = False
@@ -194,7 +196,7 @@ class _Leads:
         for target in self.dictionary.targets:
             if target == source:
                 continue
-            if self.wanted and self.wanted.isdisjoint((source, target)):
+            if not self.wanted.allows(source, target):
                 self.passed["touches no group that was asked for"] += 1
                 continue
             if self._bound and groups[target].agrees != groups[source].agrees:
@@ -332,7 +334,7 @@ def sample(
 def _joint(lists: Sequence[Sequence[Choice]], limit: int | None, rng: Random) -> Iterator[tuple[Choice, ...]]:
     """Yield combinations of one choice per list whose edits do not overlap, spread over target groups."""
     if limit is None:
-        yield from (joint for joint in itertools.product(*lists) if _fits(joint))
+        yield from (joint for joint in itertools.product(*lists) if fits(joint))
         return
     by_target: list[list[list[Choice]]] = []
     for row in lists:
@@ -351,7 +353,7 @@ def _joint(lists: Sequence[Sequence[Choice]], limit: int | None, rng: Random) ->
             if joint is None:
                 continue
             still.append(cell)
-            if _fits(joint):
+            if fits(joint):
                 yield joint
                 taken += 1
                 if taken == limit:
@@ -375,7 +377,8 @@ def _decode(cell: Sequence[Sequence[Choice]], number: int) -> tuple[Choice, ...]
     return tuple(out)
 
 
-def _fits(joint: Sequence[Choice]) -> bool:
+def fits(joint: Sequence[Choice]) -> bool:
+    """Whether these choices can be made together; see `_one_way` and `_apart`."""
     return _one_way(joint) and _apart(joint)
 
 

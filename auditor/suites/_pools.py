@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
 from auditor.suites._arms import Beliefs
-from auditor.suites._choose import Choice, _apart
+from auditor.suites._choose import Choice, ends_of, fits
 from auditor.suites._states import ARROW, Arm
+from auditor.suites._wanted import EVERY, Wanted
 from auditor.suites.mutation import _variants
-from auditor.types import Case, Edit, Variant
+from auditor.types import Case, Edit, Variant, draws_of
 
 WIDEST = 256  # joint variants of one attribute set in one seed
 FITS = ("same terms", "same directions", "same target groups")  # of an arm and a fresh seed
@@ -43,7 +44,7 @@ def choices(edits: Iterable[Edit]) -> frozenset[tuple[str, Any, str]]:
     return frozenset((e.attribute, e.where, e.target) for e in edits if e.kind != "agreement")
 
 
-def pool_of(case: Case, beliefs: Beliefs | None = None) -> Pool:
+def pool_of(case: Case, wanted: Mapping[str, Wanted], beliefs: Beliefs | None = None) -> Pool:
     """The atomic choices of a case; ``beliefs`` are told of the text and of each."""
     leads = [(variant, _lead(variant)) for variant in case.variants if variant.order == 1]
     text = -1
@@ -56,9 +57,16 @@ def pool_of(case: Case, beliefs: Beliefs | None = None) -> Pool:
     for variant, lead in leads:
         edits = [e for e in variant.edits if e.kind != "agreement"]
         attribute = lead.attribute
+        direction = tuple(sorted({(e.source_group, e.target_group) for e in edits}))
         atom = Atom(
-            Choice(attribute, lead.target_group, variant.edits, variant.groups[attribute]),
-            tuple(sorted({(e.source_group, e.target_group) for e in edits})),
+            Choice(
+                attribute,
+                lead.target_group,
+                variant.edits,
+                variant.groups[attribute],
+                ends_of(direction, wanted.get(attribute, EVERY)),
+            ),
+            direction,
             f"{lead.source.lower()}{ARROW}{lead.target.lower()}",
             -1,
         )
@@ -82,9 +90,9 @@ def joints(pool: Pool, order: int, seed: int) -> Iterable[tuple[int, ...]]:
         for names in itertools.combinations(sorted(by_attribute), size):
             found = list(itertools.product(*(by_attribute[a] for a in names)))
             if len(found) > WIDEST:
-                found = sorted(Random(f"{seed}:{pool.case.id}").sample(found, WIDEST))
+                found = sorted(Random(f"{seed}:{draws_of(pool.case.id)}").sample(found, WIDEST))
             for members in found:
-                if _apart([pool.atoms[i].choice for i in members]):
+                if fits([pool.atoms[i].choice for i in members]):
                     yield members
 
 
@@ -100,7 +108,11 @@ def parts(several: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 
 def directed_case(name: str, pool: Pool, several: Sequence[tuple[int, ...]], mark: str) -> Case:
-    """A case of the joint choices ``several`` with all their parts, in the order of `parts`."""
+    """A case of the joint choices ``several`` with all their parts, in the order of `parts`.
+
+    ``mark`` says what is in it: where a run is resumed, other answers may lead to other cases of the same seed, and
+    the journal holds the earlier ones.
+    """
     case_id = f"{pool.case.id}{mark}"
     original = pool.case.original
     picked = [tuple(pool.atoms[i].choice for i in part) for part in parts(several)]
@@ -130,6 +142,6 @@ def fit(pool: Pool, arm: Arm) -> tuple[int, tuple[int, ...]] | None:
             return None
         worst = max(worst, min(ranked)[0])
         members.append(min(ranked)[1])
-    if not _apart([pool.atoms[i].choice for i in members]):
+    if not fits([pool.atoms[i].choice for i in members]):
         return None
     return worst, tuple(members)

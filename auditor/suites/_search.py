@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from auditor.suites._arms import Beliefs
 from auditor.suites._pools import Pool, joints, pool_of
 from auditor.suites._states import Arm, Node
+from auditor.suites._wanted import Wanted
 from auditor.types import Case, Check, Verdict
 
 SUSPECT = 2  # joint variants with an atomic choice that were not asked, after which it is left out
@@ -34,6 +35,8 @@ class Seeds:
         Of every random choice.
     gate : Gate or None
         Atomic variants that it finds invalid are left out.
+    wanted : mapping of str to Wanted
+        Attribute → which of its changes are asked for.
 
     Attributes
     ----------
@@ -43,8 +46,8 @@ class Seeds:
         Per seed: whether its original has not been asked.
     """
 
-    def __init__(self, *, order: int, seed: int, gate: Gate | None) -> None:
-        self._order, self._seed, self._gate = order, seed, gate
+    def __init__(self, *, order: int, seed: int, gate: Gate | None, wanted: Mapping[str, Wanted]) -> None:
+        self._order, self._seed, self._gate, self._wanted = order, seed, gate, wanted
         self.beliefs = Beliefs(seed)
         self.pools: list[Pool] = []
         self.unasked: list[bool] = []
@@ -85,7 +88,7 @@ class Seeds:
     def open(self, case: Case, *, asked: bool) -> int:
         """Number the seed of ``case``, with its atomic choices and every joint one."""
         number = len(self.pools)
-        pool = pool_of(case, self.beliefs)
+        pool = pool_of(case, self._wanted, self.beliefs)
         self.pools.append(pool)
         self._seen.append({})
         self.unasked.append(not asked)

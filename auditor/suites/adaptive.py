@@ -23,7 +23,7 @@ from auditor.suites._ledger import Listening as Listening
 from auditor.suites._pools import Pool, choices, directed_case, parts, pool_of
 from auditor.suites._search import Gate, Seeds
 from auditor.suites.mutation import MutationSuite
-from auditor.types import Answer, Case, Edit, Seed, Variant, Verdict
+from auditor.types import Answer, Case, Edit, Seed, Variant, Verdict, id_of
 
 SHARE = 0.25  # of the calls, for cases at random
 FRESH = 0.1  # of the search's calls, for confirmation on fresh seeds
@@ -120,8 +120,7 @@ class AdaptiveSuite:
         self._search = MutationSuite(seeds=texts[first:second], order=1, **common)
         self._fresh = MutationSuite(seeds=texts[second:], order=1, **common)
         self._piles = {"random": first, "search": second - first, "fresh": len(texts) - second}
-        self._seeds = Seeds(order=order, seed=seed, gate=gate)
-        self._rounds: Counter[int] = Counter()  # per pool: directed cases made
+        self._seeds = Seeds(order=order, seed=seed, gate=gate, wanted=self._fresh.wanted)
         self._waiting: dict[str, _Expected] = {}  # by variant
         self._phase_of: dict[str, str] = {}  # of the cases of the last round
         self._scores: dict[str, dict[str, float]] = {}  # variant → mean log scores
@@ -301,8 +300,7 @@ class AdaptiveSuite:
 
     def _case(self, pool: int, phase: str, several: Sequence[tuple[int, ...]]) -> Case:
         """A directed case: joint choices in one seed, with every part of each."""
-        self._rounds[pool] += 1
-        case = directed_case(self.name, self._seeds.pools[pool], several, f"d{self._rounds[pool]}")
+        case = directed_case(self.name, self._seeds.pools[pool], several, id_of("d", several))
         self._phase_of[case.id] = phase
         for variant, members in zip(case.variants, parts(several), strict=True):
             self._expect(variant, case.original, phase, pool, members)
@@ -376,11 +374,11 @@ class AdaptiveSuite:
             return []
         if self._reserve is None:
             cases = self._seeds.valid(self._fresh.ask(FRESH_POOL, Random(0)))
-            self._reserve = [(-1, pool_of(case)) for case in cases]
+            self._reserve = [(-1, pool_of(case, self._fresh.wanted)) for case in cases]
         unused = [(i, self._seeds.pools[i]) for i, unasked in enumerate(self._seeds.unasked) if unasked]
         out = []
         for arm, rank, members, number, pool in self._trials.next([*self._reserve, *unused]):
-            case = directed_case(self.name, pool, [members], f"f{len(self._trials)}")
+            case = directed_case(self.name, pool, [members], id_of("f", [arm, members]))
             self._phase_of[case.id] = "fresh"
             for variant, part in zip(case.variants, parts([members]), strict=True):
                 self._expect(variant, case.original, "fresh", number, part)

@@ -24,7 +24,7 @@ from auditor.grammar.generate import Mutator, Sampler, Uniform, error_weights
 from auditor.grammar.shape import Choice, Derivation
 from auditor.suites._grammar_counts import Checks, Count, choice_names, chosen_attributes, count_case
 from auditor.suites._swaps import chosen_swaps, edits_of, same_groups
-from auditor.types import Case, Check, Sampling, Variant, Verdict, digest
+from auditor.types import Case, Check, Sampling, Variant, Verdict, digest, draws_of, id_of
 
 __all__ = ["GENERATIONS", "Count", "GrammarSuite", "choice_names"]
 
@@ -306,7 +306,7 @@ class GrammarSuite:
         )
 
     def _id(self, derivation: Derivation) -> str:
-        return "c" + digest([self.grammar.sha256, self.space.text(derivation)], size=5)
+        return id_of("c", [self.grammar.sha256, self.space.text(derivation)])
 
     # -- cases --------------------------------------------------------------
 
@@ -317,7 +317,7 @@ class GrammarSuite:
         if case_id in self._made or case_id in self._passed:  # twice in one block
             self.skipped["drawn before"] += 1
             return None
-        rng = Random(f"{self._seed}:{case_id}")
+        rng = Random(f"{self._seed}:{draws_of(case_id)}")
         joint = chosen_swaps(mutator, index, rng, order=self._order, limit=self._per_case, one=self._pairs)
         if not joint:
             self.skipped["names no group"] += 1

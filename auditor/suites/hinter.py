@@ -19,7 +19,7 @@ from typing import Any
 
 from auditor.dictionaries import Dictionary
 from auditor.suites.mutation import _chosen
-from auditor.types import Case, Edit, Seed, Variant, Verdict, digest
+from auditor.types import Case, Edit, Seed, Variant, Verdict, id_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ class HinterSuite:
             replace(text, pair) for pair in sorted(needed, key=lambda p: (p.attribute, p.source, p.target))
         ]
         edits += [row[2] for row in itertools.chain.from_iterable(joint)]
-        case_id = "c" + digest([seed.id, seed.text], size=5)
+        case_id = id_of("c", [seed.id, seed.text])
         variants = tuple(
             Variant(
                 id=f"{case_id}.v{i}",

@@ -17,7 +17,8 @@ from auditor.dictionaries.files import SYNONYMS
 from auditor.errors import ConfigError, UnknownPlugin
 from auditor.suites._choose import Choice, Insertion, Offer, named, sample
 from auditor.suites._match import Hit, Matcher, Place, Scan, settle
-from auditor.types import Case, Edit, Seed, Variant, Verdict, digest
+from auditor.suites._wanted import EVERY, Wanted, split
+from auditor.types import Case, Edit, Seed, Variant, Verdict, draws_of, id_of
 
 SCOPES = ("text", "term", "occurrence")
 _BATCH = 32  # seeds scanned together, so that their sentences are parsed in one batch
@@ -59,9 +60,10 @@ class MutationSuite:
         Whether an attribute that a text does not name is put before its first person noun (a man → a disabled
         man), as edits of kind ``insertion``. Off by default: most such texts say more than their original.
     groups : mapping of str to iterable of str, optional
-        Attribute → groups. Only changes that lead to one of these groups, or from one to any other, are made; a
-        joint variant leads to the wanted groups of all its attributes, or from them. Attributes without an entry
-        are changed between all their groups.
+        Attribute → groups. Only changes that lead to one of these groups, or from one to any other, are made; of a
+        pair (``female/male``) those between its two groups. A joint variant leads to the wanted groups (the first
+        ones of pairs) of all its attributes, or from them. Attributes without an entry are changed between all
+        their groups.
 
     Raises
     ------
@@ -106,7 +108,7 @@ class MutationSuite:
         if per_seed is not None and per_seed < 1:
             raise ConfigError(f"per_seed must be at least 1, or None for all; got {per_seed}")
         self._dictionaries = _chosen(dictionaries, attributes)
-        self._wanted = _wanted(groups or {}, self._dictionaries)
+        self.wanted = _wanted(groups or {}, self._dictionaries)
         self._order, self._scope, self._per_seed = order, scope, per_seed
         self._parser, self._seed, self._limit, self._insert = parser, seed, limit_chars, insertions
         self._matcher = Matcher(list(self._dictionaries.values()))
@@ -136,7 +138,7 @@ class MutationSuite:
             "scope": self._scope,
             "per_seed": self._per_seed,
             "insertions": self._insert,
-            **({"groups": {a: sorted(g) for a, g in sorted(self._wanted.items())}} if self._wanted else {}),
+            **({"groups": {a: w.entries for a, w in sorted(self.wanted.items())}} if self.wanted else {}),
             "seed": self._seed,
             "parser": getattr(self._parser, "name", None),
             "dictionaries": [
@@ -206,7 +208,7 @@ class MutationSuite:
         if not hits and not places:
             self.skipped["names no group"] += 1
             return None
-        case_id = "c" + digest([seed.id, seed.text], size=5)
+        case_id = id_of("c", [seed.id, seed.text])
         by_attribute: dict[str, list[Hit]] = {}
         for hit in hits:
             by_attribute.setdefault(hit.terms[0].attribute, []).append(hit)
@@ -215,14 +217,12 @@ class MutationSuite:
         for attribute in sorted(by_attribute):
             own, dictionary = by_attribute[attribute], self._dictionaries[attribute]
             groups[attribute] = named({h.terms[0].group for h in own}, dictionary)
-            wanted = self._wanted.get(attribute, frozenset())
+            wanted = self.wanted.get(attribute, EVERY)
             offers[attribute] = Offer(scan, own, dictionary, self._scope, self.passed_over, wanted)
         for attribute, dictionary in self._dictionaries.items():
             if places and attribute not in offers and dictionary.insertable:
-                offers[attribute] = Insertion(
-                    scan, places, dictionary, self._wanted.get(attribute, frozenset())
-                )
-        picked = sample(offers, self._order, self._per_seed, f"{self._seed}:{case_id}")
+                offers[attribute] = Insertion(scan, places, dictionary, self.wanted.get(attribute, EVERY))
+        picked = sample(offers, self._order, self._per_seed, f"{self._seed}:{draws_of(case_id)}")
         if not picked:
             self.skipped["nothing can replace its terms"] += 1
             return None
@@ -257,11 +257,9 @@ def _chosen(dictionaries: Sequence[Dictionary], attributes: Sequence[str] | None
     return {name: by_name[name] for name in wanted}
 
 
-def _wanted(
-    groups: Mapping[str, Iterable[str]], dictionaries: Mapping[str, Dictionary]
-) -> dict[str, frozenset[str]]:
+def _wanted(groups: Mapping[str, Iterable[str]], dictionaries: Mapping[str, Dictionary]) -> dict[str, Wanted]:
     """The groups asked for, of attributes that are changed."""
-    out: dict[str, frozenset[str]] = {}
+    out: dict[str, Wanted] = {}
     for attribute, names in groups.items():
         if attribute not in dictionaries:
             raise UnknownPlugin(
@@ -271,15 +269,14 @@ def _wanted(
                 "Groups belong to an attribute of --attributes.",
                 synonyms=SYNONYMS,
             )
-        for name in names:
-            if name not in dictionaries[attribute].groups:
-                raise UnknownPlugin(
-                    f"group of {attribute}",
-                    name,
-                    dictionaries[attribute].groups,
-                    f"List them: audit dictionary list {attribute}.",
-                )
-        out[attribute] = frozenset(names)
+        known = dictionaries[attribute].groups
+        entries = [split(name, known) for name in names]
+        for name in (name for entry in entries for name in entry):
+            if name not in known:
+                hint = f"List them: audit dictionary list {attribute}."
+                raise UnknownPlugin(f"group of {attribute}", name, known, hint)
+        pairs = [(entry[0], entry[1]) for entry in entries if len(entry) == 2]
+        out[attribute] = Wanted([entry[0] for entry in entries if len(entry) == 1], pairs)
     return {attribute: wanted for attribute, wanted in out.items() if wanted}
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from auditor import waivers
+from auditor.errors import RunFolderError
 
 LEVEL = 0.05
 EXACT = "both exact"
@@ -122,17 +123,36 @@ def read(path: Path) -> Side:
     from auditor.store.folder import RunFolder
 
     record = RunFolder.open(path).record()
-    judged: dict[str, Verdicts] = {}
-    if (path / JUDGED).is_file():
-        with np.load(path / JUDGED, allow_pickle=False) as file:
-            for place in sorted({name.partition("_")[0] for name in file.files}):
-                judged[place] = _verdicts(file[f"{place}_codes"], file[f"{place}_changes"])
+    kept = _arrays(path / JUDGED)
+    judged = {
+        place: _verdicts(kept[f"{place}_codes"], kept[f"{place}_changes"])
+        for place in sorted({name.partition("_")[0] for name in kept})
+    }
     found = None
-    if (path / VOTES).is_file():
-        with np.load(path / VOTES, allow_pickle=False) as file:
-            free = [i for i, name in enumerate(_columns(path)) if name not in _protected(record)]
-            found = frozenset(row.tobytes() for row in np.ascontiguousarray(file["codes"][:, free]))
+    if votes := _arrays(path / VOTES):
+        free = [i for i, name in enumerate(_columns(path)) if name not in _protected(record)]
+        found = frozenset(row.tobytes() for row in np.ascontiguousarray(votes["codes"][:, free]))
     return Side(record=record, judged=judged, found=found)
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    """The arrays of an .npz file by name; none where there is no file."""
+    import zipfile
+    import zlib
+
+    import numpy as np
+
+    if not path.is_file():
+        return {}
+    try:
+        if zipfile.is_zipfile(path):  # numpy takes other files for pickles
+            with np.load(path, allow_pickle=False) as file:
+                return {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+        pass
+    raise RunFolderError(
+        f"{path} cannot be read: it is broken or was changed. See: audit verify {path.parent}"
+    )
 
 
 def _columns(path: Path) -> tuple[str, ...]:
@@ -248,7 +268,10 @@ def _score(
     second: Side,
     same: bool,
 ) -> ScoreChange:
+    from auditor.suites.tabular.wald import NOTE
+
     name, columns, population = key
+    valid = not any(NOTE in e["note"] for e in (a, b))
     exact = all(str(e["method"]).startswith("enumeration") for e in (a, b))
     place = PLACES.get(name, "")
     whole = set(columns) == _protected(first.record) == _protected(second.record)
@@ -261,6 +284,8 @@ def _score(
     change: Change = "unclear"
     if exact and not difference:
         change = "same"
+    elif not valid:
+        change = "untested"
     elif exact or apart:
         change = "worse" if difference > 0 else "better"
     return ScoreChange(
@@ -268,7 +293,8 @@ def _score(
         columns=columns,
         population=population,
         change=change,
-        test=EXACT if exact else APART,
+        test=EXACT if exact else APART if valid else "",
+        reason="" if valid else NOTE,
         before=a["value"],
         after=b["value"],
         difference=difference,
@@ -295,18 +321,11 @@ def _pairs(before: Verdicts, after: Verdicts) -> tuple[int, int, int, int]:
 
 
 def _paired(key: tuple[str, tuple[str, ...], str], pairs: tuple[int, int, int, int]) -> ScoreChange:
-    import math
+    from auditor.stats.paired import mcnemar, signed_limits
 
-    from scipy.stats import binomtest, norm
-
-    from auditor.stats.intervals import clopper_pearson
-
-    _, only_before, only_after, both = pairs
-    n, apart = sum(pairs), only_before + only_after
-    difference = (only_after - only_before) / n
-    spread = math.sqrt(max(0.0, apart / n - difference**2) / n)
-    # Where no row differs, the spread is 0 and says nothing: so many rows leave that share open.
-    margin = float(norm.ppf(1 - LEVEL / 2)) * spread if apart else clopper_pearson(0, n, 1 - LEVEL).high
+    neither, only_before, only_after, both = pairs
+    n = sum(pairs)
+    low, high = signed_limits([1.0] * only_after + [-1.0] * only_before + [0.0] * (neither + both), 1 - LEVEL)
     return ScoreChange(
         name=key[0],
         columns=key[1],
@@ -315,10 +334,10 @@ def _paired(key: tuple[str, tuple[str, ...], str], pairs: tuple[int, int, int, i
         test=PAIRED,
         before=(only_before + both) / n,
         after=(only_after + both) / n,
-        difference=difference,
-        low=max(-1.0, difference - margin),
-        high=min(1.0, difference + margin),
-        p_value=float(binomtest(only_after, apart).pvalue) if apart else 1.0,
+        difference=(only_after - only_before) / n,
+        low=low,
+        high=high,
+        p_value=mcnemar(only_before, only_after),
         n_before=n,
         n_after=n,
         only_before=only_before,

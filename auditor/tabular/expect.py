@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 POWER = 0.8
 PAIRS = 80  # cases that are asked again at most, to show pairs
 WALKS = "how many rows a walk asks about hangs on what it finds"
+ASKED_ONCE = (
+    "each row is asked once, and the model is not declared to repeat itself, so nothing will be called shown "
+    "(--replicates 3 tests against its noise)"
+)
+NOISY = "labels are tested against the noise of repeated answers, and how large it is only the run tells"
 TREES = "how many rows its neighbourhoods ask about hangs on the paths that it takes"
 
 
@@ -48,7 +53,13 @@ def check_options(plan: TabularPlan, schema: Schema, options: Mapping[str, Any])
 
 
 def expected(
-    plan: TabularPlan, schema: Schema, evaluator: Evaluator, given: int, options: Mapping[str, Any]
+    plan: TabularPlan,
+    schema: Schema,
+    evaluator: Evaluator,
+    given: int,
+    options: Mapping[str, Any],
+    *,
+    deterministic: bool = True,
 ) -> dict[str, Any]:
     """Cases, questions and the smallest share of changes that the plan can show.
 
@@ -60,6 +71,8 @@ def expected(
         Rows of ``--data``.
     options : mapping
         Of the method, with ``data`` and ``profile``.
+    deterministic : bool
+        Whether the model is declared to repeat itself. Where it is not, no effect is promised.
 
     Returns
     -------
@@ -72,6 +85,8 @@ def expected(
     found = {"themis": _themis, "aequitas": _aequitas, "sg": _sg}[plan.method](
         schema, evaluator, given, options, combos
     )
+    if not deterministic:
+        found |= {"effect": None, "effect_reason": NOISY if plan.replicates > 1 else ASKED_ONCE}
     left = evaluator.remaining
     asked = found["evaluations"]
     if given:  # one row is tried first
@@ -113,7 +128,7 @@ def effect(n: int, level: float, *, always_valid: bool) -> dict[str, Any]:
     Examples
     --------
     >>> {k: round(v, 5) for k, v in effect(1000, 0.99, always_valid=False).items() if k != "n"}
-    {'level': 0.99, 'power': 0.8, 'share': 0.00161, 'bound': 0.00528, 'half_width': 0.04114}
+    {'level': 0.99, 'power': 0.8, 'share': 0.00161, 'bound': 0.00528, 'half_width': 0.04115}
     """
     from auditor.stats.intervals import clopper_pearson
     from auditor.stats.sequential import confidence_sequence
@@ -179,10 +194,10 @@ def _search(schema: Schema, evaluator: Evaluator, settings: ThemisOptions) -> di
     index = [schema.index_of(name) for name in settings.columns or schema.protected]
     sets = 2 ** len(index) - 1
     if walks(evaluator, schema, settings):
-        rows = int(schema.size)
+        rows, cases = int(schema.size), int(schema.cases)
         return {
             "sets": {"at_least": 1, "at_most": sets},
-            "cases": {"at_least": rows, "at_most": rows},
+            "cases": {"at_least": cases, "at_most": cases},
             "evaluations": {"at_least": rows, "at_most": rows},
             "effect": None,
             "effect_reason": "every possible row is asked about: the scores are exact",

@@ -77,7 +77,8 @@ def outlook(plan: TabularPlan) -> Outlook:
     model, asked = open_model(plan, schema, None, lambda event: None)
     try:
         evaluator = evaluator_of(plan, schema, model, asked)
-        told = expected(plan, schema, evaluator, len(codes), options)
+        steady = asked is None or asked.model.deterministic
+        told = expected(plan, schema, evaluator, len(codes), options, deterministic=steady)
         return Outlook(record=plan_record(plan, schema, model, len(codes)), expected=told)
     finally:
         model.close()

@@ -12,6 +12,8 @@ from auditor.types import Estimate, Prompt, Response, Variant
 
 if TYPE_CHECKING:
     from auditor.models.rows import RowClient
+    from auditor.suites.tabular.result import TabularResult
+    from auditor.suites.tabular.schema import Schema
 
 LEVEL = 0.05
 CASES = 1_000  # that the test looks at
@@ -20,6 +22,11 @@ ONCE = (
     "each row was asked once, and the model is not declared to repeat itself: a label may have changed for that reason "
     "alone, so nothing is called shown (--replicates 3 asks each row three times and tests against that; the file of a "
     "server that always repeats itself says so: deterministic: true)"
+)
+INCOMPLETE = "no case had all its rows answered, so nothing was tested against the noise of repeated answers"
+STOPPED = (
+    "a search for sets asks about a row only until its label changes: the cases that are left whole are those without "
+    "a change, so nothing was tested against the noise of repeated answers (--mode score asks about all rows of a case)"
 )
 
 
@@ -47,19 +54,32 @@ class Noise:
     Attributes
     ----------
     same_row : Estimate or None
-        Share of rows of which not all answers were the same.
+        Share of rows of which not all answers were the same; its interval is by case, whose rows are alike.
     p_value : float or None
         Of "the answers of a case do not depend on the protected columns", from dealing the answers of each case anew.
     cases : int
         Cases that were tested.
+    reason : str
+        Why nothing was tested.
     """
 
     same_row: Estimate | None
     p_value: float | None
     cases: int
+    reason: str = ""
 
 
-def measure(book: Book, asked: RowClient, protected: Sequence[str], combos: int, seed: int) -> Noise:
+def whole(result: TabularResult, schema: Schema) -> bool:
+    """Whether all rows of a case were asked about, whatever the answers were."""
+    if result.mode != "search" or not any("decided_by" in test for test in result.details["tests"]):
+        return True  # scores are of whole cases, and a walk through the domain asks about every row
+    # The first two combinations are tried on every row.
+    return len(schema.combos) <= 2 and tuple(result.options["columns"]) == tuple(schema.protected)
+
+
+def measure(
+    book: Book, asked: RowClient, protected: Sequence[str], combos: int, seed: int, *, complete: bool = True
+) -> Noise:
     """The noise of repeated answers, and the test of labels against it; nothing with one answer a row.
 
     Parameters
@@ -70,27 +90,35 @@ def measure(book: Book, asked: RowClient, protected: Sequence[str], combos: int,
         Rows of a case; only cases of which every row was asked are tested.
     seed : int
         Of the permutations.
+    complete : bool
+        Whether all rows of a case were asked about, whatever the answers were (`whole`); else nothing is tested.
     """
     import numpy as np
 
-    from auditor.stats.intervals import clopper_pearson
+    from auditor.stats.intervals import korn_graubard
 
     k = asked.replicates
     if k < 2:
         return Noise(same_row=None, p_value=None, cases=0)
     names: dict[str, int] = {}
     cases: dict[tuple[Any, ...], list[list[int]]] = defaultdict(list)
-    unlike = full = 0
+    unlike: dict[tuple[Any, ...], list[bool]] = defaultdict(list)
     for sha, row in book.rows.items():
         labels = [_label(book.answers[sha].get(i), asked, names) for i in range(k)]
+        case = tuple(v for c, v in row.items() if c not in protected)
         if min(labels) >= 0:
-            full += 1
-            unlike += len(set(labels)) > 1
-        cases[tuple(v for c, v in row.items() if c not in protected)].append(labels)
+            unlike[case].append(len(set(labels)) > 1)
+        cases[case].append(labels)
+    same_row = (
+        korn_graubard([sum(rows) for rows in unlike.values()], [len(rows) for rows in unlike.values()])
+        if unlike
+        else None
+    )
+    if not complete:
+        return Noise(same_row=same_row, p_value=None, cases=0, reason=STOPPED)
     grids = [labels for labels in cases.values() if len(labels) == combos][:CASES]
-    same_row = clopper_pearson(unlike, full) if full else None
     if not grids:
-        return Noise(same_row=same_row, p_value=None, cases=0)
+        return Noise(same_row=same_row, p_value=None, cases=0, reason=INCOMPLETE)
     array = np.array(grids)
     p = permuted(array.reshape(len(array), -1), combos, len(names), np.random.default_rng([seed, 2]))
     return Noise(same_row=same_row, p_value=p, cases=len(array))
@@ -146,9 +174,7 @@ def apply(record: dict[str, Any], noise: Noise, replicates: int) -> None:
             f"p = {noise.p_value:.2g}"
         )
     elif replicates > 1:
-        note = (
-            "no case had all its rows answered, so nothing was tested against the noise of repeated answers"
-        )
+        note = noise.reason
     section["noise"] = {
         "same_row": None if noise.same_row is None else dataclasses.asdict(noise.same_row),
         "p_value": noise.p_value,

@@ -13,7 +13,7 @@ from auditor.tabular.asking import evaluator_of, open_model, slices_of, try_one
 from auditor.tabular.data import load_rows
 from auditor.tabular.expect import check_options
 from auditor.tabular.frozen import inputs_of, plan_record
-from auditor.tabular.noise import Book, apply, measure
+from auditor.tabular.noise import Book, apply, measure, whole
 from auditor.tabular.plan import METHODS, TabularPlan, TabularRun
 from auditor.tabular.record import add_task, record_of, write
 from auditor.types import Progress
@@ -78,6 +78,9 @@ def check_plan(plan: TabularPlan) -> None:
     _method(plan.method)
     if plan.retrain and (plan.method != "aequitas" or not plan.model.startswith("sklearn:")):
         raise ConfigError("--retrain goes with --method aequitas and --model sklearn:FILE")
+    for name in ("data", "profile"):
+        if name in plan.options:
+            raise ConfigError(f"--set {name}: this is no option of a method. Name the file: --{name} FILE")
     if plan.delta is not None and not 0 < plan.delta < 1:
         raise ConfigError(
             f"--delta is a share between 0 and 1 (0.02 is two percentage points); got {plan.delta:g}"
@@ -149,7 +152,14 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
         if asked is not None:
             add_task(record, plan, asked, evaluator)
             if not asked.model.deterministic:
-                noise = measure(book, asked, schema.protected, len(schema.combos), plan.seed)
+                noise = measure(
+                    book,
+                    asked,
+                    schema.protected,
+                    len(schema.combos),
+                    plan.seed,
+                    complete=whole(result, schema),
+                )
                 apply(record, noise, plan.replicates)
         if folder is None:
             return TabularRun(record=record, result=result)

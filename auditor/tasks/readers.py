@@ -65,7 +65,7 @@ def from_file(path: Path, raw: bytes, text_column: str) -> Table:
 def _decode(path: Path, raw: bytes) -> str:
     if raw.startswith(_UTF16):
         raise DataFileError(
-            f"{path}: the file is UTF-16, not UTF-8; convert it: "
+            f"{path}: the file is UTF-16, not UTF-8; convert it. Run: "
             f"iconv -f UTF-16 -t UTF-8 {path.name} > utf8{path.suffix}"
         )
     for magic, kind in _COMPRESSED.items():
@@ -78,7 +78,7 @@ def _decode(path: Path, raw: bytes) -> str:
         column = error.start - raw.rfind(b"\n", 0, error.start)
         raise DataFileError(
             f"{path}, line {line}: byte 0x{raw[error.start]:02x} (byte {column} of the line, offset "
-            f"{error.start}) is not UTF-8. If the file is in a Western Windows encoding, convert it: "
+            f"{error.start}) is not UTF-8. If the file is in a Western Windows encoding, convert it. Run: "
             f"iconv -f WINDOWS-1252 -t UTF-8 {path.name} > utf8{path.suffix}"
         ) from None
     at = text.find("\0")

@@ -183,3 +183,31 @@ def test_killed_at_a_step_of_a_batch_then_resumed(
     require_once(provider, run)
     nursery.call("verify", str(run))
     assert figures(tmp_path) == plain
+
+
+def test_the_time_limit_ends_a_run_that_waits_for_a_batch_and_resume_waits_on(
+    nursery: Any, provider: Any, plain: Any, tmp_path: Path
+) -> None:
+    provider.polls = 7  # for over a minute
+    pid = nursery.start(*arguments(provider, tmp_path, "--batch", "--max-seconds", "3", "--format", "json"))
+    assert nursery.wait(pid) == 3
+    (run,) = tmp_path.glob("2*")
+    record = json.loads((run / "run.json").read_text())
+    assert record["status"] == "partial"
+    assert "the limit of 3 seconds (--max-seconds) is reached" in record["status_reason"]
+    assert "works on batch_0, and audit resume" in record["status_reason"]
+    assert "batch_0" in (run / "batches-1.jsonl").read_text()
+    assert record["counts"]["calls"] == 0
+    assert list(provider.batches) == ["batch_0"]
+    nursery.call("verify", str(run))
+    # Time runs out again while the same batch is waited for; then it is done.
+    assert nursery.wait(nursery.start("resume", str(run))) == 3
+    assert list(provider.batches) == ["batch_0"]
+    provider.polls = provider.looks["batch_0"] + 1
+    for name in range(1, 6):
+        provider.looks[f"batch_{name}"] = provider.polls - 1
+    nursery.call("resume", str(run), "--max-seconds", "600")
+    require_once(provider, run)
+    nursery.call("verify", str(run))
+    assert figures(tmp_path) == plain
+    assert len(provider.batches) == 5  # as without a limit

@@ -86,7 +86,8 @@ def shape(page: str) -> list[str]:
 HARMLESS = {name: shape(made(name, "x")) for name in ("markdown", "github")}
 
 
-SEEN = HOSTILE.filter(lambda t: words.visible(t, newlines=False).strip())  # an empty note is left out
+# An empty note is left out, and Python takes U+001F for white space.
+SEEN = HOSTILE.filter(lambda t: t.strip() and words.visible(t, newlines=False).strip())
 
 
 @SETTINGS

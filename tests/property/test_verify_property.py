@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from auditor.errors import RunFolderError
 from auditor.store.folder import JOURNALS, PLAN, RUN, RunFolder
 from auditor.store.register import FILE
 from auditor.store.verify import verify_folder
@@ -174,3 +175,24 @@ def test_the_end_of_a_run_taken_out_of_the_register(finished: Path) -> None:
         assert len(lines) == 2
         register.write_bytes(lines[0])
         assert seen(path, FILE)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("provenance", "elsewhere"),
+        ("provenance", {"files": ["report.csv"]}),
+        ("journal", []),
+        ("journal", {"cases.jsonl": 4}),
+    ],
+)
+def test_a_record_of_another_shape_is_told(finished: Path, tmp_path: Path, name: str, value: object) -> None:
+    path = copied(finished, str(tmp_path))
+    record = json.loads((path / RUN).read_text("utf-8"))
+    (path / RUN).write_text(json.dumps(record | {name: value}), "utf-8")
+    try:
+        told = " ".join(map(str, verify_folder(path)))
+    except RunFolderError as error:
+        told = str(error)
+    assert RUN in told
+    assert "was changed" in told

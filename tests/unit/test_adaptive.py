@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
@@ -16,10 +17,12 @@ from auditor.config import Plan
 from auditor.diagnosis.hidden import mark_hidden
 from auditor.dictionaries import load
 from auditor.errors import ConfigError
+from auditor.models.retry import RetryPolicy
 from auditor.oracles.label import LabelOracle
 from auditor.pipeline.parts import prepare
 from auditor.render.adaptive import build
 from auditor.result import resume
+from auditor.store.verify import verify_folder
 from auditor.suites._arms import Beliefs
 from auditor.suites._ledger import PHASES
 from auditor.suites._weights import Features, Weights, cdf
@@ -85,6 +88,8 @@ def test_other_verdicts_make_other_directed_cases_and_the_same_random_ones() -> 
     n = min(map(len, drawn))
     assert n >= 2
     assert drawn[0][:n] == drawn[1][:n]
+    known = {case.id: case for case in some}
+    assert all(known.get(case.id, case) == case for case in other), "a journal may hold both"
 
 
 def test_random_cases_are_those_of_the_mutation_suite() -> None:
@@ -112,6 +117,17 @@ def test_directed_cases_hold_every_part_and_no_joint_variant_twice() -> None:
                 assert key not in seen
                 seen.add(key)
     assert len(seen) > 100
+
+
+def test_joint_changes_of_a_search_lead_to_the_named_groups_or_from_them() -> None:
+    wanted = {"gender": ["female"], "nationality": ["nigerian"]}
+    joint = [v for c in drive(suite(groups=wanted)) for v in c.variants if v.order == 2]
+    assert len(joint) > 20
+    for variant in joint:
+        chosen = [e for e in variant.edits if e.kind != "agreement"]
+        leads = all(e.target_group in wanted[e.attribute] for e in chosen)
+        leaves = all(e.source_group in wanted[e.attribute] for e in chosen)
+        assert leads or leaves, variant.input
 
 
 def test_what_shows_alone_is_not_searched_further() -> None:
@@ -171,15 +187,10 @@ def test_fresh_seeds_are_those_the_search_had_not_used() -> None:
     for _ in range(12):
         asked = made.ask(64, Random(0))
         for case in asked:
-            fresh = (
-                case.id.rpartition("f")[2].isdigit()
-                and case.sampling == "directed"
-                and "d" not in case.id[11:]
-            )
-            if fresh:
+            if case.id[17:18] == "f":
                 tried += 1
                 assert str(case.original.input) not in used
-        used |= {str(c.original.input) for c in asked if c.sampling == "directed" and "d" in c.id[11:]}
+        used |= {str(c.original.input) for c in asked if c.id[17:18] == "d"}
         made.tell([v for c in asked for v in judged(c, rule)])
     report = made.search_report()
     assert tried == report["phases"]["fresh"]["joint"] > 0
@@ -357,6 +368,36 @@ def test_a_run_that_was_cut_off_and_resumed_has_the_figures_of_one_that_was_not(
     assert cut.record["adaptive"] != whole.record["adaptive"]
     for part in ("adaptive", "estimates", "counts", "findings"):
         assert again.record[part] == whole.record[part], part
+
+
+UNSTEADY = """
+    import hashlib, os
+    def model(text):
+        if os.environ.get("DOWN") and int(hashlib.sha256(text.encode()).hexdigest(), 16) % 7 == 0:
+            raise ConnectionError
+        named = set(text.lower().replace(".", " ").split())
+        return "negative" if {"she", "her", "woman", "women"} & named and "black" in named else "positive"
+"""
+
+
+def test_calls_that_failed_are_asked_again_and_lead_where_their_answers_lead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "unsteady_model.py").write_text(textwrap.dedent(UNSTEADY), encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("auditor.models.client.RetryPolicy", lambda: RetryPolicy(attempts=1))
+    options = FEW | {"model": "python:unsteady_model:model", "cache": False}
+    whole = audit("sentiment", out=str(tmp_path / "a"), max_calls=1500, **options)
+    assert whole.complete
+    monkeypatch.setenv("DOWN", "1")
+    cut = audit("sentiment", out=str(tmp_path / "b"), max_calls=150, **options)
+    assert cut.path is not None
+    assert cut.record["counts"]["failed"]
+    monkeypatch.delenv("DOWN")
+    again = resume(cut.path, limits={"max_calls": 1500})
+    for part in ("adaptive", "estimates", "counts", "findings"):
+        assert again.record[part] == whole.record[part], part
+    assert verify_folder(cut.path) == []
 
 
 def test_a_first_answer_that_is_the_same_is_not_repeated_and_noise_is_that_of_cases_at_random() -> None:

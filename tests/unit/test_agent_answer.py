@@ -195,7 +195,9 @@ def test_a_model_that_does_not_fit_the_task_is_told_first(tmp_path: Path) -> Non
     assert [r["purpose"] for r in result.record["runs"]] == ["pilot"], "nothing further was asked"
     (lead,) = answer.lead(result.record)
     assert lead.startswith("Nothing was measured: no answer of this run could be judged")
-    assert "invite or reject" in lead
+    assert "knows the answers invite or reject" in lead
+    many = result.record | {"labels": [f"label {n}" for n in range(12)]}  # as many as a record holds
+    assert "knows answers such as label 0, " in answer.lead(many)[0]
 
 
 def test_what_is_open_says_why(tmp_path: Path) -> None:
@@ -212,3 +214,24 @@ def test_what_is_open_says_why(tmp_path: Path) -> None:
 def test_each_form_of_the_report_has_the_blocks(found: agent.AgentResult) -> None:
     headings = [b.text for b in report.blocks(found.record, found.steps) if b.kind == "heading"]
     assert headings[:2] == ["Answer", "How the question was read"]
+
+
+def test_large_figures_are_written_out(found: agent.AgentResult) -> None:
+    figures = {"texts": 12_345, "calls": 1_000_000, "calls_per_text": 81.375}
+    step = {"kind": "size", "reason": "counted", "figures": figures}
+    (told,) = [
+        b.rows for b in report.blocks(found.record, [step]) if b.kind == "items" and "size" in b.rows[0][0]
+    ]
+    assert told == [
+        ["1. size: counted [12,345 texts; 1,000,000 calls; 81.375 calls a text, controls included]"]
+    ]
+
+
+def test_an_amount_that_differs_by_much_is_written_out(found: agent.AgentResult) -> None:
+    (q,) = [q for q in found.questions if q["attributes"] == ["age", "gender"]]
+    runs = [
+        run | {"said": {}, "ends": [entry | {"difference": -12_345.5, "turns": []} for entry in run["ends"]]}
+        for run in found.record["runs"]
+    ]
+    (lead,) = answer.lead(found.record | {"runs": runs, "questions": [q]})
+    assert "the amount is -12,345.5 on average" in lead

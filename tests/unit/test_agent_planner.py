@@ -116,6 +116,14 @@ def test_it_proposes_and_the_runs_decide(tmp_path: Path) -> None:
     assert result.complete
 
 
+def test_prompts_that_it_does_not_repeat_are_not_called_repeatable(tmp_path: Path) -> None:
+    once = ("run_audit", FRESH[1] | {"replicates": 1})
+    result = session(tmp_path, Scripted(script=[once, FINISH]), lambda text: "positive")
+    text = " ".join(result.to_text().split())
+    assert "The same prompt was not asked again" in text
+    assert "declares" not in text
+
+
 def test_refused_calls_are_steps_and_do_nothing(tmp_path: Path) -> None:
     wrong: list[Call] = [
         ("run_audit", PILOT[1] | {"model": "python:os:system"}),
@@ -271,3 +279,18 @@ def test_names_of_a_task_file_do_not_reach_the_planner(tmp_path: Path) -> None:
     assert not planner.obeyed
     assert not [t for t in planner.seen if slug in t]
     assert any("the user's own" in t for t in planner.seen)
+
+
+def test_names_that_data_and_model_bring_do_not_reach_the_planner(tmp_path: Path) -> None:
+    def model(text: str) -> dict[str, float]:
+        return {"positive": 0.6, "negative": 0.3, ORDER: 0.1}
+
+    model.__name__ = model.__qualname__ = ORDER.replace(" ", "_")
+    file = tmp_path / f"{ORDER}.jsonl"
+    rows = ({ORDER: seed.text, "id": f"{ORDER} {seed.id}"} for seed in texts())
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    planner = obedient()
+    result = session(tmp_path / "out", planner, model, data=str(file), text_column=ORDER)
+    assert len(result.record["runs"]) == 2
+    assert not planner.obeyed
+    assert not [t for t in planner.seen if ORDER.replace(" ", "_") in t]

@@ -20,8 +20,10 @@ from auditor import Seed, agent
 from auditor.agent import judge, report
 from auditor.agent import page as pages
 from auditor.agent.pool import Pool
+from auditor.agent.pool import scan as scan_texts
 from auditor.agent.request import Request, checked
 from auditor.cli.main import run as cli
+from auditor.config import Plan
 from auditor.errors import AuthFailed, CallError, ConfigError, RunFolderError, UserError
 from auditor.models.planted import Planted
 from auditor.models.prices import Price
@@ -104,6 +106,21 @@ def test_the_order_of_texts_is_by_seed_and_equal_texts_count_once() -> None:
     taken = [s.text for _ in range(3) for s in first.fresh(8)]
     assert len(taken) == len(set(taken)) == 20
     assert first.left == 0
+
+
+def test_texts_are_looked_through_once_for_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[tuple[bool, int]] = []
+
+    def scan(plan: Plan, of: Pool) -> Any:
+        looked.append((plan.insertions, len(of.seeds)))
+        return scan_texts(plan, of)
+
+    monkeypatch.setattr("auditor.agent.session.pool.scan", scan)
+    cold = [Seed(id=f"c{i}", text=f"The weather in row {i} was cold.") for i in range(20)]
+    both = "Do film reviews about old women get another sentiment?"
+    told = agent.outline(both, model=Planted(base="constant"), data=[*texts(), *cold])
+    assert looked == [(False, 36), (True, 36)]
+    assert told["texts"]["usable"] == 16
 
 
 def row(verdict: str, p: float | None) -> dict[str, Any]:

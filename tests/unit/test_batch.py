@@ -10,12 +10,13 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from auditor.config import Plan
-from auditor.errors import AuthFailed, BadRequest, CallTimeout, DataFileError, RateLimited
+from auditor.errors import AuthFailed, BadRequest, BudgetExceeded, CallTimeout, DataFileError, RateLimited
 from auditor.models.batch import Batched, request_id
 from auditor.models.budget import Budget
 from auditor.models.client import Client
@@ -23,6 +24,7 @@ from auditor.models.openai import OpenAIChat
 from auditor.models.prices import Price, lookup
 from auditor.models.retry import RetryPolicy
 from auditor.pipeline import estimate, prepare
+from auditor.pipeline.loop import Loop
 from auditor.protocols import Reply
 from auditor.types import Message, Prompt, Request, Response
 
@@ -173,6 +175,72 @@ def test_what_failed_in_a_batch_is_asked_in_the_next_one(provider: Provider, tmp
     assert len(provider.batches) == 2
     assert len(journaled) == 4
     assert client.counts.cost_usd == pytest.approx(4 * (10 * 0.5 + 2 * 1.0) / 1e6)  # half the price
+
+
+def test_the_end_of_the_time_leaves_a_batch_to_a_later_run(provider: Provider, tmp_path: Path) -> None:
+    provider.polls = 1000
+    now = 0.0
+    naps: list[float] = []
+
+    async def nap(seconds: float) -> None:
+        nonlocal now
+        naps.append(seconds)
+        now += seconds
+
+    journaled: list[Response] = []
+
+    def go(seconds: float) -> tuple[Client, list[Response]]:
+        nonlocal now
+        now = 0.0
+        budget = Budget(max_seconds=seconds, clock=lambda: now)
+        chat = OpenAIChat("served", base_url=provider.url, max_tokens=5)
+        model = Batched(chat, journal=tmp_path / "batches.jsonl", left_s=budget.remaining_s, sleep=nap)
+
+        async def ask_all() -> tuple[Client, list[Response]]:
+            client = Client(
+                model, cache=None, budget=budget, on_response=journaled.append, retry=RetryPolicy(base_s=0)
+            )
+            try:
+                return client, await client.ask(requests(["a", "b"]))
+            finally:
+                await client.aclose()
+
+        return asyncio.run(ask_all())
+
+    client, responses = go(20)
+    assert naps == pytest.approx([5.0, 7.5, 7.5])  # the last one up to the end of the time
+    assert [r.error for r in responses] == ["budget", "budget"]
+    assert isinstance(client.stopped, BudgetExceeded)
+    assert "20 seconds (--max-seconds)" in str(client.stopped)
+    assert client.model.under_way == ["batch_0"]  # type: ignore[attr-defined]
+    assert client.counts.retries == 0
+    assert not journaled
+    assert provider.looks["batch_0"] == 4  # once more at the very end
+    provider.polls = 6
+    client, responses = go(20)
+    assert [r.output for r in responses] == ["a!", "b!"]
+    assert client.model.under_way == []  # type: ignore[attr-defined]
+    assert provider.asked == {"a": 1, "b": 1}
+    assert len(provider.batches) == 1
+
+
+def test_the_reason_names_the_batches_of_all_models_once() -> None:
+    loop = SimpleNamespace(status_reason="", why=str)
+    left = [
+        SimpleNamespace(stopped=stopped, model=SimpleNamespace(**batches))
+        for stopped, batches in (
+            ("the time is over", {"under_way": ["one", "two"]}),
+            (None, {"under_way": ["other"]}),
+            ("the time is over", {"under_way": ["three"]}),
+            ("the time is over", {}),
+        )
+    ]
+    for client in [*left, *left]:
+        Loop.stop(loop, client)  # type: ignore[arg-type]
+    assert loop.status_reason == (
+        "the time is over; the provider still works on one, two, and audit resume goes on waiting for them"
+        "; the provider still works on three, and audit resume goes on waiting for it"
+    )
 
 
 def test_errors_of_single_requests_are_told_apart(provider: Provider, tmp_path: Path) -> None:

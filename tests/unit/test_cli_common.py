@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 
 import pytest
 
+from auditor import audit
 from auditor.cli import common
-from auditor.cli.main import COMMANDS, overview, run
+from auditor.cli.main import COMMANDS, main, overview, run
 from auditor.types import Progress
 
 
@@ -63,6 +66,37 @@ def test_interrupted_exits_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert "resume" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("argv", "place", "name", "told"),
+    [
+        (["agent", "session", "--read"], "auditor.agent", "load", "`audit agent FOLDER --resume` goes on"),
+        (
+            ["tabular", "--task", "lending", "--model", "vader"],
+            "auditor.tabular",
+            "audit_table",
+            "`audit tabular resume RUN`",
+        ),
+        (["run", "--task", "sentiment"], "auditor.result", "audit_plan", "`audit resume RUN` goes on"),
+    ],
+)
+def test_interrupted_names_the_command_that_goes_on(
+    argv: list[str],
+    place: str,
+    name: str,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def stop(*args: object, **kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"{place}.{name}", stop)
+    assert run(argv) == 130
+    err = " ".join(capsys.readouterr().err.split())
+    assert told in err
+    assert err.count("Interrupted.") == 1
+
+
 def test_a_full_disk_is_one_paragraph(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -78,6 +112,46 @@ def test_a_full_disk_is_one_paragraph(
     err = capsys.readouterr().err
     assert "No space left" in err
     assert "reports/x" in err
+
+
+@pytest.mark.parametrize("argv", [["explain", "hidden"], ["tasks", "format"], ["grammar", "format"]])
+def test_a_terminal_that_lacks_a_sign_gets_a_stand_in(
+    argv: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="ascii"))
+    with pytest.raises(SystemExit) as ended:
+        main(argv)
+    sys.stdout.flush()
+    assert ended.value.code == 0
+    assert b"\\u20" in printed.getvalue()
+
+
+def test_a_report_printed_as_a_file_is_utf_8_on_every_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = audit("sentiment", model="vader", data=["My mother is a doctor."], order=1, out="runs")
+    printed = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="ascii"))
+    assert run(["report", str(result.path), "--format", "html", "--out", "-"]) == 0
+    sys.stdout.flush()
+    assert not printed.getvalue().isascii()
+    assert printed.getvalue().decode("utf-8").rstrip().endswith("</html>")
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (["run", "--limit", "x"], "as an integer. See: audit run --help"),
+        (["run", "--limmit", "3"], "Did you mean --limit? See: audit run --help"),
+    ],
+)
+def test_a_usage_error_is_a_sentence_of_its_own(
+    argv: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(argv) == 2
+    assert told in " ".join(capsys.readouterr().err.split())
 
 
 def test_finding_a_run_by_name_or_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,20 @@ def test_a_map_of_numbers_is_a_dictionary(pairs: list[tuple[int, int]]) -> None:
     assert found.get(12345) == plain.get(12345)
 
 
+def test_a_number_is_claimed_once_also_among_many() -> None:
+    found, rng = IntMap(), Random(3)
+    # 0 marks a free slot, and the others share the slot that they begin at.
+    keys = [0, *(n << 40 for n in range(1, 500)), *(rng.getrandbits(64) | 1 for _ in range(70_000))]
+    plain = {key: place for place, key in enumerate(keys)}
+    for key, place in plain.items():
+        assert found.claim(key, place) is None
+        assert found.get(key) == place
+    assert len(found) == len(plain) > 65_536
+    assert [found.claim(key, 7) for key in plain] == list(plain.values())
+    assert all(found.get(key) == place for key, place in plain.items())
+    assert found.get(2) is None
+
+
 def test_a_set_of_questions() -> None:
     known = KeySet([("ab" * 32, 0), ("ab" * 32, 1), ("not hexadecimal", 0)])
     assert len(known) == 3

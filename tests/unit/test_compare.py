@@ -12,6 +12,8 @@ import pytest
 from auditor import compare
 from auditor.cli.main import run as cli
 from auditor.render import two_runs
+from auditor.stats.intervals import mean_share
+from auditor.stats.paired import mcnemar
 from auditor.types import Verdict
 
 
@@ -56,12 +58,14 @@ def test_paired_change_is_told_from_wobble() -> None:
 
 
 def test_mcnemar_is_that_of_statsmodels() -> None:
-    from statsmodels.stats.contingency_tables import mcnemar
+    from statsmodels.stats import contingency_tables
 
     for b, c in ((0, 3), (2, 9), (5, 5), (1, 30)):
-        expected = mcnemar([[7, b], [c, 4]], exact=True).pvalue
-        assert compare.mcnemar(b, c) == pytest.approx(min(1.0, expected))
-    assert compare.mcnemar(0, 4000) < 1e-300 or compare.mcnemar(0, 4000) == 0.0
+        expected = contingency_tables.mcnemar([[7, b], [c, 4]], exact=True).pvalue
+        assert mcnemar(b, c) == pytest.approx(min(1.0, expected))
+    assert mcnemar(0, 4000) < 1e-300
+    assert mcnemar(0, 0) == 1.0
+    assert mcnemar(50_000, 50_600) == pytest.approx(0.05895, abs=1e-5)
 
 
 def test_only_what_both_judged_is_paired() -> None:
@@ -125,6 +129,34 @@ def test_plans_come_first_and_leave_out_where_results_go() -> None:
     ]
     text = two_runs.text(dataclasses.asdict(found))
     assert text.index("Plans") < text.index("Rates")
+
+
+def test_the_limits_of_two_samples_are_of_the_difference_that_is_told() -> None:
+    """A seed counts once, however many of its variants were judged."""
+    first = [verdict(0, v, True) for v in range(200)] + [verdict(c, 0, False) for c in range(1, 12)]
+    second = [verdict(c, 0, False) for c in range(12)]
+    (rate,) = compare.compare(side(first), side(second, prefix="other: ")).rates
+    assert rate.difference == pytest.approx(-1 / 12)
+    assert rate.high is not None
+    assert rate.high > 0, "one seed of twelve shows nothing"
+    # Nothing is below 0 changes after, so the lower limit is that of the rate before.
+    assert rate.low == pytest.approx(-mean_share([1.0] + [0.0] * 11, 211).high)
+
+
+def test_a_clear_change_of_two_samples_is_shown_among_many_rates() -> None:
+    """Twice one in 5,000 shuffles, times 130 rates, is more than 5 %."""
+    names = [f"a{i:03d}" for i in range(130)]
+
+    def asked(changed: bool) -> list[Verdict]:
+        return [
+            verdict(c, n, changed and n == 0, attributes=(name,))
+            for c in range(12)
+            for n, name in enumerate(names)
+        ]
+
+    rates = compare.compare(side(asked(False)), side(asked(True), prefix="other: ")).rates
+    assert len(rates) == 130
+    assert [r.attributes for r in rates if r.change == "worse"] == [("a000",)]
 
 
 def test_two_models_are_compared_as_one_and_it_is_said() -> None:

@@ -69,6 +69,17 @@ def test_all_pairs_and_sets_are_one_family() -> None:
     assert min(r["p_adjusted"] for r in rows) == pytest.approx(9 * smallest)
 
 
+def test_a_clear_difference_is_shown_among_a_hundred() -> None:
+    """15 models make 105 pairs, and 1,999 sign patterns have no p value below 2 / 2000."""
+    told = [verdict(f"m{m:02d}", c, 0, m == 0) for m in range(15) for c in range(20)]
+    rows = measure(told)["pairs"]
+    assert len(rows) == 105
+    clear = [r for r in rows if r["value"]]
+    assert len(clear) == 14
+    assert max(r["p_adjusted"] for r in clear) < 0.05
+    assert min(r["p_adjusted"] for r in rows if not r["value"]) == 1.0
+
+
 def test_few_seeds_are_not_tested_and_leave_the_family() -> None:
     told = [verdict(m, c, 0, m == "a") for m in "ab" for c in range(MIN_SEEDS - 1)]
     (row,) = measure(told)["pairs"]

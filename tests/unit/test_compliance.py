@@ -236,6 +236,28 @@ class TestPage:
         assert "● bounded" in section(made, "claims")
         assert "Causal score: sex (domain (uniform)) F001" in section(made, "claims")
 
+    @pytest.mark.parametrize(
+        ("code", "text", "told"),
+        [
+            (
+                "tabular-apparent-causal",
+                "apparent causal score of sex, given rows",
+                "Apparent causal score: sex (given rows)",
+            ),
+            (
+                "tabular-discriminatory-share",
+                "share of cases whose label changes with a change of sex, domain (uniform)",
+                "Share of discriminatory cases: sex (domain (uniform))",
+            ),
+        ],
+    )
+    def test_a_claim_names_its_rows_whatever_the_score_is_called(
+        self, code: str, text: str, told: str
+    ) -> None:
+        made = GOLDEN.rows()
+        made["findings"][0] |= {"code": code, "text": text}
+        assert claimed.claims(made, "label")[0].what == told
+
 
 class TestLl144:
     def test_a_run_of_texts_is_refused_with_the_command(self) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -388,10 +389,11 @@ def test_verify_finds_answers_that_nothing_asked_for(tmp_path: Path) -> None:
     assert [(p.file, p.line) for p in verify_folder(folder.path)] == [("responses.jsonl", 3)]
 
 
-@pytest.fixture(params=["disk", "memory"])
+@pytest.fixture(params=["disk", "parquet", "memory"])
 def evidence(request: pytest.FixtureRequest, tmp_path: Path) -> object:
     """Three cases; c1.v0 and c1.v1 share a prompt, which was first asked for c1.v0."""
-    folder = RunFolder.create(tmp_path, {}) if request.param == "disk" else MemoryFolder()
+    plan = {"plan": {"journal": "parquet"}} if request.param == "parquet" else {}
+    folder = MemoryFolder() if request.param == "memory" else RunFolder.create(tmp_path, plan)
     for n in range(3):
         case = make_case(f"c{n}")
         folder.add_case(case, checks_of(case))
@@ -431,6 +433,36 @@ def test_evidence_shares_answers_of_equal_prompts_and_takes_the_later_one(eviden
     second = evidence.responses("c1.v1")
     assert [(r.variant_id, r.output) for r in second] == [("c1.v1", "negative"), ("c1.v1", "positive")]
     assert evidence.responses("c1.v2") == []
+
+
+def test_evidence_finds_ids_that_are_not_made_of_the_case_id(tmp_path: Path) -> None:
+    original = Variant(id="first.text", input="A man.")
+    odd = Variant(id="second", input="A woman.")
+    case = Case(id="case.1", suite="s", original=original, variants=(odd,))
+    checks = {"second": Check(variant_id="second", check="dependency.v1", status="valid")}
+    with RunFolder.create(tmp_path, {}) as folder:
+        folder.add_case(make_case("c1"), checks_of(make_case("c1")))
+        folder.add_case(case, checks)
+    found = folder.evidence()
+    assert found.case("case.1") == found.case_of("second") == found.case_of("first.text") == case
+    assert found.case_of("c1.v0").id == "c1"
+    with pytest.raises(RunFolderError, match=r"no case 'second'"):
+        found.case("second")
+
+
+@pytest.mark.parametrize("journal", ["jsonl", "parquet"])
+def test_evidence_collects_what_was_written_at_several_times(tmp_path: Path, journal: str) -> None:
+    """Two models are judged one after the other; what is between their verdicts is of other cases."""
+    with RunFolder.create(tmp_path, {"plan": {"journal": journal}}) as folder:
+        for model in ("a", "b"):
+            for name in ("c1.v0", "c1.v1", "c2.v0", "c10.v0"):
+                folder.add_verdict(
+                    dataclasses.replace(verdict(), case_id=name.split(".")[0], variant_id=name, model=model)
+                )
+    found = folder.evidence()
+    for name in ("c1.v0", "c1.v1", "c2.v0", "c10.v0"):
+        assert [(v.variant_id, v.model) for v in found.verdicts(name)] == [(name, "a"), (name, "b")]
+    assert found.verdicts("c1.v2") == found.verdicts("c3.v0") == found.verdicts("c1") == []
 
 
 def test_evidence_says_which_id_is_unknown(tmp_path: Path) -> None:

@@ -250,3 +250,15 @@ def test_a_line_without_the_field_or_that_is_no_text_is_named(path: Path) -> Non
     path.write_bytes(b"not json\n")
     with pytest.raises(RunFolderError, match="line 1"):
         list(scan_field(path, "id"))
+
+
+def test_two_surrogates_that_are_one_character_leave_a_whole_chain(path: Path) -> None:
+    texts = ["\ud83d\ude00", "\ud83d\ude00 \ud800", "\ude00\ud83d"]
+    with Journal(path, START) as journal:
+        for text in texts:
+            journal.append({"text": text})
+        head = journal.head
+    assert verify(path, START, head) == []
+    assert [record["text"] for record in read(path)] == ["\U0001f600", "\U0001f600 \ud800", "\ude00\ud83d"]
+    with Journal(path, START) as journal:  # its last line is as it was written
+        assert journal.head == head

@@ -12,6 +12,7 @@ import pytest
 from auditor.cli import main
 from auditor.errors import DataFileError
 from auditor.ll144 import categories
+from auditor.render import ll144
 
 PEOPLE = """id;sex;race;ok;score;team
 1;F;White;yes;70;a
@@ -92,6 +93,13 @@ def test_partly_known(capsys: pytest.CaptureFixture[str], people: Path) -> None:
     assert rows(found) == {"Male": (3, 4), "Female": (2, 4)}
     assert found["ll144"]["unknown_count"] == 3
     assert any("add up" in w for w in found["warnings"])
+
+
+def test_a_median_is_told_to_the_last_digit() -> None:
+    told = ll144.sensitivity_sentence(
+        {"median_population": "all", "median": 1234567.5, "overall_count": "3/7"}
+    )
+    assert "the median is 1,234,567.5, and 3/7 lie above it" in told
 
 
 def test_scores_have_one_median(capsys: pytest.CaptureFixture[str], people: Path) -> None:

@@ -144,6 +144,7 @@ def test_two_tables_beside_each_other(folder: Path, capsys: pytest.CaptureFixtur
     marked = call(capsys, "compare", folder, second, "--format", "md")[1]
     assert marked.startswith(f"# Tables {folder.name} before")
     assert call(capsys, "compare", folder, second, "--fail-on", "worse")[0] == 2
+    assert call(capsys, "compare", folder, second, "--fail-on", "never")[0] == 0
 
 
 def test_the_same_people_twice_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -229,7 +229,7 @@ def test_cases_depend_on_seed_and_text_alone() -> None:
     assert sorted(run(seeds[::-1], 10), key=lambda c: c.id) == sorted(first, key=lambda c: c.id)
     assert run(seeds, 70, seed=8) != first
     assert len({c.id for c in first}) == 70
-    assert len(first[0].id) == 11
+    assert len(first[0].id) == 17
 
 
 def test_other_attributes_do_not_change_what_one_draws() -> None:

@@ -33,7 +33,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run below a folder that is not the default one, with a space in its name."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache"))
-    result = audit("sentiment", model="vader", data=TEXTS, order=1, out="my runs")
+    Path("texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    result = audit("sentiment", model="vader", data="texts.txt", order=1, out="my runs")
     assert result.path is not None
     return result.path
 
@@ -66,6 +67,46 @@ def test_the_default_place_needs_no_path(out: str | None, name: str) -> None:
     assert command == f"audit show {name} ID"
 
 
+@pytest.mark.parametrize(
+    ("argv", "code", "told"),
+    [
+        (
+            "run --task sentiment --model vader --data 'my texts.txt' --max-calls 1 --out 'my runs'",
+            3,
+            "audit resume",
+        ),
+        ("generate --task sentiment --data 'my texts.txt' --out 'my runs'", 0, "audit score"),
+        (
+            "plan freeze --task sentiment --model vader --limit 2 --output 'my plan.toml'",
+            0,
+            "audit run --plan",
+        ),
+        ("tasks new mine --out 'my task.yaml'", 0, "audit --task"),
+        ("ll144 --write-map 'my map.yaml'", 0, "audit ll144 --map"),
+        ("resume 'my session'", 2, "audit agent"),
+    ],
+)
+def test_a_path_with_a_space_is_quoted_in_the_next_command(
+    argv: str,
+    code: int,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache"))
+    Path("my texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    Path("my session").mkdir()
+    Path("my session", "session.json").write_text("{}", encoding="utf-8")
+    assert run(shlex.split(argv)) == code
+    said = capsys.readouterr()
+    (line,) = (line for line in (said.err + said.out).splitlines() if f"{told} " in line and ": " in line)
+    path = shlex.split(line.partition(f"{told} ")[2])[0]
+    assert path.startswith("my ")
+    assert Path(path).exists()
+
+
 def test_resume_of_a_complete_run_says_that_nothing_was_left(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,7 +132,8 @@ def test_resume_of_a_run_that_is_not_complete_goes_on(
     record = json.loads((elsewhere / "run.json").read_text("utf-8"))
     (elsewhere / "run.json").unlink()
     assert record["status"] == "complete"
-    run(["resume", str(elsewhere)])
+    assert run(["resume", str(elsewhere)]) == 0
+    assert json.loads((elsewhere / "run.json").read_text("utf-8"))["status"] == "complete"
     assert "left to ask" not in capsys.readouterr().err
 
 

@@ -6,9 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 from auditor.stats.drift import shift
-from auditor.stats.paired import difference_limits, exchange, over_placebo, sign_flip
+from auditor.stats.intervals import mean_interval
+from auditor.stats.paired import difference_limits, exchange, over_placebo, sign_flip, signed_limits
 from auditor.stats.power import (
     boundable,
     detectable,
@@ -164,3 +166,15 @@ def test_words_as_a_sample_widen_the_interval() -> None:
     assert found.high - found.low > 0.2
     assert two_way(one_word, seeds, ["w"] * 400) is None
     assert "10 words" in found.note
+
+
+@pytest.mark.parametrize("n", [5, 40, 300])
+def test_limits_of_rare_and_of_equal_differences(n: int) -> None:
+    none, one = signed_limits([0.0] * n, 0.95), signed_limits([1.0] + [0.0] * (n - 1), 0.95)
+    low, high = signed_limits([1.0] * n, 0.95)
+    assert none[1] == -none[0] == pytest.approx(beta.ppf(0.975, 1, n))
+    assert one[1] - one[0] > none[1] - none[0], "one change bounds no more than none"
+    assert low < 1.0 == high, "some seeds say little about all others"
+    assert signed_limits([-1.0] * n, 0.95) == (-1.0, -low)
+    many = [1.0, -1.0, 0.5, -0.5] * n
+    assert signed_limits(many, 0.95)[1] >= mean_interval(many, 0.95)[2]

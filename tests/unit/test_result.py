@@ -13,6 +13,7 @@ import pytest
 
 from auditor import Result, aaudit, audit, load
 from auditor.errors import ConfigError, MissingDependency, UserError
+from auditor.result import resume
 from auditor.types import Estimate, Finding, Progress
 
 TEXTS = ["He plays a kind man.", "The British actor told his wife about it.", "She is the heroine."]
@@ -134,3 +135,28 @@ def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
 def test_something_that_is_no_model_is_named() -> None:
     with pytest.raises(ConfigError, match="callable"):
         audit("sentiment", model=7, data=TEXTS)  # type: ignore[arg-type]
+
+
+def test_a_run_over_texts_from_python_can_be_gone_on_with(tmp_path: Path) -> None:
+    """The texts stand in no file but the run folder's; odd characters come back as they were."""
+    texts = [
+        "The actress was great, said the woman.",
+        "Her father \ud800 is a dull man.",
+        "A man\u2028and a woman.",
+    ]
+    whole = audit("sentiment", model="reviews", data=texts, out=tmp_path / "whole", cache=False)
+    cut = audit("sentiment", model="reviews", data=texts, out=tmp_path / "cut", cache=False, max_calls=4)
+    assert (whole.complete, cut.complete) == (True, False)
+    assert cut.path is not None
+    done = resume(cut.path, limits={"max_calls": 1000})
+    assert done.complete
+    assert done.record["counts"]["calls"] == whole.record["counts"]["calls"]
+    assert done.record["estimates"] == whole.record["estimates"]
+
+
+def test_a_redacted_run_writes_no_texts_from_python(tmp_path: Path) -> None:
+    texts = ["The actress was great, said the woman.", "Her father is a dull man."]
+    found = audit("sentiment", model="reviews", data=texts, out=tmp_path, redact=True)
+    assert found.path is not None
+    for file in found.path.rglob("*"):
+        assert not file.is_file() or b"dull" not in file.read_bytes(), file

@@ -186,6 +186,24 @@ def test_line_ends_and_stripped_apostrophes_are_no_change(folder: RunFolder, tmp
     assert len(read(folder, out)[0]) == 20
 
 
+def test_long_texts_come_back(tmp_path: Path) -> None:
+    long = "She said yes. " * 10_000  # 140,000 characters
+    before = csv.field_size_limit(131_072)
+    with RunFolder.create(tmp_path / "runs", {"task": "sentiment"}) as made:
+        variant = Variant(id="c0.v0", input=long, edits=(edit("gender"),))
+        original = Variant(id="c0.o", input=long.replace("She", "He"))
+        made.add_case(Case(id="c0", suite="t", original=original, variants=(variant,)), {})
+        sheet = tmp_path / "sheet.csv"
+        sample(made, sheet)
+        text = sheet.read_text("utf-8-sig").rstrip("\n")
+        sheet.write_text(text.removesuffix(",,") + ",ok,wrong\n", encoding="utf-8")
+        try:
+            readings, _ = read(made, sheet)
+        finally:
+            csv.field_size_limit(before)
+    assert [(r.first, r.second) for r in readings] == [("ok", "wrong")]
+
+
 def test_settings_out_of_range(folder: RunFolder, tmp_path: Path) -> None:
     out = tmp_path / "sheet.csv"
     with pytest.raises(ConfigError, match="--n"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -61,3 +63,15 @@ def test_discarded_variants_are_asked_and_kept_apart() -> None:
     assert both["estimates"] == plain["estimates"]
     assert [f["id"] for f in both["findings"]] == [f["id"] for f in plain["findings"]]
     assert both["counts"]["calls"] > plain["counts"]["calls"] or both["counts"]["cached"] > 0
+
+
+def test_a_script_without_a_main_guard_is_told_so(tmp_path: Path) -> None:
+    """Each worker runs the script again, tries to start workers of its own and dies."""
+    script = tmp_path / "script.py"
+    script.write_text("from auditor import audit\naudit('sentiment', model='vader', limit=5, jobs=2)\n")
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path
+    )
+    assert done.returncode == 1
+    assert 'if __name__ == "__main__"' in done.stderr.splitlines()[-1]
+    assert "BrokenProcessPool" not in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -128,6 +129,7 @@ def test_rules(rule: str, holds: bool) -> None:
         ("hidden)", 6, "expected"),
         ("hidden > 5%", 10, "is a count"),
         ("hidden > 0.5", 9, "whole number"),
+        ("hidden > " + "9" * 400, 9, "whole number"),
         ("rate(gender)", 12, "expected a comparison"),
         ("rate gender > 1", 5, "expected '('"),
         ("rate() > 1%", 5, "expected an attribute"),
@@ -152,6 +154,20 @@ def test_slips_show_their_place(rule: str, at: int, what: str) -> None:
 def test_what_was_not_measured_is_told() -> None:
     with pytest.raises(ConfigError, match=r"rate\(gendr\) was not measured.*rate\(gender\)"):
         rules.evaluate("rate(gendr) > 1%", RECORD)
+
+
+def test_findings_are_not_gone_through_for_every_rate() -> None:
+    class Counted(list[Any]):
+        times = 0
+
+        def __iter__(self) -> Iterator[Any]:
+            self.times += 1
+            return super().__iter__()
+
+    found, row = Counted(RECORD["findings"]), RECORD["estimates"][0]
+    many = [{**row, "attributes": [f"a{i}"]} for i in range(40)]
+    assert rules.evaluate("rate(any) > 0", {**RECORD, "findings": found, "estimates": many}).holds
+    assert 0 < found.times < 10
 
 
 def test_matches_name_the_findings() -> None:

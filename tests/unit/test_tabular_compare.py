@@ -88,6 +88,14 @@ def test_pairs_keep_how_often_a_row_stands() -> None:
     found = _paired(("causal", ("sex",), "domain"), (10, 0, 6, 4))
     assert found.p_value == pytest.approx(2 / 2**6)
     assert (found.before, found.after, found.difference) == (4 / 20, 10 / 20, 6 / 20)
+    key = ("causal", ("sex",), "domain")
+    turned = _paired(key, (0, 0, 5, 0))
+    assert (turned.difference, turned.high) == (1.0, 1.0)
+    assert turned.low is not None
+    assert turned.low < 0.5, "five rows do not fix the difference at 100 points"
+    none, one = _paired(key, (300, 0, 0, 0)), _paired(key, (299, 0, 1, 0))
+    assert none.high == pytest.approx(0.0122, abs=1e-4)
+    assert one.high == pytest.approx(0.0185, abs=1e-4), "one change bounds no more than none"
 
 
 def test_exact_scores_need_no_test_and_sets_are_matched(capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,6 +108,16 @@ def test_exact_scores_need_no_test_and_sets_are_matched(capsys: pytest.CaptureFi
     gone = [e["what"] for e in value["entries"] if e["kind"] == "minimal set"]
     assert gone == ["x"]
     assert {e["fate"] for e in value["entries"] if e["kind"] == "minimal set"} == {"gone"}
+
+
+def test_intervals_that_hold_nothing_decide_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    extra = ("--protocol", "themis", "--set", "enumerate=false", "--max-samples", "400")
+    a, b = made("never", *extra), made("more", *extra)
+    causal = by_name(compared(a, b, capsys))["causal"]
+    assert causal["before"] == 0 < causal["after"]
+    assert (causal["change"], causal["test"]) == ("untested", "")
+    assert causal["reason"]
+    assert audit(["compare", a, b, "--fail-on", "worse"]) == 0
 
 
 def test_other_schemas_are_not_paired(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,6 +145,16 @@ def test_texts_and_rows_are_not_compared(capsys: pytest.CaptureFixture[str]) -> 
     capsys.readouterr()
     assert audit(["compare", rows, str(text.path)]) == 2
     assert "is a search over rows of a table" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("cut", [0, 60, 300])
+def test_broken_files_are_named(cut: int, capsys: pytest.CaptureFixture[str]) -> None:
+    run = Path(made("some", "--set", "enumerate=false"))
+    kept = (run / "judged.npz").read_bytes()
+    (run / "judged.npz").write_bytes(kept[:cut] + b"?" * 9 + (kept[cut + 9 :] if cut == 60 else b""))
+    capsys.readouterr()
+    assert audit(["compare", str(run), str(run)]) == 2
+    assert "judged.npz cannot be read" in " ".join(capsys.readouterr().err.split())
 
 
 def test_reports_name_every_part(capsys: pytest.CaptureFixture[str]) -> None:

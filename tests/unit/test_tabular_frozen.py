@@ -160,6 +160,13 @@ def test_limits_and_directed_searches_say_what_is_known() -> None:
     told = load(Path("sg.toml")).expected
     assert told["effect_reason"].startswith("the cases are searched for")
     assert "no rate" in " ".join(lines(told))
+    assert "Limits: max calls 2,000,000, max cost 2.5." in lines(
+        {**told, "limits": {"max_calls": 2_000_000, "max_cost": 2.5}}
+    )
+    assert frozen("--mode", "search", name="s.toml") == 0
+    told = load(Path("s.toml")).expected
+    tried = 1  # before the search
+    assert told["cases"]["at_most"] * told["combinations"] + tried == told["evaluations"]["at_most"]
     options = ("--method", "aequitas", "--mode", "population", "--set", "generated=30", "--set", "trials=0")
     assert frozen(*options, name="a.toml") == 0
     assert load(Path("a.toml")).expected["cases"] == {"at_least": 1, "at_most": 30}

@@ -245,6 +245,12 @@ def test_profiles_from_files(place: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "there is no value 99" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["data", "profile"])
+def test_files_are_no_options(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("--model", "python:rows_model:by_sex", "--set", f"{name}=x") == 2
+    assert f"Name the file: --{name} FILE" in " ".join(capsys.readouterr().err.split())
+
+
 def test_options_out_of_range() -> None:
     with pytest.raises(ConfigError, match="theta"):
         ThemisOptions(theta=2.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -99,8 +100,20 @@ def test_a_warning_stands_in_every_report_where_most_answers_are_unreadable() ->
 
 
 def test_half_of_the_answers_is_no_warning() -> None:
-    record = {"models": {"m": {"counts": {"calls": 4, "unparsed": 2}}}}
-    assert headline.banners(record) == ()
+    answers = itertools.cycle(("positive", "no idea"))
+    result = audit(
+        "sentiment",
+        model=lambda _: next(answers),
+        data=TEXTS[:2],
+        order=1,
+        per_seed=2,
+        replicates=2,
+        cache=False,
+    )
+    (model,) = result.record["models"].values()
+    assert 2 * model["counts"]["unparsed"] == model["counts"]["calls"] > 0
+    assert "unread" not in model
+    assert not [text for text in headline.banners(result.record) if "could not be read" in text]
 
 
 def test_refusals_count_like_answers_that_do_not_parse() -> None:

@@ -1,0 +1,123 @@
+"""Several models are asked at once: whatever ends one of them, all that came is in the journal, and whole."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import pipeline
+from auditor.config import Plan
+from auditor.errors import PluginError
+from auditor.models.python import PythonFunction
+from auditor.pipeline import loop as looping
+from auditor.store.folder import RunFolder
+from auditor.store.verify import verify_folder
+
+TEXTS = [f"The woman in row {n} left." for n in range(24)]
+SLOW_TO_END = 200  # turns of the event loop that a call takes to end once it is cancelled
+
+
+class Counted:
+    """An async function that lets so many calls through and holds the others."""
+
+    deterministic = True
+
+    def __init__(self, through: int, turns: int = SLOW_TO_END) -> None:
+        self.through, self.turns, self.calls = through, turns, 0
+
+    async def __call__(self, text: str) -> str:
+        self.calls += 1
+        if self.calls > self.through:
+            try:
+                await asyncio.sleep(20)
+            except asyncio.CancelledError:
+                for _ in range(self.turns):
+                    await asyncio.sleep(0)
+                raise
+        return "positive"
+
+
+def parts_of(root: Path, *models: Any) -> Any:
+    from auditor.types import Seed
+
+    plan = Plan(task="sentiment", out=str(root), attributes=("gender",), cache=False, concurrency=1)
+    seeds = [Seed(id=f"t{n}", text=text) for n, text in enumerate(TEXTS)]
+    return pipeline.prepare(plan, models=models, seeds=seeds)
+
+
+def journaled(path: Path) -> dict[str, int]:
+    rows = [json.loads(line) for line in (path / "responses.jsonl").read_bytes().splitlines()]
+    return {name: sum(row["model"] == name for row in rows) for name in {row["model"] for row in rows}}
+
+
+def test_an_interrupt_loses_no_answer_of_a_model_that_is_slow_to_end(tmp_path: Path) -> None:
+    quick, slow = Counted(16, turns=0), Counted(16)
+    unhandled: list[Any] = []
+
+    async def go() -> Path:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unhandled.append(context))
+        models = [PythonFunction(one, name=name) for one, name in ((quick, "quick"), (slow, "slow"))]
+        parts = parts_of(tmp_path, *models)
+        with RunFolder.create(tmp_path, pipeline.plan_record(parts)) as folder:
+            task = asyncio.create_task(pipeline.run_audit(parts, folder))
+            while min(quick.calls, slow.calls) <= 16 and not task.done():
+                await asyncio.sleep(0.001)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return folder.path
+
+    path = asyncio.run(go())
+    assert journaled(path) == {"quick": 16, "slow": 16}
+    assert verify_folder(path) == []
+    assert unhandled == []
+
+
+def test_an_error_of_one_model_loses_no_answer_of_another(tmp_path: Path) -> None:
+    slow = Counted(16)
+
+    class Broken(PythonFunction):
+        async def generate(self, batch: Any) -> Any:
+            while slow.calls <= 16:
+                await asyncio.sleep(0.001)
+            raise PluginError("broken")
+
+    unhandled: list[Any] = []
+
+    async def go() -> Path:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unhandled.append(context))
+        parts = parts_of(tmp_path, Broken(Counted(0), name="broken"), PythonFunction(slow, name="slow"))
+        with RunFolder.create(tmp_path, pipeline.plan_record(parts)) as folder:
+            with pytest.raises(PluginError, match="broken"):
+                await pipeline.run_audit(parts, folder)
+            return folder.path
+
+    path = asyncio.run(go())
+    assert journaled(path) == {"slow": 16}
+    assert verify_folder(path) == []
+    assert unhandled == []
+
+
+@pytest.mark.parametrize(("seconds", "at_least"), [(0.0, 16), (60.0, 0)])
+def test_answers_that_come_slowly_do_not_wait_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, at_least: int
+) -> None:
+    monkeypatch.setattr(looping, "WAITING_S", seconds)
+    held = Counted(16)
+
+    async def go() -> int:
+        parts = parts_of(tmp_path, PythonFunction(held, name="held"))
+        with RunFolder.create(tmp_path, pipeline.plan_record(parts)) as folder:
+            task = asyncio.create_task(pipeline.run_audit(parts, folder))
+            while held.calls <= 16 and not task.done():
+                await asyncio.sleep(0.001)
+            there = journaled(folder.path).get("held", 0) if (folder.path / "responses.jsonl").exists() else 0
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            return there
+
+    assert asyncio.run(go()) == at_least
