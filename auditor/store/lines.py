@@ -86,7 +86,7 @@ def response_line(response: Response) -> Line:
         response.variant_id,
         ",".join(head),
         f'"prompt_sha256":{_text(response.prompt_sha256)},"replicate":{response.replicate},'
-        f'"scores":{"null" if scores is None else _encode(dict(scores))}',
+        f'"scores":{"null" if scores is None else _numbers(scores)}',
         f'"usage":{"null" if usage is None else _encode(codec.usage_record(usage))},'
         f'"variant_id":{_text(response.variant_id)}',
     )
@@ -119,6 +119,10 @@ def _flag(value: bool) -> str:
 
 def _maybe(text: str | None) -> str:
     return "null" if text is None else _text(text)
+
+
+def _numbers(values: Mapping[str, float]) -> str:
+    return "{" + ",".join([f"{_text(name)}:{_number(values[name])}" for name in sorted(values)]) + "}"
 
 
 def _number(value: float | None) -> str:

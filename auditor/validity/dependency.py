@@ -283,7 +283,9 @@ class DependencyInvariant:
     def _compare(self, pairs: Sequence[Pair]) -> dict[Pair, str]:
         """Parse what these pairs need and compare; the reasons by pair, `SIMILAR` where there is none."""
         self.compared += len(pairs)
-        before = self.parser.parse([a for a, _ in pairs])
+        originals = list(dict.fromkeys(a for a, _ in pairs))  # many variants change one sentence
+        parses = dict(zip(originals, self.parser.parse(originals), strict=True))
+        before = [parses[a] for a, _ in pairs]
 
         def tags_agree(i: int, tags: tuple[str, ...]) -> bool:
             return tolerant_table_comp(before[i].tags, tags) is None

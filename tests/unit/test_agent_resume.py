@@ -139,7 +139,9 @@ def test_killed_twice_and_gone_on_with_gives_the_report_of_a_whole_session(
     assert record["resumed"] == 2
     assert verify(folder / "steps.jsonl", genesis("steps.jsonl", digest({k: record[k] for k in FIXED}))) == []
     assert answers(folder) == total, "no answer on disk was asked for again"
-    assert total <= questions(place) <= total + 2 * 16, "only what was in flight when it was killed is asked again"
+    assert total <= questions(place) <= total + 2 * 16, (
+        "only what was in flight when it was killed is asked again"
+    )
 
 
 def test_what_was_used_counts_and_time_goes_on(place: Path) -> None:
