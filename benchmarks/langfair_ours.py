@@ -63,6 +63,7 @@ def our_pairs(ask: Mapping[str, Any]) -> dict[str, Any]:
     """An audit as a user would start it."""
     from auditor.config import Plan
     from auditor.result import audit_plan
+    from auditor.store.journal import read
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -86,8 +87,7 @@ def our_pairs(ask: Mapping[str, Any]) -> dict[str, Any]:
             )
         )
         assert result.path is not None
-        lines = (result.path / "cases.jsonl").read_text(encoding="utf-8").splitlines()
-        cases = {case["id"]: case for case in map(json.loads, lines)}
+        cases = {case["id"]: case for case in read(result.path / "cases.jsonl")}
         return {"record": result.record, "cases": cases, "verdicts": [plain(v) for v in result.verdicts]}
 
 

@@ -358,7 +358,10 @@ def _names(text: str, found: dict[str, set[str]], read: list[str], places: list[
     for word in words:
         if word in groups:
             found["names"].add(groups[word])
-            places.append((_plain(text).find(_plain(word)), "names", groups[word]))
+            whole = re.search(
+                rf"(?<!\w){re.escape(_plain(word))}(?!\w)", _plain(text)
+            )  # Ann is no part of annual
+            places.append((whole.start() if whole else -1, "names", groups[word]))
             read.append(f"{word} → names: {groups[word]}")
     return [word for word in words if word not in groups]
 

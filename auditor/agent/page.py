@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -65,7 +66,7 @@ def _items(items: Sequence[str]) -> str:
         inner = deeper
     if not out:
         return ""
-    numbered = items[0][:1].isdigit()
+    numbered = re.match(r"\d+\. ", items[0]) is not None
     begin = f"<ul style='{PLAIN}'>" if numbered else "<ul>"
     return begin + "".join(out) + ("</li></ul></li></ul>" if inner else "</li></ul>")
 

@@ -10,6 +10,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import Draw, invoke
+from auditor.errors import ConfigError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -66,6 +67,17 @@ def agent(
     from auditor import agent as agents
 
     common.check_format(format)
+    if read or resume:
+        given = {
+            "--model": model, "--task": task, "--data": data, "--max-calls": max_calls, "--max-cost": max_cost,
+            "--max-seconds": max_seconds, "--limit": limit, "--out": out, "--seed": seed, "--base-url": base_url,
+            "--planner-base-url": planner_base_url, "--delta": delta, "--concurrency": concurrency, "--parser": parser,
+        }  # fmt: skip
+        if extra := [name for name, value in given.items() if value is not None and value != []]:
+            raise ConfigError(
+                f"{'--read' if read else '--resume'} takes everything from the session in the folder; leave out "
+                f"{', '.join(extra)}."
+            )
     if read:
         return _show(agents.load(Path(goal)), format)
     if resume:

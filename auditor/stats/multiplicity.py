@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 RESAMPLES = 1999  # of a test by resampling, at least
-MAX_RESAMPLES = 49_999
+MAX_RESAMPLES = 199_999  # beyond 5,000 two-sided tests nothing could be shown
 FEW = 10
 
 

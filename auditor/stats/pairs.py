@@ -42,6 +42,7 @@ from auditor.types import Finding, Verdict
 PAIR = "GEN140"
 SIGNED = {"refusal": "share of answers", "sentiment": "", "length": "words", "preference": ""}
 UNSIGNED = ("wording", "meaning")
+FULL = 49_999  # patterns at most: all tests are drawn in full here
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,7 +150,7 @@ def study(
     # All rows of all models and formats are one family.
     ways = {(v.model, v.format, v.attributes, edits[v.variant_id].directions) for v in drawn}
     rows_in_all = len(SIGNED) * len(ways) + len(UNSIGNED) * len({way[:3] for way in ways})
-    resamples = resamples_for(rows_in_all, least=resamples)
+    resamples = min(FULL, resamples_for(rows_in_all, least=resamples))
     signed: list[Difference] = []
     for number, (metric, unit) in enumerate(SIGNED.items()):
         rows, others = (

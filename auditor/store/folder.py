@@ -422,8 +422,8 @@ class RunFolder:
         known = None if self._seen is None else self._seen[name].claim(short(key), content)
         if known is not None and known != content:
             raise RunFolderError(
-                f"{what} is not what {self.path / name} holds: the texts, dictionaries, prompts or this "
-                f"tool have changed since the run began. Undo the change, or start a new run"
+                f"{what} is not what {self.path / name} holds: the texts, dictionaries, prompts, answers or "
+                f"this tool have changed since the run began. Undo the change, or start a new run"
             )
         return known is None
 

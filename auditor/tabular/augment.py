@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from auditor.counting import plural
 from auditor.errors import ConfigError, MissingDependency, RunFolderError, UserError
+from auditor.tabular.compare import arrays
 
 if TYPE_CHECKING:
     from auditor.suites.tabular.schema import Schema
@@ -98,8 +99,8 @@ def augment_rows(
             f"{path} holds no discriminatory case with its answers: the run found none, or did not finish"
         )
     schema = load(path / "schema.yaml")
-    with np.load(path / "votes.npz", allow_pickle=False) as file:
-        codes, votes, names = file["codes"], file["votes"], file["labels"]
+    kept = arrays(path / "votes.npz")
+    codes, votes, names = kept["codes"], kept["votes"], kept["labels"]
     table = read_table(plan["data"]) if plan.get("data") else None
     labels = None if table is None else table.get(schema.target)
     available, taken = len(codes), np.arange(len(codes))

@@ -123,19 +123,19 @@ def read(path: Path) -> Side:
     from auditor.store.folder import RunFolder
 
     record = RunFolder.open(path).record()
-    kept = _arrays(path / JUDGED)
+    kept = arrays(path / JUDGED)
     judged = {
         place: _verdicts(kept[f"{place}_codes"], kept[f"{place}_changes"])
         for place in sorted({name.partition("_")[0] for name in kept})
     }
     found = None
-    if votes := _arrays(path / VOTES):
+    if votes := arrays(path / VOTES):
         free = [i for i, name in enumerate(_columns(path)) if name not in _protected(record)]
         found = frozenset(row.tobytes() for row in np.ascontiguousarray(votes["codes"][:, free]))
     return Side(record=record, judged=judged, found=found)
 
 
-def _arrays(path: Path) -> dict[str, Any]:
+def arrays(path: Path) -> dict[str, Any]:
     """The arrays of an .npz file by name; none where there is no file."""
     import zipfile
     import zlib

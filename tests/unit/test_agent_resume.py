@@ -275,3 +275,14 @@ def test_time_that_is_over_ends_a_session_at_the_run_that_was_begun(
     assert not result.complete
     assert [r["name"] for r in result.record["runs"]] == ["R1"]
     assert not result.record["runs"][0]["figures"]["complete"]
+
+
+@pytest.mark.parametrize("option", ["--resume", "--read"])
+def test_a_session_takes_no_other_options(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They were ignored without a word, a limit among them."""
+    assert cli(["agent", str(tmp_path), option, "--max-calls", "3", "--model", "vader"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{option} takes everything from the session" in said
+    assert "leave out --model, --max-calls" in said

@@ -353,3 +353,8 @@ def test_a_killed_session_leaves_what_it_did(tmp_path: Path) -> None:
     for text in (left.to_text(), left.to_markdown(), left.to_html()):
         assert "interrupted" in text
         assert "not finished" in " ".join(text.split())
+
+
+def test_items_that_begin_with_a_figure_are_no_numbered_list() -> None:
+    assert pages._items(["1,234 texts that the run did not use", "Other tasks"]).startswith("<ul><li>")
+    assert pages._items(["1. pilot", "2. search"]).startswith("<ul style=")

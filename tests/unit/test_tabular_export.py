@@ -137,6 +137,13 @@ def test_a_majority_needs_no_vote(place: Path, capsys: pytest.CaptureFixture[str
     assert (found.cases, found.available) == (6, 12)
 
 
+def test_a_broken_file_of_answers_is_said(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit([*CALL, "--protected", "sex,group", "--method", "aequitas", "--mode", "population"]) == 0
+    (folder_of(place) / "votes.npz").write_bytes(b"PK\x03\x04 broken")
+    assert audit(["augment", str(folder_of(place)), "--out", "rows.csv"]) == 2
+    assert "broken or was changed" in " ".join(capsys.readouterr().err.split())
+
+
 def test_nothing_found_nothing_to_write(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "planted_rows.py").write_text(
         "def planted(rows):\n    return [0] * len(rows)\n", encoding="utf-8"
