@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from auditor.counting import plural
 from auditor.types import Estimate, Prompt, Response, Variant
@@ -55,18 +55,23 @@ class Noise:
     ----------
     same_row : Estimate or None
         Share of rows of which not all answers were the same; its interval is by case, whose rows are alike.
-    p_value : float or None
-        Of "the answers of a case do not depend on the protected columns", from dealing the answers of each case anew.
-    cases : int
-        Cases that were tested.
+    tests : mapping of tuple of str to Dealt
+        By set of protected columns; all of them together are one of the sets. A set without rows to test is not in it.
     reason : str
         Why nothing was tested.
     """
 
     same_row: Estimate | None
-    p_value: float | None
-    cases: int
+    tests: Mapping[tuple[str, ...], Dealt] = dataclasses.field(default_factory=dict)
     reason: str = ""
+
+
+class Dealt(NamedTuple):
+    """Whether answers depend on some columns: from dealing them anew among rows that differ in these columns alone."""
+
+    p_value: float
+    p_adjusted: float  # Holm, over the sets of columns
+    blocks: int  # of such rows; with all protected columns a block is a case
 
 
 def whole(result: TabularResult, schema: Schema) -> bool:
@@ -78,16 +83,23 @@ def whole(result: TabularResult, schema: Schema) -> bool:
 
 
 def measure(
-    book: Book, asked: RowClient, protected: Sequence[str], combos: int, seed: int, *, complete: bool = True
+    book: Book,
+    asked: RowClient,
+    schema: Schema,
+    sets: Iterable[tuple[str, ...]],
+    seed: int,
+    *,
+    complete: bool = True,
 ) -> Noise:
-    """The noise of repeated answers, and the test of labels against it; nothing with one answer a row.
+    """The noise of repeated answers, and the tests of labels against it; nothing with one answer a row.
 
     Parameters
     ----------
-    protected : sequence of str
-        The protected columns; the other columns of a row are its case.
-    combos : int
-        Rows of a case; only cases of which every row was asked are tested.
+    schema : Schema
+        Names the protected columns; the other columns of a row are its case.
+    sets : iterable of tuple of str
+        Protected columns that are tested together, beside all of them. Dealt are blocks of rows that differ in these
+        columns alone, where every row of a block was asked.
     seed : int
         Of the permutations.
     complete : bool
@@ -96,32 +108,47 @@ def measure(
     import numpy as np
 
     from auditor.stats.intervals import korn_graubard
+    from auditor.stats.multiplicity import holm
 
     k = asked.replicates
     if k < 2:
-        return Noise(same_row=None, p_value=None, cases=0)
+        return Noise(same_row=None)
     names: dict[str, int] = {}
-    cases: dict[tuple[Any, ...], list[list[int]]] = defaultdict(list)
+    read: list[tuple[Mapping[str, Any], list[int]]] = []
     unlike: dict[tuple[Any, ...], list[bool]] = defaultdict(list)
     for sha, row in book.rows.items():
         labels = [_label(book.answers[sha].get(i), asked, names) for i in range(k)]
-        case = tuple(v for c, v in row.items() if c not in protected)
         if min(labels) >= 0:
-            unlike[case].append(len(set(labels)) > 1)
-        cases[case].append(labels)
+            unlike[_without(row, schema.protected)].append(len(set(labels)) > 1)
+        read.append((row, labels))
     same_row = (
         korn_graubard([sum(rows) for rows in unlike.values()], [len(rows) for rows in unlike.values()])
         if unlike
         else None
     )
     if not complete:
-        return Noise(same_row=same_row, p_value=None, cases=0, reason=STOPPED)
-    grids = [labels for labels in cases.values() if len(labels) == combos][:CASES]
-    if not grids:
-        return Noise(same_row=same_row, p_value=None, cases=0, reason=INCOMPLETE)
-    array = np.array(grids)
-    p = permuted(array.reshape(len(array), -1), combos, len(names), np.random.default_rng([seed, 2]))
-    return Noise(same_row=same_row, p_value=p, cases=len(array))
+        return Noise(same_row=same_row, reason=STOPPED)
+    found: dict[tuple[str, ...], tuple[float, int]] = {}
+    for number, columns in enumerate(dict.fromkeys([tuple(schema.protected), *sets])):
+        blocks: dict[tuple[Any, ...], list[list[int]]] = defaultdict(list)
+        for row, labels in read:
+            blocks[_without(row, columns)].append(labels)
+        size = len(schema.combos_of([schema.index_of(name) for name in columns]))
+        if grids := [block for block in blocks.values() if len(block) == size][:CASES]:
+            array = np.array(grids).reshape(len(grids), -1)
+            rng = np.random.default_rng([seed, 2, number] if number else [seed, 2])
+            found[columns] = permuted(array, size, len(names), rng), len(grids)
+    adjusted = holm([p for p, _ in found.values()])
+    tests = {
+        columns: Dealt(p, q, n)
+        for (columns, (p, n)), q in zip(found.items(), adjusted, strict=True)
+        if q is not None
+    }
+    return Noise(same_row=same_row, tests=tests, reason="" if tests else INCOMPLETE)
+
+
+def _without(row: Mapping[str, Any], columns: Collection[str]) -> tuple[Any, ...]:
+    return tuple(value for name, value in row.items() if name not in columns)
 
 
 def _label(response: Response | None, asked: RowClient, names: dict[str, int]) -> int:
@@ -159,31 +186,45 @@ def permuted(answers: Any, combos: int, labels: int, rng: Any) -> float:
     return (1 + at_least) / (1 + PERMUTATIONS)
 
 
-def apply(record: dict[str, Any], noise: Noise, replicates: int) -> None:
-    """Write the noise into the record; what it does not rise above is not called shown.
+def columns_of(finding: Mapping[str, Any], protected: Sequence[str]) -> tuple[str, ...]:
+    """The protected columns that a finding is about, in the schema's order; all where it names none."""
+    return tuple(name for name in protected if name in finding["attributes"]) or tuple(protected)
 
-    Only for models that are not declared to repeat themselves.
+
+def apply(record: dict[str, Any], noise: Noise, replicates: int, protected: Sequence[str]) -> None:
+    """Write the noise into the record; what does not rise above it is not called shown.
+
+    Only for models that are not declared to repeat themselves. Each finding goes by the test of its own columns.
     """
     section = record["tabular"]
-    shown = noise.p_value is not None and noise.p_value < LEVEL
-    note = ONCE
-    if noise.p_value is not None:
-        note = (
-            f"tested against the noise of {plural(replicates, 'answer')} to each row, dealt anew within "
-            f"{plural(noise.cases, 'case')}: "
-            f"p = {noise.p_value:.2g}"
-        )
-    elif replicates > 1:
-        note = noise.reason
+    together = noise.tests.get(tuple(protected))
     section["noise"] = {
         "same_row": None if noise.same_row is None else dataclasses.asdict(noise.same_row),
-        "p_value": noise.p_value,
-        "cases": noise.cases,
+        "p_value": None if together is None else together.p_value,
+        "cases": 0 if together is None else together.blocks,
     }
-    section["notes"].append(note)
+    section["notes"].append(_note(noise, tuple(protected), replicates, protected))
     for finding in record["findings"]:
+        columns = columns_of(finding, protected)
+        test = noise.tests.get(columns)
         finding["noise"] = section["noise"]["same_row"]
-        finding["p_value"] = noise.p_value
-        finding["notes"] = [*finding["notes"], note]
-        if finding["verdict"] == "shown" and not shown:
+        finding["p_value"] = None if test is None else test.p_value
+        finding["p_adjusted"] = None if test is None else test.p_adjusted
+        finding["notes"] = [*finding["notes"], _note(noise, columns, replicates, protected)]
+        if finding["verdict"] == "shown" and (test is None or test.p_adjusted >= LEVEL):
             finding["verdict"] = "not_determined"
+
+
+def _note(noise: Noise, columns: tuple[str, ...], replicates: int, protected: Sequence[str]) -> str:
+    """How a set of columns was tested, or why it was not."""
+    test = noise.tests.get(columns)
+    if test is None:
+        return (noise.reason or INCOMPLETE) if replicates > 1 else ONCE
+    within = plural(test.blocks, "case")
+    if columns != tuple(protected):
+        within = f"{plural(test.blocks, 'set')} of rows that differ in {', '.join(columns)} alone"
+    told = (
+        f"tested against the noise of {plural(replicates, 'answer')} to each row, dealt anew within {within}"
+    )
+    adjusted = f", adjusted {test.p_adjusted:.2g}" if len(noise.tests) > 1 else ""
+    return f"{told}: p = {test.p_value:.2g}{adjusted}"

@@ -13,7 +13,7 @@ from auditor.tabular.asking import evaluator_of, open_model, slices_of, try_one
 from auditor.tabular.data import load_rows
 from auditor.tabular.expect import check_options
 from auditor.tabular.frozen import inputs_of, plan_record
-from auditor.tabular.noise import Book, apply, measure, whole
+from auditor.tabular.noise import Book, apply, columns_of, measure, whole
 from auditor.tabular.plan import METHODS, TabularPlan, TabularRun
 from auditor.tabular.record import add_task, record_of, write
 from auditor.types import Progress
@@ -152,15 +152,9 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
         if asked is not None:
             add_task(record, plan, asked, evaluator)
             if not asked.model.deterministic:
-                noise = measure(
-                    book,
-                    asked,
-                    schema.protected,
-                    len(schema.combos),
-                    plan.seed,
-                    complete=whole(result, schema),
-                )
-                apply(record, noise, plan.replicates)
+                sets = [columns_of(finding, schema.protected) for finding in record["findings"]]
+                noise = measure(book, asked, schema, sets, plan.seed, complete=whole(result, schema))
+                apply(record, noise, plan.replicates, schema.protected)
         if folder is None:
             return TabularRun(record=record, result=result)
         write(folder, record, evaluator, result, retrained)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import product
 from pathlib import Path
+from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from auditor.cli.main import run as audit
-from auditor.tabular.noise import permuted
+from auditor.suites.tabular.schema import Column, Schema
+from auditor.tabular.noise import Book, Noise, Dealt, apply, columns_of, measure, permuted
+from auditor.types import Answer, Prompt, Response, Variant
 
 MODULE = """
 import random, re
@@ -117,3 +122,75 @@ def test_the_test_keeps_its_level() -> None:
     planted = np.tile([0, 0, 0, 1, 1, 1], (12, 1))
     assert permuted(planted, 2, 2, rng) == pytest.approx(0.001)
     assert permuted(np.full((3, 6), -1), 2, 0, rng) == 1.0
+
+
+SCHEMA = Schema(
+    columns=(
+        Column(name="pay", kind="integer", codes=40),
+        Column(name="sex", kind="integer", codes=2, protected=True),
+        Column(name="race", kind="integer", codes=3, protected=True),
+    )
+)
+BOTH = ("sex", "race")
+
+
+def noise_of(wobble: float, seed: int = 1) -> Noise:
+    """Forty cases, all six rows of each asked three times; the label goes by sex, and is wrong now and then."""
+    book, rng = Book(), Random(seed)
+    for pay, sex, race in product(range(40), range(2), range(3)):
+        prompt = Prompt(format="bare", text=f"{pay} {sex} {race}")
+        row = {"pay": pay, "sex": sex, "race": race}
+        book.row(Variant(id=f"r{pay}{sex}{race}.o", input=row), prompt)
+        for replicate in range(3):
+            said = (sex == 1) != (rng.random() < wobble)
+            book.response(
+                Response(
+                    variant_id="r",
+                    prompt_sha256=prompt.sha256,
+                    format="bare",
+                    replicate=replicate,
+                    output=str(said),
+                )
+            )
+    asked = SimpleNamespace(
+        replicates=3,
+        model=SimpleNamespace(style="text"),
+        task=SimpleNamespace(read=lambda output, style: Answer(status="ok", value=output)),
+    )
+    return measure(book, asked, SCHEMA, [("sex",), ("race",), BOTH], 7)  # type: ignore[arg-type]
+
+
+def test_each_set_of_columns_has_its_own_test() -> None:
+    """A set without an effect is not called shown because another set has one."""
+    noise = noise_of(0.1, seed=2)
+    assert {columns: test.blocks for columns, test in noise.tests.items()} == {
+        BOTH: 40,
+        ("sex",): 40 * 3,
+        ("race",): 40 * 2,
+    }
+    assert noise.tests[BOTH].p_value == noise.tests["sex",].p_value == pytest.approx(0.001)
+    assert noise.tests["race",].p_value > 0.05
+    assert noise.tests["sex",].p_adjusted == pytest.approx(0.003)
+    findings = [
+        {"attributes": list(columns), "verdict": "shown", "notes": []}
+        for columns in (("sex",), ("race",), BOTH)
+    ]
+    record: dict[str, Any] = {"tabular": {"notes": []}, "findings": findings}
+    apply(record, noise, 3, SCHEMA.protected)
+    assert [f["verdict"] for f in findings] == ["shown", "not_determined", "shown"]
+    assert "within 80 sets of rows that differ in race alone: p = " in findings[1]["notes"][0]
+    assert record["tabular"]["noise"]["cases"] == 40
+
+
+def test_a_set_that_could_not_be_tested_is_not_called_shown() -> None:
+    finding: dict[str, Any] = {"attributes": ["race"], "verdict": "shown", "notes": []}
+    noise = Noise(same_row=None, tests={("sex",): Dealt(0.001, 0.001, 9)})
+    apply({"tabular": {"notes": []}, "findings": [finding]}, noise, 3, SCHEMA.protected)
+    assert (finding["verdict"], finding["p_value"]) == ("not_determined", None)
+    assert "nothing was tested" in finding["notes"][0]
+
+
+def test_what_a_finding_is_about() -> None:
+    assert columns_of({"attributes": ["race", "sex"]}, BOTH) == BOTH
+    assert columns_of({"attributes": ["pay", "race"]}, BOTH) == ("race",)
+    assert columns_of({"attributes": []}, BOTH) == BOTH
