@@ -909,3 +909,79 @@ def test_closing_releases_the_adapter() -> None:
     model = Scripted()
     asyncio.run(client_of(model).aclose())
     assert model.closed
+
+
+class Jumping(asyncio.SelectorEventLoop):
+    """A loop whose time jumps to the next timer, so that minutes pass at once."""
+
+    now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+    def _run_once(self) -> None:
+        if not self._ready and self._scheduled:  # type: ignore[attr-defined]
+            self.now = max(self.now, self._scheduled[0]._when)  # type: ignore[attr-defined]
+        super()._run_once()  # type: ignore[misc]
+
+
+class Bucket:
+    """Lets so many calls a second through, and says nothing about when to come back."""
+
+    style = "text"
+    deterministic = False
+    cacheable = True
+    max_batch = 1
+    name = fingerprint = "bucket"
+
+    def __init__(self, per_s: float, loop: Jumping, *, closed: tuple[float, float] = (0.0, 0.0)) -> None:
+        self.per_s, self.loop, self.closed = per_s, loop, closed
+        self.left, self.at, self.refused = per_s, 0.0, 0
+
+    async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+        now = self.loop.time()
+        self.left, self.at = min(self.per_s, self.left + (now - self.at) * self.per_s), now
+        fits = self.left >= 1 and not self.closed[0] <= now < self.closed[1]
+        self.left -= fits
+        self.refused += not fits
+        await asyncio.sleep(0.05)
+        return [Reply("yes") if fits else RateLimited("slow down")]
+
+    async def aclose(self) -> None:
+        pass
+
+
+def through(n: int, per_s: float, **given: Any) -> tuple[Bucket, list[Response], float]:
+    loop = Jumping()
+
+    async def go() -> tuple[Bucket, list[Response]]:
+        model = Bucket(per_s, loop, **given)
+        client = Client(
+            model, cache=None, budget=Budget(clock=loop.time), concurrency=16, clock=loop.time,
+            retry=RetryPolicy(attempts=5),
+        )  # fmt: skip
+        return model, await client.ask(ask_for(*map(str, range(n))))
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        model, responses = runner.run(go())
+        return model, responses, loop.now
+
+
+def test_a_limit_below_one_call_at_a_time_is_met_by_a_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """15 calls a second, and an answer after 50 ms: one call in flight is 20 a second, which is too many."""
+    model, responses, seconds = through(900, 15.0)
+    assert sum(r.output is None for r in responses) == 0
+    assert model.refused < 180
+    assert 59 <= seconds < 85  # 900 / 15 - the bucket is 59
+    monkeypatch.setattr(Limiter, "_set_pace", lambda self: None)
+    before, lost, _ = through(900, 15.0)
+    assert before.refused > 3 * model.refused
+    assert sum(r.output is None for r in lost) > 9
+
+
+def test_the_pace_ends_with_the_limit() -> None:
+    _, responses, seconds = through(3000, 400.0, closed=(1.0, 6.0))
+    answered = sum(r.output is not None for r in responses)
+    assert answered > 2900
+    # 5 seconds without an answer, and the pace of one call a second that they bring has to grow again.
+    assert seconds < 75

@@ -15,7 +15,7 @@ import pytest
 
 from auditor.cli.main import run as audit
 from auditor.suites.tabular.schema import Column, Schema
-from auditor.tabular.noise import Book, Noise, Dealt, apply, columns_of, measure, permuted
+from auditor.tabular.noise import Book, Dealt, Noise, apply, columns_of, measure, permuted
 from auditor.types import Answer, Prompt, Response, Variant
 
 MODULE = """
