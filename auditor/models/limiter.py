@@ -13,9 +13,6 @@ from types import TracebackType
 from auditor.errors import ConfigError
 
 MAX_CLOSED_S = 120.0  # a reset further away is a daily limit: let the 429 that follows end the run
-WINDOW_S = 2.0  # over which it is seen how many answers come
-FASTER = 4.0  # times one call at a time: a pace above that holds nothing up (servers allow bursts)
-LEAST_PER_S = 1.0  # the slowest pace: beyond that each call has its own longer and longer waits
 UNTOLD_S = 1.0  # how long a statement about what is left holds, where the server does not say
 _COUNT = re.compile(r"[0-9]{1,12}")
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)?")
@@ -43,10 +40,6 @@ class Limiter:
     It starts at ``concurrency`` and never leaves [1, ``concurrency``]. A rate-limit answer halves it, once
     for all calls that were under way together; as many successes in a row as the current size add one
     (the scheme of TCP congestion avoidance; Chiu and Jain, 1989, show that it converges).
-
-    One call at a time may still be too many. A refusal at size 1 that names no time sets a pace: four fifths of the
-    answers that came a second. Each further refusal lowers it likewise, each answer raises it by two percent,
-    and it ends far above what one call at a time can reach.
 
     Where the server says how much is left (`headers`), no more calls are in flight than that: if each of them still
     has to be let in, there is room for it. So a limit that is this client's alone is met without a refusal.
@@ -81,9 +74,6 @@ class Limiter:
         self._entries = 0  # calls that were let through
         self._told_at = 0  # how many had been when the server said what is left
         self._tokens_per_call = 0.0
-        self._answered: deque[float] = deque()  # when, within the last `WINDOW_S`
-        self._per_s: float | None = None  # the pace
-        self._next_at = float("-inf")
 
     @property
     def room(self) -> int:
@@ -92,50 +82,23 @@ class Limiter:
         return max(1, min(self.size, told))
 
     def wait_s(self) -> float:
-        """Seconds until calls may be sent again, as the server asked or the pace has it; 0 if now."""
-        until = self._closed_until if self._per_s is None else max(self._closed_until, self._next_at)
-        return max(0.0, until - self._clock())
-
-    def sent(self) -> None:
-        """A call is sent now; the next one waits its turn where there is a pace."""
-        if self._per_s is not None:
-            self._next_at = max(self._next_at, self._clock()) + 1.0 / self._per_s
+        """Seconds until calls may be sent again, as the server asked; 0 if now."""
+        return max(0.0, self._closed_until - self._clock())
 
     def close_for(self, seconds: float) -> None:
         """Send nothing for ``seconds``."""
         self._closed_until = max(self._closed_until, self._clock() + seconds)
 
-    def slow_down(self, *, sent_at: float, told: bool = False) -> None:
-        """A call sent at ``sent_at`` was rate limited; ``told``: the server said for how long."""
+    def slow_down(self, *, sent_at: float) -> None:
+        """A call sent at ``sent_at`` was rate limited."""
         self._successes = 0
         if sent_at < self._slowed_at:
             return  # it was under way when the size was halved, and says nothing about the new size
         self._slowed_at = self._clock()
-        if self.size == 1 and not told:
-            self._set_pace()
         self.size = max(1, self.size // 2)
 
-    def _set_pace(self) -> None:
-        self._forget(self._slowed_at)
-        seen = len(self._answered) / WINDOW_S
-        if self._per_s is not None:
-            seen = min(seen, self._per_s)
-        self._per_s = max(LEAST_PER_S, 0.8 * seen)
-
-    def _forget(self, now: float) -> None:
-        while self._answered and self._answered[0] < now - WINDOW_S:
-            self._answered.popleft()
-
-    def speed_up(self, *, tokens: int = 0, seconds: float = 0.0) -> None:
-        """A call was answered after ``seconds``, for so many tokens in and out."""
-        now = self._clock()
-        self._forget(now)
-        self._answered.append(now)
-        if self._per_s is not None:
-            self._per_s *= 1.02
-            if self._per_s * seconds < FASTER:
-                return
-            self._per_s = None
+    def speed_up(self, *, tokens: int = 0) -> None:
+        """A call was answered, for so many tokens in and out."""
         if tokens:
             last = self._tokens_per_call or tokens
             self._tokens_per_call = last + 0.1 * (tokens - last)
