@@ -142,7 +142,7 @@ class ParquetJournal:
                 "record": pa.array([row.decode() for row in self._rows], pa.string()),
             }
         ).replace_schema_metadata({"auditor": json.dumps(about)})
-        path = folder_of(self.path) / f"part-{self._part + 1:05d}.parquet"
+        path = _part(self.path, self._part + 1)
         beside = path.with_name(path.name + ".new")
         try:
             pq.write_table(table, beside, compression="zstd", row_group_size=1 << 30)
@@ -203,11 +203,15 @@ def record_at(path: Path, place: int) -> dict[str, Any]:
 
 def records_from(path: Path, place: int) -> Iterator[dict[str, Any]]:
     """The records from a place on that `scan` named."""
-    row = place & ((1 << _SHIFT) - 1)
-    for part in parts_of(path):
-        if int(part.stem.removeprefix("part-")) >= place >> _SHIFT:
-            yield from map(json.loads, _rows(part)[row:])
-            row = 0
+    number, row = place >> _SHIFT, place & ((1 << _SHIFT) - 1)
+    part = _part(path, number)
+    yield from map(json.loads, _rows(part)[row:])
+    while (part := _part(path, number := number + 1)).exists():
+        yield from map(json.loads, _rows(part))
+
+
+def _part(path: Path, number: int) -> Path:
+    return folder_of(path) / f"part-{number:05d}.parquet"
 
 
 def _rows(part: Path) -> list[bytes]:

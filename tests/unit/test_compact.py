@@ -78,6 +78,12 @@ def _verdict(rng: Random) -> Verdict:
     )
 
 
+def test_a_value_by_the_rest_of_an_id_needs_ids_that_are_made_of_the_case() -> None:
+    made = OfCase("c", ["c.v0", "c.v1"], [1, 2])
+    assert (made.at("v1"), made.at("v2"), made.at("c.v1", 9)) == (2, None, 9)
+    assert OfCase("c", ["x", "y"], [1, 2]).at("x") is None
+
+
 def test_verdicts_come_back_as_they_were() -> None:
     rng = Random(1)
     plain = [_verdict(rng) for _ in range(500)]

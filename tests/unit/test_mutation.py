@@ -232,6 +232,14 @@ def test_cases_depend_on_seed_and_text_alone() -> None:
     assert len(first[0].id) == 17
 
 
+def test_longer_ids_draw_what_shorter_ones_drew() -> None:
+    """Ids had 11 characters, and this was drawn; published figures hang on it."""
+    case = one_case(RICH, dictionaries=[load("nationality")], order=1, per_seed=4)
+    assert case.id == "c17fea8d803ad912c"
+    drawn = [str(v.input).split()[1] for v in case.variants]
+    assert drawn == ["Philippine", "French", "Hungarian", "Colombian"]
+
+
 def test_other_attributes_do_not_change_what_one_draws() -> None:
     def gender(dictionaries: Sequence[Any]) -> list[object]:
         case = one_case(RICH, dictionaries=dictionaries, order=1, per_seed=2)

@@ -51,6 +51,18 @@ def test_what_is_written_is_read_and_verified(path: Path) -> None:
     assert record_at(path, places[4])["variant_id"] == "v4"
 
 
+def test_records_are_read_on_from_a_place_and_never_from_another_part(path: Path) -> None:
+    _fill(path, 3, 3, 3)
+    places = [place for place, _ in scan(path)]
+    whole = list(read(path))
+    for number, place in enumerate(places):
+        assert list(parquet.records_from(path, place)) == whole[number:]
+        assert record_at(path, place) == whole[number]
+    parts_of(path)[1].unlink()
+    with pytest.raises(RunFolderError, match="cannot read"):
+        record_at(path, places[4])
+
+
 def test_a_second_writer_goes_on(path: Path) -> None:
     _fill(path, 3)
     (parquet.folder_of(path) / "part-00002.parquet.new").write_bytes(b"half a part")
