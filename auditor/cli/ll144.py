@@ -70,7 +70,12 @@ def ll144(
     distribution_date: Annotated[
         Text, typer.Option("--distribution-date", help="YYYY-MM-DD the use began; else left empty.")
     ] = None,
-    data_kind: Annotated[str, typer.Option("--data-kind", help="historical or test.")] = "historical",
+    data_kind: Annotated[
+        Text,
+        typer.Option(
+            "--data-kind", help="historical or test; without it the report says that it was not said."
+        ),
+    ] = None,
     test_data_reason: Annotated[
         Text, typer.Option("--test-data-reason", help="Why no historical data were used.")
     ] = None,
@@ -79,6 +84,9 @@ def ll144(
     ] = None,
     leave_out: Annotated[
         Text, typer.Option("--leave-out", help="Leave out rankings whose run id contains this text.")
+    ] = None,
+    model: Annotated[
+        Text, typer.Option("--model", help="Of rankings by several models, those of this one.")
     ] = None,
     map_file: Annotated[FilePath, typer.Option("--map", help="YAML with your own category values.")] = None,
     write_map: Annotated[
@@ -111,7 +119,7 @@ def ll144(
         raise ConfigError(f"--out writes a .html or a .json file, or run folders below a folder; got {out}")
     started = datetime.datetime.now(datetime.UTC)
     settings = Settings(
-        data_kind="test" if rankings is not None else data_kind,
+        data_kind=data_kind,
         test_data_reason=test_data_reason,
         test_data_generation=test_data_generation,
         source=source,
@@ -128,21 +136,25 @@ def ll144(
         if unknown_in_median:
             _refuse(["--unknown-in-median"], "--data")
     if rankings is None:
-        _refuse(["--leave-out"] if leave_out else [], "--rankings")
+        _refuse([n for n, v in (("--leave-out", leave_out), ("--model", model)) if v], "--rankings")
     if data is not None:
         record = _from_data(data, columns, settings, map_file)
     elif counts is not None:
         record = _from_counts(counts, settings, map_file)
     else:
         assert rankings is not None
-        if exclude or partly_known or map_file or audit_date or distribution_date:
-            raise ConfigError("--rankings takes --source, --leave-out, --format and --out only")
-        record = _from_rankings(rankings, settings, leave_out)
+        of_audits = (exclude, partly_known, map_file, audit_date, distribution_date)
+        if any((*of_audits, data_kind, test_data_reason, test_data_generation)):
+            raise ConfigError(
+                "--rankings takes --source, --leave-out, --model, --format and --out only: rankings of made-up "
+                "applications are test data"
+            )
+        record = _from_rankings(rankings, settings, leave_out, model)
     if out is None or out.suffix in (".html", ".json"):
         return _show(record, format, out)
     from auditor.pipeline import outcomes
 
-    columns |= {"map": str(map_file) if map_file else None, "leave_out": leave_out}
+    columns |= {"map": str(map_file) if map_file else None, "leave_out": leave_out, "model": model}
     chosen = {k: v for k, v in columns.items() if v is not None}
     given = str(data or counts or rankings)
     plan = {"data": given, "options": chosen, "settings": _plain(settings), "out": str(out)}
@@ -199,10 +211,12 @@ def _from_counts(path: Path, settings: Settings, map_file: Path | None) -> dict[
     return record.from_counts(cells, source, settings, mode=mode)
 
 
-def _from_rankings(path: Path, settings: Settings, leave_out: str | None) -> dict[str, Any]:
+def _from_rankings(
+    path: Path, settings: Settings, leave_out: str | None, model: str | None
+) -> dict[str, Any]:
     from auditor.ll144 import rankings, record
 
-    return record.from_rankings(rankings.read(path, leave_out=leave_out), settings)
+    return record.from_rankings(rankings.read(path, leave_out=leave_out, model=model), settings)
 
 
 def _exclusions(given: Sequence[str]) -> dict[str, str]:

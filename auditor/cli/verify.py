@@ -1,4 +1,4 @@
-"""``audit verify RUN``: check a run folder's hash chains."""
+"""``audit verify RUN``: check a run folder's hashes and hash chains."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 @app.command()
 def verify(run: common.RunArgument) -> int:
-    """Check that no line of RUN's journals was changed, removed or moved. Exit 1 where one was."""
-    from auditor.store.verify import verify_folder
+    """Check that plan, record and journals of RUN are as they were written; say what was checked. Exit 1 if not."""
+    from auditor.store.verify import checked, verify_folder
 
     path = find_run(run, outcomes=True)
     problems = verify_folder(path)
     for problem in problems:
         sys.stdout.write(f"{problem}\n")
     if not problems:
-        sys.stdout.write(
-            f"{path}: every line of plan, cases, prompts, responses and verdicts is as it was written.\n"
-        )
+        sys.stdout.write(f"{path}: nothing that was checked was changed.\n")
+        sys.stdout.writelines(f"{line}\n" for line in checked(path))
         sys.stdout.write(_code(path))
         sys.stdout.write(_input(path))
     return 1 if problems else 0

@@ -22,6 +22,7 @@ from auditor.ll144.people import Cell, Source, read_bytes
 
 SEX_CODES = {"M": "Male", "W": "Female", "F": "Female"}
 RACE_CODES = {"H": RACES[0], "W": RACES[1], "B": RACES[2], "A": RACES[4]}
+NOT_STATED = "model not stated"
 FIELDS = ("job", "default_order", "demo_order", "response")
 
 
@@ -37,13 +38,13 @@ class Ranking:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RankingFile:
-    """Rankings by job, what was left out, and how answers were read.
+    """Rankings by model and job, what was left out, and how answers were read.
 
     ``unread`` answers name nobody who was shown. In ``unlisted`` answers the name that was found first does
     not stand in the first place of the list: mostly that one is misspelt, and the next name is found.
     """
 
-    jobs: Mapping[str, tuple[Ranking, ...]]
+    rankings: Mapping[tuple[str, str], tuple[Ranking, ...]]
     left_out: int
     unread: int
     unlisted: int
@@ -51,7 +52,7 @@ class RankingFile:
     source: Source
 
 
-def read(path: Path, *, leave_out: str | None = None) -> RankingFile:
+def read(path: Path, *, leave_out: str | None = None, model: str | None = None) -> RankingFile:
     """Read recorded rankings.
 
     Parameters
@@ -61,6 +62,8 @@ def read(path: Path, *, leave_out: str | None = None) -> RankingFile:
         groups as race_sex: A, B, H, W and M, W), ``response``; ``run`` and ``model`` where known.
     leave_out : str, optional
         Leave out lines whose ``run`` contains this text.
+    model : str, optional
+        Keep the lines of this model only; the others are no part of the result.
 
     Raises
     ------
@@ -68,25 +71,31 @@ def read(path: Path, *, leave_out: str | None = None) -> RankingFile:
         The file cannot be read, or a line lacks a field; the message names the line.
     """
     raw = read_bytes(path)
-    jobs: dict[str, list[Ranking]] = {}
-    models: Counter[str] = Counter()
+    read: dict[tuple[str, str], list[Ranking]] = {}
+    models: set[str] = set()
     rows = left_out = 0
     for line, value in _lines(path, raw):
         rows += 1
         if leave_out and leave_out in str(value.get("run", "")):
             left_out += 1
             continue
-        models[str(value.get("model", "not stated"))] += 1
-        jobs.setdefault(str(value["job"]), []).append(_ranking(path, line, value))
-    if not jobs:
+        answered = str(value.get("model") or NOT_STATED)
+        models.add(answered)
+        if model in (None, answered):
+            read.setdefault((answered, str(value["job"])), []).append(_ranking(path, line, value))
+    if models and not read:
+        raise DataFileError(
+            f"{path}: no ranking by {model!r} (--model). Models: {', '.join(sorted(models))}."
+        )
+    if not read:
         raise DataFileError(f"{path}: no ranking is left to count")
-    every = [r for found in jobs.values() for r in found]
+    every = [r for found in read.values() for r in found]
     return RankingFile(
-        jobs={job: tuple(jobs[job]) for job in sorted(jobs)},
+        rankings={key: tuple(read[key]) for key in sorted(read)},
         left_out=left_out,
         unread=sum(r.first is None for r in every),
         unlisted=sum(r.first is not None and not r.listed for r in every),
-        models=tuple(sorted(models)),
+        models=tuple(sorted({answered for answered, _ in read})),
         source=Source(file=path.name, sha256=hashlib.sha256(raw).hexdigest(), rows=rows, unmapped=()),
     )
 

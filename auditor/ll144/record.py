@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,13 +12,14 @@ from auditor._version import __version__
 from auditor.counting import plural
 from auditor.errors import ConfigError
 from auditor.ll144.people import Cell, Person, Source
-from auditor.ll144.rankings import RankingFile
+from auditor.ll144.rankings import NOT_STATED, RankingFile
 from auditor.ll144.rankings import cells as ranking_cells
 from auditor.ll144.tables import Breakdown, breakdown, tally
 from auditor.stats.impact import ImpactTable, MedianRule, median_rule, ratio_text, round_half_up
 
 SCHEMA_VERSION = "1.0"
 TIES = Fraction(1, 10)
+DATA_KINDS = ("historical", "test")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,8 +28,9 @@ class Settings:
 
     Attributes
     ----------
-    data_kind : str
-        ``historical`` or ``test``; test data need ``test_data_reason`` and ``test_data_generation``.
+    data_kind : str or None
+        ``historical`` or ``test``; test data need ``test_data_reason`` and ``test_data_generation``. None: it
+        was not said, and is taken for neither.
     source : str or None
         Which system made the outcomes, when, and who collected them (5-303).
     excluded : mapping of str to str
@@ -39,7 +41,7 @@ class Settings:
         As given; nothing is filled in.
     """
 
-    data_kind: str = "historical"
+    data_kind: str | None = None
     test_data_reason: str | None = None
     test_data_generation: str | None = None
     source: str | None = None
@@ -51,7 +53,7 @@ class Settings:
 
     def check(self) -> None:
         """Raise `ConfigError` where a decision lacks what has to go with it."""
-        if self.data_kind not in ("historical", "test"):
+        if self.data_kind not in (None, *DATA_KINDS):
             raise ConfigError(f"--data-kind must be historical or test; got {self.data_kind!r}")
         given = {
             "--test-data-reason": self.test_data_reason,
@@ -131,14 +133,15 @@ def from_counts(cells: Sequence[Cell], source: Source, settings: Settings, *, mo
 
 
 def from_rankings(file: RankingFile, settings: Settings) -> dict[str, Any]:
-    """Compute first places by group from recorded rankings: test data, job by job, never an LL144 audit."""
+    """Compute first places by group from recorded rankings: test data, for each model and job, never an LL144 audit."""
     groups, warnings = [], []
-    for job, found in file.jobs.items():
-        groups.append(_group(job, breakdown(ranking_cells(found), one_per_run=True)))
-    record = _record("selection", file.source, settings, None, groups, None)
+    for (model, job), found in file.rankings.items():
+        title = f"{model}: {job}" if len(file.models) > 1 else job
+        part = _group(title, breakdown(ranking_cells(found), one_per_run=True))
+        groups.append(part | {"model": model, "job": job})
+    record = _record("selection", file.source, replace(settings, data_kind="test"), None, groups, None)
     record["kind"] = "ranking"
-    record["ll144"]["data_kind"] = "test"
-    n = sum(len(found) for found in file.jobs.values())
+    n = sum(len(found) for found in file.rankings.values())
     record["data"] |= {
         "rankings": n,
         "left_out": file.left_out,
@@ -146,6 +149,13 @@ def from_rankings(file: RankingFile, settings: Settings) -> dict[str, Any]:
         "unlisted": file.unlisted,
         "models": list(file.models),
     }
+    if len(file.models) > 1:
+        warnings.append(
+            f"The file holds rankings by {len(file.models)} models: {', '.join(file.models)}. They are never "
+            "added up: each model has tables of its own for each job (--model NAME for one of them)."
+        )
+    if NOT_STATED in file.models:
+        warnings.append("Some lines or all do not name the model that answered.")
     if file.unlisted:
         warnings.append(
             f"In {file.unlisted:,} of {plural(n, 'answer')} the first shown name that stands in the answer letter "
@@ -230,6 +240,11 @@ def _record(
         warnings.append(
             "Where the outcomes come from was not given (--source). Without it nobody can tell whether they "
             "are those of the system in question, and 5-303 asks for it in the published summary."
+        )
+    if settings.data_kind is None:
+        warnings.append(
+            "Whether these are historical or test data was not said (--data-kind historical or --data-kind "
+            "test), and is taken for neither. The rule asks for historical data where there are enough (5-302)."
         )
     for column, value, n in source.unmapped:
         warnings.append(f"{n:,} with {column} = {value!r}: no category of the rule; counted as unknown.")

@@ -51,8 +51,8 @@ NEEDS = {
     "selection": "the outcomes are not selections",
     "scoring": "the outcomes are not scores",
     "groups": "the outcomes are not classified into groups",
-    "historical": "the outcomes are not historical data",
-    "test_data": "no test data were used in place of historical data",
+    "historical": "the outcomes are not said to be historical data",
+    "test_data": "nothing says that test data were used in place of historical data",
 }
 
 

@@ -45,7 +45,7 @@ def facts(record: Data, outcomes: Data | None) -> frozenset[str]:
     if outcomes is not None:
         block = outcomes["ll144"]
         has |= {"outcomes", {"classification": "selection"}.get(block["mode"], block["mode"])}
-        has.add("historical" if block["data_kind"] == "historical" else "test_data")
+        has |= {{"historical": "historical", "test": "test_data"}.get(block["data_kind"], "outcomes")}
         if block["groups"]:
             has.add("groups")
     return frozenset(has)
@@ -181,12 +181,12 @@ def materials(record: Data) -> Pairs:
         ]
         rows += [("Lines", words.count(data.get("rows"))), ("Source", data.get("source") or "not given")]
         rows += [
-            ("Kind of data", str(block["data_kind"])),
+            ("Kind of data", f"{block['data_kind']} data" if block["data_kind"] else "not said"),
             ("Unknown category", words.count(block["unknown_count"])),
         ]
         if block["data_kind"] == "test":
-            rows += [("Why no historical data", str(block["test_data_reason"]))]
-            rows += [("How the test data were made", str(block["test_data_generation"]))]
+            rows += [("Why no historical data", str(block["test_data_reason"] or "not given"))]
+            rows += [("How the test data were made", str(block["test_data_generation"] or "not given"))]
         return tuple(rows)
     counts, provenance = record.get("counts") or {}, record.get("provenance") or {}
     seeds = provenance.get("seeds") or {}

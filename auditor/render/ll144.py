@@ -121,7 +121,7 @@ def summary_fields(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Date of the bias audit", block["audit_date"] or EMPTY),
         ("Distribution date", block["distribution_date"] or EMPTY),
         ("Source and explanation of the data", data["source"] or EMPTY),
-        ("Kind of data", {"historical": "historical data", "test": "test data"}[block["data_kind"]]),
+        ("Kind of data", f"{block['data_kind']} data" if block["data_kind"] else EMPTY),
     ]
     if block["data_kind"] == "test":
         fields += [

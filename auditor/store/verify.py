@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from auditor.counting import plural
 from auditor.store.folder import CASES, JOURNALS, PLAN, PROMPTS, RESPONSES, RUN, VERDICTS, RunFolder
 from auditor.store.journal import Problem, genesis, read, verify
 from auditor.store.register import FILE, events
@@ -47,6 +48,42 @@ def verify_folder(path: Path) -> list[Problem]:
     if not problems:
         problems += _references(folder)
     return problems
+
+
+def checked(path: Path) -> list[str]:
+    """What `verify_folder` had to look at, in sentences: a folder without records is not called intact.
+
+    Parameters
+    ----------
+    path : Path
+        A run folder in which `verify_folder` saw nothing wrong.
+    """
+    folder = RunFolder.open(path)
+    records = {name: sum(1 for _ in read(folder.path / name)) for name in JOURNALS}
+    full = [f"{name} ({plural(n, 'record')})" for name, n in records.items() if n]
+    empty = [name for name, n in records.items() if not n]
+    told = (folder.record().get("provenance") or {}) if folder.has_record() else {}
+    ends = [e for e in events(folder.path.parent) if e["run"] == folder.id]
+    by_run, by_register = "plan_sha256" in told, any("plan_sha256" in e for e in ends)
+    sources = [name for name, there in ((RUN, by_run), (FILE, by_register)) if there]
+    found = [
+        f"{PLAN}: the SHA-256 is that in {' and '.join(sources)}."
+        if sources
+        else f"{PLAN}: nothing names its SHA-256, so it was not checked by itself."
+    ]
+    if folder.has_record():
+        entered = any("run_sha256" in e for e in ends)
+        found.append(
+            f"{RUN}: the SHA-256 is that in {FILE}."
+            if entered
+            else f"{RUN}: not checked: no {FILE} beside the folder names its SHA-256."
+        )
+    found += [f"{name}: the SHA-256 is that in {RUN}." for name in sorted(told.get("files") or {})]
+    if full:
+        found.append(f"Journals: every line is as it was written in {', '.join(full)}.")
+    if empty:
+        found.append(f"Empty journals, in which there was nothing to check: {', '.join(empty)}.")
+    return found
 
 
 def _register(folder: RunFolder) -> list[Problem]:

@@ -48,6 +48,7 @@ def people_record() -> dict[str, Any]:
     """The rule's printed example, with one category left out."""
     cells, mode, source = people.read_counts(FILES / "ll144-counts.csv", categories.load())
     settings = record.Settings(
+        data_kind="historical",
         source="Printed example of 6 RCNY 5-301(b)",
         excluded={"Native American or Alaska Native / Female": "17 people"},
         audit_date=datetime.date(2026, 10, 1),

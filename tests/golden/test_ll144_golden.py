@@ -23,6 +23,7 @@ COUNTS = FILES / "ll144-counts.csv"
 def made() -> dict[str, Any]:
     cells, mode, source = people.read_counts(COUNTS, categories.load())
     settings = record.Settings(
+        data_kind="historical",
         source="Printed example of 6 RCNY 5-301(b)",
         excluded={"Native American or Alaska Native / Female": "17 people"},
         audit_date=datetime.date(2026, 10, 1),

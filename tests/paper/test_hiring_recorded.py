@@ -46,7 +46,7 @@ def test_all_published_figures(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_every_group_was_shown_first_equally_often() -> None:
     file = rankings.read(FILE, leave_out="/oversampled/")
-    for found in file.jobs.values():
+    for found in file.rankings.values():
         first = [r.groups[0] for r in found]
         assert {first.count(group) for group in set(first)} == {125}
 
@@ -60,7 +60,7 @@ def test_answers_that_misspell_a_name_are_counted() -> None:
 
 def test_without_leaving_out_the_figures_are_others() -> None:
     file = rankings.read(FILE)
-    assert {job: len(found) for job, found in file.jobs.items()} == {
+    assert {job: len(found) for (_, job), found in file.rankings.items()} == {
         "HR specialist": 1036,
         "retail": 1044,
         "software engineer": 1035,

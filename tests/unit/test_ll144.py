@@ -11,7 +11,7 @@ import pytest
 
 from auditor.cli import main
 from auditor.errors import DataFileError
-from auditor.ll144 import categories
+from auditor.ll144 import categories, record
 from auditor.render import ll144
 
 PEOPLE = """id;sex;race;ok;score;team
@@ -275,6 +275,21 @@ def test_dates_and_test_data_go_into_the_draft(capsys: pytest.CaptureFixture[str
     assert "Source and explanation of the data: tool 3" in text
 
 
+def test_the_kind_of_data_is_said_by_nobody_but_the_user(
+    capsys: pytest.CaptureFixture[str], people: Path
+) -> None:
+    out = people.with_name("page.html")
+    found = computed(capsys, "--data", people, *BASE, "--selected", "ok", "--out", out)
+    assert found["ll144"]["data_kind"] is None
+    assert any("historical or test data was not said" in w for w in found["warnings"])
+    assert '<th scope="row">Kind of data</th><td>[to be filled in]</td>' in out.read_text("utf-8")
+    assert record.Settings().data_kind is None
+    said = computed(capsys, "--data", people, *BASE, "--selected", "ok", "--data-kind", "historical")
+    assert said["ll144"]["data_kind"] == "historical"
+    assert not any("was not said" in w for w in said["warnings"])
+    assert ("Kind of data", "historical data") in ll144.summary_fields(said)
+
+
 def test_page_loads_nothing_and_escapes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path, out = tmp_path / "people.csv", tmp_path / "page.html"
     path.write_text(
@@ -397,6 +412,31 @@ def test_rankings(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "Draft of the published summary" not in text
 
 
+def test_rankings_by_several_models_are_never_pooled(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "r.jsonl"
+    lines = [RANKING | {"model": "one", "response": "1. Bo Diaz"}] * 3
+    lines += [RANKING | {"model": "two", "response": "1. Ann O'Lee"}, RANKING | {"response": "1. Bo Diaz"}]
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    found = computed(capsys, "--rankings", path)
+    counted = {
+        g["group"]: {r["category"]: (r["x"], r["n"]) for r in g["tables"]["sex"]}
+        for g in found["ll144"]["groups"]
+    }
+    assert counted == {
+        "model not stated: cook": {"Male": (1, 1), "Female": (0, 1)},
+        "one: cook": {"Male": (3, 3), "Female": (0, 3)},
+        "two: cook": {"Male": (0, 1), "Female": (1, 1)},
+    }
+    assert any("rankings by 3 models" in w and "--model NAME" in w for w in found["warnings"])
+    alone = computed(capsys, "--rankings", path, "--model", "two")
+    assert [g["group"] for g in alone["ll144"]["groups"]] == ["cook"]
+    assert (alone["data"]["models"], alone["data"]["rankings"]) == (["two"], 1)
+    code, _, err = run(capsys, "--rankings", path, "--model", "three")
+    assert (code, "Models: model not stated, one, two." in flat(err)) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -418,5 +458,6 @@ def test_rankings_take_no_audit_options(capsys: pytest.CaptureFixture[str], tmp_
     path = tmp_path / "r.jsonl"
     path.write_text(json.dumps(RANKING | {"response": "1. Bo Diaz"}), encoding="utf-8")
     assert run(capsys, "--rankings", path, "--audit-date", "2026-01-01")[0] == 2
+    assert run(capsys, "--rankings", path, "--data-kind", "historical")[0] == 2
     assert run(capsys, "--rankings", path, "--leave-out", "r1")[0] == 2
     assert run(capsys, "--rankings", path)[0] == 0

@@ -64,6 +64,15 @@ def test_the_record_is_of_the_family_of_all_runs(folder: Path) -> None:
 def test_verify_sees_what_was_changed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "verify", folder)
     assert (code, out.splitlines()[-1]) == (0, "before.csv is the file of outcomes that was read.")
+    assert "every line" not in out
+    assert "nothing to check: cases.jsonl, prompts.jsonl, responses.jsonl, verdicts.jsonl." in out
+    assert "run.json: the SHA-256 is that in runs.jsonl." in out
+    register = Path("runs/runs.jsonl").read_bytes()
+    Path("runs/runs.jsonl").unlink()
+    out = call(capsys, "verify", folder)[1]
+    assert "run.json: not checked: no runs.jsonl" in out
+    assert "plan.json: the SHA-256 is that in run.json." in out
+    Path("runs/runs.jsonl").write_bytes(register)
     Path("before.csv").write_text(AFTER)
     assert "before.csv is NOT the file" in call(capsys, "verify", folder)[1]
     Path("before.csv").unlink()
