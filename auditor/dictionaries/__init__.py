@@ -9,7 +9,7 @@ from auditor.dictionaries.checks import check
 from auditor.dictionaries.entries import TAGS, Dictionary, Group, Term
 from auditor.dictionaries.files import VIEWS, builtin, load, load_options, neutral, parse_option, view
 from auditor.dictionaries.pairs import load_pairs
-from auditor.dictionaries.people import gendered, persons
+from auditor.dictionaries.people import gendered, nations, persons
 from auditor.dictionaries.reading import read_text
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "load",
     "load_options",
     "load_pairs",
+    "nations",
     "neutral",
     "parse_option",
     "persons",

@@ -35,6 +35,12 @@ def gendered() -> frozenset[str]:
     return frozenset(word for word in marked if word.isalpha())
 
 
+@lru_cache(maxsize=1)
+def nations() -> frozenset[str]:
+    """Return the words, in lower case, that a term of a nationality ends with (american, britons, african)."""
+    return frozenset(t.text.lower().split()[-1] for t in load("nationality").sources)
+
+
 def _plural(noun: str) -> str:
     if noun.endswith("y") and noun[-2] not in "aeiou":
         return noun[:-1] + "ies"

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 from auditor.dictionaries import Dictionary, Term, gendered
 from auditor.suites._agree import changes_tag, edits_of, inserted
 from auditor.suites._match import Hit, Place, Scan
+from auditor.suites._seams import misread
 from auditor.suites._wanted import EVERY, Wanted
 from auditor.types import Edit, EditKind
 
@@ -89,7 +90,9 @@ class Offer:
             choice = _choice(self._scan, self._hits, self._dictionary, target, moves, self._wanted)
             if choice is None:
                 continue
-            if limit is not None and any(map(changes_tag, choice.edits)):
+            if not self._dictionary.raw and misread(self._scan.text, choice.edits):
+                self._passed["reads as another word with its neighbours"] += 1
+            elif limit is not None and any(map(changes_tag, choice.edits)):
                 self._passed["needs another verb form"] += 1
             else:
                 out.setdefault(tuple((e.where, e.target) for e in choice.edits), choice)

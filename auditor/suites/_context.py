@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from auditor.dictionaries import Term, persons
-from auditor.text.english import ABBREVIATIONS, BE_FORMS, FUNCTION_WORDS, Word, case_of, starts_sentence
+from auditor.text.english import (
+    ABBREVIATIONS,
+    BE_FORMS,
+    FUNCTION_WORDS,
+    Word,
+    case_of,
+    plural_verb,
+    starts_sentence,
+)
 
 DETERMINERS = frozenset(
     ("a", "an", "the", "one", "another", "every", "each", "this", "that", "first", "only")
@@ -12,6 +20,25 @@ _AND = frozenset(("and", "or", ",", "/", "&"))
 _ADVERBS = frozenset(
     ("not", "also", "really", "originally", "actually", "half", "part", "both", "all", "very")
 )
+_COMMON_VERBS = frozenset(
+    (
+        "be", "are", "were", "have", "do", "go", "say", "know", "see", "come", "want", "work", "live", "play",
+        "love", "find",
+    )
+)  # fmt: skip
+_PAST = frozenset(
+    (
+        "left", "went", "came", "said", "told", "took", "made", "got", "gave", "saw", "knew", "found", "sat",
+        "stood", "ran", "wrote", "spoke", "met", "held", "thought", "brought", "felt", "kept", "lost", "won",
+    )
+)  # fmt: skip
+
+
+def closes(word: str) -> bool:
+    """Whether a noun phrase ends before ``word``, by its form: a function word or a past or third-person verb."""
+    if word in _PAST:
+        return True
+    return word in FUNCTION_WORDS or word.endswith("ed") or plural_verb(word) in _COMMON_VERBS
 
 
 class Context:
@@ -113,7 +140,7 @@ class Context:
         return True
 
     def _before_person(self, at: _Place) -> bool:
-        j, steps, coordinated = at.i + at.n, 0, False
+        j, steps, coordinated, last = at.i + at.n, 0, False, ""
         while j < len(at.tokens) and steps < 4:
             word, j = _hyphenated(at.text, at.tokens, j)
             if word in self._modifiers or word in self._adjectives:
@@ -123,11 +150,14 @@ class Context:
             elif word in _AND and not coordinated:
                 following = _hyphenated(at.text, at.tokens, j)[0] if j < len(at.tokens) else ""
                 if following not in self._adjectives:
-                    return False
+                    return last in self._singular
                 coordinated = True
-            else:
-                return word.endswith("-year-old") and self._person_at(at, j)
-        return False
+            elif word.endswith("-year-old") and self._person_at(at, j):
+                return True
+            else:  # a white American., a black teenager
+                return last in self._singular and (not word[0].isalnum() or closes(word))
+            last = word
+        return last in self._singular and j == len(at.tokens)
 
     def _person_at(self, at: _Place, j: int) -> bool:
         return j < len(at.tokens) and at.tokens[j].key in self._people

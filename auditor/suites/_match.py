@@ -12,12 +12,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from auditor.dictionaries import Dictionary, Term, persons
-from auditor.suites._context import DETERMINERS, Context
+from auditor.suites._context import DETERMINERS, Context, closes
 from auditor.text.english import (
     FUNCTION_WORDS,
     Word,
     case_of,
-    plural_verb,
     stands_alone,
     words,
 )
@@ -25,32 +24,6 @@ from auditor.text.english import (
 _BEFORE_NOUN = DETERMINERS | frozenset(
     ("these", "those", "my", "your", "his", "their", "our", "its", "some", "two", "three", "many", "several")
 )
-_COMMON_VERBS = frozenset(
-    (
-        "be",
-        "are",
-        "were",
-        "have",
-        "do",
-        "go",
-        "say",
-        "know",
-        "see",
-        "come",
-        "want",
-        "work",
-        "live",
-        "play",
-        "love",
-        "find",
-    )
-)
-_PAST = frozenset(
-    (
-        "left", "went", "came", "said", "told", "took", "made", "got", "gave", "saw", "knew", "found", "sat",
-        "stood", "ran", "wrote", "spoke", "met", "held", "thought", "brought", "felt", "kept", "lost", "won",
-    )
-)  # fmt: skip
 _LETS = frozenset(("let", "lets", "make", "makes", "made", "making", "letting"))
 _TIES = frozenset("\u00ad\u200c\u200d\u2060")  # soft hyphen, joiners
 
@@ -134,7 +107,7 @@ class Matcher:
             if scan.text[before.end : word.start] != " " or not stands_alone(scan.text, word.start, word.end):
                 continue
             following = scan.tokens[i + 1] if i + 1 < len(scan.tokens) else None
-            if following is not None and following.key[0].isalnum() and not _closes(following.key):
+            if following is not None and following.key[0].isalnum() and not closes(following.key):
                 continue
             if case_of(surface) in {"lower", "upper"}:
                 out.append(Place(word.start, i, case_of(surface) == "upper"))
@@ -168,13 +141,6 @@ def _alone(text: str, start: int, end: int) -> bool:
         tied = text[start - 2 : start - 1].isalnum() or text[end + 1 : end + 2].isalnum()
         return not tied and stands_alone(text, start, end)
     return stands_alone(text, start, end)
-
-
-def _closes(word: str) -> bool:
-    """Whether a noun phrase ends before ``word``, by its form: a function word or a past or third-person verb."""
-    if word in _PAST:
-        return True
-    return word in FUNCTION_WORDS or word.endswith("ed") or plural_verb(word) in _COMMON_VERBS
 
 
 def _index(terms: Sequence[Term]) -> dict[str, list[_Entry]]:

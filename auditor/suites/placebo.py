@@ -17,6 +17,7 @@ from typing import NamedTuple
 from auditor.dictionaries import Dictionary, Term, neutral
 from auditor.suites._agree import edits_of
 from auditor.suites._match import Hit, Matcher, Scan, settle
+from auditor.suites._seams import misread
 from auditor.suites.mutation import apply
 from auditor.types import Case, Edit, Variant
 
@@ -194,9 +195,10 @@ def _picks(
 
 
 def _edits(scan: Scan, attribute: str, picks: Sequence[tuple[_Site, Term]]) -> tuple[Edit, ...]:
-    """The edits that put the words into their sites, for the arm of ``attribute``."""
+    """The edits that put the words into their sites, for the arm of ``attribute``; none where they are misread."""
     edits: list[Edit] = []
     for site, word in picks:
         made = edits_of(scan, site.hit, site.term, word, site.term.group, "placebo")
         edits += [dataclasses.replace(one, attribute=attribute) for one in made]
-    return tuple(sorted(edits, key=lambda e: e.where))
+    edits.sort(key=lambda e: e.where)
+    return () if misread(scan.text, edits) else tuple(edits)

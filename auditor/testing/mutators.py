@@ -128,6 +128,31 @@ MUTATOR_FIXTURES: tuple[MutatorFixture, ...] = (
         why="everyday words (Go, You, Do, Born, True, Six) stood in a list of names",
     ),
     _case(
+        "race",
+        "race-two-nations",
+        "A white American and a black British singer met.",
+        "white>asian",
+        "An Asian American and a black British singer met.",
+        bad=("american american",),
+        why="a term of two words was written before the word that it ends with",
+    ),
+    _case(
+        "race",
+        "race-second-nation",
+        "A black British singer met an elderly black Canadian.",
+        "black>native_american",
+        bad=("native american british", "native american canadian"),
+        why="a term that names a nation was written before another nation",
+    ),
+    _case(
+        "nationality",
+        "nationality-becomes-race",
+        "A British Indian doctor called.",
+        "british>american",
+        bad=("american indian",),
+        why="two words became the name of another group",
+    ),
+    _case(
         "gender",
         "his-possessive",
         "He lost his keys.",
@@ -303,7 +328,12 @@ def mutate(
     ['An honest woman is a heroine.']
     """
     suite = MutationSuite(
-        seeds=[Seed(id="", text=text)], dictionaries=[load(attribute)], order=1, per_seed=None, parser=parser
+        seeds=[Seed(id="", text=text)],
+        dictionaries=[load(attribute)],
+        attributes=[attribute],
+        order=1,
+        per_seed=None,
+        parser=parser,
     )
     direction = (attribute, source_group, target_group)
     variants = [v for case in suite.ask(1, Random(0)) for v in case.variants if direction in v.directions]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -12,6 +13,7 @@ import pytest
 from auditor.dictionaries import load, load_pairs
 from auditor.errors import ConfigError, UnknownPlugin
 from auditor.suites.mutation import MutationSuite, apply
+from auditor.suites.placebo import Placebos
 from auditor.testing import check_variant
 from auditor.types import Case, Seed
 
@@ -162,6 +164,55 @@ def test_longest_term_wins_over_attributes() -> None:
 )
 def test_trans_and_nonbinary_groups(text: str, target: str, expected: str) -> None:
     assert expected in texts(text, target)
+
+
+@pytest.mark.parametrize("scope", ["text", "term", "occurrence"])
+@pytest.mark.parametrize(
+    ("text", "attribute", "wrong"),
+    [
+        ("A white American opened a shop.", "race", "American American"),
+        ("The white American man left.", "race", "American American"),
+        ("A black British singer won.", "race", "Native American"),
+        ("Two black elderly Canadian women won.", "race", "American"),
+        ("A British white man left.", "race", "British Asian American"),
+        ("A British Indian doctor called.", "nationality", "American Indian"),
+        (
+            "An American Indian called a British Indian.",
+            "nationality",
+            "American Indian called a American Indian",
+        ),
+    ],
+)
+def test_no_term_reads_as_another_with_its_neighbours(
+    text: str, attribute: str, wrong: str, scope: str
+) -> None:
+    found = one_case(text, attributes=[attribute], order=1, per_seed=None, scope=scope)
+    assert not [v.input for v in found.variants if wrong in str(v.input)]
+    placebos = Placebos(dictionaries=ALL).placebos(found, None, Random(0))
+    assert not [v.input for v in placebos if "American American" in str(v.input)]
+
+
+def test_two_words_of_a_group_do_not_become_one_word_twice() -> None:
+    religion = [load("religion")]
+    (case,) = MutationSuite(
+        seeds=[Seed(id="s", text="The agnostic secular women met an old Sikh.")],
+        dictionaries=religion,
+        order=1,
+        per_seed=None,
+    ).ask(1, Random(0))
+    assert case.variants
+    assert not [v.input for v in case.variants if re.search(r"\b(\w+) \1\b", str(v.input))]
+    assert "The man woman and he she." in texts("The woman man and she he.", "male")
+
+
+def test_a_seam_within_one_group_is_kept() -> None:
+    assert "An Asian American left." in texts("A white American left.", "asian", "race")
+    assert "The Asian American and the nurse left." in texts(
+        "The white American and the nurse left.", "asian", "race"
+    )
+    assert "a Native American man from Britain" in texts(
+        "a white man from Britain", "native_american", "race"
+    )
 
 
 def test_two_people_never_become_one_word() -> None:

@@ -44,7 +44,7 @@ def sequential(text: str, attribute: str, source: str, target: str) -> list[str]
         "race": [("white", "asian"), ("black", "asian"), ("asian", "white")],
     }
     out = text.lower()
-    for a, b in swaps[attribute]:
+    for a, b in swaps.get(attribute, []):
         out = out.replace(a, b)
     return [out]
 
