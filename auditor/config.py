@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.errors import ConfigError, DataFileError
+from auditor.types import names
 
 SCOPES = ("text", "term", "occurrence")
 PROTOCOLS = ("default", "hinter", "astraea")
@@ -49,6 +50,7 @@ class Plan:
     data: str | None = None
     text_column: str | None = None
     label_column: str | None = None
+    id_column: str | None = None
     limit: int | None = None
     attributes: tuple[str, ...] | None = None
     groups: tuple[str, ...] = ()
@@ -91,6 +93,10 @@ class Plan:
     fail_on: str | None = None
 
     def __post_init__(self) -> None:
+        for name in _NAMES:
+            given = getattr(self, name)
+            if given is not None:
+                object.__setattr__(self, name, names(given))
         _check(self)
 
     def as_dict(self) -> dict[str, Any]:
@@ -187,7 +193,8 @@ def _check_oracle(plan: Plan, one_of: Callable[[str, str, tuple[str, ...]], None
 
 
 FIELDS = {field.name: field for field in dataclasses.fields(Plan)}
-_LISTS = {"models", "attributes", "groups", "dictionaries", "formats", "epsilon"}
+_NAMES = ("models", "attributes", "groups", "dictionaries", "formats")
+_LISTS = {*_NAMES, "epsilon"}
 _TOML_ALIASES = {"model": "models", "dictionary": "dictionaries", "format": "formats"}
 
 _TOML_NAMES = {"models": "model", "dictionaries": "dictionary"}  # as the flags are named
@@ -223,7 +230,7 @@ def read_toml(path: Path) -> dict[str, Any]:
             hint = f" Did you mean {near[0]!r}?" if near else f" Known keys: {', '.join(known)}."
             raise DataFileError(f"{path}: unknown key {key!r}.{hint}")
         if name in _LISTS and isinstance(value, str):
-            value = [part.strip() for part in value.split(",") if part.strip()]
+            value = list(names(value))
         if name == "epsilon" and isinstance(value, int | float):
             value = [value]
         adapter: Any = pydantic.TypeAdapter(_TYPES[name])

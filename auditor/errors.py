@@ -5,6 +5,7 @@
     AuditError
     ├── UserError              the user can fix it             -> exit 2, one paragraph, no traceback
     │   ├── ConfigError            a flag, option or audit.toml entry is missing, unknown or out of range
+    │   ├── WrongType              an argument of the library is of a type that it does not take; a TypeError too
     │   ├── UnknownPlugin          no suite, model, check … has this name; carries near misses
     │   ├── DataFileError          a text, dictionary, prompt or grammar file is malformed; names file and line
     │   ├── RunFolderError         a run folder is missing, of a newer format, or was changed
@@ -37,6 +38,10 @@ class UserError(AuditError):
 
 class ConfigError(UserError):
     """A setting is missing, unknown or out of range."""
+
+
+class WrongType(UserError, TypeError):
+    """An argument is of a type that is not taken; the message says which are."""
 
 
 class UnknownPlugin(UserError):

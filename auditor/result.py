@@ -259,6 +259,8 @@ def resume(path: Path, *, observe: Observer = Silent, limits: Mapping[str, Any] 
                 )
             given = path / TEXTS
             parts = pipeline.prepare(plan, seeds=read_texts(given) if given.is_file() else None)
+            if given.is_file():  # rows that were left out stand in no file
+                parts.facts["seeds"] = {**folder.plan["inputs"].get("seeds", {}), **parts.facts["seeds"]}
             pipeline.require_same_inputs(folder.plan, pipeline.plan_record(parts))
             for response in folder.recall(lambda r: definitive(r) and readable(r)):
                 if not response.cached:
@@ -341,24 +343,29 @@ def _as_models(model: Any) -> tuple[tuple[str, ...], list[Model] | None]:
     return tuple(a.name for a in adapters), adapters
 
 
+def _given(plan: Plan, data: Any) -> Sequence[Seed]:
+    from auditor import tasks
+
+    return tasks.read_given(
+        data,
+        text_column=plan.text_column or "text",
+        label_column=plan.label_column,
+        id_column=plan.id_column,
+        limit=plan.limit,
+    )
+
+
 async def aaudit(
     task: str = "sentiment",
     *,
     model: str | Callable[..., Any] | Model | Sequence[Any] = ("reviews", "vader"),
-    data: str | Path | Iterable[str | Seed] | None = None,
+    data: Any = None,
     observe: Observer = Silent,
     out: str | Path | None = None,
     **options: Any,
 ) -> Result:
     """Run an audit; see `audit`, of which this is the async form."""
     specs, adapters = _as_models(model)
-    seeds: list[Seed] | None = None
-    if data is not None and not isinstance(data, (str, Path)):
-        seeds = [
-            item if isinstance(item, Seed) else Seed(id=f"text-{i + 1}", text=str(item))
-            for i, item in enumerate(data)
-        ]
-        data = None
     known = set(Plan.__dataclass_fields__)
     for name in options:
         if name not in known:
@@ -367,11 +374,12 @@ async def aaudit(
         {
             "task": task,
             "models": specs,
-            "data": None if data is None else str(data),
+            "data": str(data) if isinstance(data, (str, Path)) else None,
             "out": str(out or "reports"),
             **options,
         }
     )
+    seeds = None if data is None or isinstance(data, (str, Path)) else _given(plan, data)
     return await _audit(plan, models=adapters, seeds=seeds, observe=observe, write=out is not None)
 
 
@@ -379,7 +387,7 @@ def audit(
     task: str = "sentiment",
     *,
     model: str | Callable[..., Any] | Model | Sequence[Any] = ("reviews", "vader"),
-    data: str | Path | Iterable[str | Seed] | None = None,
+    data: Any = None,
     observe: Observer = Silent,
     out: str | Path | None = None,
     **options: Any,
@@ -393,14 +401,18 @@ def audit(
     model : str, callable, Model or a sequence of them
         Model specs (``"vader"``, ``"openai:NAME"``), functions text → label (or list → list), or adapters.
         Several give one comparison.
-    data : str, Path or iterable, optional
-        Seed texts: a file, ``hf:…``, or texts. None takes the task's embedded ones.
+    data : str, Path, list, data frame or data set, optional
+        Seed texts: a file, ``hf:…``; a list of texts, of dicts or of `Seed`; a data frame (pandas, polars, Arrow); a
+        ``datasets.Dataset``. ``text_column``, ``label_column`` and ``id_column`` name the columns (``text``; ``label``
+        and ``id`` where there are such); no other column is read, and only the text is sent to a model. None takes the
+        task's embedded texts.
     observe : callable, optional
         Gets `auditor.types.Progress` events; the library prints nothing.
     out : str or Path, optional
         Folder for the run folder; None keeps the run in memory.
     **options
-        Fields of `auditor.config.Plan`: ``attributes``, ``order``, ``replicates``, ``max_calls``, ….
+        Fields of `auditor.config.Plan`: ``attributes``, ``order``, ``replicates``, ``max_calls``, …. Lists may be
+        written as one text: ``attributes="gender,race"``.
 
     Returns
     -------
@@ -410,7 +422,8 @@ def audit(
     Raises
     ------
     UserError
-        Something in the call cannot be done; nothing was asked.
+        Something in the call cannot be done; nothing was asked. Where ``data`` is of a kind that is not taken, it is a
+        `TypeError` too.
     """
     result: Result = pipeline.run_sync(
         lambda: aaudit(task, model=model, data=data, observe=observe, out=out, **options)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -32,6 +32,19 @@ def digest(value: object, *, size: int = 32) -> str:
     """SHA-256 of the canonical JSON of ``value``, as ``size`` * 2 hexadecimal digits at most."""
     text = _CANONICAL.encode(value)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * size]
+
+
+def names(given: str | Iterable[str]) -> tuple[str, ...]:
+    """The names in a list, or in one text with commas between them.
+
+    Examples
+    --------
+    >>> names("gender, race"), names(["gender"])
+    (('gender', 'race'), ('gender',))
+    """
+    if isinstance(given, str):
+        return tuple(part.strip() for part in given.split(",") if part.strip())
+    return tuple(given)
 
 
 def id_of(kind: str, value: object) -> str:

@@ -13,7 +13,7 @@ from auditor.config import Plan
 from auditor.types import FORMAT_VERSION, Seed, digest
 
 NO_LIMITS: Mapping[str, Any] = {"calls": None, "cost_usd": None, "seconds": None}
-OF_TEXTS = ("text_column", "label_column", "limit")  # a run reads texts that the session wrote
+OF_TEXTS = ("text_column", "label_column", "id_column", "limit")  # a run reads texts that the session wrote
 
 
 def build(

@@ -113,6 +113,7 @@ def given(settings: Settings, task: Any) -> tuple[str, Sequence[Seed]]:
             source,
             text_column=settings.common.get("text_column") or "text",
             label_column=settings.common.get("label_column"),
+            id_column=settings.common.get("id_column"),
             limit=settings.common.get("limit"),
         )
     except DataFileError as error:

@@ -16,8 +16,8 @@ from auditor.types import Seed
 # What a user may fix for all runs of a session, beside the arguments of `run`.
 COMMON = frozenset(
     {
-        "base_url", "text_column", "label_column", "limit", "delta", "price_in", "price_out", "concurrency", "parser",
-        "cache", "formats",
+        "base_url", "text_column", "label_column", "id_column", "limit", "delta", "price_in", "price_out",
+        "concurrency", "parser", "cache", "formats",
     }
 )  # fmt: skip
 

@@ -26,6 +26,7 @@ def agent(
     data: common.Data = None,
     text_column: common.TextColumn = None,
     label_column: common.LabelColumn = None,
+    id_column: common.IdColumn = None,
     limit: common.Limit = None,
     delta: common.Delta = None,
     planner: Annotated[
@@ -86,6 +87,7 @@ def agent(
         "base_url": base_url,
         "text_column": text_column,
         "label_column": label_column,
+        "id_column": id_column,
         "limit": limit,
         "delta": delta,
         "price_in": price_in,

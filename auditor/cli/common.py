@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from auditor.cli.main import EXIT_INTERRUPTED, EXIT_USER, INTERRUPTED, complain
-from auditor.types import Progress
+from auditor.types import Progress, names
 
 if TYPE_CHECKING:
     from auditor.result import Result
@@ -56,6 +56,9 @@ TextColumn = Annotated[str | None, typer.Option("--text-column", help="Column of
 LabelColumn = Annotated[
     str | None,
     typer.Option("--label-column", help="Column of the gold labels (default: label, where there is one)."),
+]
+IdColumn = Annotated[
+    str | None, typer.Option("--id-column", help="Column of the ids (default: id, where there is one).")
 ]
 Limit = Annotated[int | None, typer.Option("--limit", help="Use the first N texts.")]
 Attributes = Annotated[
@@ -306,9 +309,7 @@ def invoke(app: typer.Typer, name: str, argv: Sequence[str]) -> int:
 
 def split(text: str | None) -> tuple[str, ...] | None:
     """The parts of a comma-separated option; None stays None."""
-    if text is None:
-        return None
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    return None if text is None else names(text)
 
 
 def numbers(text: str | None, flag: str) -> tuple[float, ...] | None:

@@ -10,8 +10,8 @@ import typer
 MANY = 15  # options; a command with more has them under headings
 HEADINGS: dict[str, tuple[str, ...]] = {
     "What is asked, and of whom": (
-        "task", "model", "base_url", "data", "text_column", "label_column", "limit", "target", "favourable", "schema",
-        "formats", "prompt_format", "judge", "embedding", "plan", "config", "trust_pickle",
+        "task", "model", "base_url", "data", "text_column", "label_column", "id_column", "limit", "target",
+        "favourable", "schema", "formats", "prompt_format", "judge", "embedding", "plan", "config", "trust_pickle",
     ),
     "What is changed": (
         "attributes", "groups", "protected", "order", "suite", "grammar", "generation", "dictionary", "scope",

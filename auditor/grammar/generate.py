@@ -7,7 +7,7 @@ arrays of small integers, in blocks of constant size; strings and edits are put 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from auditor.grammar.count import Ranks, Shuffle
 from auditor.grammar.model import Grammar
 from auditor.grammar.shape import Cell, Choice, Derivation, Space, Structure
+from auditor.types import names
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -340,7 +341,7 @@ def stream(
     rng: np.random.Generator,
     *,
     weights: Weights | None = None,
-    attributes: tuple[str, ...] | None = None,
+    attributes: str | Iterable[str] | None = None,
     block: int = BLOCK,
 ) -> Iterator[Batch]:
     """Draw ``n`` pairs (original, counterpart) in bulk, as RAND or with the ``weights`` of PROB.
@@ -355,8 +356,8 @@ def stream(
     rng : numpy.random.Generator
     weights : mapping, optional
         What `error_weights` returned; None draws as RAND.
-    attributes : tuple of str, optional
-        The attributes to change; None takes all.
+    attributes : str or iterable of str, optional
+        The attributes to change, as a list or with commas between; None takes all.
     block : int
         Derivations drawn together.
 
@@ -373,7 +374,8 @@ def stream(
     from auditor.errors import ConfigError
 
     sampler = Sampler(space, weights)
-    mutators = [Mutator(s, attributes) for s in space.structures]
+    chosen = None if attributes is None else names(attributes)
+    mutators = [Mutator(s, chosen) for s in space.structures]
     useful = np.array([bool(m.attributes) for m in mutators])
     if not sampler.shares[useful].sum() > 0:
         raise ConfigError(

@@ -335,7 +335,13 @@ def _seeds(plan: Plan, task: Any, seeds: Iterable[Seed] | None, facts: dict[str,
 
     if seeds is not None:
         texts = list(seeds)
-        facts["seeds"] = {"source": "given by the caller", "n": len(texts)}
+        facts["seeds"] = {
+            "source": tasks.given.SOURCE,
+            "n": len(texts),
+            "sha256": tasks.seeds.digest_of(texts),
+        }
+        if isinstance(seeds, tasks.SeedFile):
+            facts["seeds"] |= {"skipped": seeds.skipped, "repeated": seeds.repeated}
     else:
         source = plan.data or task.seeds_path
         if source is None:
@@ -344,6 +350,7 @@ def _seeds(plan: Plan, task: Any, seeds: Iterable[Seed] | None, facts: dict[str,
             source,
             text_column=plan.text_column or "text",
             label_column=plan.label_column,
+            id_column=plan.id_column,
             limit=plan.limit,
         )
         texts = list(file.seeds)

@@ -10,7 +10,7 @@ from auditor.dictionaries.files import SYNONYMS
 from auditor.errors import ConfigError, UnknownPlugin
 from auditor.grammar import Grammar, Space
 from auditor.grammar.shape import Choice
-from auditor.types import Check
+from auditor.types import Check, names
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Checks(dict[str, Check]):
         )
 
 
-def chosen_attributes(space: Space, wanted: Sequence[str] | None) -> tuple[str, ...]:
+def chosen_attributes(space: Space, wanted: str | Sequence[str] | None) -> tuple[str, ...]:
     """The attributes that are changed: those wanted, else all that the sentences of ``space`` name."""
     known = space.attributes
     if not known:
@@ -41,6 +41,7 @@ def chosen_attributes(space: Space, wanted: Sequence[str] | None) -> tuple[str, 
             f"The grammar {space.grammar.full_name} has no sensitive rule: nothing can be changed. "
             "See: audit grammar format"
         )
+    wanted = None if wanted is None else names(wanted)
     for name in wanted or ():
         if name not in known:
             raise UnknownPlugin(

@@ -80,7 +80,7 @@ class AdaptiveSuite:
         *,
         seeds: Iterable[Seed],
         dictionaries: Sequence[Dictionary],
-        attributes: Sequence[str] | None = None,
+        attributes: str | Sequence[str] | None = None,
         order: int = 2,
         scope: str = "text",
         per_seed: int | None = 8,

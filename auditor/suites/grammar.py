@@ -90,7 +90,7 @@ class GrammarSuite:
         generation: str = "prob",
         cases: int = DEFAULT_CASES,
         rand_share: float = 0.5,
-        attributes: Sequence[str] | None = None,
+        attributes: str | Sequence[str] | None = None,
         order: int = 2,
         per_case: int | None = 8,
         pairs: bool = False,

@@ -174,7 +174,7 @@ class HinterSuite:
         *,
         seeds: Iterable[Seed],
         dictionaries: Sequence[Dictionary],
-        attributes: Sequence[str] | None = None,
+        attributes: str | Sequence[str] | None = None,
         order: int = 2,
         per_seed: int | None = None,
         seed: int = 7,

@@ -18,7 +18,7 @@ from auditor.errors import ConfigError, UnknownPlugin
 from auditor.suites._choose import Choice, Insertion, Offer, named, sample
 from auditor.suites._match import Hit, Matcher, Place, Scan, settle
 from auditor.suites._wanted import EVERY, Wanted, split
-from auditor.types import Case, Edit, Seed, Variant, Verdict, draws_of, id_of
+from auditor.types import Case, Edit, Seed, Variant, Verdict, draws_of, id_of, names
 
 SCOPES = ("text", "term", "occurrence")
 _BATCH = 32  # seeds scanned together, so that their sentences are parsed in one batch
@@ -91,7 +91,7 @@ class MutationSuite:
         *,
         seeds: Iterable[Seed],
         dictionaries: Sequence[Dictionary],
-        attributes: Sequence[str] | None = None,
+        attributes: str | Sequence[str] | None = None,
         order: int = 2,
         scope: str = "text",
         per_seed: int | None = 8,
@@ -235,7 +235,9 @@ class MutationSuite:
         )
 
 
-def _chosen(dictionaries: Sequence[Dictionary], attributes: Sequence[str] | None) -> dict[str, Dictionary]:
+def _chosen(
+    dictionaries: Sequence[Dictionary], attributes: str | Sequence[str] | None
+) -> dict[str, Dictionary]:
     by_name: dict[str, Dictionary] = {}
     for one in dictionaries:
         if one.attribute in by_name:
@@ -246,7 +248,7 @@ def _chosen(dictionaries: Sequence[Dictionary], attributes: Sequence[str] | None
     if attributes is None:
         wanted = sorted(name for name, one in by_name.items() if one.default)
     else:
-        wanted = sorted(set(attributes))
+        wanted = sorted(set(names(attributes)))
         for name in wanted:
             if name not in by_name:
                 raise UnknownPlugin(
@@ -260,7 +262,7 @@ def _chosen(dictionaries: Sequence[Dictionary], attributes: Sequence[str] | None
 def _wanted(groups: Mapping[str, Iterable[str]], dictionaries: Mapping[str, Dictionary]) -> dict[str, Wanted]:
     """The groups asked for, of attributes that are changed."""
     out: dict[str, Wanted] = {}
-    for attribute, names in groups.items():
+    for attribute, given in groups.items():
         if attribute not in dictionaries:
             raise UnknownPlugin(
                 "attribute",
@@ -270,7 +272,7 @@ def _wanted(groups: Mapping[str, Iterable[str]], dictionaries: Mapping[str, Dict
                 synonyms=SYNONYMS,
             )
         known = dictionaries[attribute].groups
-        entries = [split(name, known) for name in names]
+        entries = [split(name, known) for name in given]
         for name in (name for entry in entries for name in entry):
             if name not in known:
                 hint = f"List them: audit dictionary list {attribute}."

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from auditor.tasks.answers import Reader
+from auditor.tasks.given import read as read_given
 from auditor.tasks.load import available, load
 from auditor.tasks.seeds import SeedFile
 from auditor.tasks.seeds import read as read_seeds
 from auditor.tasks.task import Example, Format, Task
 from auditor.tasks.template import template
 
-__all__ = ["Example", "Format", "Reader", "SeedFile", "Task", "available", "load", "read_seeds", "template"]
+__all__ = [
+    "Example",
+    "Format",
+    "Reader",
+    "SeedFile",
+    "Task",
+    "available",
+    "load",
+    "read_given",
+    "read_seeds",
+    "template",
+]

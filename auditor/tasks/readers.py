@@ -216,12 +216,16 @@ def from_hub(spec: str) -> Table:
         if len(splits) != 1:
             raise ConfigError(f"{spec}: name the split: {', '.join(f'{spec}@{s}' for s in splits)}")
         loaded = loaded[splits[0]]
-    columns = list(loaded.column_names)
+    return from_dataset(loaded)
+
+
+def from_dataset(dataset: Any) -> Table:
+    """Rows of a data set of the package datasets."""
     # Class labels come as numbers, alone or in lists; the data set says what they are called.
-    classes = {c: names for c, f in loaded.features.items() if (names := _class_names(f))}
+    classes = {c: names for c, f in (dataset.features or {}).items() if (names := _class_names(f))}
 
     def rows() -> Iterator[Row]:
-        for n, row in enumerate(loaded, start=1):
+        for n, row in enumerate(dataset, start=1):
             yield (
                 f"row {n}",
                 {
@@ -230,7 +234,8 @@ def from_hub(spec: str) -> Table:
                 },
             )
 
-    return columns, rows()
+    columns = dataset.column_names  # None where a stream does not say
+    return None if columns is None else list(columns), rows()
 
 
 def parse_hub(spec: str) -> tuple[str, str | None, str | None]:

@@ -22,6 +22,18 @@ Row = tuple[str, Mapping[str, object]]  # where it stands ("line 3"), its fields
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Where:
+    """How messages name what is read and how a column is chosen; ``prefix`` starts the ids of rows without one."""
+
+    source: str
+    text: str = "--text-column"
+    label: str = "--label-column"
+    id: str = "--id-column"
+    prefix: str = "row-"
+    halves: bool = False  # characters that no UTF-8 file can hold are let be: some models see them
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class SeedFile(Sequence[Seed]):
     """Seeds and what was read to get them; behaves like the list of its seeds.
 
@@ -102,8 +114,6 @@ def read(
     """
     from auditor.tasks import readers
 
-    if limit is not None and limit < 1:
-        raise ConfigError(f"the limit of texts has to be at least 1, got {limit}")
     name = os.fspath(source)
     if isinstance(source, str) and source.startswith("hf:"):
         columns, rows = readers.from_hub(source)
@@ -115,47 +125,86 @@ def read(
         if path.suffix.lower() == ".txt":
             text_column, label_column, id_column = "text", None, None
         columns, rows = readers.from_file(path, raw, text_column)
-    picked = _Columns(name, columns, text_column, label_column, id_column)
-    collected = _collect(name, rows, picked, limit)
+    return collect(
+        Where(source=name), columns, rows, text_column, label_column, id_column, limit, sha256=sha256
+    )
+
+
+def collect(
+    where: Where,
+    columns: Sequence[str] | None,
+    rows: Iterable[Row],
+    text: str,
+    label: str | None,
+    id_: str | None,
+    limit: int | None,
+    *,
+    sha256: str = "",
+) -> SeedFile:
+    """Make seeds of ``rows``; see `read` for what is left out, and for the parameters.
+
+    Raises
+    ------
+    DataFileError
+        No rows, no texts, no such column, or something else than texts in it.
+    ConfigError
+        ``limit`` is below 1.
+    """
+    if limit is not None and limit < 1:
+        raise ConfigError(f"the limit of texts has to be at least 1, got {limit}")
+    collected = _collect(where, rows, _Columns(where, columns, text, label, id_), limit)
     if not collected.rows:
-        raise DataFileError(f"{name}: no rows; a text file for an audit holds at least one text")
+        raise DataFileError(f"{where.source}: no rows; an audit needs at least one text")
     if not collected.seeds:
         raise DataFileError(
-            f"{name}: the column {text_column!r} holds nothing but blanks ({plural(collected.rows, 'row')})"
+            f"{where.source}: the column {text!r} holds nothing but blanks ({plural(collected.rows, 'row')})"
         )
-    final = sha256 or digest([[s.id, s.text, s.label] for s in collected.seeds])
     return SeedFile(
         seeds=tuple(collected.seeds),
         rows=collected.rows,
         skipped=collected.rows - len(collected.seeds) - collected.repeated,
         repeated=collected.repeated,
         renamed=collected.renamed,
-        sha256=final,
-        source=name,
+        sha256=sha256 or digest_of(collected.seeds),
+        source=where.source,
     )
+
+
+def digest_of(seeds: Iterable[Seed]) -> str:
+    """SHA-256 of ids, texts and labels."""
+    return digest([[s.id, s.text, s.label] for s in seeds])
 
 
 class _Columns:
     """Which columns are read; checked against the header where there is one."""
 
     def __init__(
-        self, source: str, columns: Sequence[str] | None, text: str, label: str | None, id_: str | None
+        self, told: Where, columns: Sequence[str] | None, text: str, label: str | None, id_: str | None
     ) -> None:
-        self.source, self.text = source, text
+        self.told, self.text = told, text
         self.label, self.label_needed = label or "label", label is not None
         self.id, self.id_needed = id_ or "id", id_ is not None
         if columns is not None:
-            needed = [text, *([label] if label else []), *([id_] if id_ else [])]
-            for name in needed:
-                if name not in columns:
-                    raise DataFileError(f"{source}: {missing(name, columns, text)}")
-                if list(columns).count(name) > 1:
-                    raise DataFileError(f"{source}, line 1: the column {name!r} stands there twice")
+            for name in (text, label, id_):
+                if name and name not in columns:
+                    raise DataFileError(f"{told.source}: {self.missing(name, columns)}")
+                if name and list(columns).count(name) > 1:
+                    raise DataFileError(f"{told.source}: the column {name!r} stands there twice")
 
     def field(self, where: str, row: Mapping[str, object], name: str, needed: bool) -> object:
         if needed and name not in row:
-            raise DataFileError(f"{self.source}, {where}: {missing(name, list(row), self.text)}")
+            raise DataFileError(f"{self.told.source}, {where}: {self.missing(name, list(row))}")
         return row.get(name)
+
+    def missing(self, name: str, columns: Sequence[str]) -> str:
+        """Say that a column is missing, which there are, and which is meant perhaps."""
+        near = difflib.get_close_matches(name, columns, n=1, cutoff=0.6)
+        if not near:
+            near = [column for column in columns if column.casefold().strip() == name.casefold().strip()][:1]
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        option = {self.text: self.told.text, self.id: self.told.id}.get(name, self.told.label)
+        listed = ", ".join(map(str, columns[:20])) + (", …" if len(columns) > 20 else "")
+        return f"no column {name!r}; columns: {listed or 'none'}.{hint} Name it with {option}."
 
 
 class _Collected:
@@ -166,8 +215,8 @@ class _Collected:
         self.renamed = 0
 
 
-def _collect(source: str, rows: Iterable[Row], columns: _Columns, limit: int | None) -> _Collected:
-    out = _Collected()
+def _collect(told: Where, rows: Iterable[Row], columns: _Columns, limit: int | None) -> _Collected:
+    out, source = _Collected(), told.source
     used: set[str] = set()
     texts: set[bytes] = set()  # digests: a million texts would be held twice
     repeats: dict[str, int] = {}
@@ -179,23 +228,23 @@ def _collect(source: str, rows: Iterable[Row], columns: _Columns, limit: int | N
         if not isinstance(text, str):
             raise DataFileError(
                 f"{source}, {where}: the column {columns.text!r} holds {_kind(text)}, not a text; "
-                "name the column of the texts with --text-column"
+                f"name the column of the texts with {told.text}"
             )
         if not text.strip():
             continue
         lone = next((c for c in text if "\ud800" <= c <= "\udfff"), None) if not text.isascii() else None
-        if lone is not None:
+        if lone is not None and not told.halves:
             raise DataFileError(f"{source}, {where}: the text holds half a character (\\u{ord(lone):04x})")
         given = _plain(source, where, columns.id, columns.field(where, row, columns.id, columns.id_needed))
         label = _gold(
             source, where, columns.label, columns.field(where, row, columns.label, columns.label_needed)
         )
-        seen = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        seen = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if seen in texts:
             out.repeated += 1
             continue
         texts.add(seen)
-        seed_id = given or f"row-{out.rows}"
+        seed_id = given or f"{told.prefix}{out.rows}"
         if seed_id in used:
             out.renamed += 1
             seed_id = _unused(seed_id, used, repeats)
@@ -245,14 +294,3 @@ def _kind(value: object) -> str:
         if isinstance(value, dict)
         else type(value).__name__
     )
-
-
-def missing(name: str, columns: Sequence[str], text_column: str) -> str:
-    """Say that a column is missing, which there are, and which is meant perhaps."""
-    near = difflib.get_close_matches(name, columns, n=1, cutoff=0.6)
-    if not near:
-        near = [column for column in columns if column.casefold().strip() == name.casefold().strip()][:1]
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    option = "--text-column" if name == text_column else "--label-column"
-    listed = ", ".join(columns[:20]) + (", …" if len(columns) > 20 else "")
-    return f"no column {name!r}; columns: {listed or 'none'}.{hint} Name it with {option}."

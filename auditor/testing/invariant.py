@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.counting import plural
 from auditor.errors import ConfigError
+from auditor.types import names
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from auditor.result import Result
-    from auditor.types import Seed, Verdict
+    from auditor.types import Verdict
 
 Judge = Literal["rate", "lower", "upper"]
 ENDS: Mapping[str, str] = {"rate": "value", "lower": "low", "upper": "high"}
@@ -21,10 +20,10 @@ MAX_SHOWN = 5
 
 def assert_invariant(
     model: str | Callable[..., Any] | Any,
-    texts: str | Path | Iterable[str | Seed] | None = None,
+    texts: Any = None,
     *,
     task: str = "sentiment",
-    attributes: Sequence[str] | None = None,
+    attributes: str | Sequence[str] | None = None,
     max_rate: float = 0.0,
     judge: Judge = "rate",
     order: int = 1,
@@ -40,12 +39,12 @@ def assert_invariant(
     ----------
     model : str, callable or Model
         A model spec (``"vader"``, ``"openai:NAME"``), a function text → label, or an adapter.
-    texts : str, Path or iterable of str or Seed, optional
-        Texts that name people: a file, or the texts. None takes the task's embedded ones.
+    texts : str, Path, list, data frame or data set, optional
+        Texts that name people, as `auditor.audit` takes ``data``. None takes the task's embedded ones.
     task : str
         Task name, or path of a task file; its labels are what answers must name.
-    attributes : sequence of str, optional
-        Which to change (``["gender", "race"]``); None takes those that the texts name.
+    attributes : str or sequence of str, optional
+        Which to change (``"gender,race"`` or ``["gender", "race"]``); None takes those that the texts name.
     max_rate : float
         The largest rate of changed answers that is let stand, in [0, 1].
     judge : {"rate", "lower", "upper"}
@@ -87,12 +86,9 @@ def assert_invariant(
         raise ConfigError(f"judge must be one of {', '.join(ENDS)}; got {judge!r}.")
     if not 0.0 <= max_rate <= 1.0:
         raise ConfigError(f"max_rate is a share between 0 and 1; got {max_rate!r}.")
-    plan = {"attributes": tuple(attributes) if attributes is not None else None, "order": order, **options}
-    data = (
-        None if texts is None else texts if isinstance(texts, str) or hasattr(texts, "open") else list(texts)
-    )
-    result: Result = audit(task, model=model, data=data, **plan)
-    problems = [*_untested(result, attributes, min_seeds), *_above(result, max_rate, judge, show)]
+    chosen = None if attributes is None else names(attributes)
+    result: Result = audit(task, model=model, data=texts, attributes=chosen, order=order, **options)
+    problems = [*_untested(result, chosen, min_seeds), *_above(result, max_rate, judge, show)]
     if problems:
         raise AssertionError("\n\n".join(problems))
     return result

@@ -1,0 +1,227 @@
+"""Texts handed over by a program: what is taken, what is refused, and that nothing but the text is sent."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import audit
+from auditor.config import Plan
+from auditor.errors import DataFileError, UserError
+from auditor.result import resume
+from auditor.tasks import read_given
+from auditor.testing import assert_invariant
+from auditor.types import Seed
+
+ROWS = [
+    {"text": "She is a kind writer.", "label": "gold-1", "id": "a", "secret": "not-for-models"},
+    {"text": "His father came late.", "label": "gold-2", "id": "b", "secret": "not-for-models"},
+    {"text": "The actress told her son.", "label": None, "id": "c", "secret": "not-for-models"},
+]
+COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
+SEEDS = [Seed(id=r["id"], text=r["text"], label=r["label"]) for r in ROWS]  # type: ignore[arg-type]
+
+
+class Polars:
+    """The part of a polars frame that is used."""
+
+    def __init__(self, columns: dict[str, list[Any]]) -> None:
+        self.columns, self._data = list(columns), columns
+
+    def select(self, names: list[str]) -> Polars:
+        return Polars({name: self._data[name] for name in names})
+
+    def iter_rows(self, *, named: bool) -> Iterator[dict[str, Any]]:
+        assert named
+        return (dict(zip(self.columns, row, strict=True)) for row in zip(*self._data.values(), strict=True))
+
+
+class HubData:
+    """The part of a datasets.Dataset that is used."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows, self.column_names = rows, list(rows[0])
+        self.features = {"label": types.SimpleNamespace(names=["neg", "pos"])}
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+
+class Interchange:
+    """A frame that speaks only the data frame interchange protocol."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    def __dataframe__(self, **options: Any) -> Any:
+        return self._frame.__dataframe__(**options)
+
+
+def of_pandas() -> Any:
+    return pytest.importorskip("pandas").DataFrame(COLUMNS)
+
+
+def of_arrow() -> Any:
+    return pytest.importorskip("pyarrow").table(COLUMNS)
+
+
+KINDS = {
+    "dicts": lambda: ROWS,
+    "a tuple of dicts": lambda: tuple(ROWS),
+    "a generator of dicts": lambda: (row for row in ROWS),
+    "seeds": lambda: SEEDS,
+    "seeds and dicts": lambda: [*SEEDS[:1], *ROWS[1:]],
+    "pandas": of_pandas,
+    "polars, by its methods": lambda: Polars(COLUMNS),
+    "polars": lambda: pytest.importorskip("polars").DataFrame(COLUMNS),
+    "arrow": of_arrow,
+    "a record batch": lambda: of_arrow().to_batches()[0],
+    "datasets, by its methods": lambda: HubData(ROWS),
+    "datasets": lambda: pytest.importorskip("datasets").Dataset.from_list(ROWS),
+    "the interchange protocol": lambda: Interchange(of_arrow()),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_gives_the_same_seeds(kind: str) -> None:
+    assert list(read_given(KINDS[kind]())) == SEEDS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_columns_are_those_that_are_named(kind: str) -> None:
+    options = {"text_column": "secret", "label_column": "text", "id_column": "label"}
+    if "seeds" in kind:
+        pytest.skip("a Seed says itself what its text is")
+    (only,) = read_given(KINDS[kind](), **options)  # one text three times is one seed
+    assert only == Seed(id="gold-1", text="not-for-models", label=ROWS[0]["text"])
+
+
+@pytest.mark.parametrize(
+    "kind", ["dicts", "pandas", "polars, by its methods", "arrow", "datasets, by its methods"]
+)
+def test_a_model_sees_the_text_and_nothing_else(kind: str) -> None:
+    seen: list[str] = []
+
+    def model(text: str) -> str:
+        seen.append(text)
+        return "positive"
+
+    found = audit("sentiment", model=model, data=KINDS[kind](), attributes="gender")
+    assert found.complete
+    assert len(found.record["findings"]) > 0
+    assert not [t for t in seen if "gold" in t or "{" in t or "not-for" in t]
+    assert {row["text"] for row in ROWS} <= set(seen)
+
+
+def test_cells_of_pandas_are_plain_values() -> None:
+    pandas = pytest.importorskip("pandas")
+    numpy = pytest.importorskip("numpy")
+    frame = pandas.DataFrame(
+        {
+            "text": ["One.", None, "Three.", float("nan"), "Five.", "One."],
+            "label": [1, 2, 3, 4, 5, 6],
+            "id": numpy.array([10, 11, 12, 13, 14, 15]),
+        },
+        index=[3, 3, 3, 1, 1, 1],
+    )
+    got = read_given(frame)
+    assert [(s.id, s.text, s.label) for s in got] == [
+        ("10", "One.", "1"),
+        ("12", "Three.", "3"),
+        ("14", "Five.", "5"),
+    ]
+    assert (got.rows, got.skipped, got.repeated) == (6, 2, 1)
+    labels = pandas.DataFrame({"text": ["a", "b"], "label": pandas.array([True, pandas.NA], dtype="boolean")})
+    assert [s.label for s in read_given(labels)] == ["true", None]
+    many = pandas.DataFrame({"text": ["a"], "label": [numpy.array(["x", "y"])]})
+    assert [s.label for s in read_given(many)] == ['["x", "y"]']
+    assert [s.text for s in read_given(frame["text"])] == ["One.", "Three.", "Five."]
+    assert [s.text for s in read_given(numpy.array(["One.", "Two."]))] == ["One.", "Two."]
+
+
+def test_class_labels_of_a_data_set_have_their_names() -> None:
+    data = HubData([{"text": "One.", "label": 1}, {"text": "Two.", "label": 0}])
+    assert [s.label for s in read_given(data)] == ["pos", "neg"]
+
+
+REFUSED = [
+    ([("She came.", "positive")], "a tuple as item 1"),
+    (["She came.", 7], "an int as item 2"),
+    ([["She came."]], "a list as item 1"),
+    ([b"She came."], "a bytes as item 1"),
+    ([None], "a NoneType as item 1"),
+    ({"text": ["She came."]}, "a dict of columns"),
+    ({}, "an empty dict"),
+    ({"She came."}, "a set"),
+    (b"She came.", "a bytes"),
+    (Seed(id="a", text="She came."), "a Seed"),
+    (7, "an int"),
+    (object(), "an object"),
+    (HubData, "the class HubData"),
+    ({"train": HubData(ROWS)}, r"data\['train'\]"),
+]
+
+
+@pytest.mark.parametrize(("data", "told"), REFUSED)
+def test_anything_else_is_a_type_error_that_says_what_is_taken(data: Any, told: str) -> None:
+    with pytest.raises(TypeError, match=told) as caught:
+        audit("sentiment", model="vader", data=data)
+    assert isinstance(caught.value, UserError)
+    assert (
+        "DataFrame" in str(caught.value) or "data frame" in str(caught.value) or "data[" in str(caught.value)
+    )
+
+
+def test_wrong_columns_are_named_as_the_call_names_them() -> None:
+    rows = [{"review": "She came.", "stars": 5}]
+    with pytest.raises(DataFileError, match=r"columns: review, stars\..*text_column="):
+        read_given(rows)
+    with pytest.raises(DataFileError, match="label_column="):
+        read_given(rows, text_column="review", label_column="gold")
+    with pytest.raises(DataFileError, match="id_column="):
+        read_given(rows, text_column="review", id_column="key")
+    with pytest.raises(
+        DataFileError, match=r"holds a number \(5\), not a text; name the column .* text_column="
+    ):
+        read_given(rows, text_column="stars")
+    with pytest.raises(DataFileError, match="no rows"):
+        read_given([])
+
+
+def test_limit_and_repeats_hold_for_texts_of_a_program() -> None:
+    texts = ["She is kind.", "He is late.", "She is kind.", "", "His son came."]
+    assert [s.id for s in read_given(texts, limit=3)] == ["text-1", "text-2"]
+    found = audit("sentiment", model="vader", data=texts, attributes="gender")
+    assert found.record["counts"]["cases"] == 3  # one text is one seed
+    facts = found.record["provenance"]["seeds"]
+    assert (facts["n"], facts["skipped"], facts["repeated"], len(facts["sha256"])) == (3, 1, 1, 64)
+    assert audit("sentiment", model="vader", data=texts, limit=1).record["counts"]["cases"] == 1
+
+
+def test_a_run_over_rows_can_be_gone_on_with(tmp_path: Path) -> None:
+    data = [*ROWS, ROWS[0], {"text": " "}]
+    cut = audit("sentiment", model="reviews", data=data, out=tmp_path, cache=False, max_calls=4)
+    assert cut.path is not None
+    assert not cut.complete
+    done = resume(cut.path, limits={"max_calls": 1000})
+    assert done.complete
+    assert done.record["provenance"]["seeds"] == cut.record["provenance"]["seeds"]
+
+
+def test_names_may_be_a_list_or_one_text() -> None:
+    wanted = ("gender", "race")
+    for given in ("gender,race", "gender, race", ["gender", "race"], wanted):
+        assert Plan(attributes=given).attributes == wanted  # type: ignore[arg-type]
+    assert Plan(attributes="gender", groups="gender:female").groups == ("gender:female",)  # type: ignore[arg-type]
+    assert Plan(formats="plain", models="vader, reviews").models == ("vader", "reviews")  # type: ignore[arg-type]
+    both = [
+        audit("sentiment", model="vader", data=ROWS, attributes=a).record["estimates"]
+        for a in ("gender", ["gender"])
+    ]
+    assert both[0] == both[1]
+    assert_invariant("vader", [row["text"] for row in ROWS], attributes="gender")
+    assert_invariant("vader", of_pandas(), attributes=["gender"])
