@@ -171,8 +171,12 @@ def outcomes(task: Any, given: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(sorted(label for label in ranked[:12] if given.get(label)))
 
 
+def seen_by_format(tally: Any) -> dict[str, tuple[bool, int, int]]:
+    """By format: whether the positive control was seen, pairs answered differently, pairs asked."""
+    return {n: (sum(h) >= SEEN * len(h), sum(h), len(h)) for n, h in sorted(tally.control.items())}
+
+
 def control_seen(tally: Any) -> bool | None:
     """Whether the positive control was seen in every format; None where it was not run."""
-    if not tally.control:
-        return None
-    return all(sum(hits) >= SEEN * len(hits) for hits in tally.control.values())
+    found = seen_by_format(tally)
+    return all(seen for seen, _, _ in found.values()) if found else None

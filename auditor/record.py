@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from auditor import freeze
 from auditor._version import __version__
 from auditor.render import unread
+from auditor.stats import cautions
 from auditor.types import FORMAT_VERSION, Diagnosis, Finding, Verdict
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "findings": found.as_records(findings),
         "diagnoses": [dataclasses.asdict(d) for d in _diagnoses(findings, confirmed)],
         "models": {t.model.name: _model(loop, t) for t in loop.tallies},
+        "cautions": [dataclasses.asdict(c) for t in loop.tallies for c in _cautions(loop, t)],
     }
     if free is not None:
         record[free.name] = free.section
@@ -324,8 +326,8 @@ def _cost(loop: Loop) -> float | None:
 
 
 def _model(loop: Loop, tally: Tally) -> dict[str, Any]:
-    most = 2 * tally.lost > len(tally.seen) and tally.unread is not None
-    return ({"unread": _unread(loop, tally)} if most else {}) | {
+    many = cautions.too_many_unreadable(tally.lost, len(tally.seen))
+    return ({"unread": _unread(loop, tally)} if many else {}) | {
         "counts": {key: tally.counts[key] for key in SUMS} | {"cost_usd": round(tally.cost_usd, 6)},
         "deterministic": tally.model.deterministic,
         "fingerprint": tally.model.fingerprint,
@@ -334,6 +336,21 @@ def _model(loop: Loop, tally: Tally) -> dict[str, Any]:
         "formats": list(tally.formats),
         "reported": sorted(tally.reported),
     }
+
+
+def _cautions(loop: Loop, tally: Tally) -> list[cautions.Caution]:
+    """What must be known of the answers of one model before its figures."""
+    from auditor.controls import seen_by_format
+    from auditor.oracles.label import label_text
+
+    texts = loop.parts.task.kind == "generation"
+    labels = {v: str(label_text(v)) for given in tally.given.values() for v in given} if not texts else {}
+    name = tally.model.name
+    return [
+        *cautions.alike(name, tally.given, labels),
+        *cautions.unreadable(name, tally.lost, len(tally.seen)),
+        *cautions.control(name, seen_by_format(tally)),
+    ]
 
 
 def _controls(loop: Loop, noise: Mapping[str, Any], judged: Sequence[Judged]) -> dict[str, Any]:
@@ -419,15 +436,14 @@ def _placebo_hidden(loop: Loop, judged: Sequence[Judged], *, hinter: bool) -> di
 
 def _positive(loop: Loop, *, hinter: bool) -> dict[str, Any]:
     """On what share of the control pairs the answers differed, by model and format."""
-    from auditor.controls import SEEN
+    from auditor.controls import SEEN, seen_by_format
     from auditor.stats.intervals import clopper_pearson
 
     out: dict[str, Any] = {}
     for tally in loop.tallies:
-        for name, hits in sorted(tally.control.items()):
-            seen = sum(hits) >= SEEN * len(hits)
+        for name, (seen, hits, of) in seen_by_format(tally).items():
             rate = dataclasses.replace(
-                clopper_pearson(sum(hits), len(hits)),
+                clopper_pearson(hits, of),
                 note="seen" if seen else f"not seen: fewer than {100 * SEEN:.0f} % of the pairs",
             )
             key = tally.model.name if len(tally.control) == 1 else f"{tally.model.name}, {name}"

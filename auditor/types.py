@@ -18,7 +18,7 @@ Input = str | Mapping[str, Scalar]  # a text, or one table row
 EditKind = Literal["swap", "marking", "insertion", "agreement", "placebo"]
 Outcome = Literal["pass", "violation", "inconclusive", "skipped"]
 Sampling = Literal["iid", "directed"]
-AnswerStatus = Literal["ok", "unparsed", "refused", "failed"]
+AnswerStatus = Literal["ok", "unparsed", "refused", "failed", "not_asked"]
 ClaimVerdict = Literal["shown", "bounded", "not_determined", "not_tested"]
 
 FORMAT_VERSION = 1
@@ -233,7 +233,7 @@ class Answer:
 
     ``value`` is the canonical label; for multi-label tasks a sorted tuple; for scores a float; for free
     text the text. It is None unless ``status`` is "ok": a refusal or an answer that does not parse is an
-    outcome of its own and never a label.
+    outcome of its own and never a label. ``not_asked`` is what a run that stopped kept from being asked.
     """
 
     status: AnswerStatus

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from auditor.types import Answer, Case, Outcome, Variant, Verdict
+from auditor.types import Answer, AnswerStatus, Case, Outcome, Variant, Verdict
 
 S = TypeVar("S")  # the replicates of one input, summed up
 Judged = tuple[Outcome, str | None, str | None, float | None, str]  # outcome, both outputs, distance, reason
@@ -43,7 +43,8 @@ def verdicts(
 def lost(answers: Sequence[Answer], given: int, what: str) -> str:
     """Why too few of ``answers`` gave ``what``."""
     by_status = Counter(answer.status for answer in answers if answer.value is None)
-    names = ", ".join(f"{by_status[s]} {s}" for s in ("refused", "unparsed", "failed") if by_status[s])
+    kinds: tuple[AnswerStatus, ...] = ("refused", "unparsed", "failed", "not_asked")
+    names = ", ".join(f"{by_status[s]} {s.replace('_', ' ')}" for s in kinds if by_status[s])
     return f"{given} of {len(answers)} answers gave {what} ({names})"
 
 

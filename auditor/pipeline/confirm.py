@@ -94,7 +94,7 @@ async def _repeat(
 def label_text(answer: Answer) -> str:
     """The answer as one word for a table: the label, or why there is none."""
     if answer.status != "ok":
-        return f"({answer.status})"
+        return f"({answer.status.replace('_', ' ')})"
     if isinstance(answer.value, tuple):
         return ", ".join(answer.value) or "none"
     return str(answer.value)

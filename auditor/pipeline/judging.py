@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from auditor.controls import outcomes
 from auditor.pipeline import free
-from auditor.pipeline.tally import KEPT_HIDDEN, Facts, Tally
+from auditor.pipeline.tally import KEPT_HIDDEN, LOST, Facts, Tally
 from auditor.store.compact import OfCase
 from auditor.types import Answer, Case, Check, Outcome, Variant, Verdict
 
@@ -196,7 +196,7 @@ def _silent(answers: Sequence[Answer]) -> float:
     """Share of answers that were refused or unreadable, calls that failed left out."""
     if all(a.status == "ok" for a in answers):
         return 0.0
-    came = [a for a in answers if a.status != "failed"]
+    came = [a for a in answers if a.status not in LOST]
     return sum(a.status in ("refused", "unparsed") for a in came) / len(came) if came else 0.0
 
 
@@ -247,5 +247,7 @@ def _by_group(
         for attribute, group in variant.groups.items():
             cell = tally.groups[attribute, group]
             for answer in given:
+                if answer.status == "not_asked":
+                    continue
                 cell["n"] += 1
                 cell[answer.status] += 1

@@ -413,6 +413,8 @@ class Loop:
                 )
         key = (response.prompt_sha256, response.replicate)
         journaled = key in tally.known or key in self._answered.get(tally.model.name, ())
+        if not journaled and answer.status == "failed" and key not in tally.seen:
+            return Answer(status="not_asked", reason=answer.reason)
         if journaled and tally.seen.add(key):
             tally.known.discard(key)
             counts = tally.counts
@@ -420,6 +422,8 @@ class Loop:
             counts["failed"] += answer.status == "failed"
             counts["refused"] += answer.status == "refused"
             counts["unparsed"] += answer.status == "unparsed"
+            if answer.value is not None:
+                tally.count(response.format, answer.value)
             if tally.unread is None and answer.status in ("refused", "unparsed"):
                 tally.unread = (response.variant_id, (response.output or "")[:SHORT])
             if response.usage is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.controls import CANARIES, CANARY_FROM, CANARY_REPLICATES, control_pairs
 from auditor.pipeline.parts import StoredCases, formats_for
-from auditor.pipeline.tally import Tally
+from auditor.pipeline.tally import LOST, Tally
 from auditor.types import Answer, Case, Prompt, Request
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ async def _ask_canaries(loop: Loop, tally: Tally, client: Any, time_: str) -> No
             requests.append(Request(prompt=prompt, replicate=first + k, variant_id=f"{key[0]}.o"))
     for key, response in zip(keys, await loop.responses(tally, client, requests), strict=True):
         answer = loop.answer(tally, response)
-        if answer.status != "failed":
+        if answer.status not in LOST:
             told = answer.value if answer.status == "ok" else answer.status
             tally.canaries[key].setdefault(time_, []).append(told)
     loop.stop(client)

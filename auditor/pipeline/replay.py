@@ -35,7 +35,13 @@ async def replay(result: Any, wanted: str, replicates: int) -> dict[str, Any]:
     parts = prepare(dataclasses.replace(plan, models=(model_name,), cache=False), cases=iter(()))
     loop = Loop(parts, None)
     tally = loop.tallies[0]
-    client = Client(tally.model, cache=None, budget=parts.budget, concurrency=plan.concurrency)
+    client = Client(
+        tally.model,
+        cache=None,
+        budget=parts.budget,
+        concurrency=plan.concurrency,
+        on_response=lambda r: tally.known.add((r.prompt_sha256, r.replicate)),
+    )
     name = found.format if found is not None and found.format else tally.formats[0]
     cells = lattice_cells(case, variant_id)
     shown = []

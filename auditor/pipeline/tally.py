@@ -15,6 +15,8 @@ from auditor.types import Answer, Case, Response, Variant, Verdict
 
 KEPT_HIDDEN = 1000  # hidden variants whose whole case stays in memory; more are never asked again
 KEPT_FACTS = 20_000  # combinations of edits whose facts are remembered
+KEPT_VALUES = 1000  # different answers in one format that are counted one by one
+LOST = ("failed", "not_asked")  # no answer came
 WAITING = 256  # answers that may wait to be journaled, where asking again is cheap and gives the same
 Answers = dict[str, dict[str, list[Answer]]]  # format -> variant id -> answers of its replicates
 _gist = attrgetter("attribute", "kind", "source_group", "target_group", "target")
@@ -80,6 +82,9 @@ class Tally:
     )  # (case, format) -> variant -> values
     counts: Counter[str] = field(default_factory=Counter)
     groups: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    given: dict[str, Counter[Any]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )  # format -> answer that was read -> how often; None: all that came after `KEPT_VALUES`
     unread: tuple[str, str] | None = None  # variant id and output of the first answer without a label
     cost_usd: float = 0.0
     reported: set[str] = field(default_factory=set)
@@ -108,6 +113,11 @@ class Tally:
     originals: dict[str, list[tuple[str, Any, int, int]]] = field(
         default_factory=lambda: defaultdict(list)
     )  # format -> (case, answer for the original, variants judged, violations)
+
+    def count(self, name: str, value: Any) -> None:
+        """Count an answer that was read in the format ``name``."""
+        counts = self.given[name]
+        counts[value if value in counts or len(counts) < KEPT_VALUES else None] += 1
 
     @property
     def judged_nothing(self) -> bool:

@@ -73,15 +73,11 @@ def gates(record: Data) -> tuple[Gate, ...]:
         )
     ]
     counts = record.get("counts") or {}
-    lost = [
-        f"{k} {words.count(counts[k])}"
-        for k in ("refused", "unparsed", "failed", "not_judged")
-        if k in counts
-    ]
+    lost = [f"{k} {words.count(counts[k])}" for k in (*controls.LOSSES, "not_judged") if k in counts]
     if lost:
-        asked = f" of {words.count(counts.get('calls'))} calls" if counts.get("calls") is not None else ""
-        asked = f" of {words.count(counts['rows_asked'])} rows" if "rows_asked" in counts else asked
-        told = f"{', '.join(lost).replace('_', ' ')}{asked}"
+        told = controls.lost(counts)
+        if "rows_asked" in counts:
+            told = f"{', '.join(lost).replace('_', ' ')} of {words.count(counts['rows_asked'])} rows"
         depends = "They are outcomes of their own; if one group gets more of them, that is a result."
         found.append(Gate(name="Answers that are no label", state="measured", result=told, depends=depends))
     if kind_of(record) == "rows":

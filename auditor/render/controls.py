@@ -32,6 +32,21 @@ class Control:
     few: bool = False  # of one attribute set, on fewer than `FEW_SEEDS` seeds
 
 
+def lost(counts: Data) -> str:
+    """How many prompts got no answer that counts, of how many that were asked or found in the cache.
+
+    Examples
+    --------
+    >>> lost({"refused": 0, "unparsed": 2, "failed": 0, "calls": 3, "cached": 861})
+    'refused 0, unparsed 2, failed 0 of 864 (3 asked, 861 from the cache)'
+    """
+    told = ", ".join(f"{name} {words.count(counts.get(name))}" for name in LOSSES)
+    calls, cached = counts.get("calls"), counts.get("cached") or 0
+    if calls is None:
+        return told
+    return f"{told} of {words.count(calls + cached)} ({words.count(calls)} asked, {words.count(cached)} from the cache)"
+
+
 def lines(record: Data) -> Iterable[Control]:
     """Yield one line per control; those that were not run say why."""
     controls = record.get("controls") or {}

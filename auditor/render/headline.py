@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from auditor.render import generation, unread, words
+from auditor.render import cautions, generation, unread, words
 from auditor.render.rows import Row, Subject, split
 
 Data = Mapping[str, Any]
@@ -14,7 +14,7 @@ MANY_OTHERS = 0.05  # share of texts in other languages from which on a report w
 
 def banners(record: Data) -> tuple[str, ...]:
     """What has to be known before any figure."""
-    out = []
+    out = cautions.banners(record)
     if record.get("status") == "partial":
         reason = (record.get("status_reason") or "no reason was recorded").rstrip(".")
         figures = "" if unread.variant(record) else " The figures cover what was answered until then."
@@ -26,7 +26,7 @@ def banners(record: Data) -> tuple[str, ...]:
                 f"(permutation test, p = {drift['p_value']:.2g}): it may have been changed meanwhile, and its "
                 "figures mix both."
             )
-    out += [*unread.banners(record), *filter(None, [_language(record)])]
+    out += filter(None, [_language(record)])
     spec = record.get("spec", {})
     if spec.get("protocol", "default") != "default":
         out.append(

@@ -181,12 +181,11 @@ def _controls(record: Mapping[str, Any]) -> list[str]:
         return []
     told = ((c.name, c.scope, c.result) for c in controls.lines(record))
     counts = record.get("counts", {})
-    lost = ", ".join(f"{name} {words.count(counts.get(name))}" for name in controls.LOSSES)
     return [
         "## Controls",
         "",
         *table(("Control", "For", "Result"), told),
-        escape(f"Lost answers: {lost} of {words.count(counts.get('calls'))} calls."),
+        escape(f"Lost answers: {controls.lost(counts)}."),
         "",
     ]
 

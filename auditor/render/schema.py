@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from auditor.stats.cautions import Caution
 from auditor.types import FORMAT_VERSION, Estimate, Run
 
 ID = "urn:llm-bias-auditor:run:{version}"
@@ -19,17 +20,19 @@ def run_schema() -> dict[str, Any]:
     Examples
     --------
     >>> sorted(run_schema()["$defs"])
-    ['Diagnosis', 'Estimate', 'Finding', 'NamedEstimate', 'Waiver']
+    ['Caution', 'Diagnosis', 'Estimate', 'Finding', 'NamedEstimate', 'Waiver']
     """
     from pydantic import TypeAdapter
 
     schema = TypeAdapter(Run).json_schema(ref_template="#/$defs/{model}")
     defs = schema.setdefault("$defs", {})
     defs["Estimate"] = _no_defs(TypeAdapter(Estimate).json_schema(ref_template="#/$defs/{model}"))
+    defs["Caution"] = _no_defs(TypeAdapter(Caution).json_schema(ref_template="#/$defs/{model}"))
     defs["NamedEstimate"] = _named()
     defs["Waiver"] = _waiver()
     properties = schema["properties"]
     properties["estimates"] = {"type": "array", "items": {"$ref": "#/$defs/NamedEstimate"}}
+    properties["cautions"] = {"type": "array", "items": {"$ref": "#/$defs/Caution"}}
     properties["format_version"] = {"const": FORMAT_VERSION}
     properties["waivers"] = {
         "type": "object",

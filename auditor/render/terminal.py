@@ -38,10 +38,9 @@ class TerminalReport:
         page = Page(width=self.width, encoding=self.encoding, color=self.color)
         shown = view.build(record)
         page.line(shown.title, "bold")
-        page.line(f"run {record.get('id', '–')} · {record.get('status', '–')}")
         for banner in shown.banners:
-            page.line()
             page.paragraph(banner, first="!! ", indent="   ")
+        page.line(f"run {record.get('id', '–')} · {record.get('status', '–')}")
         _asked(page, shown)
         _headline(page, shown)
         _paper(page, shown)
@@ -234,12 +233,8 @@ def _controls(page: Page, shown: view.View) -> None:
         page.paragraph(
             f"{words.plural(few, 'control')} on fewer than {controls.FEW_SEEDS} seeds: see the HTML report."
         )
-    counts = shown.record.get("counts", {})
-    lost = [f"{name} {words.count(counts.get(name))}" for name in ("refused", "unparsed", "failed")]
     page.line()
-    page.paragraph(
-        f"Answers that are no {shown.noun}: {', '.join(lost)} of {words.count(counts.get('calls'))} calls."
-    )
+    page.paragraph(f"Answers that are no {shown.noun}: {shown.lost}.")
     ranked = sorted(
         shown.answers, key=lambda a: -sum(a.get(k) or 0 for k in controls.LOSSES) / max(1, a.get("n") or 0)
     )

@@ -50,19 +50,6 @@ def reason(model: str, told: Data) -> str:
     return f"{model}: {what} ({losses(told)})."
 
 
-def banners(record: Data) -> list[str]:
-    """One warning for each model most of whose answers could not be read; others are told in the run's status."""
-    out = []
-    for model, told in _told(record):
-        if not told["judged_nothing"]:
-            lost = sum(told[key] for key in ("unparsed", "refused", "failed"))
-            out.append(
-                f"{lost:,} of {told['answers']:,} answers of {model} could not be read ({losses(told)}). Its figures "
-                "rest on the others, which may not be like them."
-            )
-    return out
-
-
 def nothing(record: Data, model: str) -> Data | None:
     """What is known of the answers of ``model``, where they were such that nothing could be judged."""
     return next((told for name, told in _told(record) if name == model and told["judged_nothing"]), None)

@@ -49,6 +49,7 @@ class View:
     hidden: tuple[Data, ...]
     violations: tuple[Data, ...]
     controls: tuple[Control, ...]
+    lost: str  # how many prompts got no answer that counts
     answers: tuple[Data, ...]  # answers_by_group, those that lost some
     complete: tuple[Data, ...]  # answers_by_group, those that lost none
     paper: tuple[tuple[str, ...], ...]  # the paper's own counting, one line per model and pair
@@ -107,6 +108,7 @@ def build(record: Data) -> View:
         hidden=hidden,
         violations=tuple(sorted((f for f in findings if f["kind"] == "violation"), key=_rank)),
         controls=tuple(controls.lines(record)),
+        lost=controls.lost(record.get("counts", {})),
         answers=tuple(a for a in by_group if any(a.get(k) for k in LOSSES)),
         complete=tuple(a for a in by_group if not any(a.get(k) for k in LOSSES)),
         paper=tuple(controls.paper(record)),

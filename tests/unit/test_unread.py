@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import html
 import itertools
 import json
 import re
@@ -11,12 +13,14 @@ from typing import Any
 
 import pytest
 
-from auditor import audit
+from auditor import audit, models
 from auditor.cli.common import finish
 from auditor.cli.main import run
 from auditor.registry import RENDERERS
+from auditor.render import cautions as told
 from auditor.render import headline, view
 from auditor.result import Result
+from auditor.stats import cautions
 
 TEXTS = ["My mother is a doctor.", "His Black sister is kind.", "Her Indian brother sings in a choir."]
 
@@ -78,11 +82,91 @@ def test_one_model_of_several_is_enough() -> None:
     assert second["unread"]["judged_nothing"]
 
 
-@pytest.mark.parametrize("model", [lambda text: "positive", lambda text: "negative"])
-def test_a_model_that_can_be_read_leaves_a_complete_run(model: Callable[[str], str]) -> None:
-    result = asked(model)
+def test_a_model_that_can_be_read_leaves_a_complete_run() -> None:
+    texts = [*TEXTS, "My aunt hated it.", "His son cried, it was awful."]
+    result = audit("sentiment", model="vader", data=texts)
     assert result.complete
+    assert result.record["cautions"] == []
     assert not view.build(result.record).banners
+
+
+@pytest.mark.parametrize("label", ["positive", "negative"])
+def test_a_constant_model_has_a_banner_on_the_second_line(label: str) -> None:
+    def m(text: str) -> str:
+        return label
+
+    result = asked(models.wrap(m, name="m"))
+    assert result.complete
+    constant, control = result.record["cautions"]
+    (name,) = result.record["models"]
+    counts = result.record["counts"]
+    n = counts["calls"] + counts["cached"]
+    assert constant == {
+        "code": "constant_answers",
+        "model": name,
+        "format": "",
+        "n": n,
+        "of": n,
+        "label": label,
+    }
+    assert (control["code"], control["n"]) == ("control_not_seen", 0)
+    first = f"All {n} answers of {name} that could be read are “{label}”"
+    lines = RENDERERS.create("terminal").render(result.record, result.evidence).splitlines()
+    assert lines[1].startswith(f"!! {first}")
+    page = RENDERERS.create("html").render(result.record, result.evidence)
+    after = page.partition("</h1>")[2].lstrip()
+    assert after.startswith(
+        f'<p class="banner" role="note"><strong>Note.</strong> {html.escape(first, quote=False)}'
+    )
+    assert "Positive control not seen" in page
+
+
+def test_one_label_in_nearly_all_answers_is_told_and_less_is_not() -> None:
+    seen: set[str] = set()
+
+    def every(n: int) -> Callable[[str], str]:
+        def model(text: str) -> str:
+            seen.add(text)
+            return "negative" if len(seen) % n == 0 else "positive"
+
+        return model
+
+    rare = audit("sentiment", model=every(25), limit=8, cache=False, replicates=1)
+    codes = {c["code"]: c for c in rare.record["cautions"]}
+    assert codes["one_label"]["label"] == "positive"
+    assert 0.95 * codes["one_label"]["of"] <= codes["one_label"]["n"] < codes["one_label"]["of"]
+    seen.clear()
+    often = audit("sentiment", model=every(10), limit=8, cache=False, replicates=1)
+    assert "one_label" not in {c["code"] for c in often.record["cautions"]}
+
+
+def test_formats_are_told_apart_and_texts_are_not_quoted() -> None:
+    given = {"a": {"yes": 30}, "b": {"yes": 15, "no": 15}, "c": {None: 20, "x": 1}}
+    found = list(cautions.alike("m", given, {"yes": "yes", "no": "no"}))
+    assert [(c.code, c.format, c.label) for c in found] == [("constant_answers", "a", "yes")]
+    (text,) = cautions.alike("m", {"a": {"Sorry.": 4}}, {})
+    assert text.label is None
+    (sentence,) = told.banners({"cautions": [dataclasses.asdict(text)]})
+    assert sentence.startswith("All 4 answers of m that could be read are the same.")
+
+
+def test_prompts_that_a_limit_kept_from_being_asked_are_not_failed() -> None:
+    result = asked(["vader", lambda text: "positive"], max_calls=5)
+    assert not result.complete
+    assert result.record["counts"]["failed"] == 0
+    assert sum(g["failed"] for g in result.record["controls"]["answers_by_group"]) == 0
+    reasons = {v.reason for v in result.verdicts if v.outcome == "skipped"}
+    assert any("not asked" in reason for reason in reasons)
+    assert not any("failed" in reason for reason in reasons)
+
+
+def test_what_came_from_the_cache_is_told_apart_from_what_was_asked() -> None:
+    result = asked("vader")
+    result.record["counts"] |= {"calls": 3, "cached": 861}
+    sentence = "failed 0 of 864 (3 asked, 861 from the cache)"
+    for form in ("terminal", "html", "markdown"):
+        text = " ".join(RENDERERS.create(form).render(result.record, result.evidence).split())
+        assert sentence in text, form
 
 
 def test_a_warning_stands_in_every_report_where_most_answers_are_unreadable() -> None:
@@ -99,19 +183,19 @@ def test_a_warning_stands_in_every_report_where_most_answers_are_unreadable() ->
         assert "expected: negative, positive" in text
 
 
-def test_half_of_the_answers_is_no_warning() -> None:
-    answers = itertools.cycle(("positive", "no idea"))
+def test_a_fifth_of_the_answers_is_no_warning() -> None:
+    answers = itertools.cycle(("positive", "positive", "negative", "negative", "no idea"))
     result = audit(
         "sentiment",
         model=lambda _: next(answers),
         data=TEXTS[:2],
         order=1,
         per_seed=2,
-        replicates=2,
+        replicates=5,
         cache=False,
     )
     (model,) = result.record["models"].values()
-    assert 2 * model["counts"]["unparsed"] == model["counts"]["calls"] > 0
+    assert 0.19 < model["counts"]["unparsed"] / model["counts"]["calls"] <= 0.2
     assert "unread" not in model
     assert not [text for text in headline.banners(result.record) if "could not be read" in text]
 

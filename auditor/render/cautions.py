@@ -1,0 +1,44 @@
+"""The sentences for what must be known of a model's answers; `auditor.stats.cautions` decides which there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from auditor.render import unread, words
+
+Data = Mapping[str, Any]
+
+
+def banners(record: Data) -> list[str]:
+    """One sentence or two for each caution of a run; what its status tells already is left out."""
+    found = [_sentence(record, told) for told in record.get("cautions") or ()]
+    return [text for text in found if text]
+
+
+def _sentence(record: Data, told: Data) -> str:
+    model, n, of = told["model"], words.count(told["n"]), words.count(told["of"])
+    who = f"{model}, {told['format']}" if told["format"] else str(model)
+    label = f"“{words.visible(told['label'], newlines=False)}”" if told.get("label") else "the same"
+    if told["code"] == "constant_answers":
+        return (
+            f"All {of} answers of {who} that could be read are {label}. It may answer so whatever it is asked: that "
+            "its answer did not change then says nothing about groups."
+        )
+    if told["code"] == "one_label":
+        return (
+            f"{n} of {of} answers of {who} that could be read are {label}. On these texts its answer hardly "
+            "changes with anything, so few changes with a group say little."
+        )
+    if told["code"] == "control_not_seen":
+        return (
+            f"Positive control not seen: {who} answered {n} of {words.plural(told['of'], 'pair')} of texts "
+            "differently that must get different answers. A low rate of this model shows nothing."
+        )
+    lost = (record.get("models") or {}).get(model, {}).get("unread")
+    if lost is None or lost["judged_nothing"]:
+        return ""  # the status says so
+    return (
+        f"{n} of {of} answers of {who} could not be read ({unread.losses(lost)}). Its figures rest on the others, "
+        "which may not be like them."
+    )
