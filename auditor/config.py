@@ -25,7 +25,6 @@ ORACLES = ("label", "probability")
 REFERENCES = ("equal", "bls")
 STRATEGIES = ("exhaustive", "adaptive")
 ENGINES = ("local", "ray")
-JOURNALS = ("jsonl", "parquet")
 DEFAULT_REPLICATES = 3
 CONFIRM_REPLICATES = 5
 
@@ -87,7 +86,6 @@ class Plan:
     batch: bool = False
     parser: str = "embedded"
     cache: bool = True
-    journal: str = "jsonl"
     redact: bool = False
     out: str = "reports"
     fail_on: str | None = None
@@ -107,6 +105,9 @@ class Plan:
     def from_dict(cls, values: Mapping[str, Any]) -> Plan:
         """The plan that `as_dict` wrote."""
         given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        if unknown := sorted(set(given) - set(FIELDS) - {"journal"}):  # journal: an option that there was
+            raise ConfigError(f"the plan has settings that this version does not know: {', '.join(unknown)}.")
+        given.pop("journal", None)
         return cls(**given)
 
 
@@ -126,7 +127,6 @@ def _check(plan: Plan) -> None:
     one_of("generation", plan.generation, GENERATIONS)
     one_of("strategy", plan.strategy, STRATEGIES)
     one_of("engine", plan.engine, ENGINES)
-    one_of("journal", plan.journal, JOURNALS)
     _check_oracle(plan, one_of)
     if plan.grammar is not None and plan.suite != "grammar":
         raise ConfigError("--grammar belongs to --suite grammar.")

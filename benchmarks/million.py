@@ -6,7 +6,7 @@ of them), looked up twice a second.
 
 Usage::
 
-    python benchmarks/million.py [--scale 0.05] [--jobs 2] [--engine local|ray] [--journal jsonl] [--phases] [--keep DIR]
+    python benchmarks/million.py [--scale 0.05] [--jobs 2] [--engine local|ray] [--phases] [--keep DIR]
 
 ``--scale`` counts in million variants (placebo variants not counted). ``--phases`` runs in this process and prints
 where the time went.
@@ -98,7 +98,7 @@ def write_texts(path: Path, count: int, seed: int = 11) -> None:
                 file.write(json.dumps({"id": f"t{len(known)}", "text": made}) + "\n")
 
 
-def plan_of(data: Path, out: Path, *, jobs: int, journal: str, model: str, engine: str = "local") -> Any:
+def plan_of(data: Path, out: Path, *, jobs: int, model: str, engine: str = "local") -> Any:
     """The plan of the run."""
     from auditor.config import Plan
 
@@ -112,7 +112,6 @@ def plan_of(data: Path, out: Path, *, jobs: int, journal: str, model: str, engin
         engine=engine,
         cache=False,
         out=str(out),
-        **({} if journal == "jsonl" else {"journal": journal}),
     )
 
 
@@ -134,7 +133,6 @@ def run(
     scale: float,
     *,
     jobs: int = 2,
-    journal: str = "jsonl",
     model: str = "reviews",
     engine: str = "local",
     keep: Path | None = None,
@@ -145,7 +143,7 @@ def run(
         root.mkdir(parents=True, exist_ok=True)
         seeds = max(20, round(scale * 1_000_000 / PER_SEED))
         write_texts(root / "texts.jsonl", seeds)
-        command = [sys.executable, __file__, "--inside", str(root), "--jobs", str(jobs), "--journal", journal]
+        command = [sys.executable, __file__, "--inside", str(root), "--jobs", str(jobs)]
         command += ["--model", model, "--engine", engine]
         begun, spent = time.perf_counter(), _cpu_s()
         # A group of its own, so that an interrupt here reaches it through us.
@@ -171,7 +169,6 @@ def run(
         "seeds": seeds,
         "jobs": jobs,
         "engine": engine,
-        "journal": journal,
         "seconds": round(seconds, 1),
         "cpu_s": round(_cpu_s() - spent, 1),
         "variants_per_s": round(told["variants"] / seconds, 1),
@@ -196,7 +193,7 @@ def _own(pid: int) -> float:
         return 0.0
 
 
-def inside(root: Path, *, jobs: int, journal: str, model: str, engine: str = "local") -> dict[str, Any]:
+def inside(root: Path, *, jobs: int, model: str, engine: str = "local") -> dict[str, Any]:
     """The run itself; what its record counts, and seconds up to the record and for what comes after."""
     from auditor.result import audit_plan
 
@@ -206,9 +203,7 @@ def inside(root: Path, *, jobs: int, journal: str, model: str, engine: str = "lo
     def observe(event: Any) -> None:
         marks.setdefault(event.phase, time.perf_counter() - began)
 
-    plan = plan_of(
-        root / "texts.jsonl", root / "runs", jobs=jobs, journal=journal, model=model, engine=engine
-    )
+    plan = plan_of(root / "texts.jsonl", root / "runs", jobs=jobs, model=model, engine=engine)
     result = audit_plan(plan, observe=observe)
     ended = time.perf_counter() - began
     counts = result.record["counts"]
@@ -270,13 +265,12 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=0.05, help="million variants")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--engine", default="local", choices=("local", "ray"))
-    parser.add_argument("--journal", default="jsonl")
     parser.add_argument("--model", default="reviews")
     parser.add_argument("--keep", type=Path, help="a folder for texts and run, kept")
     parser.add_argument("--phases", action="store_true", help="profile one process")
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    given = {"jobs": args.jobs, "journal": args.journal, "model": args.model, "engine": args.engine}
+    given = {"jobs": args.jobs, "model": args.model, "engine": args.engine}
     if args.inside:
         print(json.dumps(inside(args.inside, **given)))
     elif args.phases:

@@ -164,6 +164,7 @@ class Chain:
         spent.planner_calls += 1
         self._held = self._bound(request) if self._price is not None else 0.0
         spent.planner_usd += self._held
+        session.write()  # before the call leaves, so that a kill does not forget it
 
     def _bound(self, request: Any) -> float:
         from auditor.types import Usage

@@ -90,6 +90,7 @@ def go_on(
         Texts, task, dictionaries, parser or model are not those of the plan.
     """
     from auditor import pipeline
+    from auditor.models.budget import BOOK, Book
     from auditor.models.client import definitive
     from auditor.result import load, settle
     from auditor.store.folder import RUN, RunFolder
@@ -98,10 +99,8 @@ def go_on(
     if (path / RUN).is_file():
         done = load(path)
         if done.record["status_reason"] != INTERRUPTED:
-            for response in RunFolder.open(path).responses():
-                if not response.cached:
-                    used.calls += 1
-                    used.usd = round(used.usd + (response.cost_usd or 0.0), DIGITS)
+            calls, usd = Book.read(path / BOOK) or (0, 0.0)
+            used.calls, used.usd = used.calls + calls, round(used.usd + usd, DIGITS)
             return done
 
     async def go() -> Any:

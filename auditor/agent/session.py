@@ -70,7 +70,7 @@ class Session:
         )
         self._began = settings.clock()
         self._took: float | None = None
-        self._write()
+        self.write()
 
     def _return(self, path: Path) -> Sequence[Mapping[str, Any]]:
         """Read what stands in the folder of a session that was cut off."""
@@ -102,7 +102,8 @@ class Session:
             "texts": {"source": self.source, "n": self._given, "sha256": self._sha256},
         }
 
-    def _write(self) -> None:
+    def write(self) -> None:
+        """Write the record of the session as it stands."""
         self._ledger.write(self.record())
 
     def record(self) -> dict[str, Any]:
@@ -151,7 +152,7 @@ class Session:
         self._status, self._reason, self._took = status, reason, self.seconds()
         if status not in ("failed", *UNFINISHED):
             self.step("end", reason, status=status)
-        self._write()
+        self.write()
         self._ledger.close()
 
     # -- the budget -----------------------------------------------------------------------------------
@@ -317,7 +318,7 @@ class Session:
             )
             entry["folder"] = old["folder"] if old else None
             self.runs.append(entry)
-            self._write()
+            self.write()
             return self._execute(entry, plan, old)
 
     def _execute(self, entry: dict[str, Any], plan: Plan, old: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -325,7 +326,7 @@ class Session:
 
         def begun(path: Path) -> None:
             entry["folder"] = f"runs/{path.name}"
-            self._write()
+            self.write()
 
         try:
             result = self._result(entry, plan, old, begun, used)
@@ -340,7 +341,7 @@ class Session:
             entry["calls"], entry["cost_usd"], entry["priced"] = used.calls, used.usd, used.priced
             self.spent.calls += used.calls
             self.spent.usd = round(self.spent.usd + used.usd, perform.DIGITS)
-            self._write()
+            self.write()
         self._read(entry, result)
         return entry
 
@@ -383,7 +384,7 @@ class Session:
             cost_usd=entry["cost_usd"],
             figures=entry["figures"],
         )
-        self._write()
+        self.write()
 
     def _overlap(self, entry: dict[str, Any], result: Any) -> None:
         """Sentences of a grammar may be drawn twice; a run that repeats many is not fresh."""

@@ -226,13 +226,6 @@ MaxSeconds = Annotated[float | None, typer.Option("--max-seconds", help="Stop af
 PriceIn = Annotated[float | None, typer.Option("--price-in", help="USD per million tokens in.")]
 PriceOut = Annotated[float | None, typer.Option("--price-out", help="USD per million tokens out.")]
 ParserName = Annotated[str | None, typer.Option("--parser", help="embedded, or an installed spaCy pipeline.")]
-JournalKind = Annotated[
-    str | None,
-    typer.Option(
-        "--journal",
-        help="What cases, prompts, answers and verdicts are written as: jsonl (default), or parquet (extra parquet).",
-    ),
-]
 Redact = Annotated[
     bool,
     typer.Option(

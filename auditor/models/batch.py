@@ -129,6 +129,11 @@ class Batched:
         """Ids of batches that were waited for and left to a later run."""
         return [b.batch_id for b in self._batches if b.batch_id is not None and b.left]
 
+    def left_before(self, request: Request) -> bool:
+        """Whether a batch of this process or an earlier one holds the request, its answer still to come."""
+        name = request_id(request)
+        return sum(name in b.ids for b in self._batches) > self._given.get(name, 0)
+
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Answer ``batch`` from batches that were submitted before, and submit the rest; in order.
 

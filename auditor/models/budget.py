@@ -3,14 +3,84 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import time
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from pathlib import Path
 
 from auditor.counting import plural
-from auditor.errors import BudgetExceeded, ConfigError
+from auditor.errors import BudgetExceeded, ConfigError, UserError
 from auditor.models.prices import Price, given
 from auditor.protocols import Model
+
+BOOK = "spent.json"  # in a run folder
+_WIDTH = (
+    160  # bytes of a book: each state overwrites the one before in one write, which no kill can cut in two
+)
+
+
+class Book:
+    """What a run used so far, in a file of its own: one line, always as long.
+
+    Parameters
+    ----------
+    path : Path
+        The file; made if it is not there.
+
+    Raises
+    ------
+    UserError
+        It is not a book, or it cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        before = self.read(path)
+        try:
+            self._file = path.open("r+b" if path.exists() else "w+b", buffering=0)
+        except OSError as error:
+            raise UserError(f"cannot write {path}: {error.strerror or error}.") from error
+        self.calls, self.usd = before or (0, 0.0)
+
+    @staticmethod
+    def read(path: Path) -> tuple[int, float] | None:
+        """Calls that left and the most that they cost in US dollars, those in flight at a kill among them.
+
+        None where there is no book.
+
+        Raises
+        ------
+        UserError
+            It is not a book.
+        """
+        try:
+            row = json.loads(path.read_bytes() or b"{}")
+            calls, usd = row.get("calls", 0), row.get("spent_usd", 0.0) + row.get("held_usd", 0.0)
+            if type(calls) is not int or calls < 0 or not (math.isfinite(usd) and usd >= 0):
+                raise ValueError
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, AttributeError) as error:
+            raise UserError(
+                f"{path} does not say what this run used so far, so its limits cannot be kept. Put it back as it "
+                "was, or start a new run"
+            ) from error
+        return calls, float(usd)
+
+    def write(self, calls: int, spent_usd: float, held_usd: float) -> None:
+        """Replace what the book says; outlasts the end of the process, however it ends."""
+        row = json.dumps({"calls": calls, "spent_usd": spent_usd, "held_usd": held_usd})
+        try:
+            self._file.seek(0)
+            self._file.write(row.encode().ljust(_WIDTH - 1) + b"\n")
+        except OSError as error:
+            raise UserError(f"cannot write {self.path}: {error.strerror or error}.") from error
+
+    def close(self) -> None:
+        """Close the file; closing twice does nothing."""
+        self._file.close()
 
 
 class Budget:
@@ -18,9 +88,10 @@ class Budget:
 
     Every attempt that reaches an adapter counts as one call, retries included; a batch counts one call
     per request. For models with a price, the most a call can cost is set aside before it and corrected
-    afterwards, so that spent plus set-aside never exceeds ``max_cost``. Time is checked before a call:
-    calls in flight at the deadline are still awaited, because they are paid for; a provider's batch is not, because
-    a later run can read it.
+    afterwards, so that spent plus set-aside never exceeds ``max_cost``. With `keep` all of this is on disk before a
+    call leaves, so that these limits are those of the whole run, however often it was cut off. Time is that of one
+    process, and is checked before a call: calls in flight at the deadline are still awaited, because they are paid
+    for; a provider's batch is not, because a later run can read it.
 
     Parameters
     ----------
@@ -64,6 +135,7 @@ class Budget:
         self._clock = clock
         self._started_at: float | None = None
         self._waiters: list[asyncio.Future[None]] = []
+        self._book: Book | None = None
 
     @property
     def held_usd(self) -> float:
@@ -79,6 +151,32 @@ class Budget:
         """Count what an earlier part of the run used; for resuming."""
         self.calls += calls
         self.spent_usd += usd
+
+    def keep(self, path: Path) -> None:
+        """Write down in ``path`` what is used before it is used, and count what stands there.
+
+        Calls that were in flight when an earlier process was killed count with the most that they can have cost.
+
+        Raises
+        ------
+        UserError
+            The file is not a book, or cannot be written.
+        """
+        self._book = Book(path)
+        self.calls = max(self.calls, self._book.calls)
+        self.spent_usd = max(self.spent_usd, self._book.usd)
+        self._write()
+
+    def close(self) -> None:
+        """Close what `keep` opened."""
+        if self._book is not None:
+            self._write()
+            self._book.close()
+            self._book = None
+
+    def _write(self) -> None:
+        if self._book is not None:
+            self._book.write(self.calls, self.spent_usd, self._held_usd)
 
     def price_of(self, model: Model) -> Price | None:
         """What the user said that tokens cost, else the adapter's price; None where there is neither.
@@ -117,7 +215,7 @@ class Budget:
         """The error for the limit on time."""
         return BudgetExceeded(f"the limit of {self.max_seconds:g} seconds (--max-seconds) is reached")
 
-    async def reserve(self, bounds_usd: Sequence[float]) -> int:
+    async def reserve(self, bounds_usd: Sequence[float], *, left_before: Sequence[bool] = ()) -> int:
         """Set aside calls for the longest prefix of ``bounds_usd`` that the limits allow.
 
         Where only calls in flight stand in the way of the first one, it waits until they are settled:
@@ -127,6 +225,8 @@ class Budget:
         ----------
         bounds_usd : sequence of float
             The most that each call can cost, in US dollars; 0 for models without a price.
+        left_before : sequence of bool
+            Which of the calls left already and were counted then, as those in a provider's batch.
 
         Returns
         -------
@@ -142,8 +242,9 @@ class Budget:
             left = self.remaining_s()
             if left is not None and left <= 0:
                 raise self.out_of_time()
-            granted = self._grant(bounds_usd)
+            granted = self._grant(bounds_usd, left_before)
             if granted:
+                self._write()
                 return granted
             if self.max_calls is not None and self.calls >= self.max_calls:
                 raise BudgetExceeded(
@@ -163,23 +264,33 @@ class Budget:
         self._in_flight -= 1
         self._held_usd = self._held_usd - bound_usd if self._in_flight else 0.0
         self.spent_usd += spent_usd
+        if bound_usd or spent_usd:
+            self._write()
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _grant(self, bounds_usd: Sequence[float]) -> int:
+    def _grant(self, bounds_usd: Sequence[float], left_before: Sequence[bool]) -> int:
         granted = 0
-        for bound in bounds_usd:
+        for bound, counted in zip_longest(bounds_usd, left_before[: len(bounds_usd)], fillvalue=0.0):
+            if counted:
+                self.spent_usd = max(0.0, self.spent_usd - bound)
+                self._take(bound)
+                granted += 1
+                continue
             if self.max_calls is not None and self.calls >= self.max_calls:
                 break
             if self._over(bound, held=self._held_usd):
                 break
             self.calls += 1
-            self._in_flight += 1
-            self._held_usd += bound
+            self._take(bound)
             granted += 1
         return granted
+
+    def _take(self, bound: float) -> None:
+        self._in_flight += 1
+        self._held_usd += bound
 
     def _over(self, bound: float, *, held: float) -> bool:
         # A free call fits into any budget, also one that is used up to the last cent.

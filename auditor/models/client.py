@@ -76,7 +76,8 @@ class Client:
     ----------
     model : Model
         The adapter. If it can cost money it has ``price`` (`Price` or None) and
-        ``max_tokens(format) -> int``, which bounds an answer.
+        ``max_tokens(format) -> int``, which bounds an answer. With ``left_before(request) -> bool`` it says which
+        requests are with the provider already, and were counted when they left.
     cache : Cache or None
         None, or a model that is not ``cacheable``: nothing is looked up or kept.
     budget : Budget
@@ -135,6 +136,7 @@ class Client:
         self._in_flight: dict[Key, asyncio.Future[Response | None]] = {}
         self._price: Price | None = budget.price_of(model)
         self._max_tokens: Callable[[str], int] = getattr(model, "max_tokens", lambda _format: 0)
+        self._left_before: Callable[[Request], bool] | None = getattr(model, "left_before", None)
         self._batch = max(1, model.max_batch)
         self._clock, self._sleep = clock, sleep
         self._rng = Random(self.retry.seed)
@@ -277,7 +279,7 @@ class Client:
                 if self.stopped is None and self._limiter.wait_s() > 0:
                     continue  # the server closed while this call was in the queue
                 bounds = [self._bound(request) for request in batch]
-                granted = await self._reserve(bounds)
+                granted = await self._reserve(batch, bounds)
                 # The rest goes back to the queue; it meets the limit there, or fits once calls are settled.
                 round_.buffer.extendleft(reversed(batch[granted:] if granted else ()))
                 if not granted:
@@ -308,10 +310,11 @@ class Client:
                 self._fail(round_, request, outcome)
         return again
 
-    async def _reserve(self, bounds: list[float]) -> int:
+    async def _reserve(self, batch: list[Request], bounds: list[float]) -> int:
         if self.stopped is None:
+            counted = [] if self._left_before is None else [self._left_before(r) for r in batch]
             try:
-                return await self.budget.reserve(bounds)
+                return await self.budget.reserve(bounds, left_before=counted)
             except BudgetExceeded as error:
                 self._stop(error)
         return 0

@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -65,6 +66,8 @@ class RowClient:
     budget : Budget
         Hard limits. Calls behind ``answered`` are charged to it at once, so that a resumed run keeps the
         limits of the whole run.
+    book : Path, optional
+        Where the budget keeps what was used (`Budget.keep`).
     first_limit : int, optional
         The limit on calls that the run began with, if it goes on with another one: `left` then says what it
         said before, until that limit is reached, so that the search takes the same way again.
@@ -108,6 +111,7 @@ class RowClient:
         columns: Sequence[str],
         *,
         budget: Budget,
+        book: Path | None = None,
         first_limit: int | None = None,
         per_case: int = 1,
         cache: Cache | None = None,
@@ -141,6 +145,9 @@ class RowClient:
         paid = [r for r in self._answered.values() if not r.cached]
         self._paid = len(paid)
         budget.charge(calls=self._paid, usd=sum(r.cost_usd or 0.0 for r in paid))
+        if book is not None:
+            budget.keep(book)
+        self._lost = budget.calls - self._paid  # calls of an earlier process without an answer in the journal
         self._on_row, self._on_batch = on_row, on_batch
         self._spell = spell or row_text
         self.client = Client(
@@ -162,7 +169,10 @@ class RowClient:
             return None
         spent = self.budget.calls - self._paid + len(self._used)
         if self._first is not None:
-            before = (self._first - spent) // self.replicates
+            lost = (
+                self._lost if len(self._used) < self._paid else 0
+            )  # unknown while the earlier way was taken
+            before = (self._first - spent + lost) // self.replicates
             if before >= self._per_case:
                 return before
         return max(0, self.budget.max_calls - spent) // self.replicates
@@ -208,7 +218,7 @@ class RowClient:
         """Counts for the record: calls, tokens, cost, and rows by what came of them."""
         counts = self.client.counts
         return {
-            "calls": counts.calls + self._paid,
+            "calls": self.budget.calls,
             "cached": counts.cached,
             "replayed": counts.replayed,
             "retries": counts.retries,
@@ -225,6 +235,7 @@ class RowClient:
         try:
             self._do(self._end())
         finally:
+            self.budget.close()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()

@@ -112,7 +112,7 @@ def pair_judge(loop: Loop) -> Any | None:
         budget=parts.budget,
         concurrency=parts.plan.concurrency,
         answered=None if find is None else find(model.name),
-        remember=find is None or parts.plan.journal != "jsonl",
+        remember=find is None,
         on_response=judge.take,
     )
     return judge

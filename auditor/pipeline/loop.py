@@ -104,8 +104,7 @@ class Loop:
         model = tally.model
         answered: Any = self._answered.get(model.name, {})
         # What the folder finds on disk again, as it came, need not stay in memory.
-        apart = self.plan.redact or self.plan.journal != "jsonl"
-        find = None if apart else getattr(self.folder, "answers", None)
+        find = None if self.plan.redact else getattr(self.folder, "answers", None)
         live = find is not None and (not answered or answered is find(model.name))
         if find is not None and live:
             answered = find(model.name)

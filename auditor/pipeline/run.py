@@ -13,6 +13,7 @@ from typing import Any
 from auditor.config import Plan
 from auditor.counting import plural
 from auditor.errors import BudgetExceeded, ConfigError, UserError
+from auditor.models.budget import BOOK
 from auditor.pipeline.confirm import confirm
 from auditor.pipeline.garbage import rare_searches
 from auditor.pipeline.loop import Loop, silent
@@ -53,8 +54,13 @@ async def run_audit(
     """
     if parts.plan.batch:
         parts = in_batches(parts, folder)
-    with rare_searches():
-        return await _run(parts, folder, observe, answered)
+    if folder is not None:
+        parts.budget.keep(folder.path / BOOK)
+    try:
+        with rare_searches():
+            return await _run(parts, folder, observe, answered)
+    finally:
+        parts.budget.close()
 
 
 async def _run(

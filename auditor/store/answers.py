@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from auditor.errors import RunFolderError
 from auditor.store import codec
 from auditor.store.compact import IntMap, pair_number
-from auditor.store.journal import decode, in_parts
+from auditor.store.journal import decode
 from auditor.types import Response
 
 
@@ -44,10 +44,6 @@ class Answers:
         return found if same else default
 
     def _record(self, offset: int) -> dict[str, Any]:
-        if in_parts(self._path):
-            from auditor.store import parquet
-
-            return parquet.record_at(self._path, offset)
         if not self._files:
             try:
                 self._files.append(self._path.open("rb"))

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from auditor.errors import RunFolderError
 from auditor.store import codec
 from auditor.store.compact import Places
-from auditor.store.journal import decode, in_parts, scan, scan_field
+from auditor.store.journal import decode, scan, scan_field
 from auditor.types import Case, Check, Prompt, Response, Variant, Verdict
 
 KEPT = 256  # cases kept in memory
@@ -189,11 +189,6 @@ class Evidence:
     def _lines(self, name: str, offset: int) -> Iterator[dict[str, Any]]:
         """The records from a place on."""
         path = self.path / name
-        if in_parts(path):
-            from auditor.store import parquet
-
-            yield from parquet.records_from(path, offset)
-            return
         if name not in self._files:
             try:
                 self._files[name] = path.open("rb")

@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +21,6 @@ from auditor.store.files import check_format, read_json, sync_folder, write_byte
 from auditor.store.journal import Head, Journal, canonical, encoded, genesis, read, scan, write_error
 from auditor.store.lines import Line
 from auditor.store.lock import FileLock
-from auditor.store.parquet import ParquetJournal, folder_of
 from auditor.store.register import register
 from auditor.types import (
     FORMAT_VERSION,
@@ -71,15 +69,9 @@ class RunFolder:
         self.plan = plan
         self.plan_sha256 = digest(plan)
         self._lock = lock
-        self._journals: dict[str, Journal | ParquetJournal] = {}
+        self._journals: dict[str, Journal] = {}
         self._seen: dict[str, IntMap] | None = {CASES: IntMap(), PROMPTS: IntMap()} if track else None
         self._answers: dict[str, Answers] = {}
-
-    @property
-    def parquet(self) -> bool:
-        """Whether the journals are Parquet parts instead of JSON lines."""
-        plan = self.plan.get("plan", {})
-        return isinstance(plan, dict) and plan.get("journal") == "parquet"
 
     @property
     def redact(self) -> bool:
@@ -175,6 +167,10 @@ class RunFolder:
             raise RunFolderError(f"{path} is not a run folder: it holds no {PLAN}")
         plan = read_json(path / PLAN)
         check_format(path / PLAN, plan)
+        if (path / CASES).with_suffix("").is_dir():
+            raise RunFolderError(
+                f"{path} has journals in Parquet (--journal), which this version no longer reads. Run the audit again"
+            )
         lock = FileLock(path / ".lock", f"the run folder {path}") if write else None
         folder = cls(path, plan, lock=lock, track=write)
         if write:
@@ -267,19 +263,12 @@ class RunFolder:
         self._journal(VERDICTS)  # not without the lock
         target, beside = self.path / VERDICTS, self.path / f"{VERDICTS}.new"
         try:
-            if self.parquet:
-                beside = self.path / "verdicts_new.jsonl"
-                shutil.rmtree(folder_of(beside), ignore_errors=True)
             beside.unlink(missing_ok=True)
             with self._writer(VERDICTS, beside) as journal:
                 journal.extend(map(lines.verdict_line, verdicts))
                 journal.sync()
             self._journals.pop(VERDICTS).close()
-            if self.parquet:
-                shutil.rmtree(folder_of(target))
-                os.replace(folder_of(beside), folder_of(target))
-            else:
-                os.replace(beside, target)
+            os.replace(beside, target)
             sync_folder(self.path)
         except OSError as error:
             raise write_error(target, error) from error
@@ -400,16 +389,15 @@ class RunFolder:
 
     # -- inside -------------------------------------------------------------------------------------------
 
-    def _journal(self, name: str) -> Journal | ParquetJournal:
+    def _journal(self, name: str) -> Journal:
         if self._lock is None:
             raise ValueError(f"{self.path} is not open for writing")
         if name not in self._journals:
             self._journals[name] = self._writer(name, self.path / name)
         return self._journals[name]
 
-    def _writer(self, name: str, path: Path) -> Journal | ParquetJournal:
-        start = genesis(name, self.plan_sha256)
-        return ParquetJournal(path, start) if self.parquet else Journal(path, start)
+    def _writer(self, name: str, path: Path) -> Journal:
+        return Journal(path, genesis(name, self.plan_sha256))
 
     def _add_new(self, name: str, items: Iterable[tuple[str, int, Line, str]]) -> int:
         """Write the lines that are not there yet; ``items`` are (key, digest of the content, line, what it is)."""

@@ -296,12 +296,7 @@ def _intact(line: bytes, record: dict[str, Any]) -> bool:
 
 
 def scan(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Byte offset and record of each line; see `read`. Of a Parquet journal: place and record of each row."""
-    if in_parts(path):
-        from auditor.store import parquet
-
-        yield from parquet.scan(path)
-        return
+    """Byte offset and record of each line; see `read`."""
     try:
         file = path.open("rb")
     except FileNotFoundError:
@@ -324,15 +319,11 @@ def scan_field(path: Path, field: str) -> Iterator[tuple[int, str]]:
     """
     start = f'"{field}":"'.encode()
     try:
-        file = None if in_parts(path) else path.open("rb")
+        file = path.open("rb")
     except FileNotFoundError:
         return
     except OSError as error:
         raise RunFolderError(f"cannot read {path}: {error.strerror or error}") from error
-    if file is None:
-        for place, record in scan(path):
-            yield place, record[field]
-        return
     with file:
         offset = 0
         for number, line in enumerate(file, 1):
@@ -346,11 +337,6 @@ def scan_field(path: Path, field: str) -> Iterator[tuple[int, str]]:
             else:
                 yield offset, value.decode()
             offset += len(line)
-
-
-def in_parts(path: Path) -> bool:
-    """Whether a folder of Parquet parts stands for this file."""
-    return path.suffix == ".jsonl" and path.with_suffix("").is_dir() and not path.exists()
 
 
 def decode(line: bytes, path: Path, number: int | None = None) -> dict[str, Any]:
@@ -401,10 +387,6 @@ def verify(path: Path, start: str, head: Head | None = None) -> list[Problem]:
         Empty if each line is intact and follows from the one before. One pass; memory grows with the
         number of problems only.
     """
-    if in_parts(path):
-        from auditor.store import parquet
-
-        return parquet.verify(path, start, head)
     check = _Verifier(path.name, start)
     try:
         with path.open("rb") as file:

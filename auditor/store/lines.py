@@ -23,13 +23,10 @@ class Line(NamedTuple):
 
     Attributes
     ----------
-    id : str
-        What the record is about: its ``variant_id``, or else its ``id``.
     head, middle, tail : str
         The fields before ``prev``, between ``prev`` and ``seq``, and after ``seq``: at least one each.
     """
 
-    id: str
     head: str
     middle: str
     tail: str
@@ -50,7 +47,7 @@ def case_line(case: Case, checks: Mapping[str, Check]) -> Line:
     head = {name: record[name] for name in ("id", "label", "original")}
     tail = {name: record[name] for name in ("suite", "variants")}
     sampling = f'"sampling":{_text(case.sampling)}'
-    return Line(case.id, _encode(head)[1:-1], sampling, _encode(tail)[1:-1])
+    return Line(_encode(head)[1:-1], sampling, _encode(tail)[1:-1])
 
 
 def prompt_line(variant_id: str, prompt: Prompt) -> Line:
@@ -61,7 +58,6 @@ def prompt_line(variant_id: str, prompt: Prompt) -> Line:
         else f'"messages":{_encode(prompt.payload()["messages"])}'
     )
     return Line(
-        variant_id,
         f'"format":{_text(prompt.format)},{content}',
         f'"prompt_sha256":{_text(prompt.sha256)}',
         f'"variant_id":{_text(variant_id)}',
@@ -83,7 +79,6 @@ def response_line(response: Response) -> Line:
         if response.detail:
             head.append(f'"output_sha256":{_text(response.detail)}')
     return Line(
-        response.variant_id,
         ",".join(head),
         f'"prompt_sha256":{_text(response.prompt_sha256)},"replicate":{response.replicate},'
         f'"scores":{"null" if scores is None else _numbers(scores)}',
@@ -97,7 +92,6 @@ def verdict_line(verdict: Verdict) -> Line:
     hidden = "null" if verdict.hidden is None else _flag(verdict.hidden)
     attributes = ",".join(map(_text, verdict.attributes))
     return Line(
-        verdict.variant_id,
         f'"attributes":[{attributes}],"case_id":{_text(verdict.case_id)},'
         f'"distance":{_number(verdict.distance)},"format":{_text(verdict.format)},"hidden":{hidden},'
         f'"model":{_text(verdict.model)},"order":{verdict.order},'

@@ -49,7 +49,7 @@ def open_model(
                 f"derived from it. Protect the column that the model reads: --protected "
                 f"{','.join([str(one.source), *others])}; or give a model that was trained on {one.name!r}"
             ) from error
-    from auditor.models.budget import Budget
+    from auditor.models.budget import BOOK, Budget
     from auditor.models.cache import Cache
     from auditor.models.client import definitive
     from auditor.models.rows import RowClient
@@ -101,6 +101,7 @@ def open_model(
         task,
         schema.names,
         budget=budget,
+        book=None if folder is None else folder.path / BOOK,
         first_limit=None if folder is None else folder.plan.get("max_calls"),
         per_case=len(schema.combos),
         cache=Cache() if plan.cache and adapter.cacheable else None,

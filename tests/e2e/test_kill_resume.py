@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import sys
 import threading
@@ -30,6 +31,7 @@ def _load(name: str) -> ModuleType:
 nursery_ = _load("nursery")
 Nursery, Server, IN_FLIGHT = nursery_.Nursery, nursery_.Server, nursery_.IN_FLIGHT
 figures, killed_then_resumed = nursery_.figures, nursery_.killed_then_resumed
+kill_after, journaled = nursery_.kill_after, nursery_.journaled
 
 
 def arguments(server: Server, folder: Path) -> list[str]:
@@ -74,6 +76,22 @@ def test_killed_then_resumed_gives_the_same_figures(
     assert total > 150
     moments = [int(share * total) for share in shares]
     assert killed_then_resumed(nursery, server, tmp_path, moments, arguments(server, tmp_path)) == expected
+
+
+def test_a_limit_on_calls_holds_over_kills(nursery: Nursery, server: Server, tmp_path: Path) -> None:
+    """What was in flight at a kill left, and counts: the server is never asked more often than the limit says."""
+    server.asked.clear()
+    args = [*arguments(server, tmp_path), "--max-calls", "50"]
+    kill_after(nursery, server, tmp_path, 12, *args)
+    (run,) = tmp_path.glob("2*")
+    kill_after(nursery, server, tmp_path, 12, "resume", str(run))
+    assert nursery.wait(nursery.start("resume", str(run))) == 3
+    assert nursery.wait(nursery.start("resume", str(run))) == 3
+    asked = sum(server.asked.values())
+    lost = asked - sum(journaled(run / "responses.jsonl").values())
+    assert 50 - 2 * IN_FLIGHT <= asked <= 50
+    assert lost <= 2 * IN_FLIGHT
+    assert json.loads((run / "spent.json").read_text())["calls"] == 50
 
 
 @pytest.mark.soak

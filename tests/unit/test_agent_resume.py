@@ -171,6 +171,7 @@ def stopped(whole: Path, to: Path, *, keep: int) -> Path:
         (run / name).unlink(missing_ok=True)
     responses = (run / "responses.jsonl").read_bytes().splitlines(keepends=True)
     (run / "responses.jsonl").write_bytes(b"".join(responses[: len(responses) // 2]) + b'{"torn')
+    (run / "spent.json").write_text(json.dumps({"calls": len(responses) // 2}))
     for name in ("agent.md", "agent.html"):
         (to / name).unlink()
     return to

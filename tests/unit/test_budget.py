@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.errors import BudgetExceeded, ConfigError
+from auditor.errors import BudgetExceeded, ConfigError, UserError
 from auditor.models import prices
-from auditor.models.budget import Budget
+from auditor.models.budget import BOOK, Book, Budget
 from auditor.models.prices import Price, TokenCounter
 from auditor.types import Message, Prompt, Usage
 
@@ -53,6 +54,51 @@ def test_used_up() -> None:
         reserve(budget, 0.0)
     with pytest.raises(BudgetExceeded, match="--max-cost"):
         reserve(Budget(max_cost=1.0), 1.5)
+
+
+def test_what_leaves_is_on_disk_before_it_leaves_and_counts_in_the_next_process(tmp_path: Path) -> None:
+    book = tmp_path / BOOK
+    killed = Budget(max_calls=5, max_cost=1.0)
+    killed.keep(book)
+    reserve(killed, 0.2, 0.2)
+    killed.settle(0.2, 0.05)  # one was answered; the other is in flight, and the process is killed here
+    assert Book.read(book) == (2, pytest.approx(0.25))
+    later = Budget(max_calls=5, max_cost=1.0)
+    later.charge(calls=1, usd=0.05)  # what the journal holds is part of what the book says
+    later.keep(book)
+    assert (later.calls, later.spent_usd) == (2, pytest.approx(0.25))
+    assert reserve(later, *[0.2] * 9) == 3
+    with pytest.raises(BudgetExceeded, match="max-calls"):
+        reserve(later, 0.0)
+    killed.close()
+    later.close()
+
+
+def test_a_call_in_a_batch_that_left_before_is_counted_once(tmp_path: Path) -> None:
+    killed = Budget(max_calls=2, max_cost=1.0)
+    killed.keep(tmp_path / BOOK)
+    reserve(killed, 0.4, 0.4)
+    later = Budget(max_calls=2, max_cost=1.0)
+    later.keep(tmp_path / BOOK)
+
+    async def go() -> int:
+        return await later.reserve([0.4, 0.4, 0.4], left_before=[True, True, False])
+
+    assert asyncio.run(go()) == 2
+    later.settle(0.4, 0.1)
+    later.settle(0.4, 0.1)
+    assert (later.calls, later.spent_usd, later.held_usd) == (2, pytest.approx(0.2), 0.0)
+    killed.close()
+    later.close()
+
+
+@pytest.mark.parametrize(
+    "text", ["no", "[]", '{"calls": -1}', '{"calls": 1.5}', '{"calls": 1, "spent_usd": NaN}']
+)
+def test_a_book_that_says_nothing_keeps_no_limit(tmp_path: Path, text: str) -> None:
+    (tmp_path / BOOK).write_text(text)
+    with pytest.raises(UserError, match="start a new run"):
+        Budget().keep(tmp_path / BOOK)
 
 
 def test_earlier_parts_of_a_run_count() -> None:

@@ -389,11 +389,10 @@ def test_verify_finds_answers_that_nothing_asked_for(tmp_path: Path) -> None:
     assert [(p.file, p.line) for p in verify_folder(folder.path)] == [("responses.jsonl", 3)]
 
 
-@pytest.fixture(params=["disk", "parquet", "memory"])
+@pytest.fixture(params=["disk", "memory"])
 def evidence(request: pytest.FixtureRequest, tmp_path: Path) -> object:
     """Three cases; c1.v0 and c1.v1 share a prompt, which was first asked for c1.v0."""
-    plan = {"plan": {"journal": "parquet"}} if request.param == "parquet" else {}
-    folder = MemoryFolder() if request.param == "memory" else RunFolder.create(tmp_path, plan)
+    folder = MemoryFolder() if request.param == "memory" else RunFolder.create(tmp_path, {})
     for n in range(3):
         case = make_case(f"c{n}")
         folder.add_case(case, checks_of(case))
@@ -450,10 +449,17 @@ def test_evidence_finds_ids_that_are_not_made_of_the_case_id(tmp_path: Path) -> 
         found.case("second")
 
 
-@pytest.mark.parametrize("journal", ["jsonl", "parquet"])
-def test_evidence_collects_what_was_written_at_several_times(tmp_path: Path, journal: str) -> None:
+def test_a_folder_with_parquet_journals_is_refused(tmp_path: Path) -> None:
+    RunFolder.create(tmp_path, {}).close()
+    (run,) = tmp_path.glob("2*")
+    (run / "cases").mkdir()
+    with pytest.raises(RunFolderError, match="no longer reads"):
+        RunFolder.open(run)
+
+
+def test_evidence_collects_what_was_written_at_several_times(tmp_path: Path) -> None:
     """Two models are judged one after the other; what is between their verdicts is of other cases."""
-    with RunFolder.create(tmp_path, {"plan": {"journal": journal}}) as folder:
+    with RunFolder.create(tmp_path, {}) as folder:
         for model in ("a", "b"):
             for name in ("c1.v0", "c1.v1", "c2.v0", "c10.v0"):
                 folder.add_verdict(
