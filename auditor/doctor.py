@@ -133,7 +133,7 @@ async def aexamine(
     try:
         model = models.make(spec, base_url=base_url, task=loaded)
     except UserError as error:
-        found.note("model spec", "failed", str(error), "" if "Run: " in str(error) else "audit models")
+        found.note("model spec", "failed", str(error), "" if error.below else "audit models")
         found.usable = False
         return found.result()
     found.note(

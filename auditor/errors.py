@@ -27,9 +27,25 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
+from auditor.shown import inline
+
 
 class AuditError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base of every error this package raises on purpose.
+
+    Parameters
+    ----------
+    message : str
+        What happened, on one line. It may quote what others wrote.
+    below : str
+        What the command line shows on lines of its own below the message: the next command, or a quoted line with a
+        mark under it. Nothing that others wrote gets there by being part of the message.
+    """
+
+    def __init__(self, message: str = "", *, below: str = "") -> None:
+        joint = "\n" if below.startswith(" ") else " "
+        super().__init__(f"{message}{joint}{below}" if below else message)
+        self.below = below
 
 
 class UserError(AuditError):
@@ -108,7 +124,9 @@ class MissingDependency(UserError):
 
     def __init__(self, feature: str, package: str, extra: str | None = None) -> None:
         line = f'pip install "llm-bias-auditor[{extra}]"' if extra else f"pip install {package}"
-        super().__init__(f"{feature} needs the package {package}, which is not installed. Run: {line}")
+        super().__init__(
+            f"{feature} needs the package {package}, which is not installed.", below=f"Run: {line}"
+        )
 
 
 class CallError(AuditError):
@@ -117,7 +135,7 @@ class CallError(AuditError):
     Parameters
     ----------
     message : str
-        What happened, without keys or headers.
+        What happened, without keys or headers; what a server wrote acts nowhere (`auditor.shown.inline`).
     retry_after_s : float or None
         How long the server asks to wait, in seconds.
     """
@@ -126,7 +144,7 @@ class CallError(AuditError):
     transient = False
 
     def __init__(self, message: str = "", *, retry_after_s: float | None = None) -> None:
-        super().__init__(message or self.code)
+        super().__init__(inline(message or self.code))
         self.retry_after_s = retry_after_s
 
 

@@ -11,6 +11,7 @@ import typer
 from auditor.cli import common
 from auditor.cli.common import Draw, invoke
 from auditor.errors import ConfigError
+from auditor.shown import inline
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -135,7 +136,7 @@ def _show(result: Any, format: str) -> int:
         sys.stdout.write(result.to_text(encoding=sys.stdout.encoding or "utf-8"))
     sys.stdout.flush()
     if (result.path / "agent.html").is_file():
-        print(f"Report: {result.path / 'agent.html'}", file=sys.stderr)
+        common.say(f"Report: {result.path / 'agent.html'}", to=sys.stderr)
     if not result.complete:
         complain(f"The session is incomplete: {result.record['status_reason']}.")
         return EXIT_INCOMPLETE
@@ -158,7 +159,7 @@ def _outline(values: dict[str, Any], format: str) -> str:
         f"{k.replace('_', ' ')} {words.figure(v)}" for k, v in values["limits"].items() if v is not None
     )
     lines = [
-        f"Goal        {words.visible(goal['text'], newlines=False)}",
+        f"Goal        {goal['text']}",
         f"Read as     {'; '.join(goal['read']) or 'given by options'}",
         f"Task        {goal['task']}",
         f"Attributes  {names}, up to {goal['order']} together",
@@ -172,7 +173,7 @@ def _outline(values: dict[str, Any], format: str) -> str:
         "",
         "Nothing was asked.",
     ]
-    return words.encodable("\n".join(lines), sys.stdout.encoding or "utf-8")
+    return words.encodable("\n".join(map(inline, lines)), sys.stdout.encoding or "utf-8")
 
 
 def command(argv: list[str]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -48,7 +47,7 @@ def augment(
     if is_tabular(path):
         found_rows = augment_rows(path, share=share, train_rows=train_rows, seed=7 if seed is None else seed)
         write_rows(found_rows, out)
-        sys.stdout.write("\n".join(described(found_rows, out)) + "\n")
+        common.say(*described(found_rows, out))
         return 0
     with RunFolder.open(path) as folder:
         folder.require_texts("writing training texts")
@@ -71,7 +70,7 @@ def augment(
             f"{by_model} labels are the model's own answers to the originals: look through them before training."
         )
     lines += [f"left out, {why}: {n}" for why, n in found.dropped.items()]
-    sys.stdout.write("\n".join(lines) + "\n")
+    common.say(*lines)
     return 0
 
 

@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from auditor.cli import common
 from auditor.cli.common import invoke
 from auditor.counting import plural
 
@@ -20,7 +21,7 @@ def show() -> int:
     from auditor.models.cache import Cache
 
     stats = Cache().stats()
-    sys.stdout.write(f"{stats.path}\n{plural(stats.entries, 'answer')}, {plural(stats.size_bytes, 'byte')}\n")
+    common.say(stats.path, f"{plural(stats.entries, 'answer')}, {plural(stats.size_bytes, 'byte')}")
     return 0
 
 

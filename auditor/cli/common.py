@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import difflib
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from auditor.cli.main import EXIT_INTERRUPTED, EXIT_USER, INTERRUPTED, complain
+from auditor.shown import encodable, inline, own
+from auditor.shown import quoted as quoted
 from auditor.types import Progress, names
 
 if TYPE_CHECKING:
@@ -352,8 +353,9 @@ class Draw:
         self._line(describe(event, now - began), keep=done)
 
     def _line(self, text: str, *, keep: bool = True) -> None:
+        text = encodable(inline(text), sys.stderr.encoding)
         if self._live:
-            sys.stderr.write("\r" + text.ljust(self._width)[:200])
+            own(sys.stderr, "\r" + text.ljust(self._width)[:200])
             self._width = len(text)
             if keep:
                 sys.stderr.write("\n")
@@ -377,11 +379,6 @@ def describe(event: Progress, elapsed_s: float) -> str:
         left = elapsed_s * (event.planned - event.done) / event.done
         parts.append(f"about {left:.0f} s left" if left < 120 else f"about {left / 60:.0f} min left")
     return " · ".join(parts)
-
-
-def quoted(path: object) -> str:
-    """A path as a shell takes it, in a command that is printed to be copied."""
-    return shlex.quote(str(path))
 
 
 def find_run(name: Path, *, outcomes: bool = False) -> Path:
@@ -413,8 +410,8 @@ def _refuse_outcomes(path: Path) -> None:
 
     if (path / "plan.json").is_file() and is_outcomes(RunFolder.open(path).plan):
         raise RunFolderError(
-            f"{path} holds tables of recorded outcomes (audit ll144): no model was asked anything. "
-            f"Go on with: audit report {quoted(path)}"
+            f"{path} holds tables of recorded outcomes (audit ll144): no model was asked anything.",
+            below=f"Go on with: audit report {quoted(path)}",
         )
 
 
@@ -427,7 +424,8 @@ def find_text_run(name: Path, command: str) -> Path:
     if RunFolder.open(path).plan.get("kind") == "tabular":
         raise ConfigError(
             f"{path} is a search over rows of a table, and audit {command} works on texts. Its figures and pairs stand "
-            f"in its report. Go on with: audit report {quoted(path)}"
+            "in its report.",
+            below=f"Go on with: audit report {quoted(path)}",
         )
     return path
 
@@ -447,11 +445,17 @@ def print_as(format: str, values: Any, lines: Callable[[Any], Iterable[str]]) ->
     import json
 
     if format == "json":
-        text = json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False)
+        sys.stdout.write(json.dumps(values, indent=2, sort_keys=True) + "\n")
     else:
-        text = "\n".join(lines(values))
-    sys.stdout.write(text + "\n")
+        say(*lines(values))
     return 0
+
+
+def say(*lines: object, to: TextIO | None = None) -> None:
+    """Print ``lines`` to stdout, or to another stream: each is one line there, whatever it holds."""
+    stream = sys.stdout if to is None else to
+    for line in lines:
+        stream.write(encodable(inline(line), stream.encoding) + "\n")
 
 
 def read_rule(text: str | None) -> Any:
@@ -478,7 +482,6 @@ def judge(record: dict[str, Any], rule: Any, *, partial: bool) -> int:
     """The exit code of a record under ``--fail-on``: incomplete beats findings; says on stderr what held."""
     from auditor import rules
     from auditor.cli.main import EXIT_INCOMPLETE
-    from auditor.render import words
 
     if partial:
         return EXIT_INCOMPLETE
@@ -486,7 +489,7 @@ def judge(record: dict[str, Any], rule: Any, *, partial: bool) -> int:
     for match in outcome.matches:
         ids = ", ".join(match.findings[:10]) + (" …" if len(match.findings) > 10 else "")
         text = f"--fail-on: {match.text}" + (f" ({ids})" if ids else "")
-        print(words.encodable(words.visible(text, newlines=False), sys.stderr.encoding), file=sys.stderr)
+        say(text, to=sys.stderr)
     return int(outcome.holds)
 
 
@@ -506,12 +509,12 @@ def finish(result: Result, *, format: str, fail_on: str | None) -> int:
         sys.stdout.write(result.to_text(width=width, encoding=sys.stdout.encoding) + "\n")
     sys.stdout.flush()
     if result.path is not None:
-        print(f"Report: {result.path / 'report.html'}", file=sys.stderr)
+        say(f"Report: {result.path / 'report.html'}", to=sys.stderr)
     if not result.complete:
         reason = f"The run is incomplete: {result.run.status_reason}"
         if variant := unread.variant(result.record):
-            complain(f"{reason} Run: audit show {quoted(result.path)} {variant}")
+            complain(reason, f"Run: audit show {quoted(result.path)} {quoted(variant)}")
         else:
-            complain(f"{reason} Go on with: audit resume {quoted(result.path)}")
+            complain(reason, f"Go on with: audit resume {quoted(result.path)}")
         return EXIT_INCOMPLETE
     return 0 if rule is None else judge(record, rule, partial=False)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import invoke
+from auditor.cli.common import invoke, say
 from auditor.counting import plural
 
 app = typer.Typer(
@@ -54,13 +54,11 @@ def list_dictionaries(
         mark = "" if row["default"] else " (only with --attributes)"
         groups = ", ".join(row["groups"][:12]) + (", …" if len(row["groups"]) > 12 else "")
         size = f"{row['terms']:>5} terms, {plural(len(row['groups']), 'group')}"
-        sys.stdout.write(f"{row['attribute']:<20}{size}: {groups}{mark}\n")
-    sys.stdout.write("\nViews of --protocol hinter, unions of attributes:\n")
+        say(f"{row['attribute']:<20}{size}: {groups}{mark}")
+    say("", "Views of --protocol hinter, unions of attributes:")
     for one_view in views:
-        sys.stdout.write(
-            f"{one_view['view']:<20}{one_view['words']:>5} words: {', '.join(one_view['attributes'])}\n"
-        )
-    sys.stdout.write(f"{'neutral':<20}{_words(dictionaries.neutral()):>5} words for placebo edits\n")
+        say(f"{one_view['view']:<20}{one_view['words']:>5} words: {', '.join(one_view['attributes'])}")
+    say(f"{'neutral':<20}{_words(dictionaries.neutral()):>5} words for placebo edits")
     return 0
 
 
@@ -84,11 +82,11 @@ def _list_one(attribute: str, format: str) -> int:
             }
             for t in one.terms
         ]
-        sys.stdout.write(json.dumps(terms, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(terms, indent=2) + "\n")
         return 0
     for name, group in one.groups.items():
         words = ", ".join(dict.fromkeys(t.text for t in one.terms if t.group == name))
-        sys.stdout.write(f"{name} ({group.label}): {words}\n")
+        say(f"{name} ({group.label}): {words}")
     return 0
 
 
@@ -107,13 +105,10 @@ def check(
         else [dictionaries.load(n) for n in dictionaries.builtin()]
     )
     problems = dictionaries.check(chosen)
-    for problem in problems:
-        sys.stdout.write(f"{problem}\n")
+    say(*problems)
     if not problems:
         terms = sum(len(d.terms) for d in chosen)
-        sys.stdout.write(
-            f"{plural(len(chosen), 'dictionary', 'dictionaries')}, {plural(terms, 'term')}: nothing found.\n"
-        )
+        say(f"{plural(len(chosen), 'dictionary', 'dictionaries')}, {plural(terms, 'term')}: nothing found.")
     return 1 if problems else 0
 
 
@@ -147,13 +142,12 @@ def build(
         )
     names = ", ".join(path.name for path in corpus)
     out.write_text(to_yaml(rows, counts, f"SBIC (Sap et al., 2020), {names}", min_count), encoding="utf-8")
-    for note in counts.notes:
-        sys.stderr.write(f"{note}\n")
+    say(*counts.notes, to=sys.stderr)
     for name in sorted({row.category for row in rows}):
         own = [row for row in rows if row.category == name]
         new = sum(not row.known for row in own)
-        sys.stdout.write(f"{name:<12}{len(own):>5} terms, {new} of them in no dictionary yet\n")
-    sys.stdout.write(f"Written for review: {out}\n")
+        say(f"{name:<12}{len(own):>5} terms, {new} of them in no dictionary yet")
+    say(f"Written for review: {out}")
     return 0
 
 

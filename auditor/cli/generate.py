@@ -76,10 +76,11 @@ def generate(
     if format == "json":
         sys.stdout.write(json.dumps({"run": str(path)}) + "\n")
     else:
-        sys.stdout.write(
-            f"{path}\n  cases.jsonl    originals and variants, discarded ones with the reason\n"
-            f'  prompts.jsonl  what to ask; answer each line as {{"prompt_sha256": …, "replicate": 0, "output": …}}\n'
-            f"Then: audit score {common.quoted(path)} --responses FILE\n"
+        common.say(
+            path,
+            "  cases.jsonl    originals and variants, discarded ones with the reason",
+            '  prompts.jsonl  what to ask; answer each line as {"prompt_sha256": …, "replicate": 0, "output": …}',
+            f"Then: audit score {common.quoted(path)} --responses FILE",
         )
     return 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import invoke
+from auditor.cli.common import invoke, say
 from auditor.counting import plural
 
 app = typer.Typer(
@@ -37,9 +38,9 @@ def list_grammars(format: common.Format = "terminal") -> int:
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
         return 0
     for row in rows:
-        sys.stdout.write(f"{row['name']:<14}attributes: {', '.join(row['attributes'])}\n")
+        say(f"{row['name']:<14}attributes: {', '.join(row['attributes'])}")
         if row["views"]:
-            sys.stdout.write(f"{'':<14}views: {', '.join(row['views'])}\n")
+            say(f"{'':<14}views: {', '.join(row['views'])}")
     return 0
 
 
@@ -75,22 +76,18 @@ def sample(
     while cases := suite.ask(1000, rng):
         for case in cases:
             made += 1
-            sys.stdout.write(_json(case) if format == "json" else _lines(case))
+            if format == "json":
+                sys.stdout.write(json.dumps(dataclasses.asdict(case)) + "\n")
+            else:
+                say(*_lines(case))
     if made < n:
         print(f"{plural(made, 'distinct case')}; no further ones turned up.", file=sys.stderr)
     return 0
 
 
-def _json(case: Any) -> str:
-    import dataclasses
-
-    return json.dumps(dataclasses.asdict(case), ensure_ascii=False) + "\n"
-
-
-def _lines(case: Any) -> str:
+def _lines(case: Any) -> tuple[str, str, str]:
     [variant] = case.variants
-    first, second = _bracketed(case.original.input, variant.edits)
-    return f"{first}\n{second}\n\n"
+    return (*_bracketed(case.original.input, variant.edits), "")
 
 
 def _bracketed(text: str, edits: Any) -> tuple[str, str]:
@@ -118,7 +115,7 @@ def check(file: GrammarFile, format: common.Format = "terminal") -> int:
     fatal = [p for p in problems if p.fatal]
     if fatal:
         for problem in fatal[1:]:
-            print(f"{one.where(problem.line)}: {problem.message}", file=sys.stderr)
+            say(f"{one.where(problem.line)}: {problem.message}", to=sys.stderr)
         raise DataFileError(f"{one.where(fatal[0].line)}: {fatal[0].message}. {HELP}")
     sizes = {one.full_name: summary(grammar.space(one))}
     if not one.view:
@@ -135,16 +132,14 @@ def check(file: GrammarFile, format: common.Format = "terminal") -> int:
         sys.stdout.write(json.dumps(record, indent=2) + "\n")
         return 1 if problems else 0
     for problem in problems:
-        sys.stdout.write(f"{one.where(problem.line)}: {problem.message}\n")
+        say(f"{one.where(problem.line)}: {problem.message}")
     for name, size in sizes.items():
         count = "too large to count" if size["sentences"] is None else f"{size['sentences']:,}"
-        sys.stdout.write(
+        say(
             f"{name}: {size['rules']} rules, {size['alternatives']} alternatives, {size['terminals']} terminals; "
-            f"{count} distinct sentences ({size['derivations']:,} derivations)\n"
+            f"{count} distinct sentences ({size['derivations']:,} derivations)"
         )
-    sys.stdout.write(
-        f"Attributes: {', '.join(one.attributes) or 'none'}. Labels: {', '.join(one.labels) or 'none'}.\n"
-    )
+    say(f"Attributes: {', '.join(one.attributes) or 'none'}. Labels: {', '.join(one.labels) or 'none'}.")
     return 1 if problems else 0
 
 
@@ -164,18 +159,18 @@ def coverage(
     if format == "json":
         sys.stdout.write(json.dumps(record, indent=2) + "\n")
         return 0
-    sys.stdout.write(f"{'phase':<8}{'cases':>8}{'terminals':>22}{'sensitive pairs':>22}\n")
+    say(f"{'phase':<8}{'cases':>8}{'terminals':>22}{'sensitive pairs':>22}")
     for phase, row in record["phases"].items():
-        sys.stdout.write(
+        say(
             f"{phase:<8}{row['cases']:>8,}"
             f"{_share(row['terminals_covered'], row['terminals']):>22}"
-            f"{_share(row['pairs_covered'], row['pairs']):>22}\n"
+            f"{_share(row['pairs_covered'], row['pairs']):>22}"
         )
         if row["unseen"]:
             more = f" and {len(row['unseen']) - 8} more" if len(row["unseen"]) > 8 else ""
-            sys.stdout.write(f"  not reached: {'; '.join(row['unseen'][:8])}{more}\n")
+            say(f"  not reached: {'; '.join(row['unseen'][:8])}{more}")
     if record["outside"]:
-        sys.stdout.write(f"Not sentences of this grammar: {plural(record['outside'], 'text')}.\n")
+        say(f"Not sentences of this grammar: {plural(record['outside'], 'text')}.")
     return 0
 
 

@@ -78,9 +78,9 @@ def groups(
         sys.stdout.write(json.dumps([asdict(f) for f in found], indent=2) + "\n")
         return 0
     for one in found:
-        sys.stdout.write("\n".join(_lines(one)) + "\n\n")
+        common.say(*_lines(one), "")
     if run is None:
-        sys.stdout.write(f"The run: {path}\n")
+        common.say(f"The run: {path}")
     return 0
 
 

@@ -159,7 +159,7 @@ def ll144(
     given = str(data or counts or rankings)
     plan = {"data": given, "options": chosen, "settings": _plain(settings), "out": str(out)}
     path = outcomes.write(record, plan, out, started=started)
-    print(f"Report: {path / 'report.html'}", file=sys.stderr)
+    common.say(f"Report: {path / 'report.html'}", to=sys.stderr)
     return _show(record, format, None)
 
 
@@ -253,7 +253,7 @@ def _write_map(path: Path) -> int:
     if path.exists():
         raise ConfigError(f"{path} exists already; give another file with --write-map.")
     write_bytes(path, DEFAULT.read_bytes())
-    sys.stdout.write(f"{path}\nNext: edit it, then audit ll144 --map {common.quoted(path)} …\n")
+    common.say(path, f"Next: edit it, then audit ll144 --map {common.quoted(path)} …")
     return 0
 
 
@@ -265,7 +265,7 @@ def _show(record: dict[str, Any], format: str, out: Path | None) -> int:
     if out is not None:
         text = render.html(record) if out.suffix == ".html" else JsonReport().render(record)
         write_bytes(out, text.encode("utf-8"))
-        print(f"Report: {out}", file=sys.stderr)
+        common.say(f"Report: {out}", to=sys.stderr)
     if format == "json":
         sys.stdout.write(JsonReport().render(record))
     else:

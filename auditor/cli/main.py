@@ -7,10 +7,15 @@ Results go to stdout, progress and notes to stderr. Exit codes: 0 ran, 1 finding
 from __future__ import annotations
 
 import io
-import re
 import sys
 import textwrap
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from auditor.shown import encodable, guarded, inline
+
+if TYPE_CHECKING:
+    from auditor.errors import AuditError
 
 COMMANDS = {
     "run": ("auditor.cli.run", "Run an audit (the default command)."),
@@ -67,14 +72,15 @@ def run(argv: list[str]) -> int:
     if argv[0].startswith("-"):
         argv = ["run", *argv]
     try:
-        return _dispatch(argv)
+        with guarded():
+            return _dispatch(argv)
     except KeyboardInterrupt:
         complain(INTERRUPTED)
         return EXIT_INTERRUPTED
     except PluginError:
         raise  # a bug in a plugin: its traceback is what helps
     except AuditError as error:
-        complain(str(error))
+        complain(*message_of(error))
         return EXIT_USER
     except BrokenPipeError:
         sys.stderr.close()  # the reader went away (`audit … | head`)
@@ -118,9 +124,20 @@ def overview() -> str:
     return "\n".join(lines)
 
 
-def complain(message: str) -> None:
-    """One clear paragraph on stderr; a command to run stands on a line of its own, unbroken."""
-    message, _, shown = message.partition("\n    ")  # a quoted line with a mark below it
-    text, *commands = re.split(r"\s(?=(?:Run|Go on with): )", message)
-    lines = textwrap.wrap(f"audit: {text}", 100, break_long_words=False, break_on_hyphens=False)
-    print("\n".join([*lines, *([f"    {shown}"] if shown else []), *commands]), file=sys.stderr)
+def complain(message: object, below: str = "") -> None:
+    """One clear paragraph on stderr; below it, on a line of its own and unbroken, a command to run.
+
+    Lines after the first are set in: nothing in ``message`` looks like what stands ``below``.
+    """
+    text = inline(f"audit: {message}")
+    lines = textwrap.wrap(text, 100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    if below.startswith(" "):  # a quoted line with a mark below it
+        lines += ["    " + inline(line) for line in textwrap.dedent(below).split("\n")]
+    elif below:
+        lines.append(inline(below))
+    print("\n".join(encodable(line, sys.stderr.encoding) for line in lines), file=sys.stderr)
+
+
+def message_of(error: AuditError) -> tuple[str, str]:
+    """What `complain` takes of an error."""
+    return str(error).removesuffix(error.below).rstrip(), error.below

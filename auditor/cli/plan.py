@@ -63,7 +63,7 @@ def _freeze(**values: Any) -> int:
 def _written(output: Path, body: Mapping[str, Any], following: str) -> int:
     """Write a frozen plan, and print its hash, what it expects and what it lacks."""
     from auditor import freeze
-    from auditor.render import planned, words
+    from auditor.render import planned
     from auditor.store.files import write_bytes
 
     write_bytes(output, freeze.dumps(body, output.suffix).encode("utf-8"))
@@ -72,8 +72,7 @@ def _written(output: Path, body: Mapping[str, Any], following: str) -> int:
         lines.append("Nobody is named (--by).")
     if body["plan"].get("delta") is None:
         lines.append("No bound is set (--delta): nothing can be bounded.")
-    lines += [f"Next: {following}", ""]
-    sys.stdout.write(words.encodable("\n".join(lines), sys.stdout.encoding))
+    common.say(*lines, f"Next: {following}")
     return 0
 
 
@@ -164,7 +163,7 @@ def run_frozen(
         stored = pipeline.plan_record(parts)
         about = freeze.reference(frozen, stored)
         for row in about["deviations"]:
-            print(f"deviation from the frozen plan: {row['what']}", file=sys.stderr)
+            common.say(f"deviation from the frozen plan: {row['what']}", to=sys.stderr)
         with RunFolder.create(pipeline.root_folder(plan), stored | {"frozen": about}) as folder:
             await pipeline.run_audit(parts, folder, observe=Draw())
             return result.settle(folder)
@@ -177,7 +176,7 @@ def run_frozen(
 def show(plan: Annotated[Path, typer.Argument(metavar="FILE", help="A frozen plan.")]) -> int:
     """Check a frozen plan's hash and print what it fixes."""
     from auditor import freeze
-    from auditor.render import planned, words
+    from auditor.render import planned
 
     found = freeze.load(plan)
     named = found.frozen_by or "nobody named"
@@ -188,8 +187,7 @@ def show(plan: Annotated[Path, typer.Argument(metavar="FILE", help="A frozen pla
         if value not in (None, [], {}, ""):
             lines.append(f"  {name:<20}{_plain(value)}")
     lines += planned.lines(found.expected) or ["The plan says nothing about the number of cases."]
-    text = "\n".join(words.visible(line, newlines=False) for line in lines) + "\n"
-    sys.stdout.write(words.encodable(text, sys.stdout.encoding))
+    common.say(*lines)
     return 0
 
 

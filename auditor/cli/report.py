@@ -12,6 +12,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import find_run, invoke, split
+from auditor.shown import own
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 SHORT = {"md": "markdown"}
@@ -63,7 +64,7 @@ def report(
         else:
             target = Path(out) if out else path / f"report{suffix}"
             target.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
-            sys.stdout.write(f"{target}\n")
+            common.say(target)
     if rule is None:
         return 0
     sys.stdout.flush()
@@ -88,9 +89,9 @@ def _github(record: dict[str, Any], summary: str | bytes, path: Path) -> None:
     with target.open("a" if told else "w", encoding="utf-8") as file:
         file.write(summary)
     for line in workflow_commands(record):
-        sys.stdout.write(line + "\n")
+        own(sys.stdout, line + "\n")
     if not told:
-        sys.stdout.write(f"{target}\n")
+        common.say(target)
 
 
 def _renderers(

@@ -31,13 +31,16 @@ def resume(
         from auditor.errors import ConfigError
 
         raise ConfigError(
-            f"{path} is a session of audit agent. Go on with: audit agent {common.quoted(path)} --resume"
+            f"{path} is a session of audit agent.",
+            below=f"Go on with: audit agent {common.quoted(path)} --resume",
         )
     folder = RunFolder.open(path)
     if folder.plan.get("kind") == "tabular":
         from auditor.errors import ConfigError
 
-        raise ConfigError(f"{path} is a tabular run. Go on with: audit tabular resume {common.quoted(path)}")
+        raise ConfigError(
+            f"{path} is a tabular run.", below=f"Go on with: audit tabular resume {common.quoted(path)}"
+        )
     if (path / "run.json").is_file() and folder.record().get("status") == "complete":
         complain(f"Nothing was left to ask: {path} is complete.")
         result = load(path) if (path / "report.html").is_file() else settle(folder)

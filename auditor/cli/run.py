@@ -11,6 +11,7 @@ import typer
 from auditor.cli import common
 from auditor.cli.common import Draw, finish, invoke, split
 from auditor.counting import plural, verb
+from auditor.shown import inline
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -183,7 +184,7 @@ def _show_estimate(values: dict[str, Any], format: str) -> str:
         "",
         "Tokens are estimates (characters / 3.5); cached answers would cost nothing. Nothing was asked.",
     ]
-    return "\n".join(lines)
+    return "\n".join(map(inline, lines))
 
 
 def _show_power(values: dict[str, Any]) -> list[str]:

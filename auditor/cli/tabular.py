@@ -12,6 +12,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import Draw, invoke, split
+from auditor.shown import inline
 
 if TYPE_CHECKING:
     from auditor.tabular import TabularPlan
@@ -257,7 +258,7 @@ def _outlook(plan: TabularPlan, format: str) -> str:
     if format == "json":
         return json.dumps(found.expected, indent=2, sort_keys=True) + "\n"
     lines = [*planned.lines(found.expected), "Nothing was asked.", ""]
-    return words.encodable("\n".join(lines), sys.stdout.encoding)
+    return words.encodable("\n".join(map(inline, lines)), sys.stdout.encoding)
 
 
 def _check_rule(fail_on: str | None, method: str) -> None:
@@ -285,19 +286,21 @@ def _finish(run: Any, format: str, fail_on: str | None) -> int:
     rule = common.read_rule(fail_on)
     record = common.with_waivers(run.record)
     if format == "json":
-        sys.stdout.write(json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        sys.stdout.write(json.dumps(record, indent=1, allow_nan=False) + "\n")
     else:
         run.record.update(record)
         sys.stdout.write(run.to_text(width=None if sys.stdout.isatty() else 100))
     sys.stdout.flush()
     if run.path is not None:
-        print(f"Report: {run.path / 'report.html'}", file=sys.stderr)
+        common.say(f"Report: {run.path / 'report.html'}", to=sys.stderr)
     if not run.complete:
         spec = run.record["spec"]
         further, reason = "", run.record["status_reason"].rstrip(".")
         if run.path is not None and (spec["task"] is not None or spec["model"].startswith("http:")):
-            further = f" Go on with: audit tabular resume {common.quoted(run.path)} --max-calls N (or another limit)"
-        complain(f"The search is incomplete: {reason}.{further}")
+            further = (
+                f"Go on with: audit tabular resume {common.quoted(run.path)} --max-calls N (or another limit)"
+            )
+        complain(f"The search is incomplete: {reason}.", further)
         return EXIT_INCOMPLETE
     return 0 if rule is None else common.judge(record, rule, partial=False)
 
@@ -345,7 +348,7 @@ def schema(
         sys.stdout.write(text)
     else:
         out.write_text(text, encoding="utf-8")
-        print(f"Wrote {out}", file=sys.stderr)
+        common.say(f"Wrote {out}", to=sys.stderr)
     return 0
 
 

@@ -45,9 +45,9 @@ def list_tasks(format: common.Format = "terminal") -> int:
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
     else:
         for row in rows:
-            sys.stdout.write(
+            common.say(
                 f"{row['name']:<14}{row['kind']:<16}{_answers(row)}; formats: {', '.join(row['formats'])}; "
-                f"{plural(row['embedded_texts'], 'embedded text')}\n"
+                f"{plural(row['embedded_texts'], 'embedded text')}"
             )
         sys.stdout.write(
             "Your own: audit tasks new NAME, edit the file, then audit --task FILE --data TEXTS\n"
@@ -101,7 +101,7 @@ def new(
     # These two have no data sets of texts; a grammar of the shipped task of the kind fits.
     source = f"--suite grammar --grammar {kind}" if kind in ("coreference", "fill-mask") else "--data TEXTS"
     following = f"audit --task {common.quoted(path)} {source} --model SPEC --dry-run"
-    sys.stdout.write(f"{path}\nNext: edit it, then {following}\n")
+    common.say(path, f"Next: edit it, then {following}")
     return 0
 
 

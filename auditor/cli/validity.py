@@ -44,7 +44,7 @@ def sample(
         lines.append("The run has no more discarded ones.")
     lines.append(f"Instructions for the readers: {out.with_suffix('.md')}")
     lines.append(f"Then: audit validity import {common.quoted(run)} {common.quoted(out)}")
-    sys.stdout.write("\n".join(lines) + "\n")
+    common.say(*lines)
     return 0
 
 
@@ -72,7 +72,7 @@ def take_in(
     lines.append(
         f"Written: {path / review.RESULT}. In the report: audit report {common.quoted(path)} --format terminal,html"
     )
-    sys.stdout.write("\n".join(lines) + "\n")
+    common.say(*lines)
     return 0
 
 

@@ -187,7 +187,8 @@ class _Reader:
             value = os.environ.get(name)
             if value is None or not value.strip():
                 raise ConfigError(
-                    f"{self.fail(where, f'the environment variable {name} is not set.')} Run: export {name}=…"
+                    f"{self.fail(where, f'the environment variable {name} is not set.')}",
+                    below=f"Run: export {name}=…",
                 )
             if not (value.isascii() and value.isprintable()):
                 raise self.fail(where, f"the value of {name} holds characters that no HTTP header can carry")

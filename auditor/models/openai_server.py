@@ -42,8 +42,8 @@ def azure_version(url: str, host: str, given: str | None) -> str | None:
     version = given or os.environ.get("OPENAI_API_VERSION") or os.environ.get("AZURE_OPENAI_API_VERSION")
     if not version:
         raise ConfigError(
-            f"{host} is Azure, which needs a version of its API. Run: export OPENAI_API_VERSION=2024-10-21 "
-            "(or give the address that ends in /openai/v1)"
+            f"{host} is Azure, which needs a version of its API.",
+            below="Run: export OPENAI_API_VERSION=2024-10-21 (or give the address that ends in /openai/v1)",
         )
     return version
 
@@ -80,8 +80,9 @@ def checked_key(key: str, name: str, *, needed: bool, variable: str) -> str:
     key = key.strip()
     if not key and needed:
         raise ConfigError(
-            f"{name} needs a key. Run: export {variable}=… "
-            + (f"(or {BY_ENTRA}=…, a token of Entra ID)" if variable.startswith("AZURE") else OWN)
+            f"{name} needs a key.",
+            below=f"Run: export {variable}=… "
+            + (f"(or {BY_ENTRA}=…, a token of Entra ID)" if variable.startswith("AZURE") else OWN),
         )
     if not (key.isascii() and key.isprintable()):
         raise ConfigError(f"{variable} holds characters that no HTTP header can carry; set it again")

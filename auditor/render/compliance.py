@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from auditor.render import compliance_frameworks as frameworks
 from auditor.render import compliance_gates as gated
 from auditor.render import compliance_text as texts
 from auditor.render import compliance_view as work
+from auditor.shown import quoted
 from auditor.types import digest
 
 if TYPE_CHECKING:
@@ -122,12 +122,12 @@ def outcomes_of(record: Data, evidence: Any) -> Data | None:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DataFileError(
-            f"{path}: cannot be read: {error}. Write it with: audit ll144 --out {shlex.quote(str(path))}"
+            f"{path}: cannot be read: {error}. Write it with: audit ll144 --out {quoted(str(path))}"
         ) from None
     needed = {"ll144", "data", "kind", "tool", "warnings"}
     if not isinstance(found, dict) or not needed <= set(found):
         raise DataFileError(
-            f"{path}: this is no record of audit ll144. Write it with: audit ll144 --out {shlex.quote(str(path))}"
+            f"{path}: this is no record of audit ll144. Write it with: audit ll144 --out {quoted(str(path))}"
         )
     return found
 

@@ -7,14 +7,16 @@ before it is laid out anywhere.
 from __future__ import annotations
 
 import re
-import shlex
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
 from auditor.counting import plural as plural
 from auditor.counting import verb as verb
+from auditor.shown import encodable as encodable
+from auditor.shown import is_utf8 as is_utf8
+from auditor.shown import quoted as quoted
+from auditor.shown import visible as visible
 
 DEFAULT_OUT = "reports"  # where commands look for a run by its name
 SYMBOLS = {"shown": "▲", "bounded": "●", "not_determined": "?", "not_tested": "–"}
@@ -93,59 +95,6 @@ METHOD = (
         " it was."
     ),
 )
-
-BIDI_SAFE = frozenset("\u200c\u200d\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2")
-_SUSPECT = re.compile(r"[^\n -~]")
-
-
-def visible(text: str, *, newlines: bool = True) -> str:
-    r"""Make characters that act instead of showing visible, as ``⟨U+202E⟩``.
-
-    Covers C0/C1 controls (thus ANSI escapes), bidi and other format controls, line separators and lone
-    surrogates (Unicode categories Cc, Cf, Cs, Zl, Zp). Joiners that scripts and emoji need stay. ``\r\n``
-    becomes ``\n``, a tab four spaces; with ``newlines=False`` a line break becomes ``⏎``.
-
-    Examples
-    --------
-    >>> visible("a\x1b[31mb")
-    'a⟨U+001B⟩[31mb'
-    """
-    text = text.replace("\r\n", "\n").replace("\t", "    ")
-    text = _SUSPECT.sub(lambda m: _shown(m.group()), text)
-    return text if newlines else text.replace("\n", " ⏎ ")
-
-
-def _shown(char: str) -> str:
-    if char in BIDI_SAFE or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
-        return char
-    return f"⟨U+{ord(char):04X}⟩"
-
-
-ASCII = str.maketrans(
-    {
-        "▲": "!", "●": "o", "–": "-", "—": "-", "→": "->", "…": "...", "·": "|", "×": "x", "“": '"', "”": '"',
-        "‘": "'", "’": "'", "δ": "delta", "⟨": "<", "⟩": ">", "⏎": "\\n", "≥": ">=", "≤": "<=", "−": "-",
-        "\u00a0": " ",
-    }
-)  # fmt: skip
-
-
-def encodable(text: str, encoding: str | None) -> str:
-    r"""Write ``text`` as ``encoding`` can carry it: symbols get ASCII stand-ins, the rest ``\u`` escapes.
-
-    Examples
-    --------
-    >>> encodable("▲ men → women", "ascii")
-    '! men -> women'
-    """
-    if encoding is None or is_utf8(encoding):
-        return text
-    return text.translate(ASCII).encode(encoding, "backslashreplace").decode(encoding)
-
-
-def is_utf8(encoding: str) -> bool:
-    """Whether ``encoding`` names a UTF form."""
-    return encoding.lower().replace("_", "-").startswith(("utf-8", "utf8", "utf-16", "utf-32"))
 
 
 def count(n: int | None) -> str:
@@ -285,7 +234,7 @@ def run_name(record: Mapping[str, Any]) -> str:
     ('r1', "'my runs/r1'")
     """
     name, out = str(record.get("id") or "RUN"), str(record.get("spec", {}).get("out") or DEFAULT_OUT)
-    return name if PurePath(out) == PurePath(DEFAULT_OUT) else shlex.quote(str(PurePath(out) / name))
+    return name if PurePath(out) == PurePath(DEFAULT_OUT) else quoted(str(PurePath(out) / name))
 
 
 def confidence(level: float | None) -> str:

@@ -51,7 +51,7 @@ class RuleError(ConfigError):
 
     def __init__(self, text: str, at: int, what: str) -> None:
         flat = "".join(c if c.isprintable() else "?" for c in text)
-        super().__init__(f"--fail-on: {what}.\n    {flat}\n    {' ' * at}^")
+        super().__init__(f"--fail-on: {what}.", below=f"    {flat}\n    {' ' * at}^")
         self.text, self.at, self.what = text, at, what
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.errors import ConfigError, DataFileError, MissingDependency
+from auditor.shown import quoted
 from auditor.tasks.seeds import SUFFIXES, Row
 from auditor.tasks.yamlfile import near_files
 
@@ -62,11 +63,15 @@ def from_file(path: Path, raw: bytes, text_column: str) -> Table:
     return _table(path, text, text_column, ("\t",) if suffix == ".tsv" else _DELIMITERS)
 
 
+def _convert(encoding: str, path: Path) -> str:
+    return f"Run: iconv -f {encoding} -t UTF-8 {quoted(path.name)} > {quoted('utf8' + path.suffix)}"
+
+
 def _decode(path: Path, raw: bytes) -> str:
     if raw.startswith(_UTF16):
         raise DataFileError(
-            f"{path}: the file is UTF-16, not UTF-8; convert it. Run: "
-            f"iconv -f UTF-16 -t UTF-8 {path.name} > utf8{path.suffix}"
+            f"{path}: the file is UTF-16, not UTF-8; convert it.",
+            below=_convert("UTF-16", path),
         )
     for magic, kind in _COMPRESSED.items():
         if raw.startswith(magic):
@@ -78,8 +83,8 @@ def _decode(path: Path, raw: bytes) -> str:
         column = error.start - raw.rfind(b"\n", 0, error.start)
         raise DataFileError(
             f"{path}, line {line}: byte 0x{raw[error.start]:02x} (byte {column} of the line, offset "
-            f"{error.start}) is not UTF-8. If the file is in a Western Windows encoding, convert it. Run: "
-            f"iconv -f WINDOWS-1252 -t UTF-8 {path.name} > utf8{path.suffix}"
+            f"{error.start}) is not UTF-8. If the file is in a Western Windows encoding, convert it.",
+            below=_convert("WINDOWS-1252", path),
         ) from None
     at = text.find("\0")
     if at >= 0:

@@ -24,8 +24,8 @@ def _embedded() -> Path:
     folder = data.path("embedded", "parser")
     if not (folder / "config.cfg").is_file():
         raise ConfigError(
-            f"the embedded parser is not in {folder}; the installation is incomplete. "
-            "Run: pip install --force-reinstall llm-bias-auditor"
+            f"the embedded parser is not in {folder}; the installation is incomplete.",
+            below="Run: pip install --force-reinstall llm-bias-auditor",
         )
     return folder
 

@@ -33,6 +33,7 @@ LAYERS = [  # top first; names in one tuple are siblings and may not import each
     ("data", "waivers"),
     ("protocols",),
     ("types", "errors", "_version", "counting"),
+    ("shown",),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 EXCEPT = {

@@ -14,10 +14,10 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from auditor.render import words
 from auditor.render.html import HtmlReport
 from auditor.render.json import JsonReport
 from auditor.render.terminal import TerminalReport, render_finding
+from auditor.shown import BIDI_SAFE
 from auditor.types import Message, Prompt
 
 
@@ -155,7 +155,7 @@ def shape(page: str) -> Shape:
 
 def acting(text: str, allowed: str = "\n") -> set[str]:
     found = {c for c in set(text) if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
-    return found - set(allowed) - words.BIDI_SAFE
+    return found - set(allowed) - BIDI_SAFE
 
 
 HARMLESS = shape(HtmlReport().render(*poisoned("x"))).shape

@@ -168,5 +168,5 @@ def test_a_command_to_run_is_not_broken(capsys: pytest.CaptureFixture[str]) -> N
     from auditor.cli.main import complain
 
     line = 'pip install "llm-bias-auditor[datasets]" --and-something-long'
-    complain(f"{'A long explanation of what is missing. ' * 4}Run: {line}")
+    complain("A long explanation of what is missing. " * 4, f"Run: {line}")
     assert f"Run: {line}" in capsys.readouterr().err.splitlines()
