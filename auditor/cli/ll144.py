@@ -30,7 +30,10 @@ def ll144(
     ] = None,
     rankings: Annotated[
         FilePath,
-        typer.Option("--rankings", help="JSON lines with recorded rankings: test data, never an audit."),
+        typer.Option(
+            "--rankings",
+            help="Recorded rankings (JSON lines, a provider's JSON, or a folder): test data, never an audit.",
+        ),
     ] = None,
     sex: Annotated[Text, typer.Option("--sex", help="Column of the sex.")] = None,
     race: Annotated[Text, typer.Option("--race", help="Column of race/ethnicity.")] = None,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
 import hashlib
-import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
 
+from auditor import csvfile
 from auditor.errors import ConfigError, DataFileError
 from auditor.ll144.categories import CategoryMap
 
@@ -81,7 +80,7 @@ def read_people(
     given = {"--sex": sex, "--race": race, "--ethnicity": ethnicity, "--selected": selected}
     given |= {"--score": score, "--group": group}
     wanted = {option: name for option, name in given.items() if name is not None}
-    raw = read_bytes(path)
+    raw = csvfile.content(path)
     people: list[Person] = []
     unmapped: Counter[tuple[str, str]] = Counter()
     for line, row in _rows(path, raw, wanted):
@@ -121,8 +120,8 @@ def read_counts(path: Path, categories: CategoryMap) -> tuple[list[Cell], str, S
         ``selection`` or ``scoring``.
     source : Source
     """
-    raw = read_bytes(path)
-    first = _decode(path, raw).split("\n", 1)[0]
+    raw = csvfile.content(path)
+    first = csvfile.decode(path, raw).split("\n", 1)[0]
     mode, column = ("scoring", "above_median") if "above_median" in first else ("selection", "selected")
     wanted = {"column": "sex", "column 2": "race", "column 3": "n", "column 4": column}
     cells: list[Cell] = []
@@ -149,73 +148,24 @@ def read_counts(path: Path, categories: CategoryMap) -> tuple[list[Cell], str, S
     return cells, mode, _source(path, raw, len(cells), unmapped)
 
 
-def read_bytes(path: Path) -> bytes:
-    """Read the bytes of a file that is not empty; raises `DataFileError`."""
-    try:
-        if path.is_dir():
-            raise DataFileError(f"{path}: this is a folder; name one CSV file")
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        raise DataFileError(f"{path}: no such file.{_near_files(path)}") from None
-    except OSError as error:
-        raise DataFileError(f"{path}: cannot be read: {error.strerror or error}") from None
-    if not raw.strip():
-        raise DataFileError(f"{path}: the file is empty")
-    return raw
-
-
-def _near_files(path: Path) -> str:
-    try:
-        names = sorted(p.name for p in path.parent.iterdir() if p.is_file())
-    except OSError:
-        return ""
-    near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.6)
-    return f" Did you mean {' or '.join(str(path.parent / name) for name in near)}?" if near else ""
-
-
-def _decode(path: Path, raw: bytes) -> str:
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise DataFileError(
-            f"{path}, line {line}: byte 0x{raw[error.start]:02x} is not UTF-8. If the file is in a Western "
-            f"Windows encoding, convert it: iconv -f WINDOWS-1252 -t UTF-8 {path.name} > utf8{path.suffix}"
-        ) from None
-    if "\0" in text:
-        line = text.count("\n", 0, text.find("\0")) + 1
-        raise DataFileError(f"{path}, line {line}: a zero byte; this is no CSV file in UTF-8")
-    return text
-
-
 def _rows(path: Path, raw: bytes, wanted: dict[str, str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Lines by column name; ``wanted`` maps the option that names a column to the name."""
-    text = _decode(path, raw)
-    first = text.replace("\r", "\n").split("\n", 1)[0]
-    split = {d: [c.strip() for c in next(csv.reader([first], delimiter=d), [])] for d in (",", ";", "\t")}
-    delimiter = max(split, key=lambda d: (sum(n in split[d] for n in wanted.values()), len(split[d])))
-    columns = split[delimiter]
+    text = csvfile.decode(path, raw)
+    if text.lstrip()[:1] in ("{", "["):
+        raise DataFileError(
+            f"{path}: this is JSON, not CSV. Rankings that a model gave, as JSON lines, as a provider sent them, or a "
+            "folder of either: --rankings. Outcomes of people: a CSV file"
+        )
+    table = csvfile.parse(path, text, wanted=tuple(wanted.values()))
     for option, name in wanted.items():
-        if name not in columns:
-            raise DataFileError(_no_column(path, option, name, columns))
-        if columns.count(name) > 1:
-            raise DataFileError(f"{path}: the header has the column {name!r} more than once")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        if name not in table.columns:
+            raise DataFileError(_no_column(path, option, name, table.columns))
+    csvfile.distinct(path, table.columns, tuple(wanted.values()))
     empty = True
-    try:
-        next(reader)
-        for record in reader:
-            if not any(field.strip() for field in record):
-                continue
-            if len(record) != len(columns):
-                raise DataFileError(
-                    f"{path}, line {reader.line_num}: {len(record)} fields where the header has "
-                    f"{len(columns)}"
-                )
+    for line, record in table.rows:
+        if any(field.strip() for field in record):
             empty = False
-            yield reader.line_num, {c: f.strip() for c, f in zip(columns, record, strict=True)}
-    except csv.Error as error:
-        raise DataFileError(f"{path}, line {reader.line_num}: malformed CSV: {error}") from None
+            yield line, {c: f.strip() for c, f in zip(table.columns, record, strict=True)}
     if empty:
         raise DataFileError(f"{path}: there is a header and no line below it")
 

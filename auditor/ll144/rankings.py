@@ -16,14 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from auditor import csvfile
 from auditor.errors import DataFileError
 from auditor.ll144.categories import RACES
-from auditor.ll144.people import Cell, Source, read_bytes
+from auditor.ll144.people import Cell, Source
 
 SEX_CODES = {"M": "Male", "W": "Female", "F": "Female"}
 RACE_CODES = {"H": RACES[0], "W": RACES[1], "B": RACES[2], "A": RACES[4]}
 NOT_STATED = "model not stated"
 FIELDS = ("job", "default_order", "demo_order", "response")
+ENDINGS = (".json", ".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +61,9 @@ def read(path: Path, *, leave_out: str | None = None, model: str | None = None) 
     ----------
     path : Path
         JSON lines, gzipped or not: ``job``, ``default_order`` (names as shown), ``demo_order`` (their
-        groups as race_sex: A, B, H, W and M, W), ``response``; ``run`` and ``model`` where known.
+        groups as race_sex: A, B, H, W and M, W), ``response``; ``run`` and ``model`` where known. Or what a
+        provider sent, with these fields in ``context``: the answer is then ``choices[0].message.content`` or
+        ``content[0].text``. Or a folder of such files: without ``run`` a file's name within it is the run.
     leave_out : str, optional
         Leave out lines whose ``run`` contains this text.
     model : str, optional
@@ -70,11 +74,10 @@ def read(path: Path, *, leave_out: str | None = None, model: str | None = None) 
     DataFileError
         The file cannot be read, or a line lacks a field; the message names the line.
     """
-    raw = read_bytes(path)
     read: dict[tuple[str, str], list[Ranking]] = {}
     models: set[str] = set()
     rows = left_out = 0
-    for line, value in _lines(path, raw):
+    for where, value in _objects(path):
         rows += 1
         if leave_out and leave_out in str(value.get("run", "")):
             left_out += 1
@@ -82,7 +85,7 @@ def read(path: Path, *, leave_out: str | None = None, model: str | None = None) 
         answered = str(value.get("model") or NOT_STATED)
         models.add(answered)
         if model in (None, answered):
-            read.setdefault((answered, str(value["job"])), []).append(_ranking(path, line, value))
+            read.setdefault((answered, str(value["job"])), []).append(_ranking(where, value))
     if models and not read:
         raise DataFileError(
             f"{path}: no ranking by {model!r} (--model). Models: {', '.join(sorted(models))}."
@@ -96,8 +99,19 @@ def read(path: Path, *, leave_out: str | None = None, model: str | None = None) 
         unread=sum(r.first is None for r in every),
         unlisted=sum(r.first is not None and not r.listed for r in every),
         models=tuple(sorted({answered for answered, _ in read})),
-        source=Source(file=path.name, sha256=hashlib.sha256(raw).hexdigest(), rows=rows, unmapped=()),
+        source=Source(file=path.name, sha256=sha256(path), rows=rows, unmapped=()),
     )
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file; of a folder, that of the lines ``SHA-256  NAME`` of the files that are read from it."""
+    if not path.is_dir():
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    each = (
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.relative_to(path).as_posix()}\n"
+        for file in _files(path)
+    )
+    return hashlib.sha256("".join(each).encode()).hexdigest()
 
 
 def first_named(names: list[str], response: str) -> int | None:
@@ -124,16 +138,16 @@ def cells(rankings: tuple[Ranking, ...]) -> list[Cell]:
     return [Cell(sex=s, race=r, n=n, x=first[s, r]) for (s, r), n in shown.items()]
 
 
-def _ranking(path: Path, line: int, value: Mapping[str, Any]) -> Ranking:
+def _ranking(where: str, value: Mapping[str, Any]) -> Ranking:
     names, codes = value["default_order"], value["demo_order"]
     if not isinstance(names, list) or not isinstance(codes, list) or len(names) != len(codes) or not names:
-        raise DataFileError(f"{path}, line {line}: default_order and demo_order need as many entries each")
+        raise DataFileError(f"{where}: default_order and demo_order need as many entries each")
     groups = []
     for code in codes:
         race, _, sex = str(code).partition("_")
         if race not in RACE_CODES or sex not in SEX_CODES:
             raise DataFileError(
-                f"{path}, line {line}, field demo_order: {code!r} is no group; race_sex with race "
+                f"{where}, field demo_order: {code!r} is no group; race_sex with race "
                 f"{', '.join(RACE_CODES)} and sex {', '.join(SEX_CODES)}"
             )
         groups.append((SEX_CODES[sex], RACE_CODES[race]))
@@ -144,7 +158,64 @@ def _ranking(path: Path, line: int, value: Mapping[str, Any]) -> Ranking:
     return Ranking(job=str(value["job"]), groups=tuple(groups), first=first, listed=listed)
 
 
-def _lines(path: Path, raw: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+def _files(folder: Path) -> list[Path]:
+    """JSON files below a folder, without hidden ones and those in hidden folders."""
+    found = [
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and path.name.removesuffix(".gz").endswith(ENDINGS)
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
+    return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
+
+
+def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Where each ranking stands, and its fields."""
+    files = _files(path) if path.is_dir() else [path]
+    if not files:
+        raise DataFileError(f"{path}: no rankings in this folder; they come as {', '.join(ENDINGS)} (or .gz)")
+    for file in files:
+        for where, value in _values(file):
+            ranking = _fields(value)
+            if path.is_dir():
+                name = file.relative_to(path).as_posix().removesuffix(".gz")
+                ranking.setdefault("run", name.rpartition(".")[0])
+            if missing := [field for field in FIELDS if field not in ranking]:
+                raise DataFileError(f"{where}: the field {missing[0]} is missing{_hint(value)}")
+            yield where, ranking
+
+
+def _hint(value: Any) -> str:
+    if isinstance(value, dict) and ("choices" in value or "content" in value) and "context" not in value:
+        return (
+            ". This is what a provider sent; who was shown is not in it: add "
+            '"context": {"job": …, "default_order": […], "demo_order": […]}'
+        )
+    return ""
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """The fields of a ranking, also from what a provider of a model sent, with who was shown in ``context``."""
+    if not isinstance(value, dict):
+        return {}
+    context = value.get("context")
+    fields = {**(context if isinstance(context, dict) else {}), **value}
+    for first, *rest in (("choices", 0, "message", "content"), ("content", 0, "text")):
+        found: Any = fields.get(str(first))
+        for step in rest:
+            try:
+                found = found[step]
+            except (TypeError, KeyError, IndexError):
+                found = None
+        if isinstance(found, str):
+            fields.setdefault("response", found)
+    return fields
+
+
+def _values(path: Path) -> Iterator[tuple[str, Any]]:
+    """The JSON values of a file: one a line, the items of one array, or one value over several lines."""
+    raw = csvfile.content(path, what="one file of rankings or a folder of them")
     if raw.startswith(b"\x1f\x8b"):
         try:
             raw = gzip.decompress(raw)
@@ -154,14 +225,21 @@ def _lines(path: Path, raw: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataFileError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+    if path.name.removesuffix(".gz").endswith(".json"):
+        try:
+            whole = json.loads(text)
+        except ValueError:
+            pass  # JSON lines under another ending
+        else:
+            items = whole if isinstance(whole, list) else [whole]
+            yield from (
+                (f"{path}, item {i}" if len(items) > 1 else str(path), v) for i, v in enumerate(items, 1)
+            )
+            return
     for n, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
+            yield f"{path}, line {n}", json.loads(line)
         except ValueError as error:
             raise DataFileError(f"{path}, line {n}: no JSON: {error}") from None
-        missing = [f for f in FIELDS if not isinstance(value, dict) or f not in value]
-        if missing:
-            raise DataFileError(f"{path}, line {n}: the field {missing[0]} is missing")
-        yield n, value

@@ -6,7 +6,6 @@ outcomes, named by its SHA-256.
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -83,8 +82,7 @@ def write(tables: Mapping[str, Any], plan: Mapping[str, Any], root: Path, *, sta
 
 
 def still_there(record: Mapping[str, Any], file: Path) -> bool | None:
-    """Whether the file of outcomes is the one that was read; None where it is not at hand."""
-    if not file.is_file():
-        return None
-    found = hashlib.sha256(file.read_bytes()).hexdigest()
-    return bool(found == record["provenance"]["outcomes"]["sha256"])
+    """Whether the file (or folder) of outcomes is the one that was read; None where it is not at hand."""
+    from auditor.ll144.rankings import sha256
+
+    return sha256(file) == str(record["provenance"]["outcomes"]["sha256"]) if file.exists() else None

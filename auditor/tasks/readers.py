@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import importlib
 import io
 import json
@@ -10,14 +9,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from auditor import csvfile
 from auditor.errors import ConfigError, DataFileError, MissingDependency
-from auditor.shown import quoted
 from auditor.tasks.seeds import SUFFIXES, Row
-from auditor.tasks.yamlfile import near_files
-
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_COMPRESSED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
-_DELIMITERS = (",", ";", "\t")
 
 Table = tuple[list[str] | None, Iterable[Row]]
 
@@ -30,23 +24,13 @@ def content(path: Path) -> bytes:
     DataFileError
         It is missing (near misses are named), a folder, unreadable, empty, or of an unknown type.
     """
-    try:
-        if path.is_dir():
-            raise DataFileError(f"{path}: this is a folder; name one file of texts ({', '.join(SUFFIXES)})")
-        raw = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        further = near_files(path) or (
-            " Check the path. Without --data the task's own texts are used, where it has some: audit tasks list"
-        )
-        raise DataFileError(f"{path}: no such file.{further}") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise DataFileError(f"{path}: cannot be read: {reason}") from None
+    hint = (
+        " Check the path. Without --data the task's own texts are used, where it has some: audit tasks list"
+    )
+    raw = csvfile.content(path, what=f"one file of texts ({', '.join(SUFFIXES)})", missing=hint)
     if path.suffix.lower() not in SUFFIXES:
         hint = " For JSON, write one object per line (.jsonl)." if path.suffix.lower() == ".json" else ""
         raise DataFileError(f"{path}: unknown type of file; texts come as {', '.join(SUFFIXES)}.{hint}")
-    if not raw.strip():
-        raise DataFileError(f"{path}: the file is empty")
     return raw
 
 
@@ -55,56 +39,18 @@ def from_file(path: Path, raw: bytes, text_column: str) -> Table:
     suffix = path.suffix.lower()
     if suffix == ".parquet":
         return _parquet(path, raw)
-    text = _decode(path, raw)
+    text = csvfile.decode(path, raw)
     if suffix in (".jsonl", ".ndjson"):
         return None, _json_lines(path, text)
     if suffix == ".txt":
-        return ["text"], ((f"line {n}", {"text": line}) for n, line in enumerate(_lines(text), start=1))
-    return _table(path, text, text_column, ("\t",) if suffix == ".tsv" else _DELIMITERS)
-
-
-def _convert(encoding: str, path: Path) -> str:
-    return f"Run: iconv -f {encoding} -t UTF-8 {quoted(path.name)} > {quoted('utf8' + path.suffix)}"
-
-
-def _decode(path: Path, raw: bytes) -> str:
-    if raw.startswith(_UTF16):
-        raise DataFileError(
-            f"{path}: the file is UTF-16, not UTF-8; convert it.",
-            below=_convert("UTF-16", path),
+        return ["text"], (
+            (f"line {n}", {"text": line}) for n, line in enumerate(csvfile.lines(text), start=1)
         )
-    for magic, kind in _COMPRESSED.items():
-        if raw.startswith(magic):
-            raise DataFileError(f"{path}: the file is compressed ({kind}); unpack it first")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        column = error.start - raw.rfind(b"\n", 0, error.start)
-        raise DataFileError(
-            f"{path}, line {line}: byte 0x{raw[error.start]:02x} (byte {column} of the line, offset "
-            f"{error.start}) is not UTF-8. If the file is in a Western Windows encoding, convert it.",
-            below=_convert("WINDOWS-1252", path),
-        ) from None
-    at = text.find("\0")
-    if at >= 0:
-        line = text.count("\n", 0, at) + 1
-        raise DataFileError(f"{path}, line {line}: a zero byte; a binary file, or UTF-16 without its mark?")
-    return text
-
-
-def _lines(text: str) -> Iterator[str]:
-    """Lines by line feed (or carriage return) alone: U+2028 and its like may stand inside a text."""
-    if "\n" not in text:
-        text = text.replace("\r", "\n")
-    lines = text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    return (line.removesuffix("\r") for line in lines)
+    return _table(path, text, text_column, ("\t",) if suffix == ".tsv" else csvfile.DELIMITERS)
 
 
 def _json_lines(path: Path, text: str) -> Iterator[Row]:
-    for n, line in enumerate(_lines(text), start=1):
+    for n, line in enumerate(csvfile.lines(text), start=1):
         if not line.strip():
             continue
         try:
@@ -126,59 +72,9 @@ def _json_lines(path: Path, text: str) -> Iterator[Row]:
 
 
 def _table(path: Path, text: str, text_column: str, delimiters: tuple[str, ...]) -> Table:
-    # The limit is one for the whole process and guards nothing here: the text is in memory already.
-    if csv.field_size_limit() <= len(text):
-        csv.field_size_limit(len(text) + 1)
-    first = next(_lines(text), "")
-    delimiter = _delimiter(first, text_column, delimiters)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows = _records(path, reader)
-    _, header = next(rows, (0, []))
-    columns = [name.strip() for name in header]
-    return columns, _dicts(path, columns, rows, delimiter)
-
-
-def _delimiter(first: str, text_column: str, delimiters: tuple[str, ...]) -> str:
-    """Choose by the header: the delimiter that isolates the text column, else the one that splits most."""
-    split = {d: [name.strip() for name in next(csv.reader([first], delimiter=d), [])] for d in delimiters}
-    for delimiter, names in split.items():
-        if text_column in names:
-            return delimiter
-    return max(delimiters, key=lambda d: len(split[d]))
-
-
-def _records(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
-    """Yield records with the line each begins in."""
-    start = 1
-    while True:
-        try:
-            record = next(reader, None)
-        except csv.Error as error:
-            if "unexpected end of data" in str(error):
-                raise DataFileError(
-                    f"{path}, line {start}: a quotation mark in the record that begins here is never closed"
-                ) from None
-            raise DataFileError(
-                f'{path}, line {start}: malformed CSV: {error} (inside a quoted field, write "" for ")'
-            ) from None
-        if record is None:
-            return
-        if record:
-            yield start, record
-        start = reader.line_num + 1
-
-
-def _dicts(
-    path: Path, columns: list[str], rows: Iterator[tuple[int, list[str]]], delimiter: str
-) -> Iterator[Row]:
-    sign = {",": "commas", ";": "semicolons", "\t": "tabs"}[delimiter]
-    for line, record in rows:
-        if len(record) != len(columns):
-            raise DataFileError(
-                f"{path}, line {line}: {len(record)} fields where the header has {len(columns)}; "
-                f"a text that holds {sign} has to stand in quotation marks"
-            )
-        yield f"line {line}", dict(zip(columns, record, strict=True))
+    table = csvfile.parse(path, text, wanted=(text_column,), delimiters=delimiters)
+    rows = ((f"line {line}", dict(zip(table.columns, row, strict=True))) for line, row in table.rows)
+    return list(table.columns), rows
 
 
 def _parquet(path: Path, raw: bytes) -> Table:

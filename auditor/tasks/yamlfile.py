@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 
+from auditor.csvfile import near_files
 from auditor.errors import DataFileError
 
 Where = tuple[str | int, ...]
@@ -77,16 +77,6 @@ def _text(path: Path, largest: int) -> str:
         raise DataFileError(
             f"{path}, line {line}: byte {error.start} is not UTF-8; save the file as UTF-8"
         ) from None
-
-
-def near_files(path: Path) -> str:
-    """Name files beside ``path`` that are spelled much like it, as a sentence; or nothing."""
-    try:
-        names = sorted(p.name for p in path.parent.iterdir() if p.is_file())
-    except (OSError, ValueError):
-        return ""
-    near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.6)
-    return f" Did you mean {' or '.join(str(path.parent / name) for name in near)}?" if near else ""
 
 
 def _walk(path: Path, root: object, start: Where, lines: dict[Where, int]) -> None:

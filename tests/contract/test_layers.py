@@ -30,7 +30,7 @@ LAYERS = [  # top first; names in one tuple are siblings and may not import each
     ),
     ("registry", "stats", "config", "dictionaries", "_dictionary_file", "grammar"),
     ("text", "provenance", "explain", "rules"),
-    ("data", "waivers"),
+    ("data", "waivers", "csvfile"),
     ("protocols",),
     ("types", "errors", "_version", "counting"),
     ("shown",),

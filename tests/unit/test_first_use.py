@@ -134,7 +134,7 @@ class TestTables:
 
         file = tmp_path / "rows.csv"
         file.write_text('note,label\n"two\nlines",1\nonly\n', encoding="utf-8")
-        with pytest.raises(DataFileError, match=r"line 4: 1 value, but the header has 2 columns"):
+        with pytest.raises(DataFileError, match=r"line 4: 1 field where the header has 2"):
             read_table(file)
 
 

@@ -211,10 +211,13 @@ def test_mistakes_are_told(
         (b"", "the file is empty"),
         (b"\n \n", "the file is empty"),
         (b"sex,race,ok\n", "there is a header and no line below it"),
-        (b"sex,race,ok\nF,Caf\xe9,1\n", "line 2: byte 0xe9 is not UTF-8"),
+        (b"sex,race,ok\nF,Caf\xe9,1\n", "line 2: byte 0xe9 (byte 6 of the line"),
         (b"sex,race,ok\nF,White\n", "line 2: 2 fields where the header has 3"),
         (b"sex,sex,race,ok\nF,F,White,1\n", "column 'sex' more than once"),
-        (b'sex,race,ok\nF,"White,1\n', "malformed CSV"),
+        (
+            b'sex,race,ok\nF,"White,1\n',
+            "line 2: a quotation mark in the record that begins here is never closed",
+        ),
         (b"sex,race,ok\n\0,White,1\n", "a zero byte"),
         (b"sex,race,ok\nF,Elf,1\n", "nobody here has a known sex and a known race/ethnicity"),
         (b"sex,race,ok\nF,White,\n", "nobody in the data has an outcome"),
@@ -435,6 +438,50 @@ def test_rankings_by_several_models_are_never_pooled(
     assert (alone["data"]["models"], alone["data"]["rankings"]) == (["two"], 1)
     code, _, err = run(capsys, "--rankings", path, "--model", "three")
     assert (code, "Models: model not stated, one, two." in flat(err)) == (2, True)
+
+
+def test_rankings_as_a_provider_sent_them_and_folders_of_them(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    shown = {k: RANKING[k] for k in ("job", "default_order", "demo_order")}
+    folder = tmp_path / "answers"
+    (folder / "cook" / "extra").mkdir(parents=True)
+    (folder / ".checkpoints").mkdir()
+
+    def chat(text: str) -> dict[str, Any]:
+        return {"model": "one", "choices": [{"message": {"content": text}}], "context": shown}
+
+    for name, value in {
+        "cook/run_0.json": chat("1. Bo Diaz"),
+        "cook/run_1.json": {
+            "model": "one",
+            "content": [{"type": "text", "text": "1. Bo Diaz"}],
+            "context": shown,
+        },
+        "cook/extra/run_2.json": chat("1. Ann O'Lee"),
+        ".checkpoints/run_0.json": chat("1. Bo Diaz"),
+    }.items():
+        (folder / name).write_text(json.dumps(value, indent=1), encoding="utf-8")
+    found = computed(capsys, "--rankings", folder)
+    assert (found["data"]["rankings"], found["data"]["models"]) == (3, ["one"])
+    table = {r["category"]: r["x"] for r in found["ll144"]["groups"][0]["tables"]["sex"]}
+    assert table == {"Male": 2, "Female": 1}
+    assert computed(capsys, "--rankings", folder, "--leave-out", "/extra/")["data"]["left_out"] == 1
+    one = computed(capsys, "--rankings", folder / "cook" / "run_0.json")
+    assert one["data"]["rankings"] == 1
+    run(capsys, "--rankings", folder, "--out", tmp_path / "runs")
+    (made,) = (tmp_path / "runs").glob("2*")
+    assert main.run(["verify", str(made)]) == 0
+    assert "answers is the file of outcomes that was read" in capsys.readouterr().out
+    (folder / "cook" / "run_0.json").write_text(json.dumps(chat("1. Bo Diaz") | {"context": None}), "utf-8")
+    code, _, err = run(capsys, "--rankings", folder)
+    assert (code, "run_0.json: the field job is missing" in flat(err)) == (2, True)
+    bare = tmp_path / "bare.json"
+    bare.write_text(json.dumps({"model": "one", "choices": []}), encoding="utf-8")
+    assert 'add "context"' in flat(run(capsys, "--rankings", bare)[2])
+    assert "this is JSON, not CSV" in flat(run(capsys, "--counts", bare)[2])
+    (tmp_path / "empty").mkdir()
+    assert "no rankings in this folder" in flat(run(capsys, "--rankings", tmp_path / "empty")[2])
 
 
 @pytest.mark.parametrize(

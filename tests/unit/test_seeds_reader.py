@@ -146,7 +146,7 @@ BROKEN: list[tuple[str, str | bytes, str]] = [
     ("t.csv", "a,b\n1,2\n", "columns: a, b. Name it with --text-column"),
     ("t.csv", "text,text\na,b\n", "stands there twice"),
     ("t.csv", "text,label\nOne, two,x\n", "line 2: 3 fields where the header has 2"),
-    ("t.csv", "text,label\nOne\n", "line 2: 1 fields"),
+    ("t.csv", "text,label\nOne\n", "line 2: 1 field where"),
     ("t.csv", 'text,label\na,b\n"c\nd\n,x\ne,f\n', "line 3: a quotation mark in the record"),
     ("t.csv", 'text,label\n"a" b,c\n', "line 2: malformed CSV"),
     (

@@ -215,13 +215,25 @@ def test_inference_refuses(
 def test_tables_that_are_no_tables(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,2\n3\n", encoding="utf-8")
-    with pytest.raises(DataFileError, match="line 3: 1 value"):
+    with pytest.raises(DataFileError, match="line 3: 1 field where the header has 2"):
         read_table(path)
     path.write_text("a,a\n1,2\n", encoding="utf-8")
-    with pytest.raises(DataFileError, match="distinct column names"):
+    with pytest.raises(DataFileError, match=r"the column 'a' more than once \(columns 1 and 2\)"):
         read_table(path)
-    with pytest.raises(DataFileError, match="cannot read"):
+    path.write_text(",a\n0,2\n", encoding="utf-8")
+    with pytest.raises(DataFileError, match="column 1 of the header has no name"):
+        read_table(path)
+    with pytest.raises(DataFileError, match="no such file"):
         read_table(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+def test_columns_may_be_separated_by_commas_semicolons_or_tabs(tmp_path: Path, sign: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f'age{sign}job\n30{sign}"cook{sign}waiter"\n', encoding="utf-8")
+    table = read_table(path)
+    assert table["age"].tolist() == [30]
+    assert table["job"].tolist() == [f"cook{sign}waiter"]
 
 
 RULES = [

@@ -17,10 +17,7 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import math
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -28,7 +25,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.counting import plural
+from auditor import csvfile
 from auditor.errors import ConfigError, DataFileError
 from auditor.suites.tabular.constraints import Constraint
 from auditor.suites.tabular.infer import infer
@@ -49,12 +46,11 @@ KEYS = (
     "source",
     "mapping",
 )
-FIELD_LIMIT = 2**31 - 1  # characters; the most that every platform takes
 MISSING = ("", "NA", "NaN", "nan", "null", "None")
 
 
 def read_table(path: str | Path) -> Table:
-    """A CSV file (also ``.csv.gz``) with a header line, by column.
+    """A CSV file (comma, semicolon or tab, also ``.csv.gz``) with a header line, by column.
 
     Returns
     -------
@@ -67,38 +63,12 @@ def read_table(path: str | Path) -> Table:
         It cannot be read, has no rows, or a row of another length; the line is named.
     """
     path = Path(path)
-    line = 1
-    # The limit is one for the whole process and guards nothing here: all rows are held in memory anyway.
-    csv.field_size_limit(max(csv.field_size_limit(), FIELD_LIMIT))
-    try:
-        with (
-            gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-            if path.suffix == ".gz"
-            else path.open(encoding="utf-8-sig", newline="") as file
-        ):
-            reader = csv.reader(file)
-            header = next(reader, [])
-            rows = []
-            line = reader.line_num + 1
-            for row in reader:
-                if row and len(row) != len(header):
-                    raise DataFileError(
-                        f"{path}, line {line}: {plural(len(row), 'value')}, but the header "
-                        f"has {plural(len(header), 'column')}"
-                    )
-                if row:
-                    rows.append(row)
-                line = reader.line_num + 1
-    except OSError as error:
-        raise DataFileError(f"cannot read {path}: {error.strerror or error}") from error
-    except csv.Error as error:
-        raise DataFileError(f"{path}, line {line}: malformed CSV: {error}") from error
-    except (UnicodeDecodeError, EOFError, zlib.error) as error:
-        raise DataFileError(f"cannot read {path} as CSV: {error}") from error
-    names = [name.strip() for name in header]
-    if not rows or len(set(names)) != len(names) or "" in names:
-        raise DataFileError(f"{path}: expected a header line of distinct column names, and rows below it")
-    return {name: _parse([row[j].strip() for row in rows]) for j, name in enumerate(names)}
+    found = csvfile.parse(path, csvfile.decode(path, csvfile.content(path)))
+    csvfile.distinct(path, found.columns)
+    rows = [row for _, row in found.rows]
+    if not rows:
+        raise DataFileError(f"{path}: there is a header and no line below it")
+    return {name: _parse([row[j].strip() for row in rows]) for j, name in enumerate(found.columns)}
 
 
 def _parse(values: list[str]) -> NDArray[Any]:
