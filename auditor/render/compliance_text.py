@@ -83,7 +83,7 @@ ROW_MEASURES = (
     ),
     (
         "Group score",
-        "largest minus smallest share of the favourable label over the groups",
+        "largest minus smallest share of one label over the groups",
         "A difference between groups on rows drawn alike; no people were observed.",
     ),
 )

@@ -20,7 +20,7 @@ SCORES = {
 }
 MEANING = {
     "causal": "share of rows whose label changes when these columns change and nothing else",
-    "group": "largest minus smallest share of the favourable label over the groups, all else drawn alike",
+    "group": "largest minus smallest share of one label over the groups, all else drawn alike",
     "apparent_causal": "the causal score on the given rows or the profile",
     "apparent_group": "the group score on the given rows or the profile, as they are",
     "discriminatory_share": "share of cases with different labels, over uniform draws of their own",
@@ -142,10 +142,14 @@ def _detail(score: Mapping[str, Any]) -> str:
         named = ", ".join(f"{k} = {v}" for k, v in detail[key]["group"].items())
         return f"{named}: {words.percent(detail[key]['rate'])} of {detail[key]['n']:,}"
 
+    label = f"label {detail['label']}" + (", called favourable" if detail["favourable"] else "")
+    unsaid = (
+        "" if detail["favourable"] else ". Nothing was said about which label is good (--favourable LABEL)"
+    )
     if detail["largest"]["rate"] == detail["smallest"]["rate"]:
         rate = words.percent(detail["largest"]["rate"])
-        return f"label {detail['favourable']}: equally often in all groups ({rate})"
-    return f"label {detail['favourable']}: most often for {group('largest')}; least often for {group('smallest')}"
+        return f"{label}: equally often in all groups ({rate}){unsaid}"
+    return f"{label}: most often for {group('largest')}; least often for {group('smallest')}{unsaid}"
 
 
 def _summary(section: Mapping[str, Any], counts: Mapping[str, Any], protected: list[str]) -> list[str]:
@@ -179,12 +183,12 @@ def _summary(section: Mapping[str, Any], counts: Mapping[str, Any], protected: l
                     )
                     are = words.verb(left, "it is", "they are")
                     lines.append(f"{words.plural(left, 'further row')} {why}: {are} in no score.")
-    hidden = sum(s["minimal"] for s in section["lattice"] if len(s["columns"]) > 1)
-    if len(protected) > 1 and section["lattice"]:
-        of_finds = " of the cases found" if section["sampling"] == "directed" else ""
+    whole = section["lattice"][-1] if section["lattice"] else {}
+    if len(protected) > 1 and whole.get("hidden") is not None:
+        of_finds = " of the cases found" if section["sampling"] == "directed" else " of the domain"
         lines.append(
-            f"In {hidden:,} of {section['lattice'][0]['rows']:,} rows{of_finds} that were looked at, the label changes "
-            f"only when several protected columns change together (hidden)."
+            f"In {whole['hidden']:,} of {whole['rows']:,} rows{of_finds} that were looked at, the label changes only "
+            f"when several protected columns change together (hidden)."
         )
     if counts.get("off_manifold"):
         lines.append(

@@ -106,8 +106,8 @@ class _Found:
             self.keep(holds, wanted, "the run is partial" if holds else "the run is complete")
             return holds
         if rule.name == "hidden" and self.rows:
-            joint = [s["minimal"] for s in self.rows.get("lattice") or () if len(s["columns"]) > 1]
-            n: float | None = sum(joint) if joint else None
+            sets = self.rows.get("lattice") or ()
+            n: float | None = sets[-1].get("hidden") if len(sets) > 1 else None
             what = "rows whose label only several columns together change (hidden)"
         elif rule.name in ("shown", "hidden"):
             ids = tuple(self.shown(hidden=rule.name == "hidden"))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from auditor.protocols import Observer
     from auditor.store.folder import RunFolder
     from auditor.suites.tabular.evaluate import Evaluator
+    from auditor.suites.tabular.given import Given
     from auditor.suites.tabular.schema import Schema
     from auditor.suites.tabular.slices import Slices
 
@@ -148,12 +149,12 @@ def evaluator_of(plan: TabularPlan, schema: Schema, model: TableModel, asked: Ro
     )
 
 
-def try_one(evaluator: Evaluator, codes: Any, model: TableModel) -> None:
+def try_one(evaluator: Evaluator, given: Given, model: TableModel) -> None:
     """Ask about one row, so that a model of the wrong width is named before the search starts."""
-    if not len(codes):
+    if not len(given):
         return
     try:
-        evaluator.labels(codes[:1])
+        evaluator.labels(given[:1])
     except BudgetExceeded:
         return  # the method meets the limit itself and reports a partial result
     except UserError:
@@ -166,7 +167,7 @@ def try_one(evaluator: Evaluator, codes: Any, model: TableModel) -> None:
         ) from error
 
 
-def slices_of(plan: TabularPlan, evaluator: Evaluator, codes: Any) -> Slices | None:
+def slices_of(plan: TabularPlan, evaluator: Evaluator, rows: Given) -> Slices | None:
     """Subgroups with high rates, over given rows where there are enough, else over uniform ones.
 
     Not for slow or limited models: what may be asked belongs to the search.
@@ -174,6 +175,7 @@ def slices_of(plan: TabularPlan, evaluator: Evaluator, codes: Any) -> Slices | N
     import numpy as np
 
     from auditor.suites.tabular.core import uniform
+    from auditor.suites.tabular.given import Rows, binned
     from auditor.suites.tabular.slices import slices
 
     schema = evaluator.schema
@@ -181,14 +183,16 @@ def slices_of(plan: TabularPlan, evaluator: Evaluator, codes: Any) -> Slices | N
     if plan.slices < 1 or evaluator.slow or evaluator.remaining is not None or few:
         return None
     rng = np.random.default_rng([plan.seed, 1])
-    given = len(codes) >= GIVEN
-    cases = rng.permutation(codes)[:SLICE_CASES] if given else uniform(schema, SLICE_CASES, rng)
+    given = len(rows) >= GIVEN
+    cases: Rows = (
+        rows[rng.permutation(len(rows))[:SLICE_CASES]] if given else uniform(schema, SLICE_CASES, rng)
+    )
     before = evaluator.evaluations
     judged = evaluator.judge(cases)
     clear = ~judged.undecided
     return slices(
         schema,
-        cases[clear],
+        binned(cases)[clear],
         judged.discriminatory[clear],
         population="given rows" if given else "domain (uniform)",
         show=plan.slices,

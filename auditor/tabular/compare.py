@@ -125,7 +125,7 @@ def read(path: Path) -> Side:
     record = RunFolder.open(path).record()
     kept = arrays(path / JUDGED)
     judged = {
-        place: _verdicts(kept[f"{place}_codes"], kept[f"{place}_changes"])
+        place: _verdicts(kept[f"{place}_codes"], kept[f"{place}_changes"], kept.get(f"{place}_values"))
         for place in sorted({name.partition("_")[0] for name in kept})
     }
     found = None
@@ -165,10 +165,10 @@ def _protected(record: Mapping[str, Any]) -> set[str]:
     return set(record["tabular"]["schema"]["protected"])
 
 
-def _verdicts(codes: Any, changes: Any) -> Verdicts:
+def _verdicts(codes: Any, changes: Any, values: Any = None) -> Verdicts:
     out: Verdicts = {}
-    for row, change in zip(codes, changes.tolist(), strict=True):
-        key = row.tobytes()
+    for i, (row, change) in enumerate(zip(codes, changes.tolist(), strict=True)):
+        key = row.tobytes() + (b"" if values is None else values[i].tobytes())
         known = out.get(key)
         out[key] = (change, 1 if known is None else known[1] + 1)
     return out

@@ -12,6 +12,7 @@ from auditor.errors import ConfigError, DataFileError
 from auditor.tabular.plan import TabularPlan
 
 if TYPE_CHECKING:
+    from auditor.suites.tabular.given import Given
     from auditor.suites.tabular.schema import Schema
 
 ROWS = Path(__file__).parents[1] / "suites" / "tabular" / "rows"  # row tasks and their schemas
@@ -33,11 +34,11 @@ def infer_schema(data: str, target: str | None, protected: tuple[str, ...] = ())
     named = tuple(protected) or (*guarded([n for n in table if n != wanted]), *derived)
     schema = infer(table, wanted, named, name=Path(data).name.split(".")[0], where=data)
     comments = []
-    if schema.favourable is not None:
-        comments.append(
-            f"favourable: {schema.favourable} was taken because it sorts last. Put the label there that is good for "
-            "the person concerned; a group score counts it."
-        )
+    labels = ", ".join(map(str, distinct_labels(table[wanted])[:12]))
+    comments.append(
+        f"Which label of {wanted} is good for the person concerned is not known. To say it, add the line "
+        f"`favourable: LABEL` above `columns`; labels: {labels}."
+    )
     if perhaps := [n for n in schema.names if n.lower() in PERHAPS and n not in schema.protected]:
         comments.append(f"Perhaps to be protected too: {', '.join(perhaps)} (add `protected: true`).")
     for column in schema.columns:
@@ -62,10 +63,9 @@ def load_task(name: str) -> Any:
     return tasks.load(own if own.is_file() else name)
 
 
-def load_rows(plan: TabularPlan) -> tuple[Schema, Any, Any]:
-    """Schema, codes of the given rows (none without data), and their labels where the data have them."""
-    import numpy as np
-
+def load_rows(plan: TabularPlan) -> tuple[Schema, Given, Any]:
+    """Schema, the given rows (none without data), and their labels where the data have them."""
+    from auditor.suites.tabular.given import Given
     from auditor.suites.tabular.schemafile import Table, check_realisable, infer, load, read_table
 
     table: Table | None = read_table(plan.data) if plan.data else None
@@ -93,14 +93,33 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Any, Any]:
         schema = schema.protecting(plan.protected)
     if favourable is not None:
         schema = dataclasses.replace(schema, favourable=favourable)
+    if table is not None and schema.favourable is not None and schema.target in table:
+        _check_favourable(schema, distinct_labels(table[schema.target]))
     if not schema.protected and not plan.options.get("columns"):
         raise ConfigError(
             f"no column is protected: give --protected NAME[,NAME]. Columns: {', '.join(schema.names)}"
         )
     check_realisable(schema)
     if table is None:
-        return schema, np.empty((0, schema.d), dtype=np.int32), None
-    return schema, schema.encode(table, where=plan.data), table.get(schema.target)
+        return schema, Given.none(schema), None
+    return schema, Given.of(schema, table, where=plan.data), table.get(schema.target)
+
+
+def distinct_labels(column: Any) -> list[Any]:
+    """The labels of a target column, sorted."""
+    import numpy as np
+
+    return sorted({v.item() if isinstance(v, np.generic) else v for v in column if v is not None}, key=str)
+
+
+def _check_favourable(schema: Schema, labels: list[Any]) -> None:
+    from auditor.suites.tabular._values import name
+
+    if name(schema.favourable) not in map(name, labels):
+        raise ConfigError(
+            f"the favourable label {schema.favourable!r} is none of the labels in column {schema.target!r}: "
+            f"{', '.join(map(str, labels[:12]))}. Give one of them: --favourable LABEL"
+        )
 
 
 def _shipped(plan: TabularPlan) -> Path:

@@ -71,15 +71,15 @@ def outlook(plan: TabularPlan) -> Outlook:
     from auditor.tabular.run import check_plan, options_of
 
     check_plan(plan)
-    schema, codes, _ = load_rows(plan)
-    options = options_of(plan, schema, codes)
+    schema, given, _ = load_rows(plan)
+    options = options_of(plan, schema, given)
     check_options(plan, schema, options)
     model, asked = open_model(plan, schema, None, lambda event: None)
     try:
         evaluator = evaluator_of(plan, schema, model, asked)
         steady = asked is None or asked.model.deterministic
-        told = expected(plan, schema, evaluator, len(codes), options, deterministic=steady)
-        return Outlook(record=plan_record(plan, schema, model, len(codes)), expected=told)
+        told = expected(plan, schema, evaluator, len(given), options, deterministic=steady)
+        return Outlook(record=plan_record(plan, schema, model, len(given)), expected=told)
     finally:
         model.close()
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from auditor.models.tables import TableModel
     from auditor.protocols import Observer
     from auditor.store.folder import RunFolder
+    from auditor.suites.tabular.given import Given
     from auditor.suites.tabular.result import TabularResult
     from auditor.suites.tabular.schema import Schema
 
@@ -95,9 +96,13 @@ def check_plan(plan: TabularPlan) -> None:
         raise ConfigError(f"--distance must be exact or absolute; got {plan.distance!r}")
 
 
-def options_of(plan: TabularPlan, schema: Schema, codes: Any) -> dict[str, Any]:
-    """The options as a method takes them, with the given rows and the profile."""
-    options: dict[str, Any] = {"data": codes if len(codes) else None, **plan.options}
+def options_of(plan: TabularPlan, schema: Schema, given: Given) -> dict[str, Any]:
+    """The options as a method takes them, with the given rows and the profile.
+
+    Scores are about the rows as they are; a search starts from the codes that stand for them.
+    """
+    rows = given if plan.method == "themis" else given.bins
+    options: dict[str, Any] = {"data": rows if len(given) else None, **plan.options}
     if plan.profile is not None:
         from auditor.suites.tabular.profile import load_profile
 
@@ -115,9 +120,9 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
     started = datetime.now(UTC)
     tell(Progress(phase="tabular", done=0, message=f"reading {plan.data or 'the schema'}"))
     check_plan(plan)
-    schema, codes, labels = load_rows(plan)
+    schema, given, labels = load_rows(plan)
     run = _method(plan.method)
-    options = options_of(plan, schema, codes)
+    options = options_of(plan, schema, given)
     check_options(plan, schema, options)
     if folder is not None and folder.plan.get("schema_text") != dump(schema):
         raise RunFolderError(
@@ -128,25 +133,25 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
         model, asked = open_model(plan, schema, folder, tell, book)
         stack.callback(model.close)
         if folder is None and plan.out:  # the plan names the model, so the model comes first
-            about = _before(plan, schema, model, len(codes), frozen, tell)
+            about = _before(plan, schema, model, len(given), frozen, tell)
             folder = stack.enter_context(_new_folder(plan, schema, about))
             if plan.served:
                 model.close()
                 model, asked = open_model(plan, schema, folder, tell, book)
                 stack.callback(model.close)
         evaluator = evaluator_of(plan, schema, model, asked)
-        try_one(evaluator, codes, model)
+        try_one(evaluator, given, model)
         tell(Progress(phase="tabular", done=0, message=f"{METHODS[plan.method][1]} on {plan.model}"))
         result = run(evaluator, schema, options, np.random.default_rng(plan.seed))
         retrained = None
         if plan.retrain:
             tell(Progress(phase="tabular", done=0, message="retraining"))
-            retrained = _retrain(plan, schema, codes, labels, model)
-        facts = inputs_of(plan, schema, len(codes))
+            retrained = _retrain(plan, schema, given, labels, model)
+        facts = inputs_of(plan, schema, len(given))
         record = record_of(plan, schema, model, result, started, facts, folder)
         if retrained is not None:
             record["tabular"]["retraining"] = retrained.to_record()
-        if (found := slices_of(plan, evaluator, codes)) is not None:
+        if (found := slices_of(plan, evaluator, given)) is not None:
             record["tabular"]["slices"] = plain(found)
             record["findings"] += slice_findings(plan.model, schema, found, len(record["findings"]) + 1)
         if asked is not None:
@@ -189,7 +194,7 @@ def _new_folder(plan: TabularPlan, schema: Schema, about: Mapping[str, Any]) -> 
     return RunFolder.create(Path(plan.out), plan.as_dict() | {"schema_text": dump(schema)} | dict(about))
 
 
-def _retrain(plan: TabularPlan, schema: Schema, codes: Any, labels: Any, model: TableModel) -> Any:
+def _retrain(plan: TabularPlan, schema: Schema, given: Given, labels: Any, model: TableModel) -> Any:
     import numpy as np
 
     from auditor.suites.tabular.retrain import retrain
@@ -197,7 +202,7 @@ def _retrain(plan: TabularPlan, schema: Schema, codes: Any, labels: Any, model: 
     if labels is None:
         raise ConfigError("--retrain needs --data with the target column (--target NAME)")
     return retrain(
-        model.estimator, schema, codes, labels, np.random.default_rng(plan.seed), frame=model.frame
+        model.estimator, schema, given, labels, np.random.default_rng(plan.seed), frame=model.frame
     )
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -217,5 +220,107 @@ def test_given_rows_are_judged_as_they_are() -> None:
     data = np.array([[0, 0, 0, 0, 0], [0, 1, 0, 1, 1], [0, 0, 0, 0, 2], [0, 0, 0, 1, 0]], dtype=np.int32)
     found = scores(only_together, schema, data=data)
     assert found["apparent_causal"].estimate.value == 0.5
+    assert "apparent_group" not in found  # groups of one and two rows have no share to speak of
+    data = np.concatenate([np.tile(data, (30, 1)), [[0, 1, 0, 0, 0]]]).astype(np.int32)
+    found = scores(only_together, schema, data=data)
+    assert found["apparent_group"].estimate.note.endswith("1 group of fewer than 30 rows is left out")
     assert found["apparent_group"].estimate.value == 1.0
-    assert found["apparent_causal"].estimate.n == 4
+    assert found["apparent_causal"].estimate.n == 121
+
+
+GIVEN_MODEL = """
+import numpy as np
+def rich_and_married(rows):
+    return np.where((rows[:, 0].astype(float) > 7000) & (rows[:, 1] == "married"), "yes", "no")
+def rich_frame(frame):
+    return np.where((frame["balance"] > 7000) & (frame["marital"] == "married"), "yes", "no")
+rich_frame.frame = True
+def rich_slow(rows):
+    return rich_and_married(rows)
+rich_slow.slow = True
+def older(rows):
+    return (rows[:, 2].astype(float) > 40.25).astype(int)
+"""
+
+
+@pytest.fixture
+def customers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, str, float]]]:
+    """4,000 people; a balance over thousands of whole numbers and an age in decimals, so that both are binned."""
+    rng = np.random.default_rng(13)
+    balance = np.round(rng.exponential(2200, 4000)).astype(int)
+    marital = rng.choice(["married", "single", "divorced"], 4000)
+    age = np.round(rng.uniform(18, 80, 4000), 2)
+    rows = list(zip(balance.tolist(), marital.tolist(), age.tolist(), strict=True))
+    lines = ["balance,marital,age,y", *(f"{b},{m},{a},{'yes' if b > 900 else 'no'}" for b, m, a in rows)]
+    (tmp_path / "people.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "given_model.py").write_text(GIVEN_MODEL, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield rows
+    sys.modules.pop("given_model", None)
+
+
+@pytest.mark.parametrize("function", ["rich_and_married", "rich_frame", "rich_slow"])
+def test_given_rows_are_asked_as_they_are(customers: list[tuple[int, str, float]], function: str) -> None:
+    """No bin stands in for a balance: the share is that of walking through the rows with every marital status."""
+    from auditor.tabular import TabularPlan, audit_table
+
+    statuses = ("married", "single", "divorced")
+    truth = sum(len({b > 7000 and m == "married" for m in statuses}) > 1 for b, _, _ in customers)
+    assert 80 < truth < 400
+    plan = TabularPlan(
+        data="people.csv",
+        target="y",
+        model=f"python:given_model:{function}",
+        protected=("marital",),
+        options={"max_samples": 1000},
+        delta=0.01,
+    )
+    run = audit_table(plan)
+    first = run.result.scores[0]
+    assert (first.name, first.population) == ("apparent_causal", "given rows")
+    assert (first.estimate.value, first.estimate.n) == (truth / 4000, 4000)
+    assert run.record["findings"][0]["verdict"] == "shown"
+    assert all(pair.row["balance"] > 7000 for pair in run.result.pairs)
+    assert {pair.row["balance"] for pair in run.result.pairs} <= {b for b, _, _ in customers}
+    assert run.path is not None
+    finds = (run.path / "finds.csv").read_text(encoding="utf-8").splitlines()
+    assert len(finds) - 1 == len({(b, a) for b, _, a in customers if b > 7000})
+    assert any("Given rows were asked with the values that they have" in note for note in run.result.notes)
+
+
+def test_a_protected_value_is_asked_as_it_is(customers: list[tuple[int, str, float]]) -> None:
+    """A row keeps its own age beside the ages that stand for the other bins, in the label and in its group."""
+    from auditor.suites.tabular.given import Given
+    from auditor.suites.tabular.schemafile import infer, read_table
+
+    table = read_table("people.csv")
+    schema = infer(table, "y", ["age"])
+    given = Given.of(schema, table)
+    asked: list[Any] = []
+
+    def older(rows: Any) -> Any:
+        asked.append(np.array(rows[:, [0, 2]], dtype=float))
+        return (rows[:, 2].astype(float) > 40.25).astype(int)
+
+    labels = Evaluator(older, schema).grid(given)
+    own = given.bins[:, schema.index_of("age")]
+    ages = np.array([age for _, _, age in customers])
+    assert labels[np.arange(4000), own].tolist() == (ages > 40.25).astype(int).tolist()
+    everything = np.concatenate(asked)
+    assert set(everything[:, 0].tolist()) == {float(b) for b, _, _ in customers}
+    assert set(everything[:, 1].tolist()) == {*ages.tolist(), *map(float, schema.columns[2].values)}
+
+
+def test_rules_see_given_values(customers: list[tuple[int, str, float]]) -> None:
+    from auditor.suites.tabular.given import Given
+    from auditor.suites.tabular.schemafile import infer, read_table
+
+    table = read_table("people.csv")
+    schema = replace(
+        infer(table, "y", ["marital"]), constraints=(Constraint("balance > 7000 implies marital == married"),)
+    )
+    given = Given.of(schema, table)
+    possible = Evaluator(lambda rows: np.zeros(len(rows), int), schema).possible(given)
+    rich = np.array([b > 7000 for b, _, _ in customers])
+    assert possible.sum(axis=1).tolist() == np.where(rich, 1, 3).tolist()

@@ -157,12 +157,77 @@ def test_the_command_line(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     record = json.loads(capsys.readouterr().out)
     assert record["status"] == "complete"
     assert record["tabular"]["schema"]["rows_in_domain"] == "108"
-    assert record["estimates"][0]["estimate"]["value"] == pytest.approx(2 / 6)
-    assert [f["verdict"] for f in record["findings"]][:2] == ["shown", "shown"]
+    assert [e["population"] for e in record["estimates"]] == ["given rows"] * 2 + ["domain (all rows)"] * 2
+    assert record["estimates"][2]["estimate"]["value"] == pytest.approx(2 / 6)
+    assert [f["verdict"] for f in record["findings"]][2:4] == ["shown", "shown"]
     assert command("--model", "sklearn:tree.skops") == 0
     text = capsys.readouterr().out
     assert "33.33 % (exact)" in text
     assert "Sets of protected columns" in text
+
+
+def test_hidden_rows_are_counted_once(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of three columns with a majority rule two rows of eight change with each pair of columns and with none alone."""
+    (place / "rows_model.py").write_text(
+        "def two(rows):\n    return (rows.sum(axis=1) >= 2).astype(int)\n", encoding="utf-8"
+    )
+    (place / "three.csv").write_text("a,b,c,y\n0,0,0,0\n1,1,1,1\n", encoding="utf-8")
+    argv = ["tabular", "--data", "three.csv", "--target", "y", "--protected", "a,b,c"]
+    argv += ["--model", "python:rows_model:two"]
+    assert audit([*argv, "--fail-on", "hidden > 2"]) == 0
+    assert "In 2 of 8 rows of the domain that were looked at" in " ".join(capsys.readouterr().out.split())
+    assert audit([*argv, "--fail-on", "hidden > 1", "--format", "json"]) == 1
+    lattice = json.loads(capsys.readouterr().out)["tabular"]["lattice"]
+    assert sum(s["minimal"] for s in lattice if len(s["columns"]) > 1) == 6
+    assert [s["hidden"] for s in lattice] == [0, 0, 0, 2, 2, 2, 2]
+
+
+def test_no_label_is_called_favourable_by_a_guess(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["--model", "python:rows_model:by_sex"]
+    assert command(*argv) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "label 1: most often for sex = 1" in text
+    assert "Nothing was said about which label is good (--favourable LABEL)" in text
+    assert "favourable:" not in infer_schema("data.csv", None, ("sex",)).partition("columns:")[0]
+    assert command(*argv, "--favourable", "0") == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "label 0, called favourable: most often for sex = 0" in text
+    assert "Nothing was said" not in text
+    assert command(*argv, "--favourable", "yes") == 2
+    assert "none of the labels in column 'y': 0, 1" in " ".join(capsys.readouterr().err.split())
+
+
+def test_of_three_labels_none_is_counted_unsaid(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "rows_model.py").write_text(
+        "import numpy as np\n"
+        "def three(rows):\n"
+        "    return np.array(['no', 'perhaps', 'yes'])[(rows[:, 1] + rows[:, 0] % 2).astype(int)]\n",
+        encoding="utf-8",
+    )
+    argv = ["--model", "python:rows_model:three"]
+    assert command(*argv) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "No group score: the model returned 3 labels (no, perhaps, yes); say which one is good" in text
+    for search in (["--set", "enumerate=true"], ["--set", "enumerate=false"]):
+        assert command(*argv, "--mode", "search", "--measure", "group", *search) == 2
+        assert "--favourable LABEL" in capsys.readouterr().err
+
+
+def test_a_handful_of_rows_shows_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = (place / "data.csv").read_text(encoding="utf-8").splitlines()
+    for n, verdict in ((9, "not_determined"), (120, "shown")):
+        (place / "data.csv").write_text("\n".join([lines[0], *lines[1:][:n]]) + "\n", encoding="utf-8")
+        (place / "rows_model.py").write_text(
+            "def f(rows):\n    return rows[:, 1].astype(int)\n", encoding="utf-8"
+        )
+        assert command("--model", "python:rows_model:f", "--format", "json") == 0
+        first = json.loads(capsys.readouterr().out)["findings"][0]
+        assert (first["code"], first["rate"]["n"], first["verdict"]) == (
+            "tabular-apparent-causal",
+            n,
+            verdict,
+        )
+        (place / "data.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def test_nothing_found_is_not_determined(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

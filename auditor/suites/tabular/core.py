@@ -28,6 +28,7 @@ from auditor.suites.tabular.evaluate import (
     enumerate_rows,
     uniform,
 )
+from auditor.suites.tabular.given import Rows, crossed, within
 from auditor.suites.tabular.keys import Keys, Seen, first_of_each, row_keys
 from auditor.suites.tabular.result import Pair, Score, Subset, TabularResult, plain
 from auditor.suites.tabular.schema import ENUMERABLE, Codes, Column, Schema
@@ -123,6 +124,7 @@ def lattice(schema: Schema, evaluator: Evaluator, judged: Judged) -> tuple[Subse
             rows=rows,
             changes=int(changed.sum()),
             minimal=int(_minimal(flips, chosen).sum()),
+            hidden=int(_hidden(flips, chosen).sum()),
         )
         for chosen, changed in flips.items()
     )
@@ -136,7 +138,14 @@ def _minimal(flips: dict[tuple[int, ...], NDArray[np.bool_]], chosen: tuple[int,
     return result
 
 
-def minimal_pairs(schema: Schema, evaluator: Evaluator, codes: Codes, *, limit: int = 20) -> tuple[Pair, ...]:
+def _hidden(flips: dict[tuple[int, ...], NDArray[np.bool_]], chosen: tuple[int, ...]) -> NDArray[np.bool_]:
+    result = flips[chosen].copy()
+    for column in chosen:
+        result &= ~flips[column,] if len(chosen) > 1 else False
+    return result
+
+
+def minimal_pairs(schema: Schema, evaluator: Evaluator, codes: Rows, *, limit: int = 20) -> tuple[Pair, ...]:
     """One minimal counterfactual pair for each of the first ``limit`` discriminatory cases among ``codes``.
 
     The pair changes as few protected columns as any pair of that case; cases are asked again (at most
@@ -150,23 +159,22 @@ def minimal_pairs(schema: Schema, evaluator: Evaluator, codes: Codes, *, limit: 
     combos = schema.combos
     apart = (combos[:, None, :] != combos[None, :, :]).sum(axis=2)
     pairs = []
-    for i in np.flatnonzero(judged.discriminatory)[:limit]:
+    for i in np.flatnonzero(judged.discriminatory)[:limit].tolist():
         labels, cells = judged.labels[i], np.flatnonzero(judged.possible[i])
         best: tuple[int, int, int] | None = None
         for a, b in combinations(cells.tolist(), 2):
             if (best is None or apart[a, b] < best[0]) and evaluator.differ(labels[None, [a, b]])[0]:
                 best = (int(apart[a, b]), a, b)
         if best is not None:
-            pairs.append(_pair(schema, evaluator, codes[i], labels, best[1], best[2]))
+            pairs.append(_pair(schema, evaluator, codes[i : i + 1], labels, best[1], best[2]))
     return tuple(pairs)
 
 
 def _pair(
-    schema: Schema, evaluator: Evaluator, case: Codes, labels: NDArray[np.int64], a: int, b: int
+    schema: Schema, evaluator: Evaluator, case: Rows, labels: NDArray[np.int64], a: int, b: int
 ) -> Pair:
-    rows = np.repeat(case[None], 2, axis=0)
-    rows[:, schema.protected_index] = schema.combos[[a, b]]
-    one, other = schema.row(rows[0]), schema.row(rows[1])
+    holds, rows = within(schema, crossed(case, schema.protected_index, schema.combos[[a, b]]))
+    one, other = holds.row(rows[0]), holds.row(rows[1])
     return Pair(
         row=one,
         other=other,

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from auditor.errors import BudgetExceeded, ConfigError, PluginError
 from auditor.suites.tabular.distance import EXACT, Distance
 from auditor.suites.tabular.domain import cross, enumerate_rows, uniform
-from auditor.suites.tabular.keys import row_keys
+from auditor.suites.tabular.given import Given, Rows, crossed, within
+from auditor.suites.tabular.keys import Keys, row_keys
 from auditor.suites.tabular.schema import Codes, Raw, Schema
 
 __all__ = [
@@ -135,6 +136,8 @@ class Evaluator:
         self._limit = budget or Limit()
         self._left = left or (lambda: None)
         self._cache: dict[Any, int] | None = {} if cache or keep else None
+        self._cache_given: dict[Any, int] = {}  # answers about values that no code of the schema stands for
+        self._given: Schema | None = None
         self._slow = bool(cache)
         self._began = time.monotonic()
         self._names: dict[str, int] = {}
@@ -188,7 +191,7 @@ class Evaluator:
             return self._names.setdefault(str(value), -1 - len(self._names))
         return int(float(value))
 
-    def labels(self, codes: Codes) -> Labels:
+    def labels(self, codes: Rows) -> Labels:
         """Labels of rows, shape (n,).
 
         Raises
@@ -208,7 +211,7 @@ class Evaluator:
 
     def grid(
         self,
-        codes: Codes,
+        codes: Rows,
         columns: Sequence[int] | NDArray[np.intp] | None = None,
         combos: Codes | None = None,
     ) -> Labels:
@@ -216,8 +219,8 @@ class Evaluator:
 
         Parameters
         ----------
-        codes : array of int32, shape (n, d)
-            Rows; what they hold in ``columns`` does not matter.
+        codes : array of int32, shape (n, d), or Given
+            Rows; what they hold in ``columns`` does not matter. Given rows keep values of their own.
         columns : sequence of int, optional
             Positions of the columns that vary; default: the protected ones.
         combos : array of int32, shape (m, len(columns)), optional
@@ -231,8 +234,8 @@ class Evaluator:
         step = max(1, self.batch // m)
         for start in range(0, n, step):
             part = codes[start : start + step]
-            if m > self.batch or self._cache is not None or self._frame:
-                answers = self.labels(cross(part, index, combos))
+            if isinstance(part, Given) or m > self.batch or self._cache is not None or self._frame:
+                answers = self.labels(crossed(part, index, combos))
             else:
                 answers = self._call(self._crossed(part, index, combos), m * len(part))
             result[:, start : start + len(part)] = answers.reshape(m, len(part))
@@ -253,7 +256,7 @@ class Evaluator:
 
     def possible(
         self,
-        codes: Codes,
+        codes: Rows,
         columns: Sequence[int] | NDArray[np.intp] | None = None,
         combos: Codes | None = None,
     ) -> NDArray[np.bool_]:
@@ -263,9 +266,10 @@ class Evaluator:
             combos = self.schema.combos if columns is None else self.schema.combos_of(index)
         if not self.schema.constraints:
             return np.ones((len(codes), len(combos)), dtype=bool)
-        return self.schema.on_manifold(cross(codes, index, combos)).reshape(len(combos), len(codes)).T
+        schema, rows = within(self.schema, crossed(codes, index, combos))
+        return schema.on_manifold(rows).reshape(len(combos), len(codes)).T
 
-    def judge(self, codes: Codes) -> Judged:
+    def judge(self, codes: Rows) -> Judged:
         """Labels and verdicts of cases; see `Judged`."""
         labels, possible = self.grid(codes), self.possible(codes)
         everywhere = self.differ(labels)
@@ -288,7 +292,7 @@ class Evaluator:
         """
         return self.judge(codes).discriminatory
 
-    def recall(self, codes: Codes) -> Judged:
+    def recall(self, codes: Rows) -> Judged:
         """As `judge`, without asking anything: rows that were never asked are `NOT_JUDGED`.
 
         Where no answers are kept (a quick model) the model is asked after all, also after the limit of seconds:
@@ -300,9 +304,8 @@ class Evaluator:
                 return self.judge(codes)
             finally:
                 self._limit = limit
-        rows = cross(codes, self.schema.protected_index, self.schema.combos)
-        keys = row_keys(rows, self.schema.cards).tolist()
-        labels = np.array([self._cache.get(k, NOT_JUDGED) for k in keys], dtype=np.int64)
+        keys, cache = self._keys(crossed(codes, self.schema.protected_index, self.schema.combos))
+        labels = np.array([cache.get(k, NOT_JUDGED) for k in keys.tolist()], dtype=np.int64)
         labels = labels.reshape(len(self.schema.combos), len(codes)).T
         known = labels != NOT_JUDGED
         possible = self.possible(codes) & known
@@ -322,20 +325,31 @@ class Evaluator:
             possible = known if possible is None else possible & known
         return self.distance.differ(labels, possible, self.label_name)
 
-    def _cached(self, codes: Codes) -> Labels:
-        assert self._cache is not None
-        keys = row_keys(codes, self.schema.cards)
+    def _cached(self, codes: Rows) -> Labels:
+        keys, cache = self._keys(codes)
         plain = keys.tolist()
         distinct, first = np.unique(keys, return_index=True)
-        unknown = np.sort(first[[k not in self._cache for k in distinct.tolist()]])
+        unknown = np.sort(first[[k not in cache for k in distinct.tolist()]])
         if len(unknown):
             for at, label in zip(unknown, self._ask(codes[unknown]), strict=True):
-                self._cache[plain[at]] = int(label)
+                cache[plain[at]] = int(label)
         self.cache_hits += len(codes) - len(unknown)
-        return np.array([self._cache[k] for k in plain], dtype=np.int64)
+        return np.array([cache[k] for k in plain], dtype=np.int64)
 
-    def _ask(self, codes: Codes) -> Labels:
-        return self._call(self.schema.decode(codes, frame=self._frame), len(codes))
+    def _keys(self, codes: Rows) -> tuple[Keys, dict[Any, int]]:
+        """A key for each row, and where answers about such rows are kept."""
+        assert self._cache is not None
+        schema, rows = within(self.schema, codes)
+        keys = row_keys(rows, schema.cards)
+        if schema is self.schema:
+            return keys, self._cache
+        if schema is not self._given:  # another table: its codes stand for other values
+            self._given, self._cache_given = schema, {}
+        return keys, self._cache_given
+
+    def _ask(self, codes: Rows) -> Labels:
+        schema, rows = within(self.schema, codes)
+        return self._call(schema.decode(rows, frame=self._frame), len(rows))
 
     def _call(self, rows: Any, n: int) -> Labels:
         if not n:

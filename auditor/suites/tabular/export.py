@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from auditor.errors import BudgetExceeded
 from auditor.suites.tabular.core import NOT_JUDGED, Codes, Evaluator, Judged, Schema
+from auditor.suites.tabular.given import Given, Rows, binned
 
 PAIRS = 100_000  # finds of which a pair is written
 LATE = 10_000  # the same after a limit was reached
@@ -115,14 +116,18 @@ def pairs_csv(evaluator: Evaluator, answers: Answers) -> str:
     return csv_text(rows)
 
 
-def save_judged(path: Path, schema: Schema, judged: Mapping[str, tuple[Codes, NDArray[np.bool_]]]) -> None:
+def save_judged(path: Path, schema: Schema, judged: Mapping[str, tuple[Rows, NDArray[np.bool_]]]) -> None:
     """Write draws and their verdicts, by place: ``<place>_codes`` (n, k), ``<place>_changes`` (n,).
 
-    The codes are of the columns that are not protected.
+    The codes are of the columns that are not protected. Given rows have their own values of binned columns beside them,
+    ``<place>_values``.
     """
     width = np.uint16 if int(schema.cards.max(initial=0)) <= 1 << 16 else np.int32
     arrays: dict[str, Any] = {}
-    for place, (codes, changes) in judged.items():
+    for place, (rows, changes) in judged.items():
+        codes = binned(rows)
+        if isinstance(rows, Given) and rows.stand:
+            arrays[f"{place}_values"] = rows.values(range(schema.d))
         arrays[f"{place}_codes"] = codes[:, schema.free_index].astype(width)
         arrays[f"{place}_changes"] = changes
     np.savez_compressed(path, **arrays)

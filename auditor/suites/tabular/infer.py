@@ -76,7 +76,6 @@ def infer(
             if key != target
         ),
         target=target,
-        favourable=labels[-1],
         name=name,
     )
 

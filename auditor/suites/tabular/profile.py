@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from auditor.errors import DataFileError
 from auditor.suites.tabular.evaluate import uniform
-from auditor.suites.tabular.schema import Codes, Column, Schema
+from auditor.suites.tabular.given import Given, Rows
+from auditor.suites.tabular.schema import Column, Schema
 
 _RANGE = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(?:-|to|\.\.)\s*(-?\d+(?:\.\d+)?)\s*")
 
@@ -37,15 +38,15 @@ class Profile:
         For reports.
     weights : mapping of position to array of float, shape (card,)
         Probability of each code, for the columns that are not uniform.
-    rows : array of int32, shape (n, d), optional
-        Rows to draw from instead.
+    rows : Given, optional
+        Rows to draw from instead, as they are.
     """
 
     name: str
     weights: Mapping[int, NDArray[np.float64]]
-    rows: Codes | None = None
+    rows: Given | None = None
 
-    def sample(self, schema: Schema, n: int, rng: np.random.Generator) -> Codes:
+    def sample(self, schema: Schema, n: int, rng: np.random.Generator) -> Rows:
         """Draw independent rows, shape (n, d)."""
         if self.rows is not None:
             return self.rows[rng.integers(0, len(self.rows), n)]
@@ -69,7 +70,7 @@ def load_profile(path: str | Path, schema: Schema) -> Profile:
 
     path = Path(path)
     if path.suffix not in (".yaml", ".yml"):
-        return Profile(name=path.name, weights={}, rows=schema.encode(read_table(path), where=str(path)))
+        return Profile(name=path.name, weights={}, rows=Given.of(schema, read_table(path), where=str(path)))
     try:
         value = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -7,6 +7,7 @@ from typing import Any
 
 from auditor.counting import plural, verb
 from auditor.suites.tabular.export import csv_text
+from auditor.suites.tabular.given import within
 from auditor.suites.tabular.result import Score, TabularResult, plain
 from auditor.suites.tabular.schema import Schema
 from auditor.suites.tabular.schemafile import dump
@@ -14,6 +15,7 @@ from auditor.suites.tabular.slices import Slices
 from auditor.suites.tabular.wald import NOTE
 from auditor.types import ClaimVerdict, Finding, digest
 
+FEWEST = 10  # rows below which a score is called neither shown nor bounded
 NAMES = {
     "apparent_causal": "apparent causal score",
     "apparent_group": "apparent group score",
@@ -55,12 +57,13 @@ def described(schema: Schema) -> dict[str, Any]:
 
 
 def finds_csv(schema: Schema, result: TabularResult) -> str:
-    """The distinct discriminatory cases as CSV, without the protected columns."""
-    free = [schema.columns[i] for i in schema.free_index.tolist()]
-    rows: list[list[Any]] = [[c.name for c in free]]
-    if result.found is not None:
-        for row in result.found[:, schema.free_index].tolist():
-            rows.append([c.raw(code) for c, code in zip(free, row, strict=True)])
+    """The distinct discriminatory cases as CSV, without the protected columns: given rows first, as they are."""
+    index = schema.free_index.tolist()
+    rows: list[list[Any]] = [[schema.names[i] for i in index]]
+    for found in (result.found_given, result.found):
+        if found is not None:
+            holds, codes = within(schema, found)
+            rows += [[holds.columns[i].raw(row[i]) for i in index] for row in codes.tolist()]
     return csv_text(rows)
 
 
@@ -131,6 +134,9 @@ def _finding(
         shown = rate.low > 0
         bounded = delta is not None and rate.high < delta
         verdict: ClaimVerdict = "bounded" if bounded else "shown" if shown else "not_determined"
+        few = rate.n < FEWEST and not rate.method.startswith("enumeration")
+        if few:
+            verdict = "not_determined"
         finding = Finding(
             id=f"T{number}",
             kind="claim",
@@ -140,5 +146,6 @@ def _finding(
             verdict=verdict if valid else "not_tested",
             rate=rate,
             text=f"{NAMES.get(score.name, score.name + ' score')} of {', '.join(score.columns)}, {score.population}",
+            notes=(f"{plural(rate.n, 'row')}: fewer than {FEWEST} support no statement",) if few else (),
         )
     return dict(plain(finding))

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.suites.tabular.given import Given, Rows
 from auditor.suites.tabular.schema import Raw
 from auditor.types import Estimate, Sampling
 
@@ -41,14 +42,17 @@ class Subset:
     changes : int
         Rows whose label changes when some or all of these columns change.
     minimal : int
-        Those of them that no proper subset changes: for two or more columns, *hidden* to any audit of
-        fewer columns.
+        Those of them that no proper subset changes. A row may be among them for several sets.
+    hidden : int
+        Those of them that none of these columns changes alone: *hidden* to any audit of one column at a time. Of the
+        set of all protected columns, the last one of a lattice, it is the number of hidden rows.
     """
 
     columns: tuple[str, ...]
     rows: int
     changes: int
     minimal: int
+    hidden: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +110,9 @@ class TabularResult:
         Tables of the method's own (contribution per phase, path coverage, distinct faults).
     found : array of int32, shape (k, d), optional
         Codes of the discriminatory cases, for export; not part of the record.
-    judged : mapping of str to (array of int32, shape (n, d), array of bool, shape (n,))
+    found_given : Given, optional
+        Given rows whose label changes, as they are, for export; not part of the record.
+    judged : mapping of str to (rows, array of bool, shape (n,))
         Independent draws and whether the label of their case changes, by where they come from (``domain``,
         ``given``), for comparisons with another run; not part of the record.
     status, status_reason : str
@@ -126,7 +132,8 @@ class TabularResult:
     pairs: tuple[Pair, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     found: NDArray[np.int32] | None = None
-    judged: Mapping[str, tuple[NDArray[np.int32], NDArray[np.bool_]]] = field(default_factory=dict)
+    found_given: Given | None = None
+    judged: Mapping[str, tuple[Rows, NDArray[np.bool_]]] = field(default_factory=dict)
     status: Literal["complete", "partial"] = "complete"
     status_reason: str = ""
     notes: tuple[str, ...] = ()
@@ -144,7 +151,7 @@ class TabularResult:
         return {
             item.name: plain(getattr(self, item.name))
             for item in dataclasses.fields(self)
-            if item.name not in ("found", "judged")
+            if item.name not in ("found", "found_given", "judged")
         }
 
 

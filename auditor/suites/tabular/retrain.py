@@ -26,6 +26,7 @@ from auditor.errors import ConfigError
 from auditor.stats.intervals import clopper_pearson
 from auditor.suites.tabular.core import Codes, Evaluator, Judged, Schema, cross, plain, uniform
 from auditor.suites.tabular.directed import run
+from auditor.suites.tabular.given import Rows, binned, joined, within
 from auditor.types import Estimate
 
 SEARCH: Mapping[str, Any] = {"mode": "fully", "local_n": 200, "generated": 12_000}
@@ -102,7 +103,7 @@ class Retrained:
 def retrain(
     estimator: Any,
     schema: Schema,
-    codes: Codes,
+    given: Rows,
     labels: NDArray[Any],
     rng: np.random.Generator,
     *,
@@ -123,8 +124,8 @@ def retrain(
         does not matter.
     schema : Schema
         With at least one protected column.
-    codes : array of int32, shape (n, d)
-        Rows of the data (`Schema.encode`).
+    given : Given, or array of int32, shape (n, d)
+        Rows of the data; trained on as they are (codes: as `Schema.decode` gives them).
     labels : array, shape (n,)
         Their labels, of any type that the estimator takes.
     rng : Generator
@@ -139,7 +140,7 @@ def retrain(
     patience : int
         How many portions in a row may fail to lower the share before it ends; the paper's 1.
     held_out : float
-        Share of ``codes`` kept for the accuracies.
+        Share of ``given`` kept for the accuracies.
     sample : int
         Uniform cases in each of the two samples.
     level : float
@@ -160,16 +161,17 @@ def retrain(
     from sklearn.model_selection import train_test_split
 
     labels = np.asarray(labels)
-    _check(schema, codes, labels, rows, patience, held_out, sample)
+    _check(schema, len(given), labels, rows, patience, held_out, sample)
     seed = int(rng.integers(2**31))
-    train, test, y, y_test = train_test_split(
-        codes, labels, test_size=held_out, stratify=_strata(labels), random_state=seed
+    at, at_test, y, y_test = train_test_split(
+        np.arange(len(given)), labels, test_size=held_out, stratify=_strata(labels), random_state=seed
     )
+    train, test = given[at], given[at_test]
     study = _Study(schema, train, y, frame, clone(estimator), rng, sample)
     before = study.fit(train, y)
     options = dict(SEARCH if search is None else search)
     evaluator = study.evaluator(before)
-    found = run(evaluator, schema, {"trials": 0, "data": train, **options}, rng).found
+    found = run(evaluator, schema, {"trials": 0, "data": binned(train), **options}, rng).found
     cases = np.empty((0, schema.d), dtype=np.int32) if found is None else found
     portions, model, stopped = _rounds(study, before, cases, rows, patience)
     fresh = uniform(schema, sample, rng)
@@ -200,7 +202,7 @@ class _Study:
     def __init__(
         self,
         schema: Schema,
-        train: Codes,
+        train: Rows,
         labels: NDArray[Any],
         frame: bool,
         blank: Any,
@@ -213,13 +215,14 @@ class _Study:
         self.sample = uniform(schema, sample, rng)
         self._blind: Any = None
 
-    def decode(self, codes: Codes) -> Any:
-        return self.schema.decode(codes, frame=self.frame)
+    def decode(self, rows: Rows) -> Any:
+        schema, codes = within(self.schema, rows)
+        return schema.decode(codes, frame=self.frame)
 
-    def fit(self, codes: Codes, labels: NDArray[Any]) -> Any:
+    def fit(self, rows: Rows, labels: NDArray[Any]) -> Any:
         from sklearn.base import clone
 
-        return clone(self.blank).fit(self.decode(codes), labels)
+        return clone(self.blank).fit(self.decode(rows), labels)
 
     def evaluator(self, model: Any) -> Evaluator:
         """Labels are positions within ``classes``, so that all models speak the same codes."""
@@ -234,7 +237,7 @@ class _Study:
 
         def blind(tied: NDArray[np.intp]) -> NDArray[np.intp]:
             if self._blind is None:
-                self._blind = self.fit(self._without(self.train), self.labels)
+                self._blind = self.fit(self._without(binned(self.train)), self.labels)
             said = self._blind.predict(self.decode(self._without(cases[tied])))
             return np.asarray(np.searchsorted(self.classes, said))
 
@@ -297,7 +300,7 @@ def _rounds(
         taken = study.rng.permutation(len(cases))[:wanted]
         votes, ties = study.vote(before, cases[taken])
         added, labels = _rows_of(study.schema, cases[taken], votes, rows)
-        model = study.fit(np.concatenate([study.train, added]), np.concatenate([study.labels, labels]))
+        model = study.fit(joined([study.train, added]), np.concatenate([study.labels, labels]))
         share = study.share(model, study.sample).value
         better = share < lowest
         portions.append(
@@ -333,7 +336,7 @@ def _strata(labels: NDArray[Any]) -> NDArray[Any] | None:
 
 def _check(
     schema: Schema,
-    codes: Codes,
+    n: int,
     labels: NDArray[Any],
     rows: str,
     patience: int,
@@ -349,9 +352,7 @@ def _check(
             f"retraining needs patience >= 1, sample >= 1 and 0 < held_out < 1; "
             f"got {patience}, {sample}, {held_out}"
         )
-    if len(codes) != len(labels) or len(codes) < 4:
-        raise ConfigError(
-            f"retraining needs four rows or more with a label each; got {plural(len(codes), 'row')}"
-        )
+    if n != len(labels) or n < 4:
+        raise ConfigError(f"retraining needs four rows or more with a label each; got {plural(n, 'row')}")
     if len(np.unique(labels)) < 2:
         raise ConfigError("retraining: all rows have the same label, so there is nothing to learn")

@@ -22,14 +22,16 @@ from auditor.stats.intervals import clopper_pearson
 from auditor.stats.sequential import METHOD, confidence_sequence
 from auditor.suites.tabular.core import lattice, minimal_pairs
 from auditor.suites.tabular.evaluate import Evaluator, Judged, enumerate_rows, uniform
+from auditor.suites.tabular.given import Given, Rows, bins_note
 from auditor.suites.tabular.profile import Profile
 from auditor.suites.tabular.result import Pair, Score, Subset, TabularResult
 from auditor.suites.tabular.schema import ENUMERABLE, Codes, Schema
 from auditor.suites.tabular.tally import KEEP_JUDGED, Tally
 
-Sampler = Callable[[int], Codes]
+Sampler = Callable[[int], Rows]
 EXACT_METHOD = "enumeration of the whole domain"
 GIVEN_METHOD = "clopper-pearson, own rows"
+PAIRS = 20  # exemplars
 LARGEST_BATCH = 1 << 20  # rows passed to the model between two looks
 
 
@@ -63,7 +65,7 @@ class ThemisOptions:
         Combinations of a set tried per row at most; beyond it a causal score is a lower bound.
     enumerate : bool, optional
         Walk through the whole domain; default: if it has at most 10 million rows and the model is not slow.
-    data : array of int32, shape (n, d), optional
+    data : Given, or array of int32, shape (n, d), optional
         Given rows for apparent scores.
     profile : Profile, optional
         Distribution of rows instead of the uniform one.
@@ -81,7 +83,7 @@ class ThemisOptions:
     prune: bool = True
     max_combos: int = 4096
     enumerate: bool | None = None
-    data: Codes | None = None
+    data: Rows | None = None
     profile: Profile | None = None
 
     def __post_init__(self) -> None:
@@ -188,7 +190,7 @@ def _scores(
     of_given = Tally(schema, evaluator, schema.protected_index, keep=KEEP_JUDGED)
     given, given_reason = apparent(of_given, settings)
     result = _result(
-        evaluator, schema, settings, tally, (*scores, *given), reason or given_reason, exact=exact
+        evaluator, schema, settings, tally, of_given, (*given, *scores), reason or given_reason, exact=exact
     )
     places = {"domain": tally, "given": of_given} if settings.profile is None else {"given": of_given}
     kept = {place: one.judged for place, one in places.items()}
@@ -200,6 +202,7 @@ def _result(
     schema: Schema,
     settings: ThemisOptions,
     tally: Tally,
+    of_given: Tally,
     scores: tuple[Score, ...],
     reason: str,
     *,
@@ -208,6 +211,7 @@ def _result(
     counts = {
         "generated": tally.draws,
         "discriminatory": tally.flipped_draws,
+        **({"given_rows": of_given.rows, "given_changes": of_given.flips} if of_given.rows else {}),
         "off_manifold": tally.off,
         "impossible_rows": tally.impossible,
         "evaluations": evaluator.evaluations,
@@ -222,21 +226,26 @@ def _result(
         judged = Judged(labels=labels, possible=possible, discriminatory=differ, off_manifold=~differ & False)
         rows = lattice(schema, evaluator, judged)
         try:
-            pairs = minimal_pairs(schema, evaluator, tally.found)
+            pairs = minimal_pairs(schema, evaluator, of_given.found)
+            if len(pairs) < PAIRS:
+                pairs += minimal_pairs(schema, evaluator, tally.found, limit=PAIRS - len(pairs))
         except BudgetExceeded:
-            pairs = ()
+            pass
     notes = [
-        "Every possible row was judged; the scores are exact."
+        "Every possible row was judged; the scores of the domain are exact."
         if exact and not reason
         else "Rows were drawn independently; equal draws were kept, because a rate needs them."
     ]
+    if settings.data is not None and (note := bins_note(schema)):
+        notes.append(note)
     if schema.constraints:
         notes.append(
             "Rows that break a constraint between columns are in no score; cases that change only through "
             "such rows are counted apart (off-manifold)."
         )
-    if not any(s.name.endswith("group") for s in scores):
-        notes.append("No group score: the model returned no label that the schema calls favourable.")
+    if not any(s.name.endswith("group") for s in scores) and (why := tally.no_group()):
+        notes.append(f"No group score: {why}.")
+    cases, rows_found = _found(tally, of_given)
     return TabularResult(
         method="themis",
         mode=settings.mode,
@@ -247,11 +256,21 @@ def _result(
         lattice=rows,
         pairs=pairs,
         details={"lattice_rows": "the first rows drawn" if not exact else "the first rows of the domain"},
-        found=tally.found,
+        found=cases,
+        found_given=rows_found,
         status="partial" if reason else "complete",
         status_reason=reason,
         notes=tuple(notes),
     )
+
+
+def _found(tally: Tally, of_given: Tally) -> tuple[Codes, Given | None]:
+    """What was found among cases of the domain, and among rows as they are (given ones, or those of a profile)."""
+    found = [tally.found, of_given.found]
+    codes = [part for part in found if not isinstance(part, Given)]
+    given = [part for part in found if isinstance(part, Given) and len(part)]
+    none = np.empty((0, tally.schema.d), dtype=np.int32)
+    return np.concatenate([none, *codes]), given[0] if given else None
 
 
 def walks(evaluator: Evaluator, schema: Schema, settings: ThemisOptions) -> bool:

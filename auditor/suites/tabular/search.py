@@ -19,10 +19,11 @@ from auditor.counting import plural
 from auditor.errors import BudgetExceeded, ConfigError
 from auditor.stats.sequential import METHOD, confidence_sequence
 from auditor.suites.tabular.evaluate import NOT_JUDGED, Evaluator, Labels, enumerate_rows
+from auditor.suites.tabular.given import Rows, joined, within
 from auditor.suites.tabular.result import Score, TabularResult
 from auditor.suites.tabular.sampling import EXACT_METHOD, ThemisOptions, sampler, walks
 from auditor.suites.tabular.schema import Codes, Schema
-from auditor.suites.tabular.tally import Tally
+from auditor.suites.tabular.tally import Tally, counted_label, uncounted
 from auditor.types import Estimate
 
 MAX_COLUMNS = 20
@@ -156,8 +157,11 @@ class _Exact:
         self._labels, self._possible = labels.reshape(shape), possible.reshape(shape)
         self._rows = int(possible.sum())
         seen = np.unique(labels[possible])
-        wanted = None if schema.favourable is None else evaluator.label_code(schema.favourable)
-        self._favourable = wanted if wanted in seen.tolist() else (int(seen.max()) if len(seen) else 0)
+        if settings.measure == "group":
+            label = counted_label(evaluator, seen.tolist())
+            if label is None:
+                raise ConfigError(f"no group score: {uncounted(evaluator, seen.tolist())}")
+            self._label = label
 
     def bounded(self, chosen: tuple[int, ...]) -> bool:
         """Whether the score of a set bounds those of its subsets."""
@@ -201,7 +205,7 @@ class _Exact:
     def _group(self, chosen: tuple[int, ...]) -> float:
         labels, possible = self._split(self._labels, chosen), self._split(self._possible, chosen)
         rows = possible.sum(axis=0)
-        good = ((labels == self._favourable) & possible).sum(axis=0)
+        good = ((labels == self._label) & possible).sum(axis=0)
         rates = good[rows > 0] / rows[rows > 0]
         return float(rates.max() - rates.min()) if len(rates) else 0.0
 
@@ -214,7 +218,7 @@ class _Sampled:
     ) -> None:
         self._evaluator, self._schema, self._settings, self._rng = evaluator, schema, settings, rng
         self._draw = sampler(schema, settings, rng)
-        self._rows = np.empty((0, schema.d), dtype=np.int32)
+        self._rows: Rows = self._draw(0)
         self._labels: Labels = np.empty(0, dtype=np.int64)
         self._causal: dict[tuple[int, ...], Tested] = {}
 
@@ -242,14 +246,15 @@ class _Sampled:
         while len(self._rows) < n:
             fresh = self._draw(max(64, n - len(self._rows)))
             if self._schema.constraints:
-                fresh = fresh[self._schema.on_manifold(fresh)]
+                holds, codes = within(self._schema, fresh)
+                fresh = fresh[holds.on_manifold(codes)]
             fresh = fresh[: n - len(self._rows)]
             labels = self._evaluator.labels(fresh)
             known = labels != NOT_JUDGED
             if len(fresh) and not known.any():
                 raise BudgetExceeded(f"the model gave no label for any of {plural(len(fresh), 'row')}")
             self._labels = np.concatenate([self._labels, labels[known]])
-            self._rows = np.concatenate([self._rows, fresh[known]])
+            self._rows = joined([self._rows, fresh[known]])
 
     def _decide_causal(self, chosen: tuple[int, ...]) -> Tested:
         if chosen in self._causal:
@@ -334,9 +339,7 @@ class _Sampled:
             n = target
             found = tally.group(settings.confidence, confidence_sequence, METHOD)
             if found is None:
-                raise ConfigError(
-                    "no group score: the model returned no label that the schema calls favourable"
-                )
+                raise ConfigError(f"no group score: {tally.no_group() or 'too few rows of two groups'}")
             estimate = found[0]
             verdict = (
                 "above"

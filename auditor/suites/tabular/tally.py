@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.counting import plural, verb
 from auditor.suites.tabular.evaluate import NOT_JUDGED, Evaluator, Labels
+from auditor.suites.tabular.given import Rows, binned, joined, within
 from auditor.suites.tabular.keys import Seen, row_keys
 from auditor.suites.tabular.result import Score
 from auditor.suites.tabular.schema import Codes, Schema
 from auditor.types import Estimate
 
 Interval = Callable[[int, int, float], tuple[float, float]]
+LEAST_OF_GROUP = 30  # rows below which the share of a group says too little to be an extreme
 KEEP_FOUND = 10_000  # discriminatory cases kept for pairs and export
 KEEP_FIRST = 4_096  # first draws kept for the lattice
 KEEP_JUDGED = 100_000  # first draws whose verdicts are kept, to be laid beside those of another run
@@ -39,33 +42,34 @@ class Tally:
     def __init__(
         self, schema: Schema, evaluator: Evaluator, index: NDArray[np.intp], *, keep: int = 0
     ) -> None:
-        self._left, self._judged = keep, list[tuple[Codes, Mask]]()
+        self._left, self._judged = keep, list[tuple[Rows, Mask]]()
         self.schema, self.evaluator, self.index = schema, evaluator, index
         self.combos = schema.combos_of(index)
         self.draws = self.rows = self.flips = self.off = self.impossible = self.flipped_draws = 0
         self._label_rows: dict[int, NDArray[np.int64]] = {}  # label → rows with it, per combination
         self.group_rows = np.zeros(len(self.combos), dtype=np.int64)
         self._counted = self.group_rows.copy()
-        self._found: list[Codes] = []
+        self._found: list[Rows] = []
         self._seen = Seen()
         self._first: list[tuple[Codes, Labels, Mask]] = []
         self._first_left = KEEP_FIRST
 
-    def add(self, codes: Codes, *, weigh: str = "row") -> None:
+    def add(self, rows: Rows, *, weigh: str = "row") -> None:
         """Judge rows and count them.
 
         Parameters
         ----------
-        codes : array of int32, shape (n, d)
+        rows : array of int32, shape (n, d), or Given
             Independent rows.
         weigh : {"row", "cells", "given"}
             ``row``: a draw counts once, by its own cell; groups are read off every cell (common random
             numbers). ``cells``: every possible cell of the case counts (enumeration). ``given``: groups are
             read off the rows' own cells only (apparent scores).
         """
-        labels = self.evaluator.grid(codes, self.index, self.combos)
+        codes = binned(rows)
+        labels = self.evaluator.grid(rows, self.index, self.combos)
         constrained = bool(self.schema.constraints) or self.evaluator.not_judged > 0
-        possible = self.evaluator.possible(codes, self.index, self.combos) if constrained else None
+        possible = self.evaluator.possible(rows, self.index, self.combos) if constrained else None
         if self.evaluator.not_judged and possible is not None:
             possible = self._known(labels, possible)
         own = None
@@ -75,12 +79,12 @@ class Tally:
         self._count_rows(labels, possible, own, differ, weigh)
         self._count_groups(labels, possible, own if weigh == "given" else None)
         self.draws += len(codes)
-        self._keep(codes, labels, possible, differ)
+        self._keep(rows, codes, labels, possible, differ)
         if self._left:
             clear = np.ones(len(codes), bool) if possible is None else possible.any(axis=1)
             part = np.flatnonzero(clear)[: self._left]
             self._left -= len(part)
-            self._judged.append((codes[part], differ[part]))
+            self._judged.append((rows[part], differ[part]))
 
     def _known(self, labels: Labels, possible: Mask) -> Mask:
         """Without rows that got no label, and without cases that this leaves undecided."""
@@ -157,15 +161,16 @@ class Tally:
     def _of(self, label: int, m: int) -> NDArray[np.int64]:
         return self._label_rows.setdefault(label, np.zeros(m, dtype=np.int64))
 
-    def _keep(self, codes: Codes, labels: Labels, possible: Mask | None, differ: Mask) -> None:
+    def _keep(self, rows: Rows, codes: Codes, labels: Labels, possible: Mask | None, differ: Mask) -> None:
         if n := min(self._first_left, len(codes)):
             whole = np.ones(labels[:n].shape, bool) if possible is None else possible[:n].copy()
             self._first.append((codes[:n].copy(), labels[:n].copy(), whole))
             self._first_left -= n
         if len(self._seen) < KEEP_FOUND and differ.any():
-            found = codes[differ][:KEEP_FOUND]
+            found = rows[differ][:KEEP_FOUND]
             rest = np.setdiff1d(np.arange(self.schema.d), self.index)
-            new = self._seen.add(row_keys(found[:, rest], self.schema.cards[rest]))
+            schema, plain = within(self.schema, found)
+            new = self._seen.add(row_keys(plain[:, rest], schema.cards[rest]))
             self._found.append(found[new])
 
     @property
@@ -177,18 +182,18 @@ class Tally:
         return np.concatenate(codes), np.concatenate(labels), np.concatenate(possible)
 
     @property
-    def judged(self) -> tuple[Codes, Mask]:
+    def judged(self) -> tuple[Rows, Mask]:
         """The first draws that have a possible row, and whether the label of their case changes."""
         if not self._judged:
             return np.empty((0, self.schema.d), dtype=np.int32), np.empty(0, dtype=bool)
-        return np.concatenate([c for c, _ in self._judged]), np.concatenate([d for _, d in self._judged])
+        return joined([c for c, _ in self._judged]), np.concatenate([d for _, d in self._judged])
 
     @property
-    def found(self) -> Codes:
+    def found(self) -> Rows:
         """Distinct discriminatory cases, the first of them at most, shape (k, d)."""
         if not self._found:
             return np.empty((0, self.schema.d), dtype=np.int32)
-        return np.concatenate(self._found)[:KEEP_FOUND]
+        return joined(self._found)[:KEEP_FOUND]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -214,15 +219,13 @@ class Tally:
             note=note,
         )
 
-    def favourable(self) -> int | None:
-        """The code of the favourable label; None if the group score has no label to count."""
-        if self.evaluator.distance.kind == "absolute" or not self._label_rows:
-            return None
-        if self.schema.favourable is not None:
-            code = self.evaluator.label_code(self.schema.favourable)
-            if code in self._label_rows or len(self._label_rows) < 2:
-                return code
-        return max(self._label_rows) if len(self._label_rows) <= 2 else None
+    def no_group(self) -> str:
+        """Why there is no group score; empty where only rows are lacking."""
+        if self.evaluator.distance.kind == "absolute":
+            return "it counts a label, and the model returns numbers"
+        if not self._label_rows or counted_label(self.evaluator, self._label_rows) is not None:
+            return ""
+        return uncounted(self.evaluator, self._label_rows)
 
     def group(
         self, level: float, interval: Interval | None, method: str, *, note: str = ""
@@ -232,11 +235,15 @@ class Tally:
         Intervals hold for all groups together (Bonferroni); the upper end also respects that the group
         score is at most the causal one (Theorem 4.3), on half of the error probability.
         """
-        favourable = self.favourable()
-        seen = np.flatnonzero(self.group_rows)
-        if favourable is None or len(seen) < 2:
+        if self.evaluator.distance.kind == "absolute":
             return None
-        good = self._label_rows.get(favourable, np.zeros(len(self.combos), dtype=np.int64))[seen]
+        label = counted_label(self.evaluator, self._label_rows)
+        least = 1 if method_is_uniform(method) else LEAST_OF_GROUP
+        seen = np.flatnonzero(self.group_rows >= least)
+        if label is None or len(seen) < 2:
+            return None
+        small = int(np.count_nonzero(self.group_rows)) - len(seen)
+        good = self._label_rows.get(label, np.zeros(len(self.combos), dtype=np.int64))[seen]
         rows = self.group_rows[seen]
         rates = good / rows
         value = float(rates.max() - rates.min())
@@ -260,10 +267,13 @@ class Tally:
             n=int(rows.min()),
             n_skipped=0,
             method=method,
-            note=note,
+            note="; ".join(part for part in (note, _left_out(small)) if part),
         )
         extremes = {"largest": int(seen[rates.argmax()]), "smallest": int(seen[rates.argmin()])}
-        detail: dict[str, Any] = {"favourable": self.evaluator.label_name(favourable)}
+        detail: dict[str, Any] = {
+            "label": self.evaluator.label_name(label),
+            "favourable": self.schema.favourable is not None,
+        }
         for key, at in extremes.items():
             where = int(np.flatnonzero(seen == at)[0])
             values = zip(self.index.tolist(), self.combos[at].tolist(), strict=True)
@@ -296,6 +306,54 @@ class Tally:
                 )
             )
         return tuple(result)
+
+
+def counted_label(evaluator: Evaluator, labels: Collection[int]) -> int | None:
+    """The label whose shares a group score compares: the favourable one, or the one of two that sorts last.
+
+    With two labels the score is the same for both, so none needs to be called good. None where the label cannot be
+    chosen without a guess; `uncounted` says why.
+
+    Parameters
+    ----------
+    labels : collection of int
+        Codes of the labels that the model returned.
+    """
+    wanted = evaluator.schema.favourable
+    if wanted is None:
+        return (
+            max(labels, key=lambda code: _sorted_as(evaluator.label_name(code)))
+            if 0 < len(labels) <= 2
+            else None
+        )
+    code = evaluator.label_code(wanted)
+    return code if code in labels or len(labels) < 2 else None
+
+
+def uncounted(evaluator: Evaluator, labels: Collection[int]) -> str:
+    """Why `counted_label` has none, and what to do."""
+    names = ", ".join(sorted((evaluator.label_name(code) for code in labels), key=_sorted_as)[:12])
+    wanted = evaluator.schema.favourable
+    if wanted is None:
+        return f"the model returned {len(labels)} labels ({names}); say which one is good: --favourable LABEL"
+    return (
+        f"the model never returned {wanted!r}, which is called favourable (--favourable); its labels: {names}"
+    )
+
+
+def _sorted_as(name: str) -> tuple[bool, float, str]:
+    try:
+        return False, float(name), name
+    except ValueError:
+        return True, 0.0, name
+
+
+def _left_out(groups: int) -> str:
+    if not groups:
+        return ""
+    return (
+        f"{plural(groups, 'group')} of fewer than {LEAST_OF_GROUP} rows {verb(groups, 'is', 'are')} left out"
+    )
 
 
 def method_is_uniform(method: str) -> bool:

@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from auditor.errors import BudgetExceeded
 from auditor.suites.tabular.evaluate import Evaluator, uniform
+from auditor.suites.tabular.given import Rows, crossed
 from auditor.suites.tabular.result import Score, TabularResult
 from auditor.suites.tabular.sampling import Sampler, ThemisOptions, sampler
 from auditor.suites.tabular.schema import Codes, Schema
+from auditor.suites.tabular.tally import counted_label, uncounted
 from auditor.types import Estimate
 
 METHOD = "Wald margin after stopping (the paper's rule)"
@@ -57,7 +59,7 @@ def stop_at(hits: NDArray[np.bool_], before: tuple[int, int], settings: ThemisOp
 
 
 def proportion(
-    draw: Sampler, judge: Callable[[Codes], NDArray[np.bool_]], settings: ThemisOptions
+    draw: Sampler, judge: Callable[[Rows], NDArray[np.bool_]], settings: ThemisOptions
 ) -> tuple[int, int]:
     """Rows used and hits among them, sampled until the rule stops."""
     r = count = 0
@@ -91,6 +93,7 @@ def literal_scores(
 ) -> TabularResult:
     """Group and causal score of the protected columns by Algorithms 1 and 2, constraints ignored."""
     scores: list[Score] = []
+    notes = ["Raw figures by the paper's protocol: no control, no valid interval; constraints are ignored."]
     draws = hits = 0
     reason = ""
     draw = sampler(schema, settings, rng)
@@ -105,7 +108,11 @@ def literal_scores(
                 population=population,
             )
         )
-        scores.append(_group(evaluator, schema, settings, draw, population))
+        label, why = _label(evaluator, schema)
+        if label is None:
+            notes.append(f"No group score: {why}.")
+        else:
+            scores.append(_group(evaluator, schema, settings, draw, population, label))
     except BudgetExceeded as error:
         reason = str(error)
     return TabularResult(
@@ -124,24 +131,20 @@ def literal_scores(
         scores=tuple(scores),
         status="partial" if reason else "complete",
         status_reason=reason,
-        notes=(
-            "Raw figures by the paper's protocol: no control, no valid interval; constraints are ignored.",
-        ),
+        notes=tuple(notes),
     )
 
 
 def _group(
-    evaluator: Evaluator, schema: Schema, settings: ThemisOptions, draw: Sampler, population: str
+    evaluator: Evaluator, schema: Schema, settings: ThemisOptions, draw: Sampler, population: str, label: int
 ) -> Score:
     """Algorithm 1: each combination of protected values with rows of its own."""
-    favourable = favourable_code(evaluator, schema)
     rates, sizes = [], []
     for combo in schema.combos:
 
-        def judge(rows: Codes, combo: Codes = combo) -> NDArray[np.bool_]:
-            rows = rows.copy()
-            rows[:, schema.protected_index] = combo
-            return np.asarray(evaluator.labels(rows) == favourable)
+        def judge(rows: Rows, combo: Codes = combo) -> NDArray[np.bool_]:
+            rows = crossed(rows, schema.protected_index, combo[None])
+            return np.asarray(evaluator.labels(rows) == label)
 
         r, count = proportion(draw, judge, settings)
         rates.append(count / r)
@@ -164,8 +167,10 @@ def _group(
     )
 
 
-def favourable_code(evaluator: Evaluator, schema: Schema) -> int:
-    """The code of the favourable label: the schema's, else the larger of the labels of a hundred rows."""
+def _label(evaluator: Evaluator, schema: Schema) -> tuple[int | None, str]:
+    """The label that is counted: the schema's, else the last one of a hundred rows; or why there is none."""
     if schema.favourable is not None:
-        return evaluator.label_code(schema.favourable)
-    return int(evaluator.labels(uniform(schema, 100, np.random.default_rng(7))).max())
+        return evaluator.label_code(schema.favourable), ""
+    seen = np.unique(evaluator.labels(uniform(schema, 100, np.random.default_rng(7)))).tolist()
+    label = counted_label(evaluator, seen)
+    return label, "" if label is not None else uncounted(evaluator, seen)
