@@ -106,7 +106,7 @@ class _Found:
             self.keep(holds, wanted, "the run is partial" if holds else "the run is complete")
             return holds
         if rule.name == "hidden" and self.rows:
-            sets = self.rows.get("lattice") or ()
+            sets = list(self.rows.get("lattice") or ())
             n: float | None = sets[-1].get("hidden") if len(sets) > 1 else None
             what = "rows whose label only several columns together change (hidden)"
         elif rule.name in ("shown", "hidden"):
