@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.errors import ConfigError, DataFileError
+from auditor.secrets import hidden
 from auditor.types import names
 
 SCOPES = ("text", "term", "occurrence")
@@ -98,8 +99,9 @@ class Plan:
         _check(self)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, tuples as lists."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(self).items()}
+        """Plain data, tuples as lists; the address of a server without what is secret in it."""
+        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(self).items()}
+        return plain | {"base_url": hidden(self.base_url)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Plan:

@@ -27,6 +27,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
+from auditor.secrets import scrub
 from auditor.shown import inline
 
 
@@ -44,7 +45,7 @@ class AuditError(Exception):
 
     def __init__(self, message: str = "", *, below: str = "") -> None:
         joint = "\n" if below.startswith(" ") else " "
-        super().__init__(f"{message}{joint}{below}" if below else message)
+        super().__init__(scrub(f"{message}{joint}{below}" if below else message))
         self.below = below
 
 

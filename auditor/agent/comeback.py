@@ -10,6 +10,7 @@ from auditor.agent.ledger import SESSION, SETTINGS, STEPS, TEXTS, UNFINISHED
 from auditor.agent.request import Request, checked
 from auditor.agent.settings import Settings
 from auditor.errors import ConfigError, RunFolderError
+from auditor.secrets import hidden
 from auditor.types import FORMAT_VERSION
 
 LIMITS = ("max_calls", "max_cost", "max_seconds", "planner_max_calls", "planner_max_cost")
@@ -29,9 +30,12 @@ def keep(path: Path, settings: Settings, *, task: str | None, base_url: str | No
         "texts": TEXTS if settings.seeds is not None else None,
         "planner": settings.planner,
         "planner_spec": settings.planner_spec,
-        "planner_base_url": base_url,
+        "planner_base_url": hidden(base_url),
         "seed": settings.seed,
-        "common": {k: list(v) if isinstance(v, tuple) else v for k, v in settings.common.items()},
+        "common": {
+            k: hidden(v) if k == "base_url" else list(v) if isinstance(v, tuple) else v
+            for k, v in settings.common.items()
+        },
         **{name: getattr(settings, name) for name in LIMITS},
     }
     if settings.seeds is not None:

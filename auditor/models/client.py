@@ -16,6 +16,7 @@ from dataclasses import replace
 from itertools import islice
 from random import Random
 
+from auditor import secrets
 from auditor.errors import (
     AuthFailed,
     BadRequest,
@@ -30,7 +31,7 @@ from auditor.models.budget import Budget
 from auditor.models.cache import Cache
 from auditor.models.cache import key as cache_key
 from auditor.models.limiter import Limiter
-from auditor.models.outcome import BUDGET, Counts, Key, answer, failure
+from auditor.models.outcome import BUDGET, Counts, Key, answer, clean, failure
 from auditor.models.outcome import definitive as definitive
 from auditor.models.prices import Price, TokenCounter
 from auditor.models.retry import RetryPolicy
@@ -119,6 +120,7 @@ class Client:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         budget.require_price(model)
+        secrets.look()
         self.model = model
         self.budget = budget
         self.retry = retry or RetryPolicy()
@@ -395,7 +397,7 @@ class Client:
         self._reached, self._fruitless = True, 0
         if self._cache is not None:
             self._cache.put(
-                cache_key(self.model.fingerprint, request.prompt.sha256, request.replicate), reply
+                cache_key(self.model.fingerprint, request.prompt.sha256, request.replicate), clean(reply)
             )
         self._finish(round_, answer(self.model.name, request, reply, cost_usd=cost, latency_s=latency))
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from auditor import secrets
 from auditor.errors import ConfigError, DataFileError
 from auditor.models.json_places import HOLE, Step, parse_path
 from auditor.models.prices import Price
@@ -193,6 +194,7 @@ class _Reader:
             if not (value.isascii() and value.isprintable()):
                 raise self.fail(where, f"the value of {name} holds characters that no HTTP header can carry")
             self.variables[name] = value.strip()
+            secrets.know(value)
 
     def text_map(self, raw: Mapping[str, Any], key: str) -> dict[str, Any]:
         value: dict[str, Any] = self.expect(raw, key, dict, {})
@@ -278,6 +280,7 @@ def read(file: str) -> Template:
         ),
         variables=reader.variables,
     )
+    secrets.of_url(template.fill(url))
     parts = urlsplit(template.fill(url))
     if parts.scheme not in ("http", "https") or not parts.hostname or "{{" in url:
         raise reader.fail(("url",), "url must start with http:// or https://, name a host, and hold no {{…}}")

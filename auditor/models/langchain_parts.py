@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from auditor.errors import ConfigError, MissingDependency
+from auditor.models.openai_server import revealed
 from auditor.types import digest
 
 # One run may hold several models: --base-url, which is another's, must not draw a provider's key to it.
@@ -73,7 +74,7 @@ class Spec:
         provider = provider.replace("-", "_")
         address = settings.pop("base_url", None)
         if address and provider in WITH_ADDRESS:
-            settings["base_url"] = str(address).strip().rstrip("/")
+            settings["base_url"] = revealed(str(address))
         return cls(provider=provider, name=name, **settings)
 
     def facts(self) -> dict[str, Any]:

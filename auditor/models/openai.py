@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from auditor.errors import (
     AuthFailed,
@@ -221,8 +221,13 @@ class OpenAIChat:
         if self._azure is None:
             from openai import AsyncOpenAI
 
+            parts = urlsplit(self._url)
             self._client = AsyncOpenAI(
-                base_url=self._url, api_key=key, max_retries=0, timeout=self._timeout_s
+                base_url=parts._replace(query="").geturl(),
+                api_key=key,
+                max_retries=0,
+                timeout=self._timeout_s,
+                default_query=dict(parse_qsl(parts.query)),
             )
         else:
             from openai import AsyncAzureOpenAI
@@ -291,8 +296,6 @@ class OpenAIChat:
 
     def _say(self, error: Exception, kind: type[CallError], status: int | None) -> str:
         told = " ".join((said(getattr(error, "body", None)) or str(error)).split())
-        if self._key:
-            told = told.replace(self._key, "[key]")
         told = told if len(told) <= DETAIL else told[: DETAIL - 1] + "…"
         if isinstance(status, int):
             text = f"{self.server}: HTTP {status}: {told}"
@@ -300,8 +303,6 @@ class OpenAIChat:
             cause = error.__cause__ or error.__context__
             why = f" ({type(cause).__name__}: {str(cause)[:DETAIL]})" if cause is not None else ""
             text = f"{self.server}: {told}{why}"
-            if self._key:
-                text = text.replace(self._key, "[key]")
         if status == 404:
             return f"{text}. Check the model name {self.model!r} and --base-url; the path usually ends in /v1"
         if kind in (ServerFault, CallTimeout) and status is None:

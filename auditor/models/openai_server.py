@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from urllib.parse import urlsplit
 
+from auditor import secrets
 from auditor.errors import ConfigError
 
 PROVIDER = "https://api.openai.com/v1"
@@ -31,7 +32,29 @@ def address(given: str | None, api_key: str | None) -> str:
     url = given or os.environ.get("OPENAI_BASE_URL")
     if not url and not (api_key or os.environ.get("OPENAI_API_KEY")):
         url = os.environ.get("AZURE_OPENAI_ENDPOINT")
-    return (url or PROVIDER).strip().rstrip("/")
+    return revealed(url or PROVIDER)
+
+
+def revealed(url: str) -> str:
+    """``url`` as it is asked; of one that was written down without its secrets the whole is in the environment.
+
+    Raises
+    ------
+    ConfigError
+        It is not.
+    """
+    url = url.strip().rstrip("/")
+    if secrets.MARK in url:
+        for name in ("OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT"):
+            whole = os.environ.get(name, "").strip().rstrip("/")
+            if whole and secrets.hidden(whole) == url:
+                return revealed(whole)
+        raise ConfigError(
+            f"the address {url} had a password or a key in it, which is written down nowhere.",
+            below="Run: export OPENAI_BASE_URL=… (the whole address)",
+        )
+    secrets.of_url(url)
+    return url
 
 
 def azure_version(url: str, host: str, given: str | None) -> str | None:
@@ -86,4 +109,5 @@ def checked_key(key: str, name: str, *, needed: bool, variable: str) -> str:
         )
     if not (key.isascii() and key.isprintable()):
         raise ConfigError(f"{variable} holds characters that no HTTP header can carry; set it again")
+    secrets.know(key)
     return key

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from auditor.errors import BadRequest, ContentFiltered
 from auditor.protocols import Reply
+from auditor.secrets import scrub_text
 from auditor.types import Request, Response
 
 Key = tuple[str, int]  # (prompt sha256, replicate)
@@ -40,6 +41,16 @@ class Counts:
     cost_usd: float = 0.0
 
 
+def clean(reply: Reply) -> Reply:
+    """``reply`` without the secrets that are known: a server may echo the key that it was sent."""
+    text, scores, reported = reply.text, reply.scores, reply.model_reported
+    return reply._replace(
+        text=scrub_text(text),
+        scores=None if scores is None else {scrub_text(label): score for label, score in scores.items()},
+        model_reported=None if reported is None else scrub_text(reported),
+    )
+
+
 def answer(
     model: str,
     request: Request,
@@ -50,6 +61,7 @@ def answer(
     latency_s: float = 0.0,
 ) -> Response:
     """Make the response of a request that was answered."""
+    reply = clean(reply)
     return Response(
         variant_id=request.variant_id,
         prompt_sha256=request.prompt.sha256,

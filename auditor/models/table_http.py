@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from auditor import secrets
 from auditor.counting import plural
 from auditor.errors import (
     AuthFailed,
@@ -102,6 +103,7 @@ class TableServer:
                         f"the header {name} needs the environment variable {variable}, which is not set: "
                         f"export {variable}=…"
                     )
+                secrets.know(os.environ[variable])
             value = _VARIABLE.sub(lambda found: os.environ[found[1]], text)
             if not value.isascii() or not value.isprintable():
                 raise ConfigError(f"the header {name} holds characters that cannot be sent in a header")
@@ -132,6 +134,7 @@ def read_server(path: str | Path) -> TableServer:
         raise DataFileError(f"{path}: url must begin with http:// or https://; got {url!r}")
     if not isinstance(answer, str | int) or answer == "":
         raise DataFileError(f"{path}: answer says where the decision stands, e.g. `answer: result.decision`")
+    secrets.of_url(url)
     request, way = value.get("request", ROW), path_of(str(answer))
     one, many = _holds(request, ROW), _holds(request, ROWS)
     if one == many:

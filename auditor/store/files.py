@@ -10,6 +10,7 @@ from typing import Any
 
 from auditor._version import __version__
 from auditor.errors import RunFolderError
+from auditor.secrets import scrub_bytes
 from auditor.store.journal import write_error
 from auditor.types import FORMAT_VERSION, Seed
 
@@ -40,7 +41,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     beside = path.with_name(path.name + ".new")
     try:
         with beside.open("wb") as file:
-            file.write(data)
+            file.write(scrub_bytes(data))
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)

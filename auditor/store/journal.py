@@ -23,6 +23,7 @@ from typing import Any, Literal, Self
 
 from auditor.counting import plural
 from auditor.errors import RunFolderError, UserError
+from auditor.secrets import scrub_values
 from auditor.store.lines import Line
 
 CHAIN_FIELDS = ("seq", "prev", "hash")
@@ -191,6 +192,8 @@ class Journal:
         for record in records:
             if not isinstance(record, Line) and not record.keys().isdisjoint(CHAIN_FIELDS):
                 raise ValueError(f"a record must not hold the fields {CHAIN_FIELDS}, got {sorted(record)}")
+            if not isinstance(record, Line):  # what is encoded already was scrubbed as an answer
+                record = scrub_values(record)
             if places is not None:
                 places.append(self._size + waiting)
             line, prev = chained(record, seq, prev)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from auditor.secrets import hidden
+
 if TYPE_CHECKING:
     from auditor.suites.tabular.result import TabularResult
 
@@ -110,7 +112,8 @@ class TabularPlan:
     def as_dict(self) -> dict[str, Any]:
         """The plan as plain data."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return values | {"protected": list(self.protected), "options": dict(self.options), "kind": "tabular"}
+        values |= {"protected": list(self.protected), "options": dict(self.options), "kind": "tabular"}
+        return values | {"base_url": hidden(self.base_url)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TabularPlan:

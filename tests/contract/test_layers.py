@@ -33,7 +33,7 @@ LAYERS = [  # top first; names in one tuple are siblings and may not import each
     ("data", "waivers", "csvfile"),
     ("protocols",),
     ("types", "errors", "_version", "counting"),
-    ("shown",),
+    ("shown", "secrets"),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 EXCEPT = {

@@ -1,0 +1,143 @@
+"""Keys and passwords reach no file, message or cache, also where a server echoes them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from auditor import secrets
+from auditor.cli.main import run
+from auditor.errors import BadRequest, ConfigError
+from auditor.models.openai_server import revealed
+from auditor.store.files import write_json
+
+KEY, PASSWORD, QUERY = "sk-live-0123456789", "pa55-of-the-url", "k3y-of-the-query"
+
+
+@pytest.fixture(autouse=True)
+def known() -> Iterator[None]:
+    before = dict(secrets._known)
+    yield
+    secrets._known.clear()
+    secrets._known.update(before)
+
+
+def test_addresses_are_written_without_what_is_secret_in_them() -> None:
+    assert secrets.hidden(f"https://me:{PASSWORD}@h:1/v1?api-version=2&sig={QUERY}") == (
+        "https://[key]@h:1/v1?api-version=2&sig=[key]"
+    )
+    assert secrets.hidden("http://127.0.0.1:8000/v1") == "http://127.0.0.1:8000/v1"
+    assert secrets.hidden(None) is None
+
+
+def test_every_form_of_a_key_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", 'qu"ote<&>-0123')
+    monkeypatch.setenv("SOME_TOKEN_FILE", "/run/secrets/token")
+    secrets.look()
+    for form in (
+        'qu"ote<&>-0123',
+        'qu\\"ote<&>-0123',
+        "qu%22ote%3C%26%3E-0123",
+        "qu&quot;ote&lt;&amp;&gt;-0123",
+    ):
+        assert secrets.scrub(f"a {form} b") == "a [key] b"
+    assert secrets.scrub("/run/secrets/token") == "/run/secrets/token"
+    write_json(tmp_path / "x.json", {"a": 'qu"ote<&>-0123'})
+    assert json.loads((tmp_path / "x.json").read_text()) == {"a": "[key]"}
+    assert "qu" not in str(BadRequest('no access with qu"ote<&>-0123'))
+    assert "pw" not in str(ConfigError("cannot reach http://u:pw@host/"))
+    secrets.know("short")
+    assert secrets.scrub("a short answer") == "a short answer"
+
+
+def test_an_address_is_completed_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = f"http://me:{PASSWORD}@127.0.0.1:9/v1"
+    told = secrets.hidden(whole + "/")
+    assert told is not None
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(ConfigError, match="written down nowhere"):
+        revealed(told)
+    monkeypatch.setenv("OPENAI_BASE_URL", whole)
+    assert revealed(told) == whole
+
+
+class _Echo(BaseHTTPRequestHandler):
+    asked: ClassVar[list[tuple[str, str]]] = []
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        said = f"{self.path} {self.headers['Authorization']}"
+        self.asked.append((self.path, self.headers["Authorization"]))
+        refused = len(self.asked) % 5 == 0
+        text = f"positive? You sent {said} {KEY} {PASSWORD}"
+        body: dict[str, Any] = {
+            "model": f"m-{KEY}",
+            "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+        }
+        data = json.dumps({"error": {"message": text}} if refused else body).encode()
+        self.send_response(400 if refused else 200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def echo() -> Iterator[int]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Echo)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_port
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("with_key", [True, False])
+def test_a_server_that_echoes_them(
+    with_key: bool,
+    echo: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    _Echo.asked.clear()
+    info = "" if with_key else f"me:{PASSWORD}@"
+    url = f"http://{info}127.0.0.1:{echo}/v1?api_key={QUERY}"
+    run(
+        [
+            "run",
+            "--task",
+            "sentiment",
+            "--limit",
+            "3",
+            "--model",
+            "openai:m",
+            "--base-url",
+            url,
+            "--max-calls",
+            "20",
+        ]
+    )
+    told = capsys.readouterr()
+    assert _Echo.asked
+    assert all(path.endswith(f"/chat/completions?api_key={QUERY}") for path, _ in _Echo.asked)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {"plan.json", "run.json", "report.html", "responses.jsonl", "cache.sqlite"} <= {
+        f.name for f in files
+    }
+    everything = b"".join(path.read_bytes() for path in files) + told.out.encode() + told.err.encode()
+    assert b"You sent" in everything
+    for secret in (KEY, QUERY) if with_key else (KEY, PASSWORD, QUERY):
+        assert secret.encode() not in everything, secret
