@@ -28,6 +28,7 @@ STRATEGIES = ("exhaustive", "adaptive")
 ENGINES = ("local", "ray")
 DEFAULT_REPLICATES = 3
 CONFIRM_REPLICATES = 5
+LARGEST = 10**12  # of any option that is a number
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,6 +114,21 @@ class Plan:
         return cls(**given)
 
 
+def require_at_least(name: str, value: float | None, low: float, more: str = "") -> None:
+    """Refuse an option ``--name`` below ``low``; NaN is below everything."""
+    if value is not None and not value >= low:
+        raise ConfigError(f"--{name} must be at least {low:g}{more}; got {value:g}.")
+
+
+def require_sane(options: Mapping[str, Any]) -> None:
+    """Refuse numbers that no option means: infinite ones, NaN, and what is far beyond any count or amount."""
+    for name, value in options.items():
+        for number in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(number, int | float) and not abs(number) <= LARGEST:
+                flag = name.replace("_", "-")
+                raise ConfigError(f"--{flag} must be a number of at most {LARGEST:,}; got {number:g}.")
+
+
 def _check(plan: Plan) -> None:
     def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
         if value not in allowed:
@@ -120,9 +136,8 @@ def _check(plan: Plan) -> None:
             hint = f" Did you mean {near[0]}?" if near else ""
             raise ConfigError(f"--{name} must be one of {', '.join(allowed)}; got {value!r}.{hint}")
 
-    def at_least(name: str, value: float | None, low: float, more: str = "") -> None:
-        if value is not None and not value >= low:
-            raise ConfigError(f"--{name} must be at least {low:g}{more}; got {value:g}.")
+    require_sane(plan.as_dict())
+    at_least = require_at_least
 
     one_of("scope", plan.scope, SCOPES)
     one_of("protocol", plan.protocol, PROTOCOLS)
@@ -140,6 +155,7 @@ def _check(plan: Plan) -> None:
         from auditor import rules
 
         rules.parse(plan.fail_on)
+    at_least("seed", plan.seed, 0)
     at_least("order", plan.order, 1)
     at_least("limit", plan.limit, 1)
     at_least("per-seed", plan.per_seed, 1, " (or 0, for all)")
@@ -153,6 +169,8 @@ def _check(plan: Plan) -> None:
     at_least("max-calls", plan.max_calls, 0)
     at_least("max-cost", plan.max_cost, 0)
     at_least("max-seconds", plan.max_seconds, 0)
+    at_least("price-in", plan.price_in, 0)
+    at_least("price-out", plan.price_out, 0)
     if plan.order > 4:
         raise ConfigError(f"--order must be between 1 and 4; got {plan.order}.")
     if plan.delta is not None and not 0 < plan.delta < 1:

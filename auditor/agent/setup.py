@@ -9,7 +9,7 @@ from typing import Any
 from auditor.agent.goal import parse
 from auditor.agent.session import Session
 from auditor.agent.settings import Settings
-from auditor.config import Plan
+from auditor.config import Plan, require_at_least, require_sane
 from auditor.errors import ConfigError
 from auditor.types import Seed
 
@@ -40,11 +40,11 @@ def settings_of(
     if unknown:
         raise ConfigError(f"run() has no option {unknown[0]!r}; options: {', '.join(sorted(COMMON))}.")
     for name, value, low in (
-        ("max-calls", max_calls, 0), ("max-cost", max_cost, 0), ("max-seconds", max_seconds, 0),
+        ("max-calls", max_calls, 0), ("max-cost", max_cost, 0), ("max-seconds", max_seconds, 0), ("seed", seed, 0),
         ("planner-max-calls", planner_max_calls, 1), ("planner-max-cost", planner_max_cost, 0),
     ):  # fmt: skip
-        if value is not None and not value >= low:
-            raise ConfigError(f"--{name} must be at least {low}; got {value!r}.")
+        require_sane({name: value})
+        require_at_least(name, value, low)
     read = parse(goal, task=task)
     loaded = tasks.load(read.task)
     given: tuple[Any, ...] = (

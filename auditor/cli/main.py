@@ -1,7 +1,7 @@
 """The command line: one file per command, imported when it is called.
 
 Results go to stdout, progress and notes to stderr. Exit codes: 0 ran, 1 findings at or above ``--fail-on``,
-2 could not run, 3 incomplete, 130 interrupted.
+2 could not run, 3 incomplete, 70 a defect of this tool or of a plug-in, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ COMMANDS = {
     "doctor": ("auditor.cli.doctor", "Check whether a model can be audited, in a handful of calls."),
     "cache": ("auditor.cli.cache", "Show or clear the response cache."),
 }
-EXIT_USER, EXIT_INCOMPLETE, EXIT_INTERRUPTED = 2, 3, 130
+EXIT_USER, EXIT_INCOMPLETE, EXIT_DEFECT, EXIT_INTERRUPTED = 2, 3, 70, 130
 INTERRUPTED = "Interrupted. What was answered is on disk: `audit resume RUN` goes on from there."
 
 
@@ -77,8 +77,8 @@ def run(argv: list[str]) -> int:
     except KeyboardInterrupt:
         complain(INTERRUPTED)
         return EXIT_INTERRUPTED
-    except PluginError:
-        raise  # a bug in a plugin: its traceback is what helps
+    except PluginError as error:
+        return _crashed(error, str(error))
     except AuditError as error:
         complain(*message_of(error))
         return EXIT_USER
@@ -88,6 +88,27 @@ def run(argv: list[str]) -> int:
     except OSError as error:
         complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
         return EXIT_USER
+    except Exception as error:  # noqa: BLE001 - the last resort; the traceback is kept
+        said = " ".join(str(error).split())[:200]
+        kind = "Out of memory" if isinstance(error, MemoryError) else f"{type(error).__name__}: {said}"
+        return _crashed(error, f"{kind} (a defect of audit, or a file that was changed by hand)")
+
+
+def _crashed(error: BaseException, message: str) -> int:
+    """Say in one line what went wrong and where the traceback lies; 1 would read as findings of ``--fail-on``."""
+    import os
+    import tempfile
+    import traceback
+
+    try:
+        fd, path = tempfile.mkstemp(prefix="audit-traceback-", suffix=".txt")
+        with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write("".join(traceback.format_exception(error)))
+        message = f"{message.rstrip('.')}. Traceback: {path}"
+    except (OSError, MemoryError):
+        pass  # a full disk must not hide what happened
+    complain(message)
+    return EXIT_DEFECT
 
 
 def _dispatch(argv: list[str]) -> int:
@@ -119,7 +140,8 @@ def overview() -> str:
         "  audit --task hiring --model openai:NAME --base-url http://localhost:8000/v1 --dry-run",
         "",
         "`audit COMMAND --help` tells the options of a command.",
-        "Exit codes: 0 ran, 1 findings at or above --fail-on, 2 could not run, 3 incomplete, 130 interrupted.",
+        "Exit codes: 0 ran, 1 findings at or above --fail-on, 2 could not run, 3 incomplete, 70 a defect, 130",
+        "interrupted.",
     ]
     return "\n".join(lines)
 

@@ -290,6 +290,7 @@ class Client:
                     return []
                 batch, bounds = batch[:granted], bounds[:granted]
                 sent_at = self._clock()
+                self._limiter.pace.sent(len(batch))
                 outcomes = await self._generate(batch, bounds)
                 latency = (self._clock() - sent_at) / len(batch)
                 break
@@ -297,12 +298,13 @@ class Client:
         for request, bound, outcome in zip(batch, bounds, outcomes, strict=True):
             if isinstance(outcome, Reply):
                 usage = outcome.usage
-                self._limiter.speed_up(tokens=0 if usage is None else usage.tokens_in + usage.tokens_out)
+                tokens = 0 if usage is None else usage.tokens_in + usage.tokens_out
+                self._limiter.speed_up(sent_at=sent_at, tokens=tokens)
                 self._take(round_, request, outcome, bound, latency)
                 continue
             self.budget.settle(bound, 0.0 if isinstance(outcome, _NOT_BILLED) else bound)
             if isinstance(outcome, RateLimited):
-                self._limiter.slow_down(sent_at=sent_at)
+                self._limiter.slow_down(sent_at=sent_at, told=outcome.retry_after_s is not None)
             self._judge(outcome, attempt)
             if self.stopped is not None and (outcome.transient or type(outcome) is type(self.stopped)):
                 self._give_up(round_, request)

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from types import TracebackType
 
 from auditor.errors import ConfigError
+from auditor.models.pace import Pace
 
 MAX_CLOSED_S = 120.0  # a reset further away is a daily limit: let the 429 that follows end the run
 UNTOLD_S = 1.0  # how long a statement about what is left holds, where the server does not say
@@ -37,9 +38,10 @@ def duration_s(text: str) -> float | None:
 class Limiter:
     """A semaphore whose size follows the server.
 
-    It starts at ``concurrency`` and never leaves [1, ``concurrency``]. A rate-limit answer halves it, once
-    for all calls that were under way together; as many successes in a row as the current size add one
-    (the scheme of TCP congestion avoidance; Chiu and Jain, 1989, show that it converges).
+    It starts at ``concurrency`` and never leaves [1, ``concurrency``]. A rate-limit answer that names a time, or comes
+    before anything was answered, halves it, once for all calls that were under way together; as many successes in a row
+    as the current size add one (the scheme of TCP congestion avoidance; Chiu and Jain, 1989, show that it converges).
+    Refusals that name no time set a pace instead (`auditor.models.pace`).
 
     Where the server says how much is left (`headers`), no more calls are in flight than that: if each of them still
     has to be let in, there is room for it. So a limit that is this client's alone is met without a refusal.
@@ -74,6 +76,8 @@ class Limiter:
         self._entries = 0  # calls that were let through
         self._told_at = 0  # how many had been when the server said what is left
         self._tokens_per_call = 0.0
+        self._any = False  # anything was answered
+        self.pace = Pace(concurrency, clock=clock)
 
     @property
     def room(self) -> int:
@@ -82,23 +86,29 @@ class Limiter:
         return max(1, min(self.size, told))
 
     def wait_s(self) -> float:
-        """Seconds until calls may be sent again, as the server asked; 0 if now."""
-        return max(0.0, self._closed_until - self._clock())
+        """Seconds until calls may be sent again, as the server asked or the pace has it; 0 if now."""
+        return max(0.0, self._closed_until - self._clock(), self.pace.wait_s())
 
     def close_for(self, seconds: float) -> None:
         """Send nothing for ``seconds``."""
         self._closed_until = max(self._closed_until, self._clock() + seconds)
 
-    def slow_down(self, *, sent_at: float) -> None:
-        """A call sent at ``sent_at`` was rate limited."""
+    def slow_down(self, *, sent_at: float, told: bool = True) -> None:
+        """A call sent at ``sent_at`` was rate limited; ``told``: the server said for how long."""
+        if self._any and not told:
+            self.pace.refused(sent_at=sent_at)
+            return
         self._successes = 0
         if sent_at < self._slowed_at:
             return  # it was under way when the size was halved, and says nothing about the new size
         self._slowed_at = self._clock()
         self.size = max(1, self.size // 2)
 
-    def speed_up(self, *, tokens: int = 0) -> None:
-        """A call was answered, for so many tokens in and out."""
+    def speed_up(self, *, sent_at: float | None = None, tokens: int = 0) -> None:
+        """A call sent at ``sent_at`` was answered, for so many tokens in and out."""
+        self._any = True
+        if sent_at is not None:
+            self.pace.answered(sent_at=sent_at)
         if tokens:
             last = self._tokens_per_call or tokens
             self._tokens_per_call = last + 0.1 * (tokens - last)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from auditor.models.rows import RowClient
 
 KINDS = ("sklearn", "python", "exec")
+LEAST_UNPACKED = 2**28  # bytes that any model file may unpack to
+MOST_TIMES = 50  # its size, beyond that; forests of trees unpack to some 15 times theirs
 PICKLES = (".joblib", ".pkl", ".pickle")
 # Classes of scikit-learn that hold arrays and numbers only; skops asks about them because they are compiled or private.
 HARMLESS = (
@@ -220,9 +222,16 @@ def open_estimator(path: Path, *, trust_pickle: bool = False) -> tuple[Any, str]
         import skops.io as sio  # type: ignore[import-untyped,unused-ignore]
     except ImportError as error:
         raise MissingDependency("reading .skops models", "skops", "tabular") from error
-    from zipfile import BadZipFile
+    from zipfile import BadZipFile, ZipFile
 
     try:
+        with ZipFile(path) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+        if unpacked > max(LEAST_UNPACKED, MOST_TIMES * path.stat().st_size):
+            raise DataFileError(
+                f"{path} would unpack to {unpacked / 2**30:,.1f} GiB, {unpacked // path.stat().st_size:,} times its "
+                "size, which no model does; it is not opened"
+            )
         asked = [str(name) for name in sio.get_untrusted_types(file=path)]
         known = [name for name in asked if name.startswith(HARMLESS)]
         if unknown := sorted(set(asked) - set(known)):
@@ -231,7 +240,7 @@ def open_estimator(path: Path, *, trust_pickle: bool = False) -> tuple[Any, str]
                 f"Load it in a module of your own and give --model python:MODULE:FUNCTION"
             )
         return sio.load(path, trusted=known), content
-    except (BadZipFile, KeyError, ValueError, TypeError, OSError) as error:
+    except (BadZipFile, KeyError, ValueError, TypeError, OSError, RecursionError) as error:
         raise DataFileError(
             f"{path} is not a readable .skops file ({type(error).__name__}: {error}). "
             f"Endings: .skops, or .joblib/.pickle with --trust-pickle"

@@ -95,7 +95,7 @@ def read_json(path: Path) -> dict[str, Any]:
         value = json.loads(path.read_bytes())
     except OSError as error:
         raise RunFolderError(f"cannot read {path}: {error.strerror or error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RunFolderError(f"{path} is not JSON ({error}). Was it changed by hand?") from error
     if not isinstance(value, dict):
         raise RunFolderError(f"{path} does not hold a JSON object. Was it changed by hand?")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from auditor.config import require_at_least, require_sane
 from auditor.errors import ConfigError, RunFolderError
 from auditor.tabular.asking import evaluator_of, open_model, slices_of, try_one
 from auditor.tabular.data import load_rows
@@ -88,10 +89,11 @@ def check_plan(plan: TabularPlan) -> None:
         )
     if (plan.price_in is None) != (plan.price_out is None):
         raise ConfigError("--price-in and --price-out belong together (USD per million tokens)")
-    least = {"concurrency": 1, "replicates": 1, "slices": 0, "max_evaluations": 0, "max_calls": 0}
-    for name, low in (least | {"max_cost": 0, "max_seconds": 0, "distance_threshold": 0}).items():
-        if (value := getattr(plan, name)) is not None and not value >= low:
-            raise ConfigError(f"--{name.replace('_', '-')} must be at least {low}; got {value:g}")
+    require_sane(plan.as_dict())
+    least = {"concurrency": 1, "replicates": 1, "slices": 0, "max_evaluations": 0, "max_calls": 0, "seed": 0}
+    least |= {"max_cost": 0, "max_seconds": 0, "distance_threshold": 0, "price_in": 0, "price_out": 0}
+    for name, low in least.items():
+        require_at_least(name.replace("_", "-"), getattr(plan, name), low)
     if plan.distance not in ("exact", "absolute"):
         raise ConfigError(f"--distance must be exact or absolute; got {plan.distance!r}")
 

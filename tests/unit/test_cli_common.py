@@ -11,6 +11,7 @@ import pytest
 from auditor import audit
 from auditor.cli import common
 from auditor.cli.main import COMMANDS, main, overview, run
+from auditor.errors import PluginError
 from auditor.types import Progress
 
 
@@ -170,3 +171,30 @@ def test_a_command_to_run_is_not_broken(capsys: pytest.CaptureFixture[str]) -> N
     line = 'pip install "llm-bias-auditor[datasets]" --and-something-long'
     complain("A long explanation of what is missing. " * 4, f"Run: {line}")
     assert f"Run: {line}" in capsys.readouterr().err.splitlines()
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("odd\nvalue"), MemoryError(), RecursionError("deep"), PluginError("acme: broke")]
+)
+def test_a_crash_exits_70_with_one_line_and_the_place_of_its_traceback(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def broken(argv: list[str]) -> int:
+        raise error
+
+    monkeypatch.setattr("auditor.cli.tasks.command", broken)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert run(["tasks"]) == 70
+    (kept,) = tmp_path.glob("audit-traceback-*.txt")
+    assert "in broken" in kept.read_text()
+    told = " ".join(capsys.readouterr().err.split())
+    assert told.endswith(str(kept))
+    assert "Traceback (most recent" not in told
+
+
+def test_run_records_that_were_changed_by_hand_do_not_read_as_findings(tmp_path: Path) -> None:
+    audit("sentiment", model="vader", data=["My aunt sang."], out=tmp_path)
+    (folder,) = tmp_path.glob("2*")
+    for text in ("{}", "[" * 100_000, '{"format_version": 1, "findings": 7}', "\0"):
+        (folder / "run.json").write_text(text)
+        assert run(["report", str(folder)]) in (2, 70)

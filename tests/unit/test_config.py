@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,3 +75,24 @@ def test_a_plan_survives_json() -> None:
 
     plan = Plan(models=("vader", "reviews"), attributes=("gender",), per_seed=None, delta=0.02)
     assert Plan.from_dict(json.loads(json.dumps(plan.as_dict()))) == plan
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("seed", -1),
+        ("limit", 10**30),
+        ("max_cost", math.inf),
+        ("tolerance", math.nan),
+        ("price_in", -1.0),
+        ("concurrency", 2**63),
+        ("epsilon", (math.nan,)),
+        ("replicates", 10**18),
+    ],
+)
+def test_no_number_that_nobody_means_reaches_a_run(option: str, value: Any) -> None:
+    extra: dict[str, Any] = {"price_out": 1.0} if option == "price_in" else {}
+    if option == "epsilon":
+        extra = {"oracle": "probability"}
+    with pytest.raises(ConfigError, match="--" + option.replace("_", "-")):
+        Plan(**{option: value, **extra})

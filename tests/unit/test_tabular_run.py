@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pytest
@@ -122,6 +123,17 @@ def test_pipelines_read_frames(place: Path) -> None:
 def test_models_that_cannot_be_opened(place: Path, spec: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         load_table_model(spec, ["x", "sex", "z"])
+
+
+def test_a_model_file_that_unpacks_to_far_more_than_it_is_is_not_opened(place: Path) -> None:
+    with (
+        ZipFile(place / "bomb.skops", "w", ZIP_DEFLATED) as archive,
+        archive.open("schema.json", "w") as entry,
+    ):
+        for _ in range(300):
+            entry.write(bytes(2**20))
+    with pytest.raises(DataFileError, match="times its size"):
+        load_table_model("sklearn:bomb.skops", ["a"])
 
 
 def test_trusted_pickles_open(place: Path) -> None:

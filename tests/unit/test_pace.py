@@ -1,0 +1,142 @@
+"""The pace of a client whose server refuses and does not say when to come back, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from auditor.errors import CallError, RateLimited
+from auditor.models.budget import Budget
+from auditor.models.client import Client
+from auditor.models.limiter import Limiter
+from auditor.models.pace import FLOOR, Pace
+from auditor.protocols import Reply
+from auditor.types import Prompt, Request, Response
+
+
+class Jumping(asyncio.SelectorEventLoop):
+    """A loop whose time jumps to the next timer, so that minutes pass at once."""
+
+    now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+    def _run_once(self) -> None:
+        if not self._ready and self._scheduled:  # type: ignore[attr-defined]
+            self.now = max(self.now, self._scheduled[0]._when)  # type: ignore[attr-defined]
+        super()._run_once()  # type: ignore[misc]
+
+
+class Server:
+    """Lets ``per_s`` calls a second through, refuses a share at random, or is closed for a while."""
+
+    style = "text"
+    deterministic = False
+    cacheable = True
+    max_batch = 1
+    name = fingerprint = "server"
+
+    def __init__(
+        self,
+        loop: Jumping,
+        *,
+        per_s: float | None = None,
+        share: float = 0.0,
+        closed: tuple[float, float] = (0.0, 0.0),
+        latency_s: float = 0.05,
+        seed: int = 1,
+    ) -> None:
+        self.loop, self.per_s, self.share, self.closed, self.latency_s = loop, per_s, share, closed, latency_s
+        self.rng = Random(seed)
+        self.left, self.at = per_s or 0.0, 0.0
+        self.calls = self.refused = 0
+
+    async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+        now = self.loop.time()
+        fits = not self.closed[0] <= now < self.closed[1] and self.rng.random() >= self.share
+        if self.per_s is not None:
+            self.left, self.at = min(self.per_s, self.left + (now - self.at) * self.per_s), now
+            fits = fits and self.left >= 1
+            self.left -= fits
+        self.calls += 1
+        self.refused += not fits
+        await asyncio.sleep(self.latency_s * (0.5 + self.rng.random()))
+        return [Reply("yes") if fits else RateLimited("slow down")]
+
+    async def aclose(self) -> None:
+        pass
+
+
+def through(n: int, **given: Any) -> tuple[Server, int, float]:
+    """The server after ``n`` questions, how many were lost, and the seconds that it took."""
+    loop = Jumping()
+
+    async def go() -> tuple[Server, list[Response]]:
+        server = Server(loop, **given)
+        client = Client(server, cache=None, budget=Budget(clock=loop.time), concurrency=16, clock=loop.time)
+        asked = [
+            Request(prompt=Prompt(format="p", text=str(i)), replicate=0, variant_id=f"v{i}") for i in range(n)
+        ]
+        return server, await client.ask(asked)
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        server, responses = runner.run(go())
+        return server, sum(r.output is None for r in responses), loop.now
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(("per_s", "n", "most"), [(15.0, 900, 0.08), (5.0, 400, 0.15)])
+def test_a_limit_on_calls_a_second_is_met_with_few_refusals_and_no_loss(
+    per_s: float, n: int, most: float, seed: int
+) -> None:
+    server, lost, seconds = through(n, per_s=per_s, seed=seed)
+    assert lost == 0
+    assert server.refused <= most * server.calls
+    assert seconds < 1.2 * n / per_s
+
+
+def test_without_the_pace_far_more_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pace, "_judge", lambda self: None)
+    server, lost, _ = through(900, per_s=15.0)
+    assert server.refused > 0.4 * server.calls
+    assert lost > 0
+
+
+@pytest.mark.parametrize(("share", "latency_s"), [(0.1, 0.05), (0.3, 0.05), (0.3, 0.5)])
+def test_refusals_at_random_do_not_slow_a_run_down_by_half(
+    share: float, latency_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, seconds = through(1500, share=share, latency_s=latency_s)
+    monkeypatch.setattr(Limiter, "slow_down", lambda self, **_: None)
+    _, _, at_full_speed = through(1500, share=share, latency_s=latency_s)
+    assert seconds < 1.5 * at_full_speed
+
+
+def test_the_pace_ends_with_the_limit() -> None:
+    _, lost, seconds = through(3000, per_s=400.0, closed=(1.0, 6.0))
+    assert lost < 60
+    assert seconds < 100
+
+
+def test_before_anything_was_answered_there_is_no_pace_and_it_never_falls_below_its_floor() -> None:
+    now = 0.0
+    pace = Pace(16, clock=lambda: now)
+    for _ in range(100):
+        pace.sent()
+        pace.refused(sent_at=now)
+        now += 0.1
+    assert pace.per_s is None
+    pace.sent()
+    now += 2.0
+    pace.answered(sent_at=now - 2.0)
+    for _ in range(400):
+        now += pace.wait_s()
+        pace.sent()
+        now += 2.0
+        pace.refused(sent_at=now - 2.0)
+    assert pace.per_s == pytest.approx(FLOOR / 2.0)  # of one call at a time, each of which takes two seconds
