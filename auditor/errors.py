@@ -196,7 +196,19 @@ class BadResponse(CallError):
 
 
 class BudgetExceeded(AuditError):
-    """A limit of calls, cost or time was reached; results so far are kept."""
+    """A limit of calls, cost or time was reached; results so far are kept.
+
+    Parameters
+    ----------
+    message : str
+        What was reached.
+    limit : str
+        The field of `auditor.config.Plan` that set it, as ``max_calls``; empty where it is none of a plan.
+    """
+
+    def __init__(self, message: str, *, limit: str = "") -> None:
+        super().__init__(message)
+        self.limit = limit
 
 
 class PluginError(AuditError):

@@ -107,6 +107,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "tool_version": __version__,
         "status": "partial" if reason else "complete",
         "status_reason": reason,
+        "stopped_by": loop.stopped_by or None,
         "spec": loop.plan.as_dict()
         | {"models": [t.model.name for t in loop.tallies], "kind": loop.parts.task.kind},
         "provenance": _provenance(loop, started, seconds),

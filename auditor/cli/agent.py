@@ -10,6 +10,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import Draw, invoke
+from auditor.cli.spending import agree
 from auditor.errors import ConfigError
 from auditor.shown import inline
 
@@ -106,14 +107,16 @@ def agent(
         "max_seconds": max_seconds,
         "seed": 7 if seed is None else seed,
     }
-    hosted = any(m.split(":")[0] in ("openai", "langchain", "http") for m in model or ())
-    ask = hosted and max_calls is None and max_cost is None and not yes
     if dry_run:
         sys.stdout.write(_outline(agents.outline(goal, **options), format) + "\n")
         return 0
-    if ask and sys.stdin.isatty() and sys.stderr.isatty():
-        sys.stderr.write(_outline(agents.outline(goal, **options), "terminal") + "\n")
-        typer.confirm("No limit was set. Go on?", abort=True, err=True)
+    agree(
+        model or (),
+        limited=max_calls is not None or max_cost is not None,
+        yes=yes,
+        check=lambda: agents.parse(goal, task=task),
+        show=lambda: _outline(agents.outline(goal, **options), "terminal"),
+    )
     result = agents.run(
         goal,
         out=out or "reports",

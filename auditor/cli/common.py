@@ -496,7 +496,7 @@ def judge(record: dict[str, Any], rule: Any, *, partial: bool) -> int:
 def finish(result: Result, *, format: str, fail_on: str | None) -> int:
     """Print a result and return the exit code of its run."""
     from auditor.cli.main import EXIT_INCOMPLETE
-    from auditor.render import unread
+    from auditor.render import headline, unread
 
     rule = read_rule(fail_on)
     record = with_waivers(result.record)
@@ -515,6 +515,8 @@ def finish(result: Result, *, format: str, fail_on: str | None) -> int:
         if variant := unread.variant(result.record):
             complain(reason, f"Run: audit show {quoted(result.path)} {quoted(variant)}")
         else:
-            complain(reason, f"Go on with: audit resume {quoted(result.path)}")
+            raised = headline.raised(result.record)
+            more = " A higher limit is for the whole run." if raised else ""
+            complain(f"{reason}{more}", f"Go on with: audit resume {quoted(result.path)}{raised}")
         return EXIT_INCOMPLETE
     return 0 if rule is None else judge(record, rule, partial=False)

@@ -10,6 +10,7 @@ import io
 import sys
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from auditor.shown import encodable, guarded, inline
@@ -46,6 +47,7 @@ COMMANDS = {
     "doctor": ("auditor.cli.doctor", "Check whether a model can be audited, in a handful of calls."),
     "cache": ("auditor.cli.cache", "Show or clear the response cache."),
 }
+SETTINGS = "audit.toml"
 EXIT_USER, EXIT_INCOMPLETE, EXIT_DEFECT, EXIT_INTERRUPTED = 2, 3, 70, 130
 INTERRUPTED = "Interrupted. What was answered is on disk: `audit resume RUN` goes on from there."
 
@@ -66,10 +68,16 @@ def run(argv: list[str]) -> int:
 
         print(f"audit {__version__}")
         return 0
-    if not argv or argv[0] in ("-h", "--help", "help"):
+    if argv and argv[0] in ("-h", "--help", "help"):
         print(overview())
         return 0
-    if argv[0].startswith("-"):
+    if not argv and not Path(SETTINGS).is_file():
+        complain(
+            f"No task is named, and there is no {SETTINGS} in this folder that names one. All commands: audit --help.",
+            "Run: audit --task sentiment",
+        )
+        return EXIT_USER
+    if not argv or argv[0].startswith("-"):
         argv = ["run", *argv]
     try:
         with guarded():
@@ -127,6 +135,7 @@ def overview() -> str:
     """The text of ``audit --help``."""
     lines = [
         "Usage: audit [run] --task NAME|FILE [--model SPEC…] [options]",
+        f"       audit                     what {SETTINGS} in this folder says",
         "       audit COMMAND [options]",
         "",
         "Asks a model the same thing about different people and measures whether the answer changes.",

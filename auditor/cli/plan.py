@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import Draw, finish, invoke, numbers, split
+from auditor.cli.common import Draw, finish, invoke
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 rows_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -23,29 +23,13 @@ Reason = Annotated[str, typer.Option("--reason", help="Why these measures, and w
 NOT_PLAN = frozenset({"format", "fail_on", "dry_run", "yes", "out", "no_cache", "concurrency", "plan"})
 
 
-def flags_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of ``audit run`` as fields of `auditor.config.Plan`; what was not given is None or empty."""
-    from auditor.config import FIELDS
-
-    flags = {name: value for name, value in values.items() if name in FIELDS}
-    flags |= {
-        "models": tuple(values.get("model") or ()),
-        "dictionaries": tuple(values.get("dictionary") or ()),
-        "attributes": split(values.get("attributes")),
-        "formats": split(values.get("formats")),
-        "epsilon": numbers(values.get("epsilon"), "--epsilon"),
-        "cache": False if values.get("no_cache") else None,
-    }
-    # A switch that was not given is False, and must not turn off what a plan turns on.
-    return {name: None if value is False and name != "cache" else value for name, value in flags.items()}
-
-
 def _freeze(**values: Any) -> int:
     """Write the resolved plan with the hashes of everything that shapes it; no model is asked.
 
     Options are those of audit run. Run it with audit run --plan FILE: what deviates is recorded.
     """
     from auditor import freeze, pipeline
+    from auditor.cli import run as running
     from auditor.config import resolve
     from auditor.errors import ConfigError
 
@@ -53,7 +37,7 @@ def _freeze(**values: Any) -> int:
     if output.exists():
         raise ConfigError(f"{output} exists already; a frozen plan is not overwritten. Give another file.")
     freeze.dumps({}, output.suffix)  # a wrong ending, before the work
-    parts = pipeline.prepare(resolve(flags_of(values), values.get("config")))
+    parts = pipeline.prepare(resolve(running.flags_of(values), values.get("config")))
     record = pipeline.plan_record(parts)
     expected = pipeline.estimate(parts, observe=Draw())
     body = freeze.freeze(record, by=values["by"], reason=values["reason"], expected=expected)
@@ -154,9 +138,7 @@ def run_frozen(
     if dry_run:
         sys.stdout.write(running._show_estimate(result.dry_run(plan, observe=Draw()), format) + "\n")
         return 0
-    if not yes and running._costs(plan) and sys.stdin.isatty() and sys.stderr.isatty():
-        sys.stderr.write(running._show_estimate(result.dry_run(plan, observe=Draw()), "terminal") + "\n")
-        typer.confirm("Go on?", abort=True, err=True)
+    running.consent(plan, yes=yes)
 
     async def go() -> result.Result:
         parts = pipeline.prepare(plan)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import Draw, finish, invoke, split
+from auditor.cli.common import Draw, finish, invoke, numbers, split
+from auditor.cli.spending import agree
 from auditor.counting import plural, verb
 from auditor.shown import inline
 
@@ -80,56 +82,9 @@ def run(
     from auditor.result import audit_plan
     from auditor.result import dry_run as estimate
 
+    flags = flags_of(locals())
     common.check_format(format)
     common.with_waivers({})  # a slip in the file is told before anything is asked
-    flags: dict[str, Any] = {
-        "task": task,
-        "models": tuple(model or ()),
-        "base_url": base_url,
-        "data": data,
-        "text_column": text_column,
-        "label_column": label_column,
-        "id_column": id_column,
-        "limit": limit,
-        "attributes": split(attributes),
-        "groups": split(groups),
-        "order": order,
-        "suite": suite,
-        "grammar": grammar,
-        "generation": generation,
-        "oracle": oracle,
-        "epsilon": common.numbers(epsilon, "--epsilon"),
-        "reference": reference,
-        "dictionaries": tuple(dictionary or ()),
-        "scope": scope,
-        "per_seed": per_seed,
-        "insertions": insertions or None,
-        "test_discarded": test_discarded or None,
-        "strategy": strategy,
-        "engine": engine,
-        "jobs": jobs,
-        "logprobs": logprobs or None,
-        "batch": batch or None,
-        "formats": split(formats),
-        "protocol": protocol,
-        "replicates": replicates,
-        "delta": delta,
-        "tolerance": tolerance,
-        "judge": judge,
-        "embedding": embedding,
-        "seed": seed,
-        "max_calls": max_calls,
-        "max_cost": max_cost,
-        "max_seconds": max_seconds,
-        "price_in": price_in,
-        "price_out": price_out,
-        "concurrency": concurrency,
-        "parser": parser,
-        "cache": False if no_cache else None,
-        "redact": redact or None,
-        "out": out,
-        "fail_on": fail_on,
-    }
     if plan is not None:
         from auditor.cli.plan import run_frozen
 
@@ -139,17 +94,38 @@ def run(
     if dry_run:
         sys.stdout.write(_show_estimate(estimate(chosen, observe=draw), format) + "\n")
         return 0
-    if not yes and _costs(chosen) and sys.stdin.isatty() and sys.stderr.isatty():
-        sys.stderr.write(_show_estimate(estimate(chosen, observe=draw), "terminal") + "\n")
-        typer.confirm("Go on?", abort=True, err=True)
+    consent(chosen, yes=yes)
     return finish(audit_plan(chosen, observe=draw), format=format, fail_on=chosen.fail_on)
 
 
-def _costs(plan: Any) -> bool:
-    """Whether a model of the plan is asked over the network and no limit was set."""
-    asked = [*plan.models, *([plan.judge] if plan.judge else [])]
-    hosted = any(m.split(":")[0] in ("openai", "langchain", "http") for m in asked)
-    return hosted and plan.max_calls is None and plan.max_cost is None
+def flags_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of ``audit run`` as fields of `auditor.config.Plan`; what was not given is None or empty."""
+    from auditor.config import FIELDS
+
+    flags = {name: value for name, value in values.items() if name in FIELDS}
+    flags |= {
+        "models": tuple(values.get("model") or ()),
+        "dictionaries": tuple(values.get("dictionary") or ()),
+        **{name: split(values.get(name)) for name in ("attributes", "groups", "formats")},
+        "epsilon": numbers(values.get("epsilon"), "--epsilon"),
+        "cache": False if values.get("no_cache") else None,
+    }
+    # A switch that was not given is False, and must not turn off what a plan turns on.
+    return {name: None if value is False and name != "cache" else value for name, value in flags.items()}
+
+
+def consent(plan: Any, *, yes: bool) -> None:
+    """Ask before ``plan`` spends money (`auditor.cli.spending`)."""
+    from auditor import pipeline
+    from auditor.result import dry_run
+
+    agree(
+        [*plan.models, plan.judge],
+        limited=plan.max_calls is not None or plan.max_cost is not None,
+        yes=yes,
+        check=lambda: pipeline.prepare(plan),
+        show=lambda: _show_estimate(dry_run(plan, observe=Draw()), "terminal"),
+    )
 
 
 def _show_estimate(values: dict[str, Any], format: str) -> str:

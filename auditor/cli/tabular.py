@@ -12,6 +12,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import Draw, invoke, split
+from auditor.cli.spending import agree
 from auditor.shown import inline
 
 if TYPE_CHECKING:
@@ -173,10 +174,15 @@ def tabular(
     if dry_run:
         sys.stdout.write(_outlook(chosen, format))
         return 0
-    costs = chosen.served and chosen.max_calls is None and chosen.max_cost is None
-    if costs and not yes and sys.stdin.isatty() and sys.stderr.isatty():
-        sys.stderr.write(_outlook(chosen, "terminal"))
-        typer.confirm("Go on?", abort=True, err=True)
+    limits = ("max_calls", "max_cost") if chosen.served else ("max_evaluations",)
+    agree(
+        [chosen.model],
+        limited=any(getattr(chosen, name) is not None for name in limits),
+        yes=yes,
+        check=lambda: None,
+        show=lambda: _outlook(chosen, "terminal"),
+        limits=" or ".join(f"--{name.replace('_', '-')} N" for name in limits),
+    )
     return _finish(audit_table(chosen, observe=Draw(), frozen=found), format, fail_on)
 
 

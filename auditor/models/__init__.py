@@ -70,16 +70,8 @@ def make(
     >>> make("vader").name
     'vader'
     """
-    from auditor.registry import MODELS
-
+    plugin = find(spec)
     kind, colon, argument = spec.strip().partition(":")
-    if kind in LATER:
-        raise ConfigError(f"model {spec!r}: {LATER[kind]} are not in this version. {_HINT}")
-    try:
-        plugin = MODELS.load(kind)
-    except UnknownPlugin as error:
-        known = {name.rpartition(".v")[0] or name for name in MODELS.names()}
-        raise UnknownPlugin("model", kind, known | set(LATER), _HINT) from error
     if kind in ARGUMENTS and not argument:
         raise ConfigError(f"model {spec!r} is incomplete: {kind}: needs {ARGUMENTS[kind]}")
     if kind in BARE and colon:
@@ -99,6 +91,28 @@ def make(
                 f"model {kind!r} has no option {name!r}; options: {', '.join(sorted(parameters))}"
             )
     return cast(Model, plugin(**given))
+
+
+def find(spec: str) -> Callable[..., Any]:
+    """The adapter's class for the kind of ``spec``, which may be incomplete.
+
+    Raises
+    ------
+    UnknownPlugin
+        Nothing has this name; near misses are offered.
+    ConfigError
+        The kind is not in this version.
+    """
+    from auditor.registry import MODELS
+
+    kind = spec.strip().partition(":")[0]
+    if kind in LATER:
+        raise ConfigError(f"model {spec!r}: {LATER[kind]} are not in this version. {_HINT}")
+    try:
+        return MODELS.load(kind)
+    except UnknownPlugin as error:
+        known = {name.rpartition(".v")[0] or name for name in MODELS.names()}
+        raise UnknownPlugin("model", kind, known | set(LATER), _HINT) from error
 
 
 def is_adapter(value: object) -> bool:

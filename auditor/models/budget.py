@@ -213,7 +213,9 @@ class Budget:
 
     def out_of_time(self) -> BudgetExceeded:
         """The error for the limit on time."""
-        return BudgetExceeded(f"the limit of {self.max_seconds:g} seconds (--max-seconds) is reached")
+        return BudgetExceeded(
+            f"the limit of {self.max_seconds:g} seconds (--max-seconds) is reached", limit="max_seconds"
+        )
 
     async def reserve(self, bounds_usd: Sequence[float], *, left_before: Sequence[bool] = ()) -> int:
         """Set aside calls for the longest prefix of ``bounds_usd`` that the limits allow.
@@ -248,12 +250,14 @@ class Budget:
                 return granted
             if self.max_calls is not None and self.calls >= self.max_calls:
                 raise BudgetExceeded(
-                    f"the limit of {plural(self.max_calls, 'call')} (--max-calls) is reached"
+                    f"the limit of {plural(self.max_calls, 'call')} (--max-calls) is reached",
+                    limit="max_calls",
                 )
             if not self._in_flight or self._over(bounds_usd[0], held=0.0):
                 raise BudgetExceeded(
                     f"the limit of {self.max_cost} USD (--max-cost) is reached: {self.spent_usd:.4f} USD are "
-                    f"spent and the next call may cost up to {bounds_usd[0]:.4f} USD"
+                    f"spent and the next call may cost up to {bounds_usd[0]:.4f} USD",
+                    limit="max_cost",
                 )
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)

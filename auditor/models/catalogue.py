@@ -31,7 +31,7 @@ class Kind:
     """One kind of spec.
 
     ``packages`` must be importable; ``extra`` of this project brings them. ``environment`` are variables that it
-    reads.
+    reads. ``network``: it asks a server. ``elsewhere``: what it runs may ask one.
     """
 
     spec: str
@@ -41,6 +41,7 @@ class Kind:
     extra: str | None = None
     environment: tuple[str, ...] = ()
     network: bool = False
+    elsewhere: bool = False
 
 
 KINDS = (
@@ -114,6 +115,7 @@ KINDS = (
         spec="exec:COMMAND",
         what="a program that reads JSON lines and writes answers",
         example='audit --task sentiment --model "exec:./classify --fast"',
+        elsewhere=True,
     ),
     Kind(
         spec="recorded:FILE",
@@ -121,6 +123,19 @@ KINDS = (
         example="audit --task sentiment --model recorded:responses.jsonl",
     ),
 )
+
+
+def may_cost(spec: str) -> bool:
+    """Whether a model may cost money: all but kinds that are known to run in this process.
+
+    Examples
+    --------
+    >>> [may_cost(spec) for spec in ("vader", "hf:./mine", "openai:gpt-4o-mini", "exec:./ask", "a-plugin:x")]
+    [False, False, True, True, True]
+    """
+    name = spec.strip().partition(":")[0]
+    kind = next((kind for kind in KINDS if kind.spec.partition(":")[0] == name), None)
+    return kind is None or kind.network or kind.elsewhere
 
 
 def kinds() -> list[dict[str, Any]]:

@@ -57,6 +57,7 @@ class Loop:
         self.directed: set[str] = set()  # cases that earlier verdicts led to: they enter no rate
         self.golds: dict[str, tuple[str | None, Mapping[str, str]]] = {}  # case id -> label, groups named
         self.status_reason = ""
+        self.stopped_by = ""  # the limit of the plan that was reached
         self.canary_prompts: dict[str, dict[tuple[str, str], Prompt]] = {}
         self._read: dict[tuple[str, str], Answer] = {}
         self._waiting_since: dict[str, float] = {}  # by model
@@ -71,6 +72,7 @@ class Loop:
         """Take note that ``client`` makes no further call, where that is so."""
         if not client.stopped:
             return
+        self.stopped_by = self.stopped_by or getattr(client.stopped, "limit", "")
         self.status_reason = self.status_reason or what + self.why(client.stopped)
         ids = [i for i in getattr(client.model, "under_way", ()) if i not in self.status_reason]
         if ids:

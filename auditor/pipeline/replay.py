@@ -14,6 +14,8 @@ from auditor.pipeline.run import plan_of
 from auditor.store.folder import RunFolder
 from auditor.types import Answer, Request
 
+NAMED = 10  # findings that a message lists
+
 
 async def replay(result: Any, wanted: str, replicates: int) -> dict[str, Any]:
     """Ask the cells of one finding or variant again, past every cache; see `auditor.result.replay`."""
@@ -23,6 +25,12 @@ async def replay(result: Any, wanted: str, replicates: int) -> dict[str, Any]:
     if plan.redact and result.path is not None:
         RunFolder.open(result.path).require_texts("asking its prompts again")
     found = next((f for f in result.findings if f.id == wanted), None)
+    if found is not None and not found.exemplars:
+        others = [f.id for f in result.findings if f.exemplars]
+        told = (
+            f"Findings with one: {', '.join(others[:NAMED])}" if others else "No finding of this run has one"
+        )
+        raise UserError(f"{wanted} has no example to ask again. {told}.")
     variant_id = found.exemplars[0] if found is not None and found.exemplars else wanted
     case = result.evidence.case_of(variant_id)
     if case is None or variant_id == case.original.id:

@@ -162,17 +162,38 @@ def commands(record: Data, hidden: Sequence[Data], findings: Sequence[Data]) -> 
     if record.get("id") == "in-memory":
         return ()
     run = words.run_name(record)
-    first = (hidden or findings or [{"id": "ID"}])[0]["id"]
-    out = [
-        (f"audit show {run} {first}", "one finding: its prompts and every answer"),
-        (f"audit replay {run} {first} --replicates 5", "ask it again"),
-        (f"audit report {run} --format html", "the full report, one file"),
-    ]
+    out = [(f"audit report {run} --format html", "the full report, one file")]
+    with_example = [f for f in (*hidden, *findings) if f.get("exemplars")]
     if unread.variant(record):
-        out[:2] = [(show_unread(record), "a prompt and the answers that could not be read")]
-    elif record.get("status") == "partial":
-        out.insert(0, (f"audit resume {run}", "go on; no answered prompt is asked twice"))
+        out.insert(0, (show_unread(record), "a prompt and the answers that could not be read"))
+        return tuple(out)
+    if with_example:
+        first = min(with_example, key=lambda f: f.get("verdict") != "shown")["id"]
+        out[:0] = [
+            (f"audit show {run} {first}", "one finding: its prompts and every answer"),
+            (f"audit replay {run} {first} --replicates 5", "ask it again"),
+        ]
+    if record.get("status") == "partial":
+        out.insert(0, (f"audit resume {run}{raised(record)}", "go on; no answered prompt is asked twice"))
     return tuple(out)
+
+
+RAISED = {"max_calls": 100, "max_cost": 1.0}  # what is proposed where the limit was 0
+
+
+def raised(record: Data) -> str:
+    """The option that lets a run go on which a limit ended: twice that limit; empty where none is in the way.
+
+    Examples
+    --------
+    >>> raised({"stopped_by": "max_calls", "spec": {"max_calls": 500}})
+    ' --max-calls 1000'
+    """
+    name = record.get("stopped_by")
+    if name not in RAISED:  # seconds are counted anew
+        return ""
+    limit = record["spec"].get(name)
+    return f" --{name.replace('_', '-')} {2 * limit or RAISED[name]:.12g}" if limit is not None else ""
 
 
 def show_unread(record: Data) -> str:

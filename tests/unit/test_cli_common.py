@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import io
+import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
 from auditor import audit
-from auditor.cli import common
+from auditor.cli import common, spending
 from auditor.cli.main import COMMANDS, main, overview, run
-from auditor.errors import PluginError
+from auditor.errors import PluginError, UnknownPlugin
 from auditor.types import Progress
 
 
@@ -23,10 +24,64 @@ def test_every_command_is_in_the_overview_and_loads() -> None:
         assert callable(importlib.import_module(module).command)
 
 
-@pytest.mark.parametrize("argv", [[], ["--help"], ["-h"], ["help"], ["--version"]])
+@pytest.mark.parametrize("argv", [["--help"], ["-h"], ["help"], ["--version"]])
 def test_help_and_version_exit_0(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(argv) == 0
     assert "audit" in capsys.readouterr().out
+
+
+def test_alone_it_runs_what_the_settings_say_or_tells_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run([]) == 2
+    told = capsys.readouterr()
+    assert not told.out
+    assert "audit.toml" in told.err
+    assert "Run: audit --task sentiment" in told.err
+    Path("audit.toml").write_text('task = "sentiment"\nmodel = "vader"\nlimit = 3\nout = "mine"\n')
+    assert run([]) == 0
+    assert capsys.readouterr().out.startswith("Bias test report: sentiment")
+    assert list(Path("mine").iterdir())
+
+
+@pytest.mark.parametrize("model", ["openai:x --base-url http://127.0.0.1:9/v1", "'exec:python program.py'"])
+def test_without_a_terminal_no_money_is_spent_without_consent_or_limit(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    Path("program.py").write_text("raise SystemExit('it was started')\n")
+    assert run(["--task", "sentiment", "--limit", "3", *shlex.split(f"--model {model}")]) == 2
+    told = capsys.readouterr()
+    assert "may cost money" in told.err
+    assert "--yes" in told.err
+    assert "--max-calls" in told.err
+    assert not told.out
+    assert not Path("reports").exists()
+    argv = ["agent", "Do film reviews treat older women differently?", *shlex.split(f"--model {model}")]
+    assert run(argv) == 2
+    assert "may cost money" in capsys.readouterr().err
+    assert not Path("reports").exists()
+
+
+def test_what_is_not_known_to_be_local_may_cost() -> None:
+    from auditor.models.catalogue import KINDS, may_cost
+
+    local = {k.spec.partition(":")[0] for k in KINDS if not may_cost(k.spec)}
+    assert local == {"reviews", "vader", "textblob", "rules", "hf", "sklearn", "python", "recorded"}
+    assert all(may_cost(spec) for spec in ("a-plugin", "a-plugin:x", "langchain:ollama:m", "http:f.yaml"))
+
+
+@pytest.mark.parametrize(("limited", "yes"), [(True, False), (False, True)])
+def test_a_limit_or_yes_is_consent(limited: bool, yes: bool) -> None:
+    def never() -> str:
+        raise AssertionError("nothing is asked")
+
+    spending.agree(["openai:x"], limited=limited, yes=yes, check=never, show=never)
+    spending.agree(["vader", None], limited=False, yes=False, check=never, show=never)
+    with pytest.raises(UnknownPlugin, match="Did you mean openai"):
+        spending.agree(["opnai:x"], limited=False, yes=False, check=never, show=never)
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))

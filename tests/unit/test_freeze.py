@@ -256,7 +256,8 @@ class TestCommands:
 
         import typer
 
-        from auditor.cli import main, run
+        from auditor.cli import main
+        from auditor.models import catalogue
 
         monkeypatch.chdir(tmp_path)
         file = written(tmp_path / "plan.toml")
@@ -269,7 +270,7 @@ class TestCommands:
         def refuse(*args: Any, **kwargs: Any) -> None:
             raise typer.Abort
 
-        monkeypatch.setattr(run, "_costs", lambda plan: True)
+        monkeypatch.setattr(catalogue, "may_cost", lambda spec: True)
         monkeypatch.setattr(typer, "confirm", refuse)
         for stream in (sys.stdin, sys.stderr):
             monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
@@ -277,6 +278,17 @@ class TestCommands:
         assert not (tmp_path / "reports").exists()
         assert main.run([*small, "--yes"]) == 0
         assert (tmp_path / "reports").exists()
+
+    def test_groups_and_lists_are_frozen(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        from auditor.cli import main
+
+        file = tmp_path / "plan.json"
+        argv = ["plan", "freeze", "--task", "sentiment", "--limit", "3", "--output", str(file)]
+        assert main.run([*argv, "--groups", "age:old,gender:female/male", "--attributes", "age,gender"]) == 0
+        capsys.readouterr()
+        found = freeze.load(file)
+        assert found.plan.groups == ("age:old", "gender:female/male")
+        assert found.plan.attributes == ("age", "gender")
 
     def test_a_wrong_command_or_ending_is_told(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -289,7 +301,7 @@ class TestCommands:
         assert ".toml or .json" in capsys.readouterr().err
 
     def test_switches_that_were_not_given_change_nothing(self) -> None:
-        from auditor.cli.plan import flags_of
+        from auditor.cli.run import flags_of
 
         flags = flags_of(
             {"insertions": False, "no_cache": False, "limit": 3, "model": None, "format": "json"}

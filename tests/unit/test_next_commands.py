@@ -34,7 +34,13 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache"))
     Path("texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
-    result = audit("sentiment", model="vader", data="texts.txt", order=1, out="my runs")
+    Path("likes.py").write_text(
+        "def mothers(text):\n    return 'negative' if 'father' in text or 'bad' in text else 'positive'\n"
+        "mothers.deterministic = True\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    result = audit("sentiment", model="python:likes:mothers", data="texts.txt", order=1, out="my runs")
     assert result.path is not None
     return result.path
 
@@ -45,6 +51,7 @@ def test_commands_work_where_the_run_folder_is_not_in_the_default_place(
     assert run(["report", str(elsewhere)]) == 0
     told = commands_of(capsys.readouterr().out)
     assert [words[0] for words in told] == ["show", "replay", "report"]
+    assert run(told[1]) == 0
     assert run(told[-1]) == 0
     assert {words[1] for words in told} == {f"my runs/{elsewhere.name}"}
 
@@ -63,8 +70,52 @@ def test_other_formats_name_the_folder_too(elsewhere: Path) -> None:
 def test_the_default_place_needs_no_path(out: str | None, name: str) -> None:
     spec = {} if out is None else {"out": out}
     assert run_name({"id": "r1", "spec": spec}) == name
-    (command, _), *_ = headline.commands({"id": "r1", "spec": spec}, (), ())
-    assert command == f"audit show {name} ID"
+    (command, _), *_ = headline.commands({"id": "r1", "spec": spec}, (), [{"id": "F1", "exemplars": ["v"]}])
+    assert command == f"audit show {name} F1"
+
+
+def test_next_names_only_findings_with_an_example() -> None:
+    bare = {"id": "F1", "exemplars": [], "verdict": "shown"}
+    weak = {"id": "F2", "exemplars": ["v"], "verdict": "not_determined"}
+    strong = {"id": "F3", "exemplars": ["v"], "verdict": "shown"}
+    record = {"id": "r1", "spec": {}}
+
+    def named(*findings: dict[str, Any]) -> list[str]:
+        return [c.split()[3] for c, _ in headline.commands(record, (), findings) if "report" not in c]
+
+    assert named(bare) == []
+    assert named(bare, weak) == ["F2", "F2"]
+    assert named(bare, weak, strong) == ["F3", "F3"]
+
+
+def test_what_next_proposes_can_be_run(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = json.loads((elsewhere / "run.json").read_text("utf-8"))
+    for finding in record["findings"]:
+        code = run(["replay", str(elsewhere), finding["id"], "--replicates", "1"])
+        told = capsys.readouterr()
+        assert code == (0 if finding["exemplars"] else 2)
+        if not finding["exemplars"]:
+            assert f"{finding['id']} has no example to ask again" in " ".join(told.err.split())
+    assert {bool(f["exemplars"]) for f in record["findings"]} == {True, False}
+
+
+def test_a_run_that_a_limit_ended_says_which_limit_to_raise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache"))
+    Path("texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    argv = ["--task", "sentiment", "--model", "vader", "--data", "texts.txt", "--order", "1"]
+    assert run([*argv, "--max-calls", "9"]) == 3
+    (folder,) = Path("reports").glob("2*")
+    for limit in (18, 36):
+        told = capsys.readouterr()
+        go_on = f"audit resume reports/{folder.name} --max-calls {limit}"
+        assert f"Go on with: {go_on}\n" in told.err
+        assert f"audit resume {folder.name} --max-calls {limit} " in told.out
+        assert run(shlex.split(go_on)[1:]) == 3
+    assert run(["resume", str(folder), "--max-calls", "5000"]) == 0
+    assert json.loads((folder / "run.json").read_text("utf-8"))["stopped_by"] is None
 
 
 @pytest.mark.parametrize(
