@@ -54,8 +54,8 @@ async def run_audit(
     """
     if parts.plan.batch:
         parts = in_batches(parts, folder)
-    if folder is not None:
-        parts.budget.keep(folder.path / BOOK)
+    if (path := getattr(folder, "path", None)) is not None:  # a run in memory keeps no book
+        parts.budget.keep(path / BOOK)
     try:
         with rare_searches():
             return await _run(parts, folder, observe, answered)
