@@ -57,17 +57,25 @@ LEGAL_TASKS = ("ecthr", "eurlex", "ledgar", "scotus")
 ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "age": ("age", "ages", "ageism", "ageist", "generation*"),
     "body": ("body", "weight", "appearance", "looks", "height", "hair", "beard*"),
+    "caste": ("caste*", "casteism"),
+    "criminal_record": ("criminal record*", "criminal background*", "conviction*", "ex-offender*"),
     "disability": ("disabilit*", "ableism", "ableist", "accessibility", "impairment*"),
+    "family": ("marital", "parental", "marriage", "parenthood", "pregnan*", "childless"),
     "gender": ("gender*", "sex", "sexes", "sexism", "sexist", "transgender"),
+    "gender_identity": ("gender identity", "gender identities", "cisgender", "intersex"),
+    "migration": ("immigration status", "refugee*", "asylum", "undocumented"),
     "names": ("names", "first name*", "sounding name*", "name-based"),
     "nationality": (
         "nationalit*", "national origin", "immigrant*", "migrant*", "foreigner*", "foreign", "country of origin",
         "xenophob*", "citizenship",
     ),
+    "politics": ("politic*", "ideolog*", "partisan*"),
     "race": ("race", "races", "racial*", "racism", "racist*", "ethnic*", "skin colour", "skin color"),
     "religion": ("religio*", "faith*", "belief*", "antisemiti*", "islamophob*"),
+    "service": ("veteran*", "military"),
     "sexual_orientation": ("sexual orientation", "sexuality", "lgbt*", "homophob*", "queer"),
     "socioeconomic": ("socioeconomic", "social class", "income*", "wealth", "poverty", "class", "homelessness"),
+    "victim": ("victim*", "survivor*"),
 }  # fmt: skip
 # Plain words for groups that the dictionaries, which hold what stands in texts, do not have as such.
 GROUPS: Mapping[str, tuple[str, str]] = {
@@ -84,8 +92,12 @@ INTENT = (
 )  # fmt: skip
 # Terms of the dictionaries that mean something else in a question about a system.
 NOT_GROUPS = frozenset(
-    {"single", "fair", "american english", "straight", "degree", "employed", "middle", "high", "low", "actor"}
-)
+    {
+        "single", "fair", "american english", "straight", "degree", "employed", "middle", "high", "low", "actor",
+        "moderate", "moderates", "progressive", "separated", "immigrant", "immigrants", "migrant", "migrants",
+        "foreigner", "foreigners",
+    }
+)  # fmt: skip
 SKIPPED_SLOTS = ("pronoun.", "title.", "address.")
 # Nouns whose adjective says who is meant, and words before them that do not.
 PERSONS = (

@@ -26,13 +26,20 @@ VIEWS: dict[str, tuple[str, ...]] = {
 SYNONYMS: dict[str, str] = {
     **dict.fromkeys(("sex", "genders", "sexes", "women", "men"), "gender"),
     **dict.fromkeys(("ethnicity", "ethnic", "ethnic_group", "colour", "color", "skin", "races"), "race"),
-    **dict.fromkeys(("origin", "national_origin", "country", "citizenship", "migration"), "nationality"),
+    **dict.fromkeys(("origin", "national_origin", "country", "citizenship"), "nationality"),
     **dict.fromkeys(("faith", "belief", "beliefs", "creed", "confession"), "religion"),
     **dict.fromkeys(("orientation", "sexuality", "lgbt", "lgbtq"), "sexual_orientation"),
     **dict.fromkeys(("class", "social_class", "income", "wealth", "poverty", "ses"), "socioeconomic"),
     **dict.fromkeys(("disabled", "disabilities", "handicap", "health"), "disability"),
     **dict.fromkeys(("appearance", "looks", "weight", "height"), "body"),
     **dict.fromkeys(("ages", "years", "elderly"), "age"),
+    **dict.fromkeys(("immigration", "refugees", "immigration_status"), "migration"),
+    **dict.fromkeys(("trans", "transgender", "cisgender", "intersex"), "gender_identity"),
+    **dict.fromkeys(("marital_status", "marriage", "parental_status", "parenthood", "pregnancy"), "family"),
+    **dict.fromkeys(("veteran", "veterans", "military"), "service"),
+    **dict.fromkeys(("conviction", "ex_offenders", "criminal"), "criminal_record"),
+    **dict.fromkeys(("political_views", "ideology", "party"), "politics"),
+    **dict.fromkeys(("victims", "survivors"), "victim"),
     **dict.fromkeys(("first_name", "surname", "person_names"), "names"),
 }
 

@@ -170,7 +170,7 @@ def _keep(
     if loop.plan.protocol == "hinter":
         from auditor.stats.hinter import mutants_of
 
-        tally.mutants += mutants_of(case, verdicts, checks)
+        tally.mutants += mutants_of(case, verdicts, checks, name)
     for v in verdicts:
         if v.hidden:  # whole cases of those only that can be asked again
             kept = len(tally.hidden) < KEPT_HIDDEN or case.id in loop.directed

@@ -281,7 +281,9 @@ def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def mutants_of(case: Case, verdicts: Sequence[Verdict], checks: Mapping[str, Check]) -> Iterator[Mutant]:
+def mutants_of(
+    case: Case, verdicts: Sequence[Verdict], checks: Mapping[str, Check], format: str = ""
+) -> Iterator[Mutant]:
     """The mutants of one case that one model judged.
 
     Parameters
@@ -292,10 +294,12 @@ def mutants_of(case: Case, verdicts: Sequence[Verdict], checks: Mapping[str, Che
         Those of one model and one format.
     checks : mapping of str to Check
         By variant id; a variant without a check counts as valid.
+    format : str
+        That of the verdicts. A model may be asked in several: each makes mutants of its own.
     """
     outcomes = {v.variant_id: v.outcome for v in verdicts}
-    # A model may be asked in several formats: each makes mutants of its own.
-    mark = "".join(sorted({f"@{v.format}" for v in verdicts if v.format}))
+    # Not read from the verdicts: a text whose mutants are all discarded has none.
+    mark = f"@{format}" if format else ""
     by_choices = {variant.choices: variant.id for variant in case.variants}
     judged = {"violation": True, "pass": False}
     for variant in case.variants:

@@ -55,7 +55,7 @@ class Context:
         """Return the terms that fit; several only where they differ in group, or in a pronoun's slot."""
         surface = text[tokens[i].start : tokens[i + n - 1].end]
         case = case_of(surface)
-        if case == "mixed" and all(surface != t.text for t in terms):
+        if case == "mixed" and all(surface.replace("’", "'") != t.text for t in terms):
             return ()
         if terms[0].slot == "pair":
             return terms

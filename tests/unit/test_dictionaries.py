@@ -27,14 +27,22 @@ def test_builtin_dictionaries_are_sound() -> None:
     assert dictionaries.builtin() == [
         "age",
         "body",
+        "caste",
+        "criminal_record",
         "disability",
+        "family",
         "gender",
+        "gender_identity",
+        "migration",
         "names",
         "nationality",
+        "politics",
         "race",
         "religion",
+        "service",
         "sexual_orientation",
         "socioeconomic",
+        "victim",
     ]
     loaded = [load(name) for name in dictionaries.builtin()]
     assert check(loaded) == []
@@ -77,6 +85,20 @@ def test_every_marked_group_can_be_written_in_its_own_right() -> None:
         one = load(name)
         written = {t.group for t in one.terms if "source-only" not in t.tags}
         assert set(one.targets) <= written, name
+
+
+def test_words_that_groups_do_not_use_are_found_and_never_written() -> None:
+    for name, words in {
+        "sexual_orientation": {"homosexual", "homosexuals"},
+        "nationality": {"Philippine"},
+        "disability": {"handicapped", "hearing-impaired", "wheelchair-bound"},
+        "gender_identity": {"transsexual", "transgendered"},
+        "criminal_record": {"felon", "ex-con"},
+    }.items():
+        one = load(name)
+        assert words <= {t.text for t in one.sources}
+        assert not words & {t.text for t in one.terms if "source-only" not in t.tags}
+    assert not [t.text for t in load("nationality").terms if "citizen" in t.text]
 
 
 def test_names_have_enough_forms_for_each_gender_and_group() -> None:

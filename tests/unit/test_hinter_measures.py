@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from auditor.stats.hinter import NOTE, Mutant, measures, mutants_of
+from auditor.stats.hinter import NOTE, Mutant, measures, mutants_of, with_discarded
 from auditor.types import Case, Check, Edit, Variant, Verdict
 
 
@@ -114,3 +114,18 @@ def test_mutants_of_a_judged_case() -> None:
         Mutant(id="r", original="c", attributes=("race",), valid=False, error=None),
         Mutant(id="j", original="c", attributes=("gender", "race"), valid=True, error=True, parts=("g", "r")),
     ]
+
+
+def test_discarded_mutants_of_a_text_without_a_valid_one_are_judged() -> None:
+    case = Case(
+        id="c",
+        suite="hinter.v1",
+        original=Variant(id="c.o", input="x"),
+        variants=(Variant(id="r", input="2", edits=(edit("race", 5),)),),
+    )
+    checks = {"r": Check(variant_id="r", check="k", status="invalid")}
+    told = Verdict(
+        case_id="c", variant_id="r", order=1, attributes=("race",), outcome="violation", format="chat"
+    )
+    (mutant,) = with_discarded(mutants_of(case, [], checks, "chat"), [told])
+    assert (mutant.id, mutant.valid, mutant.error) == ("r@chat", False, True)
