@@ -94,7 +94,7 @@ INTENT = (
 NOT_GROUPS = frozenset(
     {
         "single", "fair", "american english", "straight", "degree", "employed", "middle", "high", "low", "actor",
-        "moderate", "moderates", "progressive", "separated", "immigrant", "immigrants", "migrant", "migrants",
+        "progressive", "immigrant", "immigrants", "migrant", "migrants",
         "foreigner", "foreigners",
     }
 )  # fmt: skip
