@@ -100,12 +100,21 @@ def tabular(
     ] = None,
     distance: Annotated[
         str | None,
-        typer.Option("--distance", help="exact (default), or absolute for models that return scores."),
+        typer.Option(
+            "--distance",
+            help="exact (default), absolute for models that return scores, or FILE.yaml: distances between labels.",
+        ),
     ] = None,
     distance_threshold: Annotated[
         float | None,
         typer.Option(
             "--distance-threshold", help="Outputs differ if their distance is above it (default 0)."
+        ),
+    ] = None,
+    distance_scale: Annotated[
+        float | None,
+        typer.Option(
+            "--distance-scale", help="absolute: the difference of two scores whose distance is 1 (default 1)."
         ),
     ] = None,
     delta: common.Delta = None,

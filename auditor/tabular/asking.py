@@ -133,10 +133,9 @@ def _adapter(plan: TabularPlan) -> tuple[Any, Any, Any]:
 
 def evaluator_of(plan: TabularPlan, schema: Schema, model: TableModel, asked: RowClient | None) -> Evaluator:
     """What asks the model, with the limits and the distance of the plan."""
-    from auditor.suites.tabular.distance import Distance
+    from auditor.suites.tabular.distance import read_distance
     from auditor.suites.tabular.evaluate import Evaluator, Limit
 
-    kind: Any = plan.distance
     return Evaluator(
         model.predict,
         schema,
@@ -144,7 +143,7 @@ def evaluator_of(plan: TabularPlan, schema: Schema, model: TableModel, asked: Ro
         keep=plan.max_evaluations is not None and plan.max_evaluations <= KEPT,
         budget=Limit(evaluations=plan.max_evaluations, seconds=plan.max_seconds),
         frame=model.frame,
-        distance=Distance(kind=kind, threshold=plan.distance_threshold, scale=plan.distance_scale),
+        distance=read_distance(plan.distance, plan.distance_threshold, plan.distance_scale),
         left=None if asked is None else asked.left,
     )
 

@@ -28,6 +28,8 @@ def inputs_of(plan: TabularPlan, schema: Schema, given: int) -> dict[str, Any]:
         found["rows"] = {"source": plan.data, "n": given, "sha256": _sha256(plan.data)}
     if plan.profile is not None:
         found["profile"] = {"source": plan.profile, "sha256": _sha256(plan.profile)}
+    if plan.distance.endswith((".yaml", ".yml")):
+        found["distance"] = {"source": plan.distance, "sha256": _sha256(plan.distance)}
     if plan.task is not None:
         found["task_sha256"] = load_task(plan.task).sha256
     return found

@@ -50,7 +50,8 @@ class TabularPlan:
     favourable : str, optional
         The label that is good for the person concerned.
     distance, distance_threshold, distance_scale
-        When two labels differ (Themis, Definition 3.3).
+        When two labels differ (Themis, Definition 3.3): ``exact``, ``absolute`` or a YAML file of distances; see
+        `auditor.suites.tabular.distance.read_distance`.
     delta : float, optional
         The largest score that counts as bounded; there is no default.
     seed : int

@@ -77,6 +77,8 @@ def resume_table(
 
 def check_plan(plan: TabularPlan) -> None:
     """Refuse what cannot run, whatever the data are."""
+    from auditor.suites.tabular.distance import read_distance
+
     _method(plan.method)
     if plan.retrain and (plan.method != "aequitas" or not plan.model.startswith("sklearn:")):
         raise ConfigError("--retrain goes with --method aequitas and --model sklearn:FILE")
@@ -91,11 +93,10 @@ def check_plan(plan: TabularPlan) -> None:
         raise ConfigError("--price-in and --price-out belong together (USD per million tokens)")
     require_sane(plan.as_dict())
     least = {"concurrency": 1, "replicates": 1, "slices": 0, "max_evaluations": 0, "max_calls": 0, "seed": 0}
-    least |= {"max_cost": 0, "max_seconds": 0, "distance_threshold": 0, "price_in": 0, "price_out": 0}
+    least |= {"max_cost": 0, "max_seconds": 0, "price_in": 0, "price_out": 0}
     for name, low in least.items():
         require_at_least(name.replace("_", "-"), getattr(plan, name), low)
-    if plan.distance not in ("exact", "absolute"):
-        raise ConfigError(f"--distance must be exact or absolute; got {plan.distance!r}")
+    read_distance(plan.distance, plan.distance_threshold, plan.distance_scale)
 
 
 def options_of(plan: TabularPlan, schema: Schema, given: Given) -> dict[str, Any]:

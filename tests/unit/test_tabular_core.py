@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from auditor.errors import BudgetExceeded, ConfigError, PluginError
+from auditor.suites.tabular import sampling
 from auditor.suites.tabular.constraints import Constraint
 from auditor.suites.tabular.core import (
     Column,
@@ -147,6 +148,75 @@ def test_distances() -> None:
     assert Evaluator(grade, s, distance=table).discriminatory(rows).tolist() == (rows[:, 0] > 3).tolist()
     with pytest.raises(ConfigError, match="threshold"):
         Distance(threshold=1.0)
+
+
+@pytest.mark.parametrize("base", [0.0, 0.1, 7.0])
+def test_scores_as_far_apart_as_the_threshold_are_equal(base: float) -> None:
+    """Definition 3.3 has "above the threshold"; 0.29 is no whole multiple of anything in binary."""
+    for k in range(1, 100):
+        far = Distance(kind="absolute", threshold=k / 100)
+        codes = far.codes(np.array([[base, base + k / 100], [base, base + k / 100 + 1e-8]]))
+        assert far.differ(codes, None, str).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("kind", ["absolute", "table"])
+def test_under_a_threshold_a_row_counts_by_its_own_output(kind: Any) -> None:
+    """Every way to count changes, against a loop over pairs of rows, on random outputs."""
+    grades = np.array([0.0, 0.1, 0.3, 0.6, 0.7, 1.0])
+    names = np.array(["a", "b", "c", "d", "e", "f"])
+    apart = {(names[i], names[j]): abs(grades[i] - grades[j]) for i in range(6) for j in range(i)}
+    distance = Distance(kind=kind, threshold=0.4, table=apart if kind == "table" else {})
+    rng = np.random.default_rng(5)
+    at = rng.integers(0, 6, (4, 3, 3))
+    s = Schema(
+        columns=(
+            Column(name="x", kind="integer", codes=4),
+            Column(name="sex", kind="integer", codes=3, protected=True),
+            Column(name="race", kind="integer", codes=3, protected=True),
+        )
+    )
+
+    def model(rows: Any) -> Any:
+        chosen = at[tuple(rows.astype(int).T)]
+        return (names if kind == "table" else grades)[chosen]
+
+    def share(columns: tuple[int, ...]) -> float:
+        changed = 0
+        for cell in np.ndindex(4, 3, 3):
+            others = [
+                o for o in np.ndindex(4, 3, 3) if all(o[i] == cell[i] for i in range(3) if i not in columns)
+            ]
+            changed += any(abs(grades[at[cell]] - grades[at[o]]) > 0.4 + 1e-12 for o in others)
+        return changed / 36
+
+    def ask(**options: Any) -> TabularResult:
+        return sampling.run(Evaluator(model, s, distance=distance), s, options, np.random.default_rng(7))
+
+    exact = ask().scores[0]
+    assert (exact.name, exact.estimate.value) == ("causal", pytest.approx(share((1, 2))))
+    assert 0 < share((1, 2)) < 1
+    sampled = ask(enumerate=False, max_samples=4000, epsilon=0.001).scores[0].estimate
+    assert sampled.low <= share((1, 2)) <= sampled.high
+    literal = ask(protocol="themis", max_samples=4000, epsilon=0.01).scores[0].estimate
+    assert literal.value == pytest.approx(share((1, 2)), abs=0.05)
+    rows = np.array(list(np.ndindex(4, 3, 3)), dtype=np.int32)
+    assert ask(data=rows).scores[0].estimate.value == pytest.approx(share((1, 2)))
+    for prune in (True, False):
+        found = ask(mode="search", theta=0.0, prune=prune).details["tests"]
+        for test in found:
+            assert test["value"] == pytest.approx(share(tuple(s.index_of(n) for n in test["columns"])))
+    evaluator = Evaluator(model, s, distance=distance)
+    for subset in lattice(s, evaluator, evaluator.judge(rows[::9])):
+        assert subset.changes / subset.rows == pytest.approx(share(tuple(map(s.index_of, subset.columns))))
+
+
+def test_the_middle_of_three_scores_differs_from_none() -> None:
+    s = Schema(columns=(Column(name="sex", kind="integer", codes=3, protected=True),))
+    far = Distance(kind="absolute", threshold=0.4)
+    evaluator = Evaluator(lambda rows: rows[:, 0] * 0.3, s, distance=far)
+    score = sampling.run(evaluator, s, {}, np.random.default_rng(7)).scores[0].estimate
+    assert score.method.startswith("enumeration")
+    assert score.value == pytest.approx(2 / 3)
 
 
 def test_the_lattice_counts_what_only_both_change() -> None:

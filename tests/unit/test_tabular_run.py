@@ -178,6 +178,40 @@ def test_the_command_line(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "Sets of protected columns" in text
 
 
+def test_scores_have_a_scale_and_labels_a_table_of_distances(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "rows_model.py").write_text(
+        "import numpy as np\n"
+        "def points(rows):\n    return 300.0 + 50 * rows[:, 1] + 10 * rows[:, 0]\n"
+        "def grade(rows):\n    return np.array(['fair', 'good', 'poor'])[(rows[:, 1] * (1 + (rows[:, 0] > 3))).astype(int)]\n",
+        encoding="utf-8",
+    )
+
+    def causal(*extra: str) -> float:
+        assert command(*extra, "--format", "json") == 0
+        scores = json.loads(capsys.readouterr().out)["tabular"]["scores"]
+        return float(next(s["estimate"]["value"] for s in scores if s["name"] == "causal"))
+
+    scaled = ("--model", "python:rows_model:points", "--distance", "absolute", "--distance-scale", "550")
+    assert causal(*scaled, "--distance-threshold", "0.09") == 1.0
+    assert causal(*scaled, "--distance-threshold", "0.091") == 0.0
+    (place / "grades.yaml").write_text("fair: {good: 0.2, poor: 0.6}\n", encoding="utf-8")
+    graded = ("--model", "python:rows_model:grade", "--distance", "grades.yaml")
+    assert causal(*graded) == 1.0
+    assert causal(*graded, "--distance-threshold", "0.2") == pytest.approx(2 / 6)
+    assert causal(*graded, "--distance-threshold", "0.6") == 0.0
+    for text, message in (
+        ("fair: {good: 0.2}\ngood: {fair: 0.3}\n", "have two distances"),
+        ("fair: {good: 2}\n", "must lie in [0, 1]"),
+        ("fair: [good]\n", "expected distances by label"),
+        ("fair: {good: near}\n", "is no number"),
+    ):
+        (place / "grades.yaml").write_text(text, encoding="utf-8")
+        assert command(*graded) == 2
+        assert message in " ".join(capsys.readouterr().err.split())
+
+
 def test_hidden_rows_are_counted_once(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of three columns with a majority rule two rows of eight change with each pair of columns and with none alone."""
     (place / "rows_model.py").write_text(

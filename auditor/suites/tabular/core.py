@@ -94,13 +94,7 @@ def subset_flips(
             )
             for group in np.unique(groups):
                 cells = np.flatnonzero(groups == group)
-                if evaluator.distance.kind == "exact":
-                    flips[:, cells] = evaluator.differ(labels[:, cells], possible[:, cells])[:, None]
-                    continue
-                for a in cells:  # under a threshold, differing is not transitive
-                    for b in cells:
-                        both = possible[:, [a, b]].all(axis=1)
-                        flips[:, a] |= evaluator.differ(labels[:, [a, b]]) & both
+                flips[:, cells] = evaluator.each(labels[:, cells], possible[:, cells])
             result[chosen] = flips & possible
     return result
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from auditor.errors import BudgetExceeded, ConfigError, PluginError
 from auditor.suites.tabular.distance import EXACT, Distance
 from auditor.suites.tabular.domain import cross, enumerate_rows, uniform
 from auditor.suites.tabular.given import Given, Rows, crossed, within
+from auditor.suites.tabular.judged import NOT_JUDGED, Judged, Labels, Limit
 from auditor.suites.tabular.keys import Keys, row_keys
 from auditor.suites.tabular.schema import Codes, Raw, Schema
 
@@ -27,55 +27,6 @@ __all__ = [
     "enumerate_rows",
     "uniform",
 ]
-Labels = NDArray[np.int64]
-NOT_JUDGED = int(np.iinfo(np.int64).min)  # stands where the model gave no label; equal to no label
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Limit:
-    """When a search stops, whatever it has found.
-
-    Parameters
-    ----------
-    evaluations : int, optional
-        Rows passed to the model at most.
-    seconds : float, optional
-        Wall time at most, from the making of the `Evaluator`.
-    """
-
-    evaluations: int | None = None
-    seconds: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Judged:
-    """What the model says about a batch of cases.
-
-    Attributes
-    ----------
-    labels : array of int64, shape (n, m)
-        The label of each case with each combination of protected values.
-    possible : array of bool, shape (n, m)
-        Which of these rows a person could have (all, if the schema has no constraints).
-    discriminatory : array of bool, shape (n,)
-        Two possible rows of the case get different labels.
-    off_manifold : array of bool, shape (n,)
-        The label differs only if rows that no person could have are counted: reported apart.
-
-    Notes
-    -----
-    Where the model gave no label, ``labels`` holds `NOT_JUDGED` and ``possible`` is False.
-    """
-
-    labels: Labels
-    possible: NDArray[np.bool_]
-    discriminatory: NDArray[np.bool_]
-    off_manifold: NDArray[np.bool_]
-
-    @property
-    def undecided(self) -> NDArray[np.bool_]:
-        """Cases without a difference for which some row got no label, shape (n,): neither yes nor no."""
-        return np.asarray((self.labels == NOT_JUDGED).any(axis=1) & ~self.discriminatory)
 
 
 class Evaluator:
@@ -320,10 +271,17 @@ class Evaluator:
 
         Impossible cells, and cells without a label, are left out.
         """
-        if self.not_judged:
-            known = labels != NOT_JUDGED
-            possible = known if possible is None else possible & known
-        return self.distance.differ(labels, possible, self.label_name)
+        return self.distance.differ(labels, self._known(labels, possible), self.label_name)
+
+    def each(self, labels: Labels, possible: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+        """Which cells of a grid differ from some other cell of their row, shape (n, m); see `Distance.each`."""
+        return self.distance.each(labels, self._known(labels, possible), self.label_name)
+
+    def _known(self, labels: Labels, possible: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+        if not self.not_judged:
+            return possible
+        known = labels != NOT_JUDGED
+        return known if possible is None else possible & known
 
     def _cached(self, codes: Rows) -> Labels:
         keys, cache = self._keys(codes)

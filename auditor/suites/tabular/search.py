@@ -198,8 +198,8 @@ class _Exact:
         changed = 0
         for start in range(0, len(labels), step):
             part, real = labels[start : start + step], possible[start : start + step]
-            differ = self._evaluator.differ(part, real if self._schema.constraints else None)
-            changed += int((real & differ[:, None]).sum())
+            each = self._evaluator.each(part, real if self._schema.constraints else None)
+            changed += int((real & each).sum())
         return changed / self._rows if self._rows else 0.0
 
     def _group(self, chosen: tuple[int, ...]) -> float:

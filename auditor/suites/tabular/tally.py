@@ -76,7 +76,7 @@ class Tally:
         if weigh != "cells" and (constrained or weigh == "given" or self.evaluator.distance.kind != "exact"):
             own = row_keys(codes[:, self.index], self.schema.cards[self.index])
         differ = self.evaluator.differ(labels, possible)
-        self._count_rows(labels, possible, own, differ, weigh)
+        changed = self._count_rows(labels, possible, own, differ, weigh)
         self._count_groups(labels, possible, own if weigh == "given" else None)
         self.draws += len(codes)
         self._keep(rows, codes, labels, possible, differ)
@@ -84,7 +84,7 @@ class Tally:
             clear = np.ones(len(codes), bool) if possible is None else possible.any(axis=1)
             part = np.flatnonzero(clear)[: self._left]
             self._left -= len(part)
-            self._judged.append((rows[part], differ[part]))
+            self._judged.append((rows[part], changed[part]))
 
     def _known(self, labels: Labels, possible: Mask) -> Mask:
         """Without rows that got no label, and without cases that this leaves undecided."""
@@ -94,39 +94,32 @@ class Tally:
 
     def _count_rows(
         self, labels: Labels, possible: Mask | None, own: NDArray[Any] | None, differ: Mask, weigh: str
-    ) -> None:
+    ) -> Mask:
+        """Count rows and changes; whether the label of each draw changes, shape (n,)."""
         n, m = labels.shape
-        if possible is None:
-            if own is not None and self.evaluator.distance.kind != "exact":
-                differ = self._differs_from_own(labels, None, own)
-            self.rows += n * m if weigh == "cells" else n
-            self.flips += int(differ.sum()) * (m if weigh == "cells" else 1)
-            self.flipped_draws += int(differ.sum())
-            return
-        self.off += int((self.evaluator.differ(labels) & ~differ).sum())
+        exact = self.evaluator.distance.kind == "exact"
+        if possible is not None:
+            self.off += int((self.evaluator.differ(labels) & ~differ).sum())
         if weigh == "cells":
-            self.rows += int(possible.sum())
-            self.impossible += int((~possible).sum())
-            self.flips += int((possible & differ[:, None]).sum())
+            self.rows += n * m if possible is None else int(possible.sum())
+            self.impossible += 0 if possible is None else int((~possible).sum())
+            quick = exact and possible is None
+            self.flips += int(differ.sum()) * m if quick else int(self.evaluator.each(labels, possible).sum())
             self.flipped_draws += int(differ.sum())
-            return
-        assert own is not None
-        real = possible[np.arange(n), own]
-        if self.evaluator.distance.kind != "exact":
-            differ = self._differs_from_own(labels, possible, own)
-        self.rows += int(real.sum())
-        self.impossible += int((~real).sum())
-        self.flips += int((differ & real).sum())
-        self.flipped_draws += int((differ & real).sum())
-
-    def _differs_from_own(self, labels: Labels, possible: Mask | None, own: NDArray[Any]) -> Mask:
-        """Under a threshold, whether some cell differs from the row's own (differing is not transitive)."""
-        mine = labels[np.arange(len(labels)), own]
-        result = np.zeros(len(labels), dtype=bool)
-        for cell in range(labels.shape[1]):
-            apart = self.evaluator.differ(np.stack([mine, labels[:, cell]], axis=1))
-            result |= apart if possible is None else apart & possible[:, cell]
-        return result
+            return differ
+        mine = differ
+        if not exact:  # the row's own label counts, and under a threshold it may lie between two that differ
+            assert own is not None
+            mine = self.evaluator.each(labels, possible)[np.arange(n), own]
+        if possible is not None:
+            assert own is not None
+            real = possible[np.arange(n), own]
+            self.impossible += int((~real).sum())
+            n, mine = int(real.sum()), mine & real
+        self.rows += n
+        self.flips += int(mine.sum())
+        self.flipped_draws += int(mine.sum())
+        return mine if not exact else differ
 
     def _count_groups(self, labels: Labels, possible: Mask | None, own: NDArray[Any] | None) -> None:
         n, m = labels.shape

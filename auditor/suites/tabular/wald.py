@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from auditor.errors import BudgetExceeded
 from auditor.suites.tabular.evaluate import Evaluator, uniform
-from auditor.suites.tabular.given import Rows, crossed
+from auditor.suites.tabular.given import Rows, binned, crossed
+from auditor.suites.tabular.keys import row_keys
 from auditor.suites.tabular.result import Score, TabularResult
 from auditor.suites.tabular.sampling import Sampler, ThemisOptions, sampler
 from auditor.suites.tabular.schema import Codes, Schema
@@ -99,7 +100,7 @@ def literal_scores(
     draw = sampler(schema, settings, rng)
     population = "domain (uniform)" if settings.profile is None else "profile"
     try:
-        draws, hits = proportion(draw, lambda rows: evaluator.differ(evaluator.grid(rows)), settings)
+        draws, hits = proportion(draw, lambda rows: _changes(evaluator, rows), settings)
         scores.append(
             Score(
                 name="causal",
@@ -133,6 +134,13 @@ def literal_scores(
         status_reason=reason,
         notes=tuple(notes),
     )
+
+
+def _changes(evaluator: Evaluator, rows: Rows) -> NDArray[np.bool_]:
+    """Which rows get another label with other protected values."""
+    index = evaluator.schema.protected_index
+    own = row_keys(binned(rows)[:, index], evaluator.schema.cards[index])
+    return evaluator.each(evaluator.grid(rows))[np.arange(len(rows)), own]
 
 
 def _group(
