@@ -280,8 +280,8 @@ class Evaluator:
     def _known(self, labels: Labels, possible: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
         if not self.not_judged:
             return possible
-        known = labels != NOT_JUDGED
-        return known if possible is None else possible & known
+        known = np.asarray(labels != NOT_JUDGED)
+        return known if possible is None else np.asarray(known & possible)
 
     def _cached(self, codes: Rows) -> Labels:
         keys, cache = self._keys(codes)
