@@ -26,7 +26,10 @@ def ll144(
     data: Annotated[FilePath, typer.Option("--data", help="CSV with one applicant a line.")] = None,
     counts: Annotated[
         FilePath,
-        typer.Option("--counts", help="CSV with columns sex, race, n, selected (or above_median); * is all."),
+        typer.Option(
+            "--counts",
+            help="CSV with sex, race, n, and selected or above_median, or selection_rate or scoring_rate; * is all.",
+        ),
     ] = None,
     rankings: Annotated[
         FilePath,
@@ -34,6 +37,10 @@ def ll144(
             "--rankings",
             help="Recorded rankings (JSON lines, a provider's JSON, or a folder): test data, never an audit.",
         ),
+    ] = None,
+    published: Annotated[
+        Text,
+        typer.Option("--published", help="Column of --counts with published ratios: does each come out?"),
     ] = None,
     sex: Annotated[Text, typer.Option("--sex", help="Column of the sex.")] = None,
     race: Annotated[Text, typer.Option("--race", help="Column of race/ethnicity.")] = None,
@@ -139,13 +146,15 @@ def ll144(
         if unknown_in_median:
             _refuse(["--unknown-in-median"], "--data")
     if rankings is None:
+        _refuse(["--published"] if published and counts is None else [], "--counts")
         _refuse([n for n, v in (("--leave-out", leave_out), ("--model", model)) if v], "--rankings")
     if data is not None:
         record = _from_data(data, columns, settings, map_file)
     elif counts is not None:
-        record = _from_counts(counts, settings, map_file)
+        record = _from_counts(counts, settings, map_file, published)
     else:
         assert rankings is not None
+        _refuse(["--published"] if published else [], "--counts")
         of_audits = (exclude, partly_known, map_file, audit_date, distribution_date)
         if any((*of_audits, data_kind, test_data_reason, test_data_generation)):
             raise ConfigError(
@@ -157,7 +166,12 @@ def ll144(
         return _show(record, format, out)
     from auditor.pipeline import outcomes
 
-    columns |= {"map": str(map_file) if map_file else None, "leave_out": leave_out, "model": model}
+    columns |= {
+        "map": str(map_file) if map_file else None,
+        "leave_out": leave_out,
+        "model": model,
+        "published": published,
+    }
     chosen = {k: v for k, v in columns.items() if v is not None}
     given = str(data or counts or rankings)
     plan = {"data": given, "options": chosen, "settings": _plain(settings), "out": str(out)}
@@ -204,11 +218,13 @@ def _from_data(
     return record.from_people(found, source, settings, mode=mode)
 
 
-def _from_counts(path: Path, settings: Settings, map_file: Path | None) -> dict[str, Any]:
+def _from_counts(
+    path: Path, settings: Settings, map_file: Path | None, published: str | None
+) -> dict[str, Any]:
     from auditor.ll144 import categories, people, record
 
     settings.check()
-    cells, mode, source = people.read_counts(path, categories.load(map_file))
+    cells, mode, source = people.read_counts(path, categories.load(map_file), published=published)
     if not any(c.n and c.sex and c.race for c in cells):
         raise people.no_known(path, source)
     return record.from_counts(cells, source, settings, mode=mode)

@@ -6,7 +6,7 @@ import difflib
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -14,9 +14,17 @@ from pathlib import Path
 from auditor import csvfile
 from auditor.errors import ConfigError, DataFileError
 from auditor.ll144.categories import CategoryMap
+from auditor.ll144.printed import counts_of, printed
 
 YES = ("yes", "y", "true", "t", "1", "1.0", "selected", "advanced")
 NO = ("no", "n", "false", "f", "0", "0.0", "not selected", "rejected")
+# Columns of counts with what they hold: people, or shares of n.
+OUTCOMES = {
+    "selected": "selection",
+    "above_median": "scoring",
+    "selection_rate": "selection",
+    "scoring_rate": "scoring",
+}
 ALL = "*"  # in counts: the line is a total over the other column
 
 
@@ -38,16 +46,23 @@ class Source:
     sha256: str
     rows: int
     unmapped: tuple[tuple[str, str, int], ...]  # column, value, lines
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """One line of counts; ``sex`` or ``race`` may be None (unknown) or `ALL`; ``x`` None where not given."""
+    """One line of counts; ``sex`` or ``race`` may be None (unknown) or `ALL`; ``x`` None where not given.
+
+    ``low`` and ``high`` are the counts that a given rate leaves open, ``published`` is a ratio as it was printed.
+    """
 
     sex: str | None
     race: str | None
     n: int
     x: int | None
+    low: int | None = None
+    high: int | None = None
+    published: str | None = None
 
 
 def read_people(
@@ -107,11 +122,19 @@ def read_people(
     return people, _source(path, raw, len(people), unmapped)
 
 
-def read_counts(path: Path, categories: CategoryMap) -> tuple[list[Cell], str, Source]:
+def read_counts(
+    path: Path, categories: CategoryMap, *, published: str | None = None
+) -> tuple[list[Cell], str, Source]:
     """Read people and selected people by cell.
 
-    Columns ``sex``, ``race``, ``n`` and either ``selected`` or ``above_median``. An empty sex or race is
-    unknown; ``*`` means all, so that the line is a total of one table. Lines for the same cell are added.
+    Columns ``sex``, ``race``, ``n`` and one of `OUTCOMES`: counts, or rates as printed (``0.479``, ``47.9 %``). An
+    empty sex or race is unknown; ``*`` means all, so that the line is a total of one table. Lines for the same cell
+    are added.
+
+    Parameters
+    ----------
+    published : str, optional
+        A column with impact ratios as somebody printed them; see `auditor.ll144.published`.
 
     Returns
     -------
@@ -121,16 +144,16 @@ def read_counts(path: Path, categories: CategoryMap) -> tuple[list[Cell], str, S
     source : Source
     """
     raw = csvfile.content(path)
-    first = csvfile.decode(path, raw).split("\n", 1)[0]
-    mode, column = ("scoring", "above_median") if "above_median" in first else ("selection", "selected")
+    header = csvfile.parse(path, csvfile.decode(path, raw), wanted=("sex", "race", "n")).columns
+    column = next((name for name in OUTCOMES if name in header), "selected")
     wanted = {"column": "sex", "column 2": "race", "column 3": "n", "column 4": column}
+    wanted |= {"--published": published} if published else {}
     cells: list[Cell] = []
+    notes: list[str] = []
     unmapped: Counter[tuple[str, str]] = Counter()
     for line, row in _rows(path, raw, wanted):
         n = _whole(path, line, "n", row["n"])
-        x = _whole(path, line, column, row[column]) if row[column] else None
-        if x is not None and x > n:
-            raise DataFileError(f"{path}, line {line}: {column} is {x}, more than n = {n}")
+        x, low, high = _selected(path, line, column, row[column], n, notes)
         parts: list[str | None] = []
         for name, find in (("sex", categories.find_sex), ("race", categories.find_race)):
             if row[name] == ALL:
@@ -144,8 +167,32 @@ def read_counts(path: Path, categories: CategoryMap) -> tuple[list[Cell], str, S
             raise DataFileError(f"{path}, line {line}: a line for all sexes and all races is no category")
         if x is None and None not in parts:
             raise DataFileError(f"{path}, line {line}: {column} is empty; only unknown cells may lack it")
-        cells.append(Cell(sex=parts[0], race=parts[1], n=n, x=x))
-    return cells, mode, _source(path, raw, len(cells), unmapped)
+        ratio = (row[published] or None) if published else None
+        cells.append(Cell(sex=parts[0], race=parts[1], n=n, x=x, low=low, high=high, published=ratio))
+    return cells, OUTCOMES[column], replace(_source(path, raw, len(cells), unmapped), notes=tuple(notes))
+
+
+def _selected(
+    path: Path, line: int, column: str, value: str, n: int, notes: list[str]
+) -> tuple[int | None, int | None, int | None]:
+    """The count of a line, and the smallest and largest that a given rate leaves open."""
+    if not value:
+        return None, None, None
+    if not column.endswith("_rate"):
+        x = _whole(path, line, column, value)
+        if x > n:
+            raise DataFileError(f"{path}, line {line}: {column} is {x}, more than n = {n}")
+        return x, None, None
+    rate = printed(value)
+    if rate is None or rate.value > 1:
+        raise DataFileError(
+            f"{path}, line {line}, column {column}: {value!r} is no rate; write 0.48 or 48 %. "
+            "For numbers of people use the column selected or above_median"
+        )
+    low, high, told = counts_of(rate, n)
+    if told:
+        notes.append(f"Line {line}: the rate {value} {told} = {n:,}; taken for {low:,} of {n:,}.")
+    return min(max(low, round(rate.value * n)), high), low, high
 
 
 def _rows(path: Path, raw: bytes, wanted: dict[str, str]) -> Iterator[tuple[int, dict[str, str]]]:

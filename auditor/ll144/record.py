@@ -11,6 +11,7 @@ from typing import Any
 from auditor._version import __version__
 from auditor.counting import plural
 from auditor.errors import ConfigError
+from auditor.ll144 import published
 from auditor.ll144.people import Cell, Person, Source
 from auditor.ll144.rankings import NOT_STATED, RankingFile
 from auditor.ll144.rankings import cells as ranking_cells
@@ -124,6 +125,8 @@ def from_counts(cells: Sequence[Cell], source: Source, settings: Settings, *, mo
     whole = _compute(cells, settings)
     record = _record(mode, source, settings, whole, [], whole)
     record["data"]["aggregated"] = True
+    record["warnings"] += [*source.notes, *published.open_counts(cells, whole.tables)]
+    record["ll144"]["published"] = published.compare(whole.tables, cells)
     if mode == "scoring":
         record["warnings"].append(
             "Counts above the median were given, not scores: the median itself and ties at it cannot be "
@@ -281,6 +284,7 @@ def _record(
             "overall_rate": None,
             "tie_share": None,
             "sensitivity": None,
+            "published": None,
             "tables": {name: _table(t) for name, t in whole.tables.items()} if whole else None,
             "table_facts": {name: _facts(t) for name, t in whole.tables.items()} if whole else None,
             "groups": groups,

@@ -99,7 +99,7 @@ def breakdown(
     )
 
 
-def _place(cell: Cell, name: str) -> str | None:
+def place_of(cell: Cell, name: str) -> str | None:
     """The category of a table that a cell with known attributes belongs to."""
     if name == "sex":
         return cell.sex
@@ -119,11 +119,11 @@ def _is_total(cell: Cell, name: str) -> bool:
 
 
 def _counts(cells: Sequence[Cell], name: str, partly_known: bool) -> list[Count]:
-    totals = [c for c in cells if _is_total(c, name) and _place(c, name) not in (None, ALL)]
+    totals = [c for c in cells if _is_total(c, name) and place_of(c, name) not in (None, ALL)]
     used = totals or [c for c in cells if ALL not in (c.sex, c.race) and _counted(c, name, partly_known)]
     sums = dict.fromkeys(_categories(name), (0, 0))
     for cell in used:
-        place = _place(cell, name)
+        place = place_of(cell, name)
         assert place is not None
         n, x = sums[place]
         sums[place] = (n + cell.n, x + (cell.x or 0))
@@ -132,7 +132,7 @@ def _counts(cells: Sequence[Cell], name: str, partly_known: bool) -> list[Count]
 
 def _counted(cell: Cell, name: str, partly_known: bool) -> bool:
     if partly_known and cell.x is not None:
-        return _place(cell, name) is not None
+        return place_of(cell, name) is not None
     return cell.sex is not None and cell.race is not None
 
 
@@ -202,7 +202,7 @@ def _free(
             races = RACES if cell.race is None else (cell.race,)
             where = tuple(label(s, r) for s in sexes for r in races)
         else:
-            place = _place(cell, name)
+            place = place_of(cell, name)
             if place is not None and (partly_known or totals):
                 continue  # counted already
             where = _categories(name) if place is None else (place,)

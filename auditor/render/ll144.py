@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from auditor.counting import plural
 from auditor.render import html as page_html
 from auditor.render import words
 from auditor.render.ll144_chart import dots, limits
@@ -135,6 +136,7 @@ def summary_fields(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 EMPTY = "[to be filled in]"
+PUBLISHED = ("Table", "Category", "Published", "Computed", "Comes out")
 
 
 def facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -246,6 +248,10 @@ def text(record: Mapping[str, Any], *, width: int = 110, encoding: str = "utf-8"
     for part in parts(record):
         _text_part(page, part, record)
     _text_sensitivity(page, record)
+    if record["ll144"].get("published"):
+        page.heading("Against the published ratios")
+        page.paragraph(published_sentence(record))
+        page.table([(title, False) for title in PUBLISHED], published_rows(record))
     if record["warnings"]:
         page.heading("Take note")
         for warning in record["warnings"]:
@@ -321,6 +327,28 @@ def _text_sensitivity(page: Page, record: Mapping[str, Any]) -> None:
             if r["n"]
         ),
     )
+
+
+def published_sentence(record: Mapping[str, Any]) -> str:
+    """How many published ratios come out again."""
+    counts = record["ll144"]["published"]["counts"]
+    told = ", ".join(f"{n:,} {verdict}" for verdict, n in counts.items())
+    of = plural(sum(counts.values()), "published ratio")
+    return f"Of {of}: {told}. Each is compared at the digits it was printed with."
+
+
+def published_rows(record: Mapping[str, Any]) -> list[list[str]]:
+    """Published ratios beside those computed here."""
+    return [
+        [
+            TITLES[row["table"]],
+            row["category"],
+            row["published"],
+            row["computed"] or "–",
+            f"{row['verdict']}: {row['how']}" if row["how"] else row["verdict"],
+        ]
+        for row in record["ll144"]["published"]["rows"]
+    ]
 
 
 def sensitivity_sentence(other: Mapping[str, Any]) -> str:

@@ -93,20 +93,52 @@ class Page:
 
     def table(self, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[object]]) -> None:
         """Print a table with a header; a column is (title, right-aligned)."""
+        from auditor.render.columns import GAP, widths, wrap
+
+        cells = [[self._cell(cell) for cell in row] for row in ([title for title, _ in columns], *rows)]
+        fitting = widths(cells, self.width)
+        if sum(fitting) + GAP * (len(fitting) - 1) > self.width:
+            self._stack(cells)
+            return
         table = self._new_table()
-        for title, right in columns:
+        for (_, right), title, width in zip(columns, cells[0], fitting, strict=True):
             table.add_column(
-                self.text(title), justify="right" if right else "left", overflow="fold", vertical="top"
+                self._unread(wrap(title, width)),
+                justify="right" if right else "left",
+                width=width,
+                no_wrap=True,
+                vertical="top",
             )
-        for row in rows:
-            table.add_row(*(self._cell(cell) for cell in row))
+        for row in cells[1:]:
+            table.add_row(*(self._unread(wrap(c, w)) for c, w in zip(row, fitting, strict=True)))
         self._console.print(table)
 
-    def _cell(self, text: object) -> Text:
+    def _stack(self, rows: Sequence[Sequence[str]]) -> None:
+        """A table on a page that is too narrow for it: a row below the other, each cell with its title."""
+        from auditor.render.columns import wrap
+
+        titles = rows[0]
+        for row in rows[1:]:
+            told = [
+                f"  {title}: {cell}" if title else f"  {cell}"
+                for title, cell in zip(titles, row, strict=True)
+            ]
+            lines = [
+                row[0].strip(),
+                *(line for line, cell in zip(told[1:], row[1:], strict=True) if cell.strip()),
+            ]
+            for line in lines:
+                self._console.print(self._unread(wrap(line, self.width)))
+
+    def _cell(self, text: object) -> str:
         """Text of a table, figures kept together with their unit."""
+        return words.glue(self.plain(text)).replace("\u00a0", _UNBROKEN)
+
+    @staticmethod
+    def _unread(text: str) -> Text:
         from rich.text import Text
 
-        return Text(words.glue(self.plain(text)).replace("\u00a0", _UNBROKEN))
+        return Text(text)
 
     def pair(self, left: tuple[str, Text], right: tuple[str, Text]) -> None:
         """Two texts side by side, or one below the other where the page is narrow."""

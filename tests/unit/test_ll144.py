@@ -508,3 +508,97 @@ def test_rankings_take_no_audit_options(capsys: pytest.CaptureFixture[str], tmp_
     assert run(capsys, "--rankings", path, "--data-kind", "historical")[0] == 2
     assert run(capsys, "--rankings", path, "--leave-out", "r1")[0] == 2
     assert run(capsys, "--rankings", path)[0] == 0
+
+
+PUBLISHED = """sex;race;n;selected;printed
+Male;*;1390;667;1.00
+Female;*;1181;555;0.979
+*;White;797;412;1
+*;Hispanic;408;204;0.96
+*;Asian;616;302;0.94
+*;Black;390;170;0.99
+"""
+
+
+def test_published_ratios_come_out_or_not(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path, page = tmp_path / "counts.csv", tmp_path / "page.html"
+    path.write_text(PUBLISHED, encoding="utf-8")
+    found = computed(capsys, "--counts", path, "--published", "printed", "--out", page)["ll144"]["published"]
+    assert {r["category"]: (r["published"], r["computed"], r["verdict"]) for r in found["rows"]} == {
+        "Male": ("1.00", "1.000", "equal"),
+        "Female": ("0.979", "0.979", "equal"),
+        "White": ("1", "1.000", "equal"),
+        "Hispanic or Latino": ("0.96", "0.967", "truncated"),
+        "Asian": ("0.94", "0.948", "truncated"),
+        "Black or African American": ("0.99", "0.843", "not reproducible"),
+    }
+    assert found["counts"] == {"equal": 3, "truncated": 2, "within rounding": 0, "not reproducible": 1}
+    _, text, _ = run(capsys, "--counts", path, "--published", "printed")
+    assert "Of 6 published ratios: 3 equal, 2 truncated, 0 within rounding, 1 not reproducible." in flat(text)
+    assert "Against the published ratios" in page.read_text("utf-8")
+    path.write_text(PUBLISHED.replace("0.94", "0.93").replace("616;302", "616;298"), encoding="utf-8")
+    rows = computed(capsys, "--counts", path, "--published", "printed")["ll144"]["published"]["rows"]
+    asian = next(r for r in rows if r["category"] == "Asian")
+    # 298/616 is 48.38 %: 48/52 = 0.923, 48.4/51.7 = 0.936, and the exact ratio 0.9358 cut is 0.93
+    assert (asian["computed"], asian["verdict"]) == ("0.936", "truncated")
+    assert run(capsys, "--counts", path, "--published", "nowhere")[0] == 2
+    assert run(capsys, "--data", path, *BASE, "--selected", "ok", "--published", "printed")[0] == 2
+
+
+def test_a_ratio_of_rounded_rates_is_within_rounding(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "counts.csv"
+    path.write_text("sex,race,n,selected,ir\nM,*,1000,524,1.00\nF,*,1000,496,0.962\n", encoding="utf-8")
+    rows = computed(capsys, "--counts", path, "--published", "ir")["ll144"]["published"]["rows"]
+    assert (rows[1]["computed"], rows[1]["verdict"]) == ("0.947", "within rounding")
+    assert "whole percent" in rows[1]["how"]  # 50 / 52
+
+
+def test_rates_with_n_are_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "rates.csv"
+    lines = [
+        "sex,race,n,scoring_rate,ir",
+        "M,Hispanic,28,64.2 %,1.00",
+        "F,White,40,0.375,0.58",
+        "M,White,500,48%,0.753",
+    ]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    found = computed(capsys, "--counts", path, "--published", "ir")
+    assert found["ll144"]["mode"] == "scoring"
+    cells = rows(found, "intersectional")
+    assert (cells["Hispanic or Latino / Male"], cells["White / Female"]) == ((18, 28), (15, 40))
+    assert cells["White / Male"] == (240, 500)
+    verdicts = {r["category"]: r["verdict"] for r in found["ll144"]["published"]["rows"]}
+    assert verdicts["White / Female"] == "equal"
+    assert verdicts["White / Male"] == "within rounding"  # 0.747 from 240 of 500, 0.753 from 242
+    told = " ".join(found["warnings"])
+    assert "Line 2: the rate 64.2 % was cut, not rounded" in told
+    assert "In 1 of 3 lines several fit, such as 238 to 242 of 500" in told
+    path.write_text("sex,race,n,selection_rate\nM,*,100,80%\nF,*,100,64%\n", encoding="utf-8")
+    assert "leave open whether" not in " ".join(computed(capsys, "--counts", path)["warnings"])
+    path.write_text("sex,race,n,selection_rate\nM,*,1000,80%\nF,*,1000,64%\n", encoding="utf-8")
+    assert "leave open whether the ratio is below 4/5" in " ".join(
+        computed(capsys, "--counts", path)["warnings"]
+    )
+    path.write_text("sex,race,n,selection_rate\nM,*,100,80\nF,*,100,64%\n", encoding="utf-8")
+    code, _, err = run(capsys, "--counts", path)
+    assert (code, "'80' is no rate; write 0.48 or 48 %" in flat(err)) == (2, True)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+def test_no_number_of_a_table_breaks_in_its_digits(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, width: int
+) -> None:
+    path = tmp_path / "counts.csv"
+    path.write_text(
+        "sex,race,n,selected\nM,White,13900,6670\nF,NHPI,11810,5550\n*,Asian,1,1\n", encoding="utf-8"
+    )
+    found = computed(capsys, "--counts", path)
+    text = ll144.text(found, width=width, encoding="ascii")
+    words = {part for word in text.split() for part in re.split(r"[/()-]", word)}
+    for table in found["ll144"]["tables"].values():
+        for row in table:
+            assert {f"{row['n']:,}", f"{row['x']:,}"} <= words
+            assert {f"{limit:.2f}" for limit in row["ir_ci95"] or ()} <= words
+            assert {row["impact_ratio_text"] or "n"} <= words | {"n"}
