@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from auditor.data import PACKAGE
+from auditor.types import digest
 
 CODE = (".py", ".j2", ".css")
+
+
+def head(record: Mapping[str, Any]) -> str:
+    """The head of a run: one hash for its plan, journals and figures, to be noted elsewhere.
+
+    SHA-256 of the canonical JSON of ``run.json``, which names the plan's hash and the last hash of each journal. What
+    is laid over a record when it is shown (waivers, what readers found) does not enter.
+    """
+    plain: dict[str, Any] = json.loads(json.dumps({k: v for k, v in record.items() if k != "waivers"}))
+    if isinstance(controls := plain.get("controls"), dict):
+        controls.pop("human_readers", None)
+    return digest(plain)
 
 
 def code_sha256(package: Path = PACKAGE) -> dict[str, Any]:

@@ -200,8 +200,10 @@ async def _audit(
 
 def settle(folder: Any) -> Result:
     """Write ``report.html`` beside the record of ``folder`` and hand out the result."""
+    from auditor.store.folder import REPORT
+
     result = Result(folder.record(), path=folder.path, evidence=folder.evidence(), verdicts=folder.verdicts)
-    folder.write_text("report.html", result.to_html())
+    folder.write_text(REPORT, result.to_html())
     return result
 
 

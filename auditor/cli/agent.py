@@ -72,8 +72,9 @@ def agent(
     common.check_format(format)
     if read or resume:
         given = {
-            "--model": model, "--task": task, "--data": data, "--max-calls": max_calls, "--max-cost": max_cost,
-            "--max-seconds": max_seconds, "--limit": limit, "--out": out, "--seed": seed, "--base-url": base_url,
+            "--model": model, "--task": task, "--data": data, "--max-calls": max_calls,
+            "--max-cost": max_cost, "--max-seconds": max_seconds, "--limit": limit, "--out": out, "--seed": seed,
+            "--base-url": base_url,
             "--planner-base-url": planner_base_url, "--delta": delta, "--concurrency": concurrency, "--parser": parser,
         }  # fmt: skip
         if extra := [name for name, value in given.items() if value is not None and value != []]:
@@ -84,6 +85,11 @@ def agent(
     if read:
         return _show(agents.load(Path(goal)), format)
     if resume:
+        from auditor.agent import comeback
+
+        kept = comeback.options(Path(goal))
+        again = f"agent {common.quoted(goal)} --resume"
+        common.consent(Path(goal), kept.get("models") or (), None, yes, again)
         return _show(agents.resume(Path(goal), observe=Draw()), format)
     shared: dict[str, Any] = {
         "base_url": base_url,

@@ -403,6 +403,67 @@ def find_run(name: Path, *, outcomes: bool = False) -> Path:
     raise RunFolderError(f"{name}: there is no such run folder.{hint}")
 
 
+def find_intact(name: Path, *, outcomes: bool = False) -> Path:
+    """As `find_run`; a folder in which something was changed is refused."""
+    from auditor.store.verify import require_intact
+
+    path = find_run(name, outcomes=outcomes)
+    if (path / "plan.json").is_file():
+        require_intact(path)
+    return path
+
+
+RUNS_CODE = ("exec", "python", "sklearn")  # kinds of models that are programs, modules or files that run
+MayRun = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model", help="A program or module that RUN names and that may run here; may be given again."
+    ),
+]
+RunIt = Annotated[
+    bool, typer.Option("--yes", help="Run the programs and modules that RUN names without a question.")
+]
+
+
+def consent(
+    path: Path, specs: Iterable[str | None], given: Iterable[str] | None, yes: bool, again: str
+) -> None:
+    """Ask before a program or module runs that a folder names: the user may not have written it.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+    specs : iterable of str or None
+        The models that it names.
+    given : iterable of str or None
+        What the user named on the command line; None where the command takes no names.
+    yes : bool
+        The user said so already.
+    again : str
+        The command with the folder, for the message.
+
+    Raises
+    ------
+    ConfigError
+        The user did not name them and cannot be asked.
+    """
+    from auditor.errors import ConfigError
+
+    named = dict.fromkeys(s for s in specs if s and s.partition(":")[0] in RUNS_CODE)
+    left = [spec for spec in named if spec not in set(given or ())]
+    if yes or not left:
+        return
+    told = f"{path} names what would run on this machine: {'; '.join(left)}."
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        complain(told)
+        typer.confirm("Run it?", abort=True, err=True)
+        return
+    how = "with --yes" if given is None else "if you name it too (--model), or with --yes"
+    more = ["--yes"] if given is None else [f"--model {quoted(spec)}" for spec in left]
+    raise ConfigError(f"{told} It is run only {how}.", below=f"Go on with: audit {again} {' '.join(more)}")
+
+
 def _refuse_outcomes(path: Path) -> None:
     from auditor.errors import RunFolderError
     from auditor.pipeline.outcomes import is_outcomes
@@ -493,6 +554,14 @@ def judge(record: dict[str, Any], rule: Any, *, partial: bool) -> int:
     return int(outcome.holds)
 
 
+def say_where(path: Path) -> None:
+    """Name the report of a run, and its head, to be noted."""
+    from auditor.provenance import head
+    from auditor.store.folder import RunFolder
+
+    say(f"Report: {path / 'report.html'}", f"Head: {head(RunFolder.open(path).record())}", to=sys.stderr)
+
+
 def finish(result: Result, *, format: str, fail_on: str | None) -> int:
     """Print a result and return the exit code of its run."""
     from auditor.cli.main import EXIT_INCOMPLETE
@@ -509,7 +578,7 @@ def finish(result: Result, *, format: str, fail_on: str | None) -> int:
         sys.stdout.write(result.to_text(width=width, encoding=sys.stdout.encoding) + "\n")
     sys.stdout.flush()
     if result.path is not None:
-        say(f"Report: {result.path / 'report.html'}", to=sys.stderr)
+        say_where(result.path)
     if not result.complete:
         reason = f"The run is incomplete: {result.run.status_reason}"
         if variant := unread.variant(result.record):
@@ -517,6 +586,8 @@ def finish(result: Result, *, format: str, fail_on: str | None) -> int:
         else:
             raised = headline.raised(result.record)
             more = " A higher limit is for the whole run." if raised else ""
-            complain(f"{reason}{more}", f"Go on with: audit resume {quoted(result.path)}{raised}")
+            models = [m for m in result.record["spec"]["models"] if m.partition(":")[0] in RUNS_CODE]
+            named = "".join(f" --model {quoted(spec)}" for spec in models)
+            complain(f"{reason}{more}", f"Go on with: audit resume {quoted(result.path)}{named}{raised}")
         return EXIT_INCOMPLETE
     return 0 if rule is None else judge(record, rule, partial=False)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from auditor.cli.common import find_run, invoke, split
+from auditor.cli.common import find_intact, invoke, split
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 FORMATS = ("terminal", "json", "markdown")
@@ -39,7 +39,7 @@ def compare(
     for word in words:
         if word not in FAIL_ON:
             raise ConfigError(f"--fail-on of compare takes {', '.join(FAIL_ON)}; got {word!r}.")
-    paths = [find_run(run, outcomes=True) for run in (before, after)]
+    paths = [find_intact(run, outcomes=True) for run in (before, after)]
     tables = _tables(paths)
     if tables is not None:
         from auditor.render import ll144_more

@@ -176,7 +176,7 @@ def ll144(
     given = str(data or counts or rankings)
     plan = {"data": given, "options": chosen, "settings": _plain(settings), "out": str(out)}
     path = outcomes.write(record, plan, out, started=started)
-    common.say(f"Report: {path / 'report.html'}", to=sys.stderr)
+    common.say_where(path)
     return _show(record, format, None)
 
 

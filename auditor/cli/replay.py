@@ -20,12 +20,26 @@ def replay(
     id: Id,
     replicates: Annotated[int, typer.Option("--replicates", min=1, help="Times each prompt is asked.")] = 5,
     format: common.Format = "terminal",
+    model: common.MayRun = None,
+    yes: common.RunIt = False,
 ) -> int:
     """Ask the prompts of one finding of RUN again; the cache is not used."""
     from auditor.result import replay as ask
+    from auditor.store.folder import RunFolder
+    from auditor.store.verify import require_intact
 
     common.check_format(format)
-    found = ask(find_text_run(run, "replay"), id, replicates=replicates, observe=Draw())
+    path = find_text_run(run, "replay")
+    require_intact(path)
+    spec = RunFolder.open(path).record().get("spec") or {}
+    common.consent(
+        path,
+        [*(spec.get("models") or ()), spec.get("judge")],
+        model or (),
+        yes,
+        f"replay {common.quoted(path)} {common.quoted(id)}",
+    )
+    found = ask(path, id, replicates=replicates, observe=Draw())
     return common.print_as(format, found, lambda found: _lines(found, replicates))
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import find_run, invoke, split
+from auditor.cli.common import find_intact, invoke, split
 from auditor.shown import own
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -39,8 +39,9 @@ def report(
 ) -> int:
     """Render RUN's report again from its record; the model is not called."""
     from auditor.errors import ConfigError
+    from auditor.store.folder import REPORT, RunFolder
 
-    path = find_run(run, outcomes=True)
+    path = find_intact(run, outcomes=True)
     rule = common.read_rule(fail_on)
     names = [SHORT.get(name, name) for name in split(format) or ()]
     files = [name for name in names if name != "terminal"]
@@ -63,7 +64,10 @@ def report(
             _print(content if isinstance(content, bytes) else content.encode("utf-8"))
         else:
             target = Path(out) if out else path / f"report{suffix}"
-            target.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+            if target == path / REPORT and isinstance(content, str):
+                RunFolder.open(path).write_text(REPORT, content)  # the register gets its hash
+            else:
+                target.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
             common.say(target)
     if rule is None:
         return 0

@@ -19,11 +19,14 @@ def resume(
     max_calls: common.MaxCalls = None,
     max_cost: common.MaxCost = None,
     max_seconds: common.MaxSeconds = None,
+    model: common.MayRun = None,
+    yes: common.RunIt = False,
 ) -> int:
     """Finish RUN; what was answered is not asked again. New limits may be given; they are for the whole run."""
     from auditor.result import load, settle
     from auditor.result import resume as go
     from auditor.store.folder import RunFolder
+    from auditor.store.verify import require_intact
 
     common.check_format(format)
     path = find_run(run)
@@ -41,10 +44,13 @@ def resume(
         raise ConfigError(
             f"{path} is a tabular run.", below=f"Go on with: audit tabular resume {common.quoted(path)}"
         )
+    require_intact(path)
     if (path / "run.json").is_file() and folder.record().get("status") == "complete":
         complain(f"Nothing was left to ask: {path} is complete.")
         result = load(path) if (path / "report.html").is_file() else settle(folder)
         return finish(result, format=format, fail_on=fail_on)
+    plan, again = folder.plan.get("plan") or {}, f"resume {common.quoted(path)}"
+    common.consent(path, [*(plan.get("models") or ()), plan.get("judge")], model or (), yes, again)
     limits = {"max_calls": max_calls, "max_cost": max_cost, "max_seconds": max_seconds}
     return finish(go(path, observe=Draw(), limits=limits), format=format, fail_on=fail_on)
 

@@ -307,7 +307,7 @@ def _finish(run: Any, format: str, fail_on: str | None) -> int:
         sys.stdout.write(run.to_text(width=None if sys.stdout.isatty() else 100))
     sys.stdout.flush()
     if run.path is not None:
-        common.say(f"Report: {run.path / 'report.html'}", to=sys.stderr)
+        common.say_where(run.path)
     if not run.complete:
         spec = run.record["spec"]
         further, reason = "", run.record["status_reason"].rstrip(".")
@@ -375,13 +375,24 @@ def resume(
     max_cost: common.MaxCost = None,
     max_seconds: common.MaxSeconds = None,
     fail_on: common.FailOn = None,
+    model: common.MayRun = None,
+    yes: common.RunIt = False,
 ) -> int:
     """Finish RUN, a run with --task or an http: model. New limits may be given; they are for the whole run."""
+    from auditor.store.folder import RunFolder
     from auditor.tabular import resume_table
 
     common.check_format(format)
     limits = {"max_calls": max_calls, "max_cost": max_cost, "max_seconds": max_seconds}
-    return _finish(resume_table(common.find_run(run), observe=Draw(), limits=limits), format, fail_on)
+    path = common.find_intact(run)
+    common.consent(
+        path,
+        [RunFolder.open(path).plan.get("model")],
+        model or (),
+        yes,
+        f"tabular resume {common.quoted(path)}",
+    )
+    return _finish(resume_table(path, observe=Draw(), limits=limits), format, fail_on)
 
 
 def command(argv: list[str]) -> int:

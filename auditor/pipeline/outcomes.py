@@ -44,7 +44,7 @@ def write(tables: Mapping[str, Any], plan: Mapping[str, Any], root: Path, *, sta
     """
     from auditor.provenance import code_sha256
     from auditor.render import ll144
-    from auditor.store.folder import RunFolder
+    from auditor.store.folder import REPORT, RunFolder
 
     data = tables["data"]
     source = {"file": data["file"], "sha256": data["sha256"], "rows": data["rows"]}
@@ -77,7 +77,7 @@ def write(tables: Mapping[str, Any], plan: Mapping[str, Any], root: Path, *, sta
             "models": {},
         }
         folder.write_run(record)
-        folder.write_text("report.html", ll144.html(record))
+        folder.write_text(REPORT, ll144.html(folder.record()))
         return folder.path
 
 

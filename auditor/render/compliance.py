@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditor.errors import ConfigError, DataFileError
+from auditor.provenance import head
 from auditor.render import cards, charts, html, ll144, tabular, view, words
 from auditor.render import compliance_claims as claimed
 from auditor.render import compliance_frameworks as frameworks
@@ -185,7 +186,7 @@ def page(framework: frameworks.Framework, record: Data, evidence: Any) -> str:
         }[kind],
         hashes=work.hashes(record),
         versions=work.versions(record),
-        record_sha256=digest(record),
+        record_sha256=head(record),
     )
 
 

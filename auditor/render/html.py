@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from auditor.provenance import head
 from auditor.render import (
     cards,
     charts,
@@ -19,7 +20,6 @@ from auditor.render import (
     view,
     words,
 )
-from auditor.types import digest
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -90,7 +90,7 @@ class HtmlReport:
             paper_right=hinter.RIGHT,
             plan=list(flat(record.get("spec") or {})),
             counts=list(flat(record.get("counts") or {})),
-            record_sha256=digest(record),
+            record_sha256=head(record),
         )
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from auditor.counting import plural
+from auditor.provenance import head
 from auditor.render import html as page_html
 from auditor.render import words
 from auditor.render.ll144_chart import dots, limits
 from auditor.render.page import Page
-from auditor.types import digest
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -373,7 +373,7 @@ def html(record: Mapping[str, Any]) -> str:
         record=record,
         parts=shown,
         charts={(i, n): _chart(part, i, n) for i, part in enumerate(shown) for n in TITLES},
-        record_sha256=digest(record),
+        record_sha256=head(record),
     )
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from auditor.provenance import head
 from auditor.render import extras, waived, words
 from auditor.render.tabular_tables import answers_line, blocks
 
@@ -369,4 +370,5 @@ def html(record: Mapping[str, Any]) -> str:
         schema=list(flat(record["tabular"]["schema"])),
         provenance=list(flat(record["provenance"])),
         plan=list(flat(record["spec"])),
+        record_sha256=head(record),
     )

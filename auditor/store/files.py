@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -48,6 +49,12 @@ def write_bytes(path: Path, data: bytes) -> None:
         sync_folder(path.parent)
     except OSError as error:
         raise write_error(path, error) from error
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_texts(path: Path, texts: Iterable[Seed]) -> None:

@@ -17,7 +17,7 @@ from auditor.errors import RunFolderError
 from auditor.store import codec, lines, redact
 from auditor.store.answers import Answers
 from auditor.store.compact import IntMap, short
-from auditor.store.files import check_format, read_json, sync_folder, write_bytes, write_json
+from auditor.store.files import check_format, file_sha256, read_json, sync_folder, write_bytes, write_json
 from auditor.store.journal import Head, Journal, canonical, encoded, genesis, read, scan, write_error
 from auditor.store.lines import Line
 from auditor.store.lock import FileLock
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 PLAN, RUN = "plan.json", "run.json"
 CASES, PROMPTS, RESPONSES, VERDICTS = "cases.jsonl", "prompts.jsonl", "responses.jsonl", "verdicts.jsonl"
 JOURNALS = (CASES, PROMPTS, RESPONSES, VERDICTS)
+GROWING = (CASES, PROMPTS, RESPONSES)  # only appended to; verdicts are written anew at each end
+REPORT = "report.html"
 
 
 class RunFolder:
@@ -289,14 +291,18 @@ class RunFolder:
             name: {"records": head.records, "hash": head.hash} for name, head in heads.items()
         }
         write_json(self.path / RUN, plain)
-        sha256 = hashlib.sha256((self.path / RUN).read_bytes()).hexdigest()
+        sha256 = file_sha256(self.path / RUN)
         status = {name: plain.get(name) for name in ("status", "status_reason")}
-        register(self.path.parent, "ended", self.id, run_sha256=sha256, **status)
+        kept = {name: plain["journal"][name] for name in GROWING}
+        register(self.path.parent, "ended", self.id, run_sha256=sha256, journal=kept, **status)
 
     def write_text(self, name: str, text: str) -> Path:
-        """Write a report into the folder in one step; returns its path."""
-        write_bytes(self.path / name, text.encode("utf-8", "backslashreplace"))
-        return self.path / name
+        """Write a report into the folder in one step; returns its path. The register gets the hash of the report."""
+        path = self.path / name
+        write_bytes(path, text.encode("utf-8", "backslashreplace"))
+        if name == REPORT:
+            register(self.path.parent, "reported", self.id, report_sha256=file_sha256(path))
+        return path
 
     def close(self) -> None:
         """Close all files and let go of the lock; closing twice does nothing."""

@@ -19,7 +19,7 @@ FILE = "runs.jsonl"
 
 
 def register(root: Path, event: str, run_id: str, **fields: Any) -> None:
-    """Append one event ("started", "resumed", "ended") of one run.
+    """Append one event ("started", "resumed", "ended", "reported") of one run.
 
     Parameters
     ----------
@@ -59,5 +59,6 @@ def unfinished(root: Path) -> list[str]:
     """Runs that were started or resumed and have not ended since: aborted, or still going on."""
     state: dict[str, str] = {}
     for record in events(root):
-        state[record["run"]] = record["event"]
+        if record["event"] != "reported":
+            state[record["run"]] = record["event"]
     return [run for run, event in state.items() if event != "ended"]

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from auditor.counting import plural
-from auditor.store.folder import CASES, JOURNALS, PLAN, PROMPTS, RESPONSES, RUN, VERDICTS, RunFolder
-from auditor.store.journal import Problem, genesis, read, verify
+from auditor.errors import ConfigError, RunFolderError
+from auditor.provenance import head
+from auditor.shown import quoted
+from auditor.store.files import file_sha256
+from auditor.store.folder import (
+    CASES,
+    GROWING,
+    JOURNALS,
+    PLAN,
+    PROMPTS,
+    REPORT,
+    RESPONSES,
+    RUN,
+    VERDICTS,
+    RunFolder,
+)
+from auditor.store.journal import Head, Problem, genesis, read, verify
 from auditor.store.register import FILE, events
 
 
@@ -35,19 +51,109 @@ def verify_folder(path: Path) -> list[Problem]:
 
     Notes
     -----
-    A chain shows that records were not changed afterwards. It does not show that a model really gave these
-    answers, nor can it see a folder that was made anew as a whole together with its register.
+    `LIMITS` says what this cannot show.
     """
     folder = RunFolder.open(path)
-    heads = folder.heads()
-    problems: list[Problem] = []
-    for name in JOURNALS:
-        problems += verify(folder.path / name, genesis(name, folder.plan_sha256), heads.get(name))
+    problems = _chains(folder, folder.heads())
     problems += _register(folder)
     problems += _named(folder)
     if not problems:
         problems += _references(folder)
     return problems
+
+
+LIMITS = (
+    "Not shown: that a model gave these answers; what was deleted before the first end of the run; a folder that was "
+    "made anew as a whole together with its register.",
+    "Note the head elsewhere when the run ends, and compare it later with --head; or sign it with --sign.",
+)
+
+
+def require_intact(path: Path) -> None:
+    """Refuse to go on with a run folder, or to show it, where something in it was changed.
+
+    Of a run that was cut off after an end, only what that end named is compared: the journals grew since.
+
+    Raises
+    ------
+    RunFolderError
+        Something was changed; the message names the first place.
+    """
+    folder = RunFolder.open(path)
+    own = _events(folder)
+    cut_off = not folder.has_record() or bool(own and own[-1]["event"] == "resumed")
+    problems = _chains(folder, {} if cut_off else folder.heads())
+    problems += _ends(folder, own) if cut_off else _register(folder) + _named(folder)
+    # A line that was cut off by a kill is no change, and a report that was edited is not read again.
+    problems = [p for p in problems if p.kind != "torn" and p.file != REPORT]
+    if problems:
+        more = f" (and {plural(len(problems) - 1, 'further place')})" if len(problems) > 1 else ""
+        raise RunFolderError(
+            f"{path} is not as it was written: {problems[0]}{more}.",
+            below=f"Run: audit verify {quoted(path)}",
+        )
+
+
+def ends_of(path: Path) -> list[dict[str, Any]]:
+    """Every end that the register names of a run, oldest first."""
+    return [event for event in _events(RunFolder.open(path)) if event["event"] == "ended"]
+
+
+def compare_head(path: Path, given: str) -> list[Problem]:
+    """What is wrong where ``given`` is the head that was noted when the run ended.
+
+    Raises
+    ------
+    ConfigError
+        It is no hash.
+    """
+    noted = given.strip().lower()
+    if len(noted) != 64 or set(noted) - set("0123456789abcdef"):
+        raise ConfigError(
+            f"--head takes the 64 digits that a report or a run names as its head; got {given!r}"
+        )
+    now = head(RunFolder.open(path).record())
+    return [] if noted == now else [_whole(RUN, f"the head is {now}, not {noted}: this is another record")]
+
+
+def _events(folder: RunFolder) -> list[dict[str, Any]]:
+    return [event for event in events(folder.path.parent) if event["run"] == folder.id]
+
+
+def _chains(folder: RunFolder, heads: Mapping[str, Head]) -> list[Problem]:
+    problems: list[Problem] = []
+    for name in JOURNALS:
+        problems += verify(folder.path / name, genesis(name, folder.plan_sha256), heads.get(name))
+    return problems
+
+
+def _ends(folder: RunFolder, own: Iterable[Mapping[str, Any]]) -> list[Problem]:
+    """Where journals do not hold any more what they held at an end of the run: they are only ever appended to."""
+    wanted: dict[str, dict[int, Mapping[str, Any]]] = {name: {} for name in GROWING}
+    for event in own:
+        for name, kept in (event.get("journal") or {}).items():
+            if name in wanted and kept["records"]:
+                wanted[name][kept["records"]] = {"hash": kept["hash"], "time": event["time"]}
+    problems = []
+    for name, ends in wanted.items():
+        found = _hashes(folder.path / name, set(ends))
+        for records, kept in sorted(ends.items()):
+            if found.get(records) != kept["hash"]:
+                message = (
+                    f"the {plural(records, 'record')} that were there when the run ended at {kept['time']} are not "
+                    "there any more: they were deleted or made anew since"
+                )
+                problems.append(_whole(name, message))
+                break
+    return problems
+
+
+def _hashes(path: Path, numbers: set[int]) -> dict[int, str]:
+    """The hashes at the end of some lines of a journal, counted from 1."""
+    if not numbers or not path.is_file():
+        return {}
+    with path.open("rb") as file:
+        return {n: line[-67:-3].decode("ascii", "replace") for n, line in enumerate(file, 1) if n in numbers}
 
 
 def checked(path: Path) -> list[str]:
@@ -63,8 +169,8 @@ def checked(path: Path) -> list[str]:
     full = [f"{name} ({plural(n, 'record')})" for name, n in records.items() if n]
     empty = [name for name, n in records.items() if not n]
     told = (folder.record().get("provenance") or {}) if folder.has_record() else {}
-    ends = [e for e in events(folder.path.parent) if e["run"] == folder.id]
-    by_run, by_register = "plan_sha256" in told, any("plan_sha256" in e for e in ends)
+    own = _events(folder)
+    by_run, by_register = "plan_sha256" in told, any("plan_sha256" in e for e in own)
     sources = [name for name, there in ((RUN, by_run), (FILE, by_register)) if there]
     found = [
         f"{PLAN}: the SHA-256 is that in {' and '.join(sources)}."
@@ -72,7 +178,7 @@ def checked(path: Path) -> list[str]:
         else f"{PLAN}: nothing names its SHA-256, so it was not checked by itself."
     ]
     if folder.has_record():
-        entered = any("run_sha256" in e for e in ends)
+        entered = any("run_sha256" in e for e in own)
         found.append(
             f"{RUN}: the SHA-256 is that in {FILE}."
             if entered
@@ -83,7 +189,35 @@ def checked(path: Path) -> list[str]:
         found.append(f"Journals: every line is as it was written in {', '.join(full)}.")
     if empty:
         found.append(f"Empty journals, in which there was nothing to check: {', '.join(empty)}.")
-    return found
+    if (folder.path / REPORT).is_file():
+        named = any("report_sha256" in e for e in own)
+        found.append(
+            f"{REPORT}: the SHA-256 is that in {FILE}."
+            if named
+            else f"{REPORT}: not checked: nothing names its SHA-256."
+        )
+    return found + _history(folder, own)
+
+
+def _history(folder: RunFolder, own: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How often the run ended, as the register tells it, or that none does."""
+    if not own:
+        there = (folder.path.parent / FILE).is_file()
+        why = (
+            f"{FILE} beside the folder does not name this run"
+            if there
+            else f"there is no {FILE} beside the folder"
+        )
+        return [f"NOT CHECKED: {why}: whether the run ended before, or was made anew, cannot be seen."]
+    found = [
+        f"End {n}: {event['time']}, {event.get('status') or 'no status'}, SHA-256 of {RUN} {event['run_sha256']}."
+        for n, event in enumerate((e for e in own if e["event"] == "ended"), 1)
+    ]
+    started = plural(sum(e["event"] == "resumed" for e in own), "time")
+    return [
+        f"The register names {plural(len(found), 'end')} of this run, which was resumed {started}.",
+        *found,
+    ]
 
 
 def _register(folder: RunFolder) -> list[Problem]:
@@ -93,10 +227,20 @@ def _register(folder: RunFolder) -> list[Problem]:
     problems = verify(register, genesis(FILE, ""))
     if problems:
         return problems
-    plan, run = None, None
-    for event in events(folder.path.parent):
-        if event["run"] == folder.id:
-            plan, run = event.get("plan_sha256", plan), event.get("run_sha256", run)
+    plan = run = report = None
+    own = _events(folder)
+    for event in own:
+        plan, run = event.get("plan_sha256", plan), event.get("run_sha256", run)
+        report = event.get("report_sha256", report)
+    problems += _ends(folder, own)
+    if (
+        report is not None
+        and (folder.path / REPORT).is_file()
+        and file_sha256(folder.path / REPORT) != report
+    ):
+        problems.append(
+            _whole(REPORT, f"is not the file whose hash {FILE} names: it was changed after the run")
+        )
     if plan is not None and run is None and (folder.path / RUN).is_file():
         message = f"it names the start of this run and not its end, but {RUN} is there: lines at the end are missing"
         problems.append(Problem(file=FILE, line=None, kind="missing", message=message))
@@ -108,7 +252,7 @@ def _register(folder: RunFolder) -> list[Problem]:
             problems.append(
                 Problem(file=RUN, line=None, kind="missing", message=f"{FILE} names it, but it is missing")
             )
-        elif hashlib.sha256(path.read_bytes()).hexdigest() != run:
+        elif file_sha256(path) != run:
             problems.append(
                 _whole(RUN, f"is not the file whose hash {FILE} names: it was changed after the run")
             )
@@ -131,7 +275,7 @@ def _named(folder: RunFolder) -> list[Problem]:
         if not path.is_file():
             missing = f"{RUN} names it, but it is missing"
             problems.append(Problem(file=name, line=None, kind="missing", message=missing))
-        elif hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
+        elif file_sha256(path) != sha256:
             problems.append(
                 _whole(name, f"is not the file whose hash {RUN} names: it was changed after the run")
             )

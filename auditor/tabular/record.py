@@ -102,6 +102,7 @@ def write(
 ) -> None:
     """Everything that a run folder holds beside the plan and the journal."""
     from auditor.render.tabular import html
+    from auditor.store.folder import REPORT
     from auditor.suites.tabular.export import answers_of, pairs_csv, save_judged, save_votes
     from auditor.suites.tabular.record import finds_csv
     from auditor.suites.tabular.schemafile import dump
@@ -120,14 +121,14 @@ def write(
         import skops.io as sio  # type: ignore[import-untyped,unused-ignore]
 
         sio.dump(retrained.model, folder.path / "retrained.skops")
-    # The report is left out: `audit report` writes it anew, from the record.
+    # The report is left out: `audit report` writes it anew, and the register names its hash.
     record["provenance"]["files"] = {
         name: hashlib.sha256(path.read_bytes()).hexdigest()
         for name in FILES
         if (path := folder.path / name).is_file()
     }
     folder.write_run(record)
-    folder.write_text("report.html", html(record))
+    folder.write_text(REPORT, html(folder.record()))
 
 
 def _provenance(started: datetime, model: TableModel, folder: RunFolder | None) -> dict[str, Any]:

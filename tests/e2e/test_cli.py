@@ -336,7 +336,7 @@ def test_generate_then_score_any_gateway(tmp_path: Path) -> None:
     audit("score", run, "--responses", answers, cwd=tmp_path)
     record = json.loads((tmp_path / run / "run.json").read_text())
     assert record["counts"]["violations"]["1"] > 0
-    audit("resume", run, cwd=tmp_path, code=None)
+    audit("resume", run, "--yes", cwd=tmp_path, code=None)
 
 
 def test_dry_run_asks_nothing(tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_a_call_limit_ends_with_a_partial_report_and_resume_goes_on(tmp_path: Pa
     assert json.loads((run / "run.json").read_text())["status"] == "partial"
     first = (tmp_path / "asked.log").read_text().splitlines()
     assert len(first) == 20
-    audit("resume", run, "--max-calls", "100000", cwd=tmp_path)
+    audit("resume", run, "--yes", "--max-calls", "100000", cwd=tmp_path)
     record = json.loads((run / "run.json").read_text())
     assert record["status"] == "complete"
     asked = (tmp_path / "asked.log").read_text().splitlines()

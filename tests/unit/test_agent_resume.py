@@ -117,7 +117,7 @@ def test_killed_twice_and_gone_on_with_gives_the_report_of_a_whole_session(
     folder = cut(place, "cut", 8)  # in the pilot
     kept = (folder / "steps.jsonl").read_bytes()
     child = subprocess.Popen(
-        [sys.executable, "-c", CODE, "agent", str(folder), "--resume"],
+        [sys.executable, "-c", CODE, "agent", str(folder), "--resume", "--yes"],
         env={**os.environ, "PYTHONPATH": str(place), "HOLD": str(total - 12)}, cwd=place,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
@@ -131,7 +131,9 @@ def test_killed_twice_and_gone_on_with_gives_the_report_of_a_whole_session(
         child.send_signal(signal.SIGKILL)  # in the fresh run
         child.wait()
     capsys.readouterr()
-    assert cli(["agent", str(folder), "--resume"]) == 0
+    assert cli(["agent", str(folder), "--resume"]) == 2  # a program that the folder names
+    assert "--resume --yes" in capsys.readouterr().err
+    assert cli(["agent", str(folder), "--resume", "--yes"]) == 0
     assert "A difference was shown" in capsys.readouterr().out
     assert plain(folder) == plain(whole)
     assert (folder / "steps.jsonl").read_bytes().startswith(kept)

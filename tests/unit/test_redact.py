@@ -243,7 +243,7 @@ def test_no_text_and_no_answer_is_in_any_output(command: Any, tmp_path: Path) ->
         *(["show", str(run), name] for name in ids[:16]),
         *(["compare", str(run), str(other), "--format", form] for form in ("terminal", "json", "markdown")),
         ["verify", str(run)],
-        ["resume", str(run)],
+        ["resume", str(run), "--yes"],
     ):
         code, said = command(*argv)
         assert code != 2, said

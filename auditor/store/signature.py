@@ -1,0 +1,127 @@
+"""A signature over the head of a run, with an Ed25519 key: ``signature.json`` in the run folder.
+
+Who has the key vouches that a run had this head when it was signed. Keys come from elsewhere, such as
+``openssl genpkey -algorithm ed25519 -out key.pem`` and ``openssl pkey -in key.pem -pubout -out public.pem``.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from auditor.errors import ConfigError, MissingDependency
+from auditor.provenance import head
+from auditor.store.files import file_sha256, read_json, write_json
+from auditor.store.folder import REPORT, RunFolder
+from auditor.store.journal import Problem, canonical
+
+FILE = "signature.json"
+
+
+def sign(path: Path, key: Path) -> Path:
+    """Sign the head of the run in ``path``, and its report, with the private key in ``key``.
+
+    Returns
+    -------
+    Path
+        The file with the signature.
+
+    Raises
+    ------
+    MissingDependency
+        The extra ``sign`` is not installed.
+    ConfigError
+        The key cannot be read, has a pass phrase, or is of another kind.
+    """
+    serialization, ed25519, _ = _library()
+    folder = RunFolder.open(path)
+    try:
+        private = serialization.load_pem_private_key(key.read_bytes(), password=None)
+    except (OSError, ValueError, TypeError) as error:
+        raise ConfigError(
+            f"--sign {key}: no private key in PEM form without a pass phrase: {error}"
+        ) from None
+    if not isinstance(private, ed25519.Ed25519PrivateKey):
+        raise ConfigError(f"--sign {key}: an Ed25519 key is needed; this one is of another kind")
+    report = folder.path / REPORT
+    told: dict[str, Any] = {
+        "run": folder.id,
+        "head": head(folder.record()),
+        "report_sha256": file_sha256(report) if report.is_file() else None,
+        "signed": datetime.now(UTC).isoformat(timespec="seconds"),
+        "public_key": _text(private.public_key().public_bytes_raw()),
+    }
+    write_json(folder.path / FILE, told | {"signature": _text(private.sign(canonical(told)))})
+    return folder.path / FILE
+
+
+def check(path: Path, public: Path | None) -> tuple[list[Problem], list[str]]:
+    """What is wrong with the signature of a run, and what is said of it.
+
+    Parameters
+    ----------
+    path : Path
+        The run folder.
+    public : Path or None
+        The public key that must have signed it; None: whichever did is named.
+    """
+    file = path / FILE
+    if not file.is_file():
+        if public is None:
+            return [], []
+        return [_problem("missing", "there is no signature, and --signed-by asks for one")], []
+    try:
+        serialization, ed25519, invalid = _library()
+    except MissingDependency:
+        if public is not None:
+            raise
+        return [], [f"{FILE}: not checked: the extra sign is not installed."]
+    told = read_json(file)
+    signature = told.pop("signature", None)
+    try:
+        raw = base64.b64decode(str(told["public_key"]), validate=True)
+        key = ed25519.Ed25519PublicKey.from_public_bytes(raw)
+        key.verify(base64.b64decode(str(signature), validate=True), canonical(told))
+    except (KeyError, ValueError, invalid):
+        return [_problem("changed", "the signature does not fit what it signs")], []
+    folder = RunFolder.open(path)
+    if told.get("run") != folder.id or told.get("head") != head(folder.record()):
+        return [
+            _problem("changed", "another record was signed: the run changed since, or the file was moved")
+        ], []
+    report = folder.path / REPORT
+    if told.get("report_sha256") and (not report.is_file() or file_sha256(report) != told["report_sha256"]):
+        return [_problem("changed", f"another {REPORT} was signed")], []
+    name = hashlib.sha256(raw).hexdigest()
+    if public is not None:
+        try:
+            wanted = serialization.load_pem_public_key(public.read_bytes())
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"--signed-by {public}: no public key in PEM form: {error}") from None
+        if not isinstance(wanted, ed25519.Ed25519PublicKey) or wanted.public_bytes_raw() != raw:
+            return [_problem("changed", f"it was signed by another key (SHA-256 {name})")], []
+        return [], [f"{FILE}: the head was signed {told.get('signed')} by the key in {public}."]
+    return [], [
+        f"{FILE}: signed {told.get('signed')} by the key with SHA-256 {name}; whose that is, is not checked."
+    ]
+
+
+def _library() -> tuple[Any, Any, Any]:
+    try:
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError as error:
+        raise MissingDependency("a signature", "cryptography", extra="sign") from error
+    return serialization, ed25519, InvalidSignature
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _problem(kind: Any, message: str) -> Problem:
+    return Problem(file=FILE, line=None, kind=kind, message=message)

@@ -1,0 +1,209 @@
+"""What `audit verify` sees, says and cannot see; folders of others are checked and asked about before use."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from auditor.cli.main import run
+from auditor.provenance import head
+from auditor.store import journal
+from auditor.store.folder import RunFolder
+from auditor.store.verify import verify_folder
+
+MODEL = """
+from pathlib import Path
+
+def classify(text):
+    Path("ran").touch()
+    return "{}" if "man" in text or "he " in text else "negative"
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(__file__).parents[2]}")
+    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
+    (tmp_path / "mine_to_verify.py").write_text(MODEL.format("positive"), encoding="utf-8")
+    return tmp_path
+
+
+def made(place: Path, *more: str, model: str = "vader") -> Path:
+    assert run(["run", "--task", "sentiment", "--limit", "6", "--model", model, "--no-cache", *more]) in (
+        0,
+        3,
+    )
+    [path] = [p.parent for p in (place / "reports").glob("*/plan.json")]
+    return path
+
+
+def said(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str]:
+    capsys.readouterr()
+    code = run(list(argv))
+    captured = capsys.readouterr()
+    return code, captured.out + captured.err
+
+
+def rewrite(path: Path, change: str, to: str, plan_sha256: str) -> None:
+    """Change the records of a journal and make its chain anew, as a forger would."""
+    records = [json.loads(json.dumps(r).replace(change, to)) for r in journal.read(path)]
+    path.unlink()
+    with journal.Journal(path, journal.genesis(path.name, plan_sha256)) as fresh:
+        fresh.extend(records)
+
+
+def test_the_head_stands_in_output_and_report_and_is_compared(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = made(place)
+    noted = head(RunFolder.open(path).record())
+    assert f"Head: {noted}\n" in capsys.readouterr().err
+    assert noted in (path / "report.html").read_text(encoding="utf-8")
+    code, text = said(capsys, "verify", str(path), "--head", noted)
+    assert (code, "which is the one given" in text) == (0, True)
+    assert "Not shown: that a model gave these answers" in text
+    assert "The register names 1 end of this run" in text
+    assert said(capsys, "verify", str(path), "--head", "0" * 64)[0] == 1
+    assert said(capsys, "verify", str(path), "--head", "12ab")[0] == 2
+
+
+def test_a_folder_made_anew_without_a_register_is_said_and_fails_against_a_noted_head(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = made(place)
+    folder = RunFolder.open(path)
+    noted = head(folder.record())
+    rewrite(path / "responses.jsonl", '"negative"', '"positive"', folder.plan_sha256)
+    record = json.loads((path / "run.json").read_text(encoding="utf-8"))
+    with journal.Journal(
+        path / "responses.jsonl", journal.genesis("responses.jsonl", folder.plan_sha256)
+    ) as forged:
+        record["journal"]["responses.jsonl"]["hash"] = forged.head.hash
+    (path / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    assert verify_folder(path)  # the register knows better
+    (place / "reports" / "runs.jsonl").unlink()
+    code, text = said(capsys, "verify", str(path))
+    assert (code, "NOT CHECKED: there is no runs.jsonl" in text) == (0, True)
+    assert said(capsys, "verify", str(path), "--head", noted)[0] == 1
+
+
+def test_a_run_that_was_rolled_again_is_seen(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = made(place, "--max-calls", "8", model="python:mine_to_verify:classify")
+    (path / "responses.jsonl").unlink()
+    code, text = said(capsys, "resume", str(path), "--yes", "--max-calls", "900")
+    assert code == 2, text
+    assert "audit verify" in text
+    code, text = said(capsys, "verify", str(path))
+    assert code == 1
+    assert "deleted or made anew" in text or "missing" in text
+    # Whoever resumes with the library, past the check, leaves two ends.
+    from auditor.result import resume
+
+    resume(path, limits={"max_calls": 900})
+    code, text = said(capsys, "verify", str(path))
+    assert code == 1
+    assert "responses.jsonl: the 8 records that were there when the run ended" in text.replace("  ", " ")
+    assert "End 1 in the register" in text
+    assert "End 2 in the register" in text
+
+
+def test_an_honest_resume_names_both_ends(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = made(place, "--max-calls", "8", model="python:mine_to_verify:classify")
+    assert said(capsys, "resume", str(path), "--yes", "--max-calls", "900")[0] == 0
+    code, text = said(capsys, "verify", str(path))
+    assert code == 0, text
+    assert "The register names 2 ends of this run, which was resumed 1 time." in text
+    assert "End 1: " in text
+
+
+def test_the_report_is_covered(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = made(place)
+    assert said(capsys, "report", str(path), "--format", "html")[0] == 0
+    assert verify_folder(path) == []
+    report = path / "report.html"
+    report.write_text(report.read_text(encoding="utf-8").replace("shown", "bounded"), encoding="utf-8")
+    assert [p.file for p in verify_folder(path)] == ["report.html"]
+    assert said(capsys, "report", str(path), "--format", "html")[0] == 0  # made anew from what is intact
+    assert verify_folder(path) == []
+
+
+@pytest.mark.parametrize(
+    "argv", [["report", "RUN"], ["compare", "RUN", "RUN"], ["resume", "RUN"], ["replay", "RUN", "F1"]]
+)
+def test_commands_check_the_chain_first(
+    argv: list[str], place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = made(place)
+    responses = path / "responses.jsonl"
+    text = responses.read_text(encoding="utf-8")
+    responses.write_text(text.replace('"negative"', '"positive"', 20), encoding="utf-8")
+    code, told = said(capsys, *(str(path) if word == "RUN" else word for word in argv))
+    assert code == 2
+    assert "is not as it was written" in told
+    assert "Run: audit verify" in told
+
+
+@pytest.mark.parametrize("command", ["resume", "replay"])
+def test_a_program_that_a_folder_names_runs_only_with_consent(
+    command: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = made(place, "--max-calls", "8", model="python:mine_to_verify:classify")
+    variant = next(r["variant_id"] for r in journal.read(path / "verdicts.jsonl"))
+    argv = [
+        command,
+        str(path),
+        *([variant, "--replicates", "1"] if command == "replay" else ["--max-calls", "900"]),
+    ]
+    (place / "ran").unlink()
+    code, told = said(capsys, *argv)
+    assert code == 2
+    assert "python:mine_to_verify:classify" in told
+    assert said(capsys, *argv, "--model", "python:other:classify")[0] == 2
+    assert not (place / "ran").exists()
+    assert said(capsys, *argv, "--model", "python:mine_to_verify:classify")[0] in (0, 3)
+    assert (place / "ran").exists()
+
+
+def test_signatures(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("cryptography", reason="the extra sign is not installed")
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
+    for name in ("mine", "other"):
+        key = ed25519.Ed25519PrivateKey.generate()
+        (place / f"{name}.pem").write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
+        (place / f"{name}.pub").write_bytes(
+            key.public_key().public_bytes(
+                serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+            )
+        )
+    path = made(place)
+    assert said(capsys, "verify", str(path), "--signed-by", "mine.pub")[0] == 1  # nobody signed yet
+    assert said(capsys, "verify", str(path), "--sign", "mine.pub")[0] == 2
+    code, text = said(capsys, "verify", str(path), "--sign", "mine.pem")
+    assert (code, "whose that is, is not checked" in text) == (0, True)
+    assert said(capsys, "verify", str(path), "--signed-by", "mine.pub")[0] == 0
+    code, text = said(capsys, "verify", str(path), "--signed-by", "other.pub")
+    assert (code, "signed by another key" in text) == (1, True)
+    # A folder that was made anew as a whole, register and all, does not have the signature.
+    shutil.rmtree(place / "first", ignore_errors=True)
+    (place / "reports").rename(place / "first")
+    again = made(place, "--seed", "11")
+    shutil.copy(place / "first" / path.name / "signature.json", again)
+    code, text = said(capsys, "verify", str(again), "--signed-by", "mine.pub")
+    assert (code, "another record was signed" in text) == (1, True)
+    told = json.loads((again / "signature.json").read_text(encoding="utf-8"))
+    told["head"] = head(RunFolder.open(again).record())
+    (again / "signature.json").write_text(json.dumps(told), encoding="utf-8")
+    code, text = said(capsys, "verify", str(again))
+    assert (code, "does not fit" in text) == (1, True)
