@@ -1,14 +1,18 @@
-"""Aequitas: our modes beside the printed algorithms, in one run on the same models.
+"""Aequitas: our modes beside the printed algorithms and the released script, in one run on the same models.
 
 Usage::
 
     python benchmarks/tabular_aequitas.py [--full] [--models LR DT] [--cells census/sex credit/age] [--seconds 6]
+    python benchmarks/tabular_aequitas.py --only released --cells census/sex --models LR DT --seeds 10 --seconds 60
 
 For each data set, protected column and model:
 
 - ``share, MODE``: distinct discriminatory cases in per cent of distinct cases generated, ours and literal,
   with the same numbers of trials (500 global, 200 local; means over seeds). The literal run is cut off after
   ``--seconds``; what it found until then counts.
+- ``share, released, TRIALS``: the same for fully directed search beside what the authors' released script does, with 500
+  and 200 trials and, with ``--full``, with the script's own 2,000 and 1,000. The note has the released script's lowest and
+  highest run, and its mean where the inverted sign of its learning signal is put right.
 - ``found per second, MODE``: distinct discriminatory cases per second of wall time at 200,000 generated
   (``fully`` gets as many global trials as that takes), beside the literal fully-directed search.
 - ``population at 1,000``: per cent of the first 1,000 cases, start rows counted.
@@ -24,7 +28,7 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
 from common import Row
-from literal_aequitas import Outcome, aequitas
+from literal_aequitas import Outcome, aequitas, released
 from tabular_subjects import MODELS, Subject, available, subject
 
 from auditor.suites.tabular.core import Evaluator, Limit, TabularResult
@@ -42,22 +46,22 @@ from auditor.suites.tabular.directed import run
 CELLS = ("census/sex", "census/race", "credit/sex", "credit/age")
 QUICK_CELLS = ("census/sex", "credit/age")
 TRIALS = {"global_n": 500, "local_n": 200}
+RELEASED_TRIALS = {"global_n": 2000, "local_n": 1000}  # what the released script is set to
+ROWS = ("share", "released", "speed", "population", "slow")
 SLOW_TRIALS = {"global_n": 100, "local_n": 50}
 LARGE = 200_000
 LARGE_SLOW = 30_000  # forests and support vector machines
 
 
-def literal(what: Subject, mode: Any, seed: int, seconds: float, **options: Any) -> Outcome:
-    """The printed algorithms with one ``predict`` call a row."""
+def literal(what: Subject, seed: int, seconds: float, search: Any = aequitas, **options: Any) -> Outcome:
+    """The printed algorithms, or the released script (``search``), with one ``predict`` call a row."""
     low = np.array([c.low for c in what.schema.columns], dtype=np.float64)
 
     def predict_one(row: Sequence[int]) -> float:
         return float(what.model.predict((np.array(row) + low)[None])[0])
 
     cards, protected = what.schema.cards.tolist(), what.schema.protected_index.tolist()
-    return aequitas(
-        predict_one, cards, protected, mode=mode, rng=random.Random(seed), max_seconds=seconds, **options
-    )
+    return search(predict_one, cards, protected, rng=random.Random(seed), max_seconds=seconds, **options)
 
 
 def ours(what: Subject, seed: int, limit: Limit | None = None, **options: Any) -> TabularResult:
@@ -77,7 +81,7 @@ def share_rows(what: Subject, seeds: int, seconds: float) -> tuple[list[Row], Ou
     for mode in ("random", "semi", "fully"):
         shares, outcomes = [], []
         for seed in range(seeds):
-            outcomes.append(literal(what, mode, seed, seconds, **TRIALS))
+            outcomes.append(literal(what, seed, seconds, mode=mode, **TRIALS))
             shares.append(percent(ours(what, seed, mode=mode, **TRIALS)))
         mine, theirs = statistics.fmean(shares), 100 * statistics.fmean(o.share for o in outcomes)
         cut = sum(o.stopped for o in outcomes)
@@ -89,6 +93,25 @@ def share_rows(what: Subject, seeds: int, seconds: float) -> tuple[list[Row], Ou
         )  # fmt: skip
         last = outcomes[0] if mode == "fully" else last
     return rows, last
+
+
+def released_row(what: Subject, seeds: int, seconds: float, trials: dict[str, int]) -> Row:
+    """Share of fully directed search beside the released script with as many trials."""
+    mine = statistics.fmean(percent(ours(what, s, mode="fully", **trials)) for s in range(seeds))
+    runs = {
+        signal: [literal(what, s, seconds, released, signal=signal, **trials) for s in range(seeds)]
+        for signal in ("released", "paper")
+    }
+    shares = {signal: [100 * o.share for o in outcomes] for signal, outcomes in runs.items()}
+    theirs = statistics.fmean(shares["released"])
+    cut = sum(o.stopped for outcomes in runs.values() for o in outcomes)
+    return Row(
+        f"share, released, {trials['global_n']:,} and {trials['local_n']:,}, {what.name}", mine, "%", seeds,
+        "released", theirs, mine / theirs if theirs else None,
+        f"released {min(shares['released']):.0f} to {max(shares['released']):.0f} %; "
+        f"sign put right {statistics.fmean(shares['paper']):.0f} %"
+        + (f"; {cut} of {2 * seeds} runs cut off" if cut else ""),
+    )  # fmt: skip
 
 
 def speed_rows(what: Subject, baseline: Outcome) -> list[Row]:
@@ -136,7 +159,7 @@ def slow_row(what: Subject, seeds: int, seconds: float, calls: int = 500) -> Row
         for s in range(seeds)
     ]
     mine = calls * seeds / max(1, sum(r.counts["discriminatory"] for r in results))
-    outcomes = [literal(what, "fully", s, seconds, max_calls=calls, **SLOW_TRIALS) for s in range(seeds)]
+    outcomes = [literal(what, s, seconds, mode="fully", max_calls=calls, **SLOW_TRIALS) for s in range(seeds)]
     theirs = sum(o.calls for o in outcomes) / max(1, sum(len(o.found) for o in outcomes))
     note = "" if any(o.found for o in outcomes) else "literal found nothing: its figure is a lower bound"
     return Row(
@@ -145,11 +168,33 @@ def slow_row(what: Subject, seeds: int, seconds: float, calls: int = 500) -> Row
     )  # fmt: skip
 
 
+def cell_rows(
+    what: Subject, seeds: int, seconds: float, only: Collection[str], *, own_trials: bool
+) -> Iterator[Row]:
+    """The rows of one cell."""
+    baseline = None
+    if "share" in only:
+        shares, baseline = share_rows(what, seeds, seconds)
+        yield from shares
+    if "released" in only:
+        for trials in (TRIALS, RELEASED_TRIALS) if own_trials else (TRIALS,):
+            yield released_row(what, seeds, seconds, trials)
+    if "speed" in only:
+        yield from speed_rows(what, baseline or literal(what, 0, seconds, mode="fully", **TRIALS))
+    if "population" in only:
+        yield population_row(what, 10)
+    if "slow" in only:
+        yield slow_row(what, 5, seconds)
+
+
 def measure(
     cells: Sequence[str] = QUICK_CELLS,
     models: Sequence[str] = ("LR", "DT", "MLP"),
     seeds: int = 3,
     seconds: float = 4.0,
+    only: Collection[str] = ROWS,
+    *,
+    own_trials: bool = False,
 ) -> list[Row]:
     """All rows; empty where the shared data are absent."""
     if not available():
@@ -160,16 +205,14 @@ def measure(
         data, protected = cell.split("/")
         for kind in models:
             what = subject(data, protected, kind)
-            shares, baseline = share_rows(what, seeds, seconds)
-            new = [*shares, *speed_rows(what, baseline), population_row(what, 10), slow_row(what, 5, seconds)]
-            for row in new:
+            for row in cell_rows(what, seeds, seconds, only, own_trials=own_trials):
                 beside = "-" if row.baseline is None else f"{row.baseline:.4g}"
                 ratio = "-" if row.ratio is None else f"{row.ratio:.3g}"
                 print(
                     f"{row.name:<55} {row.value:>10.4g} {row.unit:<5} {row.baseline_name} {beside} ratio {ratio} {row.note}",
                     file=sys.stderr, flush=True,
                 )  # fmt: skip
-            rows += new
+                rows.append(row)
     return rows
 
 
@@ -180,11 +223,12 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", choices=MODELS)
     parser.add_argument("--cells", nargs="+", choices=CELLS)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=4.0, help="limit of one literal run")
+    parser.add_argument("--seconds", type=float, default=4.0, help="limit of one literal or released run")
+    parser.add_argument("--only", nargs="+", choices=ROWS, default=ROWS)
     args = parser.parse_args()
     cells = args.cells or (CELLS if args.full else QUICK_CELLS)
     models = args.models or (MODELS if args.full else ("LR", "DT", "MLP"))
-    measure(cells, models, args.seeds, args.seconds)
+    measure(cells, models, args.seeds, args.seconds, args.only, own_trials=args.full)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def methods(what: Subject, calls: int, seed: int, seconds: float) -> dict[str, O
     rng = np.random.default_rng(seed)
     walk: dict[str, Any] = {"trials": 0, **SLOW_TRIALS}
     breed: dict[str, Any] = {"trials": 0, "mode": "population", "generated": calls}
-    printed = literal(what, "fully", seed, seconds, max_calls=calls, **SLOW_TRIALS)
+    printed = literal(what, seed, seconds, mode="fully", max_calls=calls, **SLOW_TRIALS)
     return {
         "literal aequitas": (printed.calls, len(printed.found)),
         "themis": judged(what, calls, uniform(what.schema, calls, rng)),

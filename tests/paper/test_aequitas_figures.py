@@ -16,6 +16,7 @@ from auditor.suites.tabular.directed import run, share_estimate
 from auditor.suites.tabular.retrain import retrain
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+import tabular_aequitas
 import tabular_subjects as subjects
 
 pytestmark = [
@@ -66,6 +67,22 @@ def test_table_3_directed_search_against_uniform_rows(kind: str) -> None:
     assert at_random > 9.6 * uniform.value
     assert fully > at_random - 0.02
     assert fully > printed > uniform.value
+
+
+@pytest.mark.parametrize("kind", ["LR", "DT"])
+def test_a_larger_share_than_the_released_script_with_as_many_trials(kind: str) -> None:
+    """Means of ten runs: released 12 % (LR) and 30 % (DT), fully directed here 33 and 41 %."""
+    what = fitted(kind)
+    runs = [
+        tabular_aequitas.literal(what, seed, 60, tabular_aequitas.released, global_n=500, local_n=200)
+        for seed in range(4)
+    ]
+    assert not any(run.stopped for run in runs)
+    theirs = [run.share for run in runs]
+    ours = shares(what, mode="fully", global_n=500)
+    assert statistics.fmean(ours) > statistics.fmean(theirs) > 0.05
+    bred = shares(what, mode="population", generated=1000, data=what.train)
+    assert min(bred) > max(theirs)
 
 
 def test_table_5_retraining_lowers_the_share_of_a_tree() -> None:

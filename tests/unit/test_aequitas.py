@@ -20,7 +20,7 @@ from auditor.suites.tabular.directed_population import Moves, mutate, witness
 from auditor.suites.tabular.directed_walk import Probabilities, step, step_sizes
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from literal_aequitas import aequitas
+from literal_aequitas import aequitas, released
 
 SEX = Column(name="sex", kind="integer", codes=2, protected=True)
 
@@ -333,3 +333,39 @@ def test_literal_and_vectorised_walks_agree_in_distribution(mode: str) -> None:
     assert abs(np.mean(literal) - np.mean(ours)) < 4 * spread + 0.02
     returning = search(mode=mode, walk="return", seed=0, **options)
     assert returning.counts["discriminatory"] / returning.counts["generated"] > np.mean(literal)
+
+
+def _between(row: list[int]) -> int:
+    return int(row[1] + row[2] >= 20 + 6 * (row[0] == 0))
+
+
+def test_walks_of_the_released_script_lie_between_the_printed_and_ours() -> None:
+    """It undoes most steps that lose the region; ours undoes all of them, the printed walk none."""
+    trials = {"global_n": 40, "local_n": 60}
+    cards, shares = SLAB.cards.tolist(), dict[str, list[float]]()
+    for seed in range(12):
+        outcome = released(_between, cards, [0], signal="paper", rng=random.Random(seed), **trials)
+        assert all(20 <= sum(key[:2]) < 26 for key in outcome.found)
+        assert len(outcome.found) < len(outcome.generated) <= outcome.calls / 2
+        shares.setdefault("released", []).append(outcome.share)
+        printed = aequitas(_between, cards, [0], mode="fully", rng=random.Random(seed), **trials)
+        shares.setdefault("printed", []).append(printed.share)
+        counts = search(mode="fully", seed=seed, **trials).counts
+        shares.setdefault("ours", []).append(counts["discriminatory"] / counts["generated"])
+    mean = {name: float(np.mean(values)) for name, values in shares.items()}
+    assert mean["printed"] < mean["released"] < mean["ours"]
+
+
+def test_the_released_script_learns_from_the_opposite_of_success() -> None:
+    """A planted column that loses every row: the released signal makes it likelier, the right sign rarer."""
+
+    def narrow(row: list[int]) -> int:
+        return int(row[0] == 1 and row[1] == 10)
+
+    columns = {
+        signal: released(
+            narrow, [2, 20, 20], [0], global_n=200, local_n=200, rng=random.Random(3), signal=signal
+        ).column
+        for signal in ("released", "paper")
+    }
+    assert columns["released"][1] > columns["paper"][1] + 0.1

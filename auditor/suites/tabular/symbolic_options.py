@@ -41,7 +41,8 @@ class SgOptions:
         ``auto``: ``asked`` if the limit of evaluations does not allow one neighbourhood per 50 cases,
         else ``around``.
     order : {"learned", "confidence"}
-        How local inputs are ordered: by the success of their kind of step, or by the paper's rank alone.
+        How local inputs are ordered: by the success of the seed they descend from and of their kind of
+        step, or by the paper's rank alone.
     seed_share : float
         Share of the inputs taken from the seeds while others of higher rank wait, in [0, 1]; 0 in the paper.
         It spreads the search over more starting points.

@@ -7,13 +7,16 @@ of low confidence, ``rank_local - r``, global search those of high confidence, `
 from __future__ import annotations
 
 import heapq
-from collections import Counter, deque
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.suites.tabular.schema import Codes
+
+POOLED = 10.0  # tries at most that the other lines' experience with a kind of step counts for
 
 Phase = Literal["seed", "local", "global"]
 
@@ -46,6 +49,23 @@ class Entry:
 _Item = tuple[float, int, Entry]
 
 
+@dataclass(slots=True)
+class _Line:
+    """The descendants of one seed: those that wait, by kind of step, and how those judged turned out."""
+
+    waiting: dict[int, list[_Item]] = field(default_factory=dict)
+    tries: dict[int, int] = field(default_factory=dict)
+    hits: dict[int, int] = field(default_factory=dict)
+    all_tries: int = 0
+    all_hits: int = 0
+
+    def learn(self, arm: int, found: bool) -> None:
+        self.all_tries += 1
+        self.all_hits += found
+        self.tries[arm] = self.tries.get(arm, 0) + 1
+        self.hits[arm] = self.hits.get(arm, 0) + found
+
+
 class Frontier:
     """A max-priority queue of test inputs, first in, first out among equals.
 
@@ -55,8 +75,9 @@ class Frontier:
         For the learned order.
     arms : int
         Kinds of local steps. With 0, local inputs are ordered by their rank alone, as in the paper.
-        Otherwise the seed whose descendants were tried least comes first, then the kind of step by Thompson
-        sampling of its success so far, then the rank.
+        Otherwise Thompson sampling of their success so far chooses a seed whose descendants wait, then the
+        kind of step (among the seed's own descendants, with what all lines saw of it as the prior), then
+        the rank.
     """
 
     def __init__(self, rng: np.random.Generator, arms: int = 0) -> None:
@@ -64,9 +85,8 @@ class Frontier:
         self._heap: list[_Item] = []
         self._seeds: deque[Entry] = deque()
         self._seed_priority = 0.0
-        self._local: dict[int, dict[int, list[_Item]]] = {}
-        self._tried: Counter[int] = Counter()
-        self._hits, self._misses = np.ones(arms), np.ones(arms)
+        self._lines: dict[int, _Line] = {}
+        self._hits, self._tries = np.ones(arms), np.full(arms, 2.0)
         self._local_priority = float("-inf")
         self._count = self._local_size = 0
 
@@ -83,8 +103,8 @@ class Frontier:
         self._count += 1
         item = (-priority, self._count, entry)
         if entry.arm >= 0 and self._arms:
-            heap = self._local.setdefault(entry.origin, {}).setdefault(entry.arm, [])
-            heapq.heappush(heap, item)
+            line = self._lines.setdefault(entry.origin, _Line())
+            heapq.heappush(line.waiting.setdefault(entry.arm, []), item)
             self._local_size += 1
             self._local_priority = max(self._local_priority, priority)
         else:
@@ -104,21 +124,28 @@ class Frontier:
         return heapq.heappop(self._heap)[2]
 
     def _pop_local(self) -> Entry:
-        origin = min(self._local, key=lambda o: (self._tried[o], o))
-        arms = self._local[origin]
-        chosen = list(arms)
-        odds = self._rng.beta(self._hits[chosen], self._misses[chosen])
-        arm = chosen[int(np.argmax(odds))]
-        entry = heapq.heappop(arms[arm])[2]
-        self._tried[origin] += 1
+        lines = [line for line in self._lines.values() if line.waiting]
+        hits = np.array([1.0 + line.all_hits for line in lines])
+        tries = np.array([2.0 + line.all_tries for line in lines])
+        line = lines[self._likeliest(hits, tries)]
+        arms = list(line.waiting)
+        weight = np.minimum(1.0, POOLED / self._tries[arms])
+        hits = weight * self._hits[arms] + np.array([line.hits.get(arm, 0) for arm in arms])
+        tries = weight * self._tries[arms] + np.array([line.tries.get(arm, 0) for arm in arms])
+        arm = arms[self._likeliest(hits, tries)]
+        entry = heapq.heappop(line.waiting[arm])[2]
+        if not line.waiting[arm]:
+            del line.waiting[arm]
         self._local_size -= 1
-        if not arms[arm]:
-            del arms[arm]
-        if not arms:
-            del self._local[origin]
         return entry
+
+    def _likeliest(self, hits: NDArray[np.float64], tries: NDArray[np.float64]) -> int:
+        """One draw of Thompson sampling: the position with the highest success rate drawn."""
+        return int(np.argmax(self._rng.beta(hits, tries - hits)))
 
     def learn(self, entry: Entry, found: bool) -> None:
         """Say whether an input turned out to be discriminatory."""
         if entry.arm >= 0 and self._arms:
-            (self._hits if found else self._misses)[entry.arm] += 1
+            self._tries[entry.arm] += 1
+            self._hits[entry.arm] += found
+            self._lines.setdefault(entry.origin, _Line()).learn(entry.arm, found)
