@@ -64,11 +64,13 @@ def run(
 
 
 class Answered:
-    """Stands for an evaluator where the answers about the cases in question are known."""
+    """An evaluator that knows the answers about the cases in question; all else is the evaluator's own."""
 
     def __init__(self, evaluator: Evaluator, judged: Judged) -> None:
-        self._judged, self.distance = judged, evaluator.distance
-        self.differ, self.label_name = evaluator.differ, evaluator.label_name
+        self._evaluator, self._judged = evaluator, judged
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._evaluator, name)
 
     def judge(self, codes: Codes) -> Judged:
         """The known answers about the first ``len(codes)`` cases."""
