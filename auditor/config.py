@@ -26,6 +26,8 @@ ORACLES = ("label", "probability")
 REFERENCES = ("equal", "bls")
 STRATEGIES = ("exhaustive", "adaptive")
 ENGINES = ("local", "ray")
+SERVER = ("max_tokens", "temperature", "timeout_s", "reasoning_effort", "extra_body", "headers")
+NO_TEMPERATURE = "none"
 DEFAULT_REPLICATES = 3
 CONFIRM_REPLICATES = 5
 LARGEST = 10**12  # of any option that is a number
@@ -42,6 +44,8 @@ class Plan:
     tasks). ``epsilon`` are the tolerances of the probability oracle, the one that decides first; empty means
     `auditor.oracles.probability.EPSILONS`. ``tolerance`` is the difference of scores that counts as none, in the
     unit of the task; None means that of the task, or else what two answers to one prompt differ by.
+    ``max_tokens``, ``temperature`` ("none": the server's own), ``timeout_s``, ``reasoning_effort``, ``extra_body`` and
+    ``headers`` say how a server is asked (`SERVER`); None means the task's, or the adapter's default.
     ``judge`` is the spec of a model that compares texts in pairs, ``embedding`` that of an encoder (``hf:NAME``).
     """
 
@@ -78,6 +82,12 @@ class Plan:
     max_seconds: float | None = None
     price_in: float | None = None
     price_out: float | None = None
+    max_tokens: int | None = None
+    temperature: float | str | None = None
+    timeout_s: float | None = None
+    reasoning_effort: str | None = None
+    extra_body: str | None = None
+    headers: tuple[str, ...] = ()
     concurrency: int = 16
     insertions: bool = False
     test_discarded: bool = False
@@ -97,7 +107,16 @@ class Plan:
             given = getattr(self, name)
             if given is not None:
                 object.__setattr__(self, name, names(given))
+        if isinstance(self.temperature, str) and self.temperature != NO_TEMPERATURE:
+            object.__setattr__(self, "temperature", _temperature(self.temperature))
         _check(self)
+
+    def server(self) -> dict[str, Any]:
+        """How servers are asked: what the plan says, by the names of adapters' parameters."""
+        said = {name: value for name in SERVER if (value := getattr(self, name)) not in (None, ())}
+        if said.get("temperature") == NO_TEMPERATURE:
+            said["temperature"] = "server"
+        return said
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, tuples as lists; the address of a server without what is secret in it."""
@@ -125,8 +144,21 @@ def require_sane(options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         for number in value if isinstance(value, list | tuple) else (value,):
             if isinstance(number, int | float) and not abs(number) <= LARGEST:
-                flag = name.replace("_", "-")
-                raise ConfigError(f"--{flag} must be a number of at most {LARGEST:,}; got {number:g}.")
+                raise ConfigError(f"{flag(name)} must be a number of at most {LARGEST:,}; got {number:g}.")
+
+
+def flag(name: str) -> str:
+    """The option that sets the field ``name`` of a plan."""
+    return "--" + _TOML_NAMES.get(name, name).replace("_", "-")
+
+
+def _temperature(given: str) -> float:
+    try:
+        return float(given)
+    except ValueError:
+        raise ConfigError(
+            f"--temperature takes a number, or {NO_TEMPERATURE} for the server's own; got {given!r}."
+        ) from None
 
 
 def _check(plan: Plan) -> None:
@@ -166,6 +198,9 @@ def _check(plan: Plan) -> None:
     if plan.insertions and plan.suite != "mutation":
         raise ConfigError("--insertions puts words into given texts; it belongs to --suite mutation.")
     at_least("tolerance", plan.tolerance, 0)
+    at_least("max-tokens", plan.max_tokens, 1)
+    at_least("timeout", plan.timeout_s, 0.001)
+    at_least("temperature", None if plan.temperature == NO_TEMPERATURE else plan.temperature, 0)  # type: ignore[arg-type]
     at_least("max-calls", plan.max_calls, 0)
     at_least("max-cost", plan.max_cost, 0)
     at_least("max-seconds", plan.max_seconds, 0)
@@ -213,11 +248,12 @@ def _check_oracle(plan: Plan, one_of: Callable[[str, str, tuple[str, ...]], None
 
 
 FIELDS = {field.name: field for field in dataclasses.fields(Plan)}
-_NAMES = ("models", "attributes", "groups", "dictionaries", "formats")
+_NAMES = ("models", "attributes", "groups", "dictionaries", "formats", "headers")
 _LISTS = {*_NAMES, "epsilon"}
-_TOML_ALIASES = {"model": "models", "dictionary": "dictionaries", "format": "formats"}
-
-_TOML_NAMES = {"models": "model", "dictionaries": "dictionary"}  # as the flags are named
+_TOML_NAMES = {"models": "model", "dictionaries": "dictionary", "timeout_s": "timeout", "headers": "header"}
+_TOML_ALIASES = {flag: field for field, flag in _TOML_NAMES.items()} | {
+    "format": "formats"
+}  # as the flags are named
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -270,6 +306,7 @@ _TYPES: dict[str, Any] = {
         "str | None": str | None,
         "int | None": int | None,
         "float | None": float | int | None,
+        "float | str | None": float | int | str | None,
         "tuple[str, ...]": tuple[str, ...],
         "tuple[float, ...]": tuple[float, ...],
         "tuple[str, ...] | None": tuple[str, ...] | None,

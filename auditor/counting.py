@@ -23,6 +23,21 @@ def plural(n: int, word: str, many: str = "") -> str:
     return f"{n:,} {word if n == 1 else many or word + 's'}"
 
 
+def cut_off(n: int) -> str:
+    """What to do about ``n`` answers that end at the limit on tokens, as the end of a sentence; empty for none.
+
+    Examples
+    --------
+    >>> cut_off(2), cut_off(0)
+    ('; 2 were cut off at the limit on tokens: raise it with --max-tokens', '')
+    """
+    return (
+        f"; {n:,} {verb(n, 'was', 'were')} cut off at the limit on tokens: raise it with --max-tokens"
+        if n
+        else ""
+    )
+
+
 def verb(n: int, one: str, many: str) -> str:
     """Choose the verb that goes with ``n`` things.
 

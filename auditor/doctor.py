@@ -1,7 +1,8 @@
 """``audit doctor``: whether a model can be audited, found out in a handful of calls.
 
-Asked are prompts of a task, as an audit asks them, through the same client without its cache and without retries:
-one text three times, two further texts once, and one request for log-probabilities where the adapter can send it.
+Asked are prompts of a task, as an audit asks them, through the same client without its cache: one text three times,
+two further texts once, and one request for log-probabilities where the adapter can send it. What fails in passing is
+asked again as in a run.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from auditor.counting import plural
+from auditor.counting import cut_off, plural
 from auditor.errors import AuthFailed, CallTimeout, ServerFault, UserError
 from auditor.types import Prompt, Request, Response
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from auditor.models.prices import Price
     from auditor.protocols import Model
 
-MAX_CALLS = 8
+MAX_CALLS = 8  # without those that are repeated
+MAX_REPEATED = 24
 REPEATS = 3
 TEXTS = 3
 OK, UNUSABLE, INCOMPLETE = 0, 2, 3  # exit codes of the command line
@@ -47,7 +49,7 @@ class _Examination:
         self.spec, self.task = spec, task
         self.checks: list[Check] = []
         self.responses: list[Response] = []
-        self.calls = 0
+        self.calls = self.repeated = 0
         self.usable = True  # something could be asked
         self.facts: dict[str, Any] = {}
 
@@ -68,6 +70,7 @@ class _Examination:
             "task": self.task.name,
             "checks": [asdict(check) for check in self.checks],
             "calls": self.calls,
+            "repeated": self.repeated,
             "facts": self.facts,
             "exit_code": code,
             "summary": summary,
@@ -81,6 +84,7 @@ def examine(
     base_url: str | None = None,
     price_in: float | None = None,
     price_out: float | None = None,
+    server: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Examine one model; the sync face of `aexamine`.
 
@@ -89,7 +93,8 @@ def examine(
     >>> examine("vader")["summary"]
     'The model can be audited.'
     """
-    return asyncio.run(aexamine(spec, task=task, base_url=base_url, price_in=price_in, price_out=price_out))
+    made = aexamine(spec, task=task, base_url=base_url, price_in=price_in, price_out=price_out, server=server)
+    return asyncio.run(made)
 
 
 async def aexamine(
@@ -99,8 +104,9 @@ async def aexamine(
     base_url: str | None = None,
     price_in: float | None = None,
     price_out: float | None = None,
+    server: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Examine one model in at most `MAX_CALLS` calls.
+    """Examine one model in at most `MAX_CALLS` calls, and what has to be repeated of them.
 
     Parameters
     ----------
@@ -112,6 +118,8 @@ async def aexamine(
         The server.
     price_in, price_out : float or None
         US dollars per million tokens.
+    server : mapping or None
+        How the server is asked (`auditor.config.Plan.server`).
 
     Returns
     -------
@@ -128,10 +136,10 @@ async def aexamine(
     from auditor.models.budget import Budget
 
     loaded = tasks.load(task)
-    budget = Budget(max_calls=MAX_CALLS, price_in=price_in, price_out=price_out)
+    budget = Budget(max_calls=MAX_CALLS + MAX_REPEATED, price_in=price_in, price_out=price_out)
     found = _Examination(spec, loaded)
     try:
-        model = models.make(spec, base_url=base_url, task=loaded)
+        model = models.make(spec, base_url=base_url, task=loaded, server=server)
     except UserError as error:
         found.note("model spec", "failed", str(error), "" if error.below else "audit models")
         found.usable = False
@@ -143,7 +151,8 @@ async def aexamine(
     if await _first(found, model, budget, prompts):
         _answers(found, model)
         _repeats(found, model)
-        await _scores(found, model, budget, prompts[0], base_url)
+        await _scores(found, model, budget, prompts[0], base_url, server)
+        _parameters(found, model)
         _speed(found, model)
         _money(found, model, budget.price_of(model), prompts)
     return found.result()
@@ -160,12 +169,12 @@ async def _ask(
     found: _Examination, model: Model, budget: Any, asked: Sequence[tuple[Prompt, int]]
 ) -> list[Response]:
     from auditor.models.client import Client
-    from auditor.models.retry import RetryPolicy
 
-    client = Client(model, cache=None, budget=budget, concurrency=1, retry=RetryPolicy(attempts=1))
+    client = Client(model, cache=None, budget=budget, concurrency=1)
     requests = [Request(prompt=p, replicate=r, variant_id=f"doctor.{i}") for i, (p, r) in enumerate(asked)]
     responses = await client.ask(requests)
     found.calls += client.counts.calls
+    found.repeated += client.counts.retries
     return responses
 
 
@@ -214,17 +223,28 @@ def _answers(found: _Examination, model: Model) -> None:
     ok = [a for a in read if a.status == "ok"]
     found.facts |= {"answers": len(outputs), "read": len(ok)}
     values = ", ".join(sorted({_value(a.value) for a in ok})) or "none"
-    told = f"{len(ok)} of {plural(len(outputs), 'answer')} could be read ({values})"
+    ends = [r.cut_off for r in found.responses if r.output is not None]
+    cut = sum(end and a.status != "ok" for end, a in zip(ends, read, strict=True))
+    found.facts["cut_off"] = cut
+    told = f"{len(ok)} of {plural(len(outputs), 'answer')} could be read ({values}){cut_off(cut)}"
     if not ok:
         shown = " ".join(outputs[0].split())[:120]
-        found.note(
-            "task prompt",
-            "failed",
-            f"{told}; the first: {shown!r}",
-            "Name the task it answers: --task NAME or FILE",
-        )
+        advice = "Name the task it answers: --task NAME or FILE"
+        if cut:
+            limit = getattr(model, "max_tokens", lambda _: 0)(found.responses[0].format)
+            advice = f"Give it more room: --max-tokens {max(2048, 4 * limit)}"
+        found.note("task prompt", "failed", f"{told}; the first: {shown!r}", advice)
     else:
         found.note("task prompt", "ok" if len(ok) == len(outputs) else "note", told)
+
+
+def _parameters(found: _Examination, model: Model) -> None:
+    """What the server did not take, and how it is asked instead."""
+    changed: Mapping[str, str] = getattr(model, "changed", {})
+    found.facts["parameters_changed"] = dict(changed)
+    if changed:
+        told = "; ".join(f"{name} is {what}" for name, what in changed.items())
+        found.note("parameters", "note", f"the server refused some: {told}. A run does the same.")
 
 
 def _value(value: object) -> str:
@@ -257,7 +277,12 @@ def _repeats(found: _Examination, model: Model) -> None:
 
 
 async def _scores(
-    found: _Examination, model: Model, budget: Any, prompt: Prompt, base_url: str | None
+    found: _Examination,
+    model: Model,
+    budget: Any,
+    prompt: Prompt,
+    base_url: str | None,
+    server: Mapping[str, Any] | None,
 ) -> None:
     """Whether scores of labels can be had."""
     from auditor import models
@@ -277,7 +302,7 @@ async def _scores(
     if "logprobs" not in inspect.signature(plugin).parameters:
         found.note(name, "skipped", "the answers bring none; --oracle probability cannot be used")
         return
-    asking = models.make(found.spec, base_url=base_url, task=found.task, logprobs=True)
+    asking = models.make(found.spec, base_url=base_url, task=found.task, logprobs=True, server=server)
     try:
         (response,) = await _ask(found, asking, budget, [(prompt, 0)])
     finally:

@@ -16,9 +16,11 @@
     │   ├── ServerFault            transient: connection lost, HTTP 5xx
     │   ├── AuthFailed             permanent: wrong key, no access; stops the run
     │   ├── BadRequest             permanent: the server refuses this request
+    │   │   └── ParameterChanged       transient: it refused a parameter, which is sent otherwise from now on
     │   ├── ContentFiltered        permanent: the provider's filter refused; an outcome, never cached
     │   └── BadResponse            transient: the answer is not in the protocol's form
     ├── BudgetExceeded         a limit was reached             -> partial result, exit 3
+    │   └── Unreadable             most of a model's first answers could not be read
     └── PluginError            a plugin broke its contract; a bug in the plugin -> traceback
 """
 
@@ -182,6 +184,15 @@ class BadRequest(CallError):
     code = "bad-request"
 
 
+class ParameterChanged(BadRequest):
+    """The server refused a parameter; the adapter sends it otherwise from now on, so the request is asked again."""
+
+    transient = True
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message, retry_after_s=0.0)
+
+
 class ContentFiltered(CallError):
     """The provider's filter refused. An outcome of its own; never cached."""
 
@@ -209,6 +220,10 @@ class BudgetExceeded(AuditError):
     def __init__(self, message: str, *, limit: str = "") -> None:
         super().__init__(message)
         self.limit = limit
+
+
+class Unreadable(BudgetExceeded):
+    """Most of a model's first answers could not be read: it is not asked further, results so far are kept."""
 
 
 class PluginError(AuditError):

@@ -15,13 +15,14 @@ from auditor.types import Answer, Case, Check, Progress, Request, Usage, Variant
 
 
 class Reply(NamedTuple):
-    """What an adapter hands back for one request that was answered."""
+    """What an adapter hands back for one request that was answered; ``cut_off`` at the limit on tokens."""
 
     text: str
     scores: Mapping[str, float] | None = None
     usage: Usage | None = None
     cost_usd: float | None = None
     model_reported: str | None = None
+    cut_off: bool = False
 
 
 class Suite(Protocol):

@@ -234,6 +234,8 @@ def _given(loop: Loop) -> Counter[str]:
 
 
 def _why_partial(loop: Loop) -> str:
+    if given_up := [t for t in loop.tallies if t.first.hopeless]:
+        return " ".join(unread.reason(t.model.name, _unread(loop, t)) for t in given_up)
     if loop.status_reason:
         return loop.status_reason.rstrip(".") + "."
     failed = sum(counts["failed"] for counts in _counters(loop))
@@ -251,7 +253,9 @@ def _unread(loop: Loop, tally: Tally) -> dict[str, Any]:
     return {
         "answers": len(tally.seen),
         **{key: tally.counts[key] for key in ("unparsed", "refused", "failed")},
-        "judged_nothing": tally.judged_nothing and not loop.status_reason,
+        "judged_nothing": tally.judged_nothing and (tally.first.hopeless or not loop.status_reason),
+        "cut_off": tally.counts["cut_off"],
+        "stopped": [tally.first.lost, tally.first.answers] if tally.first.hopeless else None,
         "variant": variant,
         "example": None if loop.plan.redact or tally.unread is None else unread.quoted(output),
         "expected": expected,
@@ -328,15 +332,23 @@ def _cost(loop: Loop) -> float | None:
 
 def _model(loop: Loop, tally: Tally) -> dict[str, Any]:
     many = cautions.too_many_unreadable(tally.lost, len(tally.seen))
-    return ({"unread": _unread(loop, tally)} if many else {}) | {
-        "counts": {key: tally.counts[key] for key in SUMS} | {"cost_usd": round(tally.cost_usd, 6)},
-        "deterministic": tally.model.deterministic,
-        "fingerprint": tally.model.fingerprint,
-        "style": tally.model.style,
-        "replicates": tally.replicates,
-        "formats": list(tally.formats),
-        "reported": sorted(tally.reported),
-    }
+    return (
+        ({"unread": _unread(loop, tally)} if many else {})
+        | {
+            "counts": {key: tally.counts[key] for key in SUMS} | {"cost_usd": round(tally.cost_usd, 6)},
+            "deterministic": tally.model.deterministic,
+            "fingerprint": tally.model.fingerprint,
+            "style": tally.model.style,
+            "replicates": tally.replicates,
+            "formats": list(tally.formats),
+            "reported": sorted(tally.reported),
+        }
+        | (
+            {"parameters_changed": dict(changed)}
+            if (changed := getattr(tally.model, "changed", None))
+            else {}
+        )
+    )
 
 
 def _cautions(loop: Loop, tally: Tally) -> list[cautions.Caution]:

@@ -221,6 +221,7 @@ class Response:
     cost_usd: float | None = None
     model: str = ""  # the model spec that was asked
     model_reported: str | None = None  # what the server says it is
+    cut_off: bool = False  # the output ends at the limit on tokens
 
     def __post_init__(self) -> None:
         if (self.output is None) == (self.error is None):

@@ -9,7 +9,7 @@ from typing import Any
 from auditor.agent.goal import parse
 from auditor.agent.session import Session
 from auditor.agent.settings import Settings
-from auditor.config import Plan, require_at_least, require_sane
+from auditor.config import SERVER, Plan, require_at_least, require_sane
 from auditor.errors import ConfigError
 from auditor.types import Seed
 
@@ -17,7 +17,7 @@ from auditor.types import Seed
 COMMON = frozenset(
     {
         "base_url", "text_column", "label_column", "id_column", "limit", "delta", "price_in", "price_out",
-        "concurrency", "parser", "cache", "formats",
+        "concurrency", "parser", "cache", "formats", *SERVER,
     }
 )  # fmt: skip
 

@@ -10,6 +10,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import Draw, invoke
+from auditor.cli.server_options import with_server_options
 from auditor.cli.spending import agree
 from auditor.errors import ConfigError
 from auditor.shown import inline
@@ -18,6 +19,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 
 @app.command()
+@with_server_options
 def agent(
     goal: Annotated[
         str, typer.Argument(metavar="GOAL", help="A question; with --read or --resume, a session's folder.")
@@ -65,6 +67,7 @@ def agent(
         bool, typer.Option("--resume", help="Go on with the session in the folder GOAL, which was cut off.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending money.")] = False,
+    **server: Any,
 ) -> int:
     """Plan audits for a goal, run them within one budget, look closer where it pays, report each reason."""
     from auditor import agent as agents
@@ -103,6 +106,7 @@ def agent(
         "concurrency": concurrency,
         "parser": parser,
         "cache": False if no_cache else None,
+        **server,
     }
     options: dict[str, Any] = {k: v for k, v in shared.items() if v is not None} | {
         "model": list(model) if model else None,

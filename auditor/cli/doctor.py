@@ -9,6 +9,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import invoke
+from auditor.cli.server_options import with_server_options
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
@@ -17,6 +18,7 @@ MARKS = {"ok": "ok", "note": "note", "failed": "FAILED", "skipped": "-"}
 
 
 @app.command()
+@with_server_options
 def doctor(
     model: Annotated[str, typer.Option("--model", help="Model spec (audit models lists the kinds).")],
     task: Annotated[
@@ -26,15 +28,20 @@ def doctor(
     price_in: common.PriceIn = None,
     price_out: common.PriceOut = None,
     format: common.Format = "terminal",
+    **server: Any,
 ) -> int:
-    """Check key, server, model, answers, repeats, log-probabilities, speed and price, in at most 8 calls.
+    """Check key, server, model, answers, repeats, log-probabilities, speed and price, in at most 8 calls (and repeats).
 
     Exit codes: 0 it can be audited; 2 it could not be asked; 3 some calls failed or no answer could be read.
     """
     from auditor import doctor as logic
+    from auditor.config import Plan
 
     common.check_format(format)
-    found = logic.examine(model, task=task, base_url=base_url, price_in=price_in, price_out=price_out)
+    plan = Plan(**{n: v for n, v in server.items() if v is not None})
+    found = logic.examine(
+        model, task=task, base_url=base_url, price_in=price_in, price_out=price_out, server=plan.server()
+    )
     common.print_as(format, found, _lines)
     return int(found["exit_code"])
 
@@ -43,7 +50,11 @@ def _lines(found: dict[str, Any]) -> list[str]:
     from auditor.render.words import encodable, plural, visible
 
     encoding = sys.stdout.encoding or "utf-8"
-    lines = [f"{visible(found['model'])} on the task {found['task']}: {plural(found['calls'], 'call')}", ""]
+    repeated = f", {found['repeated']} of them repeated" if found["repeated"] else ""
+    lines = [
+        f"{visible(found['model'])} on the task {found['task']}: {plural(found['calls'], 'call')}{repeated}",
+        "",
+    ]
     for check in found["checks"]:
         text = visible(check["text"], newlines=False)
         lines.append(f"{MARKS[check['status']]:<8}{check['name']:<18}{text}")

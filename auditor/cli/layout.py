@@ -13,6 +13,7 @@ HEADINGS: dict[str, tuple[str, ...]] = {
         "task", "model", "base_url", "data", "text_column", "label_column", "id_column", "limit", "target",
         "favourable", "schema", "formats", "prompt_format", "judge", "embedding", "plan", "config", "trust_pickle",
     ),
+    "How a server is asked": ("max_tokens", "temperature", "timeout_s", "reasoning_effort", "extra_body", "headers"),
     "What is changed": (
         "attributes", "groups", "protected", "order", "suite", "grammar", "generation", "dictionary", "scope",
         "per_seed", "insertions", "test_discarded", "parser", "seed_source",

@@ -11,6 +11,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import Draw, finish, invoke, numbers, split
+from auditor.cli.server_options import with_server_options
 from auditor.cli.spending import agree
 from auditor.counting import plural, verb
 from auditor.shown import inline
@@ -19,6 +20,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 
 @app.command()
+@with_server_options
 def run(
     task: common.Task = None,
     model: common.Models = None,
@@ -76,13 +78,14 @@ def run(
         bool, typer.Option("--dry-run", help="Say what would be asked and what it would cost; call nothing.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending money.")] = False,
+    **server: Any,
 ) -> int:
     """Run an audit: ask a model the same thing about different people, measure whether the answer changes."""
     from auditor.config import resolve
     from auditor.result import audit_plan
     from auditor.result import dry_run as estimate
 
-    flags = flags_of(locals())
+    flags = flags_of({**locals(), **server})
     common.check_format(format)
     common.with_waivers({})  # a slip in the file is told before anything is asked
     if plan is not None:
@@ -105,6 +108,7 @@ def flags_of(values: Mapping[str, Any]) -> dict[str, Any]:
     flags = {name: value for name, value in values.items() if name in FIELDS}
     flags |= {
         "models": tuple(values.get("model") or ()),
+        "headers": tuple(values.get("headers") or ()),
         "dictionaries": tuple(values.get("dictionary") or ()),
         **{name: split(values.get(name)) for name in ("attributes", "groups", "formats")},
         "epsilon": numbers(values.get("epsilon"), "--epsilon"),

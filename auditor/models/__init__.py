@@ -9,7 +9,7 @@ Specs are ``vader``, ``reviews``, ``textblob``, ``rules``, ``hf:ID-or-path``, ``
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from auditor.errors import ConfigError, UnknownPlugin
@@ -41,6 +41,7 @@ def make(
     base_url: str | None = None,
     task: Any = None,
     logprobs: bool | None = None,
+    server: Mapping[str, Any] | None = None,
     **options: object,
 ) -> Model:
     """Build the adapter that ``spec`` names.
@@ -55,6 +56,8 @@ def make(
         For adapters that can use it (the bound on an answer's tokens).
     logprobs : bool or None
         True asks adapters that can for log-probabilities, and so for scores of the labels.
+    server : mapping or None
+        How servers are asked (`auditor.config.Plan.server`): each adapter takes what it knows of it.
     **options
         Further keywords of the adapter.
 
@@ -82,7 +85,8 @@ def make(
         if not parameters:
             raise ConfigError(f"model {spec!r}: {kind} takes nothing after its name. Write --model {kind}")
         given[next(iter(parameters))] = argument
-    for name, value in (("base_url", base_url), ("task", task), ("logprobs", logprobs)):
+    shared = {"base_url": base_url, "task": task, "logprobs": logprobs, **(server or {})}
+    for name, value in shared.items():
         if name in parameters and value is not None:
             given[name] = value
     for name in given:

@@ -140,7 +140,7 @@ class Batched:
         Asked again for the same request, it takes the next batch that holds it, or submits one.
         """
         ids = [request_id(request) for request in batch]
-        bodies = {i: self._chat_body(r) for i, r in zip(ids, batch, strict=True)}
+        bodies = {i: self._chat.body(r) for i, r in zip(ids, batch, strict=True)}
         source: dict[str, _Batch] = {}
         for i in bodies:
             holders = [b for b in self._batches if i in b.ids]
@@ -168,9 +168,6 @@ class Batched:
                 self._given[i] = self._given.get(i, 0) + 1
                 outcomes[i] = found.get(i) or CallTimeout("the batch ended without an answer to this request")
         return [outcomes[i] for i in ids]
-
-    def _chat_body(self, request: Request) -> dict[str, Any]:
-        return body_of(self._chat, request)
 
     async def _collect(
         self, wanted: _Batch, bodies: Mapping[str, Mapping[str, Any]]
@@ -295,16 +292,6 @@ class Batched:
 def request_id(request: Request) -> str:
     """The name of a request in a batch: its prompt and replicate, at most 64 characters."""
     return f"{request.prompt.sha256[:48]}-{request.replicate}"
-
-
-def body_of(model: OpenAIChat, request: Request) -> dict[str, Any]:
-    """The body that ``model`` would send for ``request``."""
-    if request.prompt.messages is None:
-        messages = [{"role": "user", "content": request.prompt.text or ""}]
-    else:
-        messages = [{"role": m.role, "content": m.content} for m in request.prompt.messages]
-    limit = {model._limit_name: model.max_tokens(request.prompt.format)}
-    return {"model": model.model, "messages": messages, **model._params, **limit}
 
 
 def _line(custom_id: str, body: Mapping[str, Any]) -> bytes:

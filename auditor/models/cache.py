@@ -292,10 +292,8 @@ def _is_corrupt(error: sqlite3.DatabaseError) -> bool:
 def _encode(reply: Reply) -> str:
     usage = None if reply.usage is None else [reply.usage.tokens_in, reply.usage.tokens_out]
     scores = None if reply.scores is None else dict(reply.scores)
-    return json.dumps(
-        {"text": reply.text, "scores": scores, "usage": usage, "model_reported": reply.model_reported},
-        separators=(",", ":"),
-    )
+    row = {"text": reply.text, "scores": scores, "usage": usage, "model_reported": reply.model_reported}
+    return json.dumps(row | ({"cut_off": True} if reply.cut_off else {}), separators=(",", ":"))
 
 
 def _decode(text: str) -> Reply | None:
@@ -305,6 +303,7 @@ def _decode(text: str) -> Reply | None:
         usage = None if raw["usage"] is None else Usage(tokens_in=raw["usage"][0], tokens_out=raw["usage"][1])
         if not isinstance(raw["text"], str):
             return None
-        return Reply(raw["text"], raw["scores"], usage, None, raw["model_reported"])
+        cut_off = raw.get("cut_off") is True
+        return Reply(raw["text"], raw["scores"], usage, None, raw["model_reported"], cut_off)
     except (ValueError, TypeError, KeyError, IndexError):
         return None

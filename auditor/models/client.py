@@ -94,6 +94,9 @@ class Client:
     remember : bool
         Keep this run's responses, so that a later `ask` repeats no call. False saves memory where
         ``answered`` is a live view of the journal.
+    keep : callable or None
+        Says of the text of an answer whether the cache may hold it; None: of every one. One that nobody could read
+        is asked for again.
     clock, sleep : callables
         For tests.
 
@@ -116,6 +119,7 @@ class Client:
         answered: Mapping[Key, Response] | None = None,
         on_response: Callable[[Response], None] | None = None,
         remember: bool = True,
+        keep: Callable[[str], bool] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -134,6 +138,7 @@ class Client:
         self._answered: Mapping[Key, Response] = answered if answered is not None else {}
         self._on_response = on_response
         self._remember = remember
+        self._keep = keep or (lambda text: True)
         self._memory: dict[Key, Response] = {}
         self._in_flight: dict[Key, asyncio.Future[Response | None]] = {}
         self._price: Price | None = budget.price_of(model)
@@ -164,6 +169,10 @@ class Client:
             pass
         assert all(r is not None for r in results)
         return [r for r in results if r is not None]
+
+    def stop(self, reason: BudgetExceeded | CallError) -> None:
+        """Make no further call; ``reason`` says why. What was asked already is still taken."""
+        self._stop(reason)
 
     async def aclose(self) -> None:
         """Commit the cache (it stays open: others may share it) and release the adapter."""
@@ -247,7 +256,8 @@ class Client:
         if self._cache is None:
             return {}
         by_digest = {cache_key(self.model.fingerprint, *key): key for key in keys}
-        return {by_digest[d]: reply for d, reply in self._cache.get_many(by_digest).items()}
+        found = self._cache.get_many(by_digest).items()
+        return {by_digest[d]: reply for d, reply in found if self._keep(reply.text)}
 
     async def _answer(self, round_: _Round, batch: list[Request]) -> None:
         """Ask until each request of ``batch`` has its response."""
@@ -397,7 +407,7 @@ class Client:
         self.counts.cost_usd += bound if cost is None else cost
         self.counts.answered += 1
         self._reached, self._fruitless = True, 0
-        if self._cache is not None:
+        if self._cache is not None and self._keep(reply.text):
             self._cache.put(
                 cache_key(self.model.fingerprint, request.prompt.sha256, request.replicate), clean(reply)
             )

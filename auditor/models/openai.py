@@ -11,6 +11,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
@@ -22,6 +23,7 @@ from auditor.errors import (
     CallTimeout,
     ConfigError,
     ContentFiltered,
+    ParameterChanged,
     RateLimited,
     ServerFault,
 )
@@ -32,11 +34,13 @@ from auditor.models.openai_server import (
     address,
     azure_version,
     checked_key,
+    json_object,
     key_name,
     place,
+    secret_headers,
     unreachable,
 )
-from auditor.models.openai_wire import DETAIL, rate_headers, said
+from auditor.models.openai_wire import DETAIL, rate_headers, said, unsupported
 from auditor.models.openai_wire import read_completion as read_completion
 from auditor.models.openai_wire import retry_after as retry_after
 from auditor.models.prices import Price, lookup
@@ -49,6 +53,8 @@ if TYPE_CHECKING:
 ALTERNATIVES = 20  # tokens beside the one written; the most that the provider gives
 MAX_TOKENS = 256  # where the task does not say
 REASONING_TOKENS = 4096  # models that think before they answer spend tokens of the same allowance
+_LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+_LEFT_OUT = "left out"
 _REASONING = re.compile(r"(o\d|gpt-[5-9])(?!.*-chat)")
 
 # Every public exception of the openai package. Looked up along the class's bases, so that a class that a
@@ -103,11 +109,17 @@ class OpenAIChat:
     task : Task or None
         Gives the temperature, and for each prompt format the most tokens that an answer needs.
     max_tokens : int or None
-        Overrides the task's limits; 256 where neither says.
+        Overrides the task's limits, and is taken as it is; 256 where neither says.
     temperature : float or "task" or "server"
         "task" (default) is the task's, or 0 without a task; "server" sends none.
     seed : int or None
         Sent if given. Servers promise best effort only, so the model never counts as deterministic.
+    reasoning_effort : str or None
+        Sent if given, as ``low``.
+    extra_body : path, mapping or None
+        Further fields of every request, or the JSON file that holds them.
+    headers : sequence of str
+        ``NAME=VARIABLE``: further headers, their values from the environment. They are never written.
     timeout_s : float
         Seconds for one whole call: a server that drips bytes does not extend it.
     price : Price or None
@@ -127,6 +139,9 @@ class OpenAIChat:
         What the latest response said about limits (``x-ratelimit-…``, ``retry-after…``), names in lower case.
     on_headers : callable or None
         Gets them after each response.
+    changed : mapping of str to str
+        Parameters that the server refused as unsupported, and what became of them: the limit on tokens goes by its
+        other name, the task's temperature is left out. What the user asked for is never left out.
 
     Raises
     ------
@@ -153,6 +168,9 @@ class OpenAIChat:
         api_key: str | None = None,
         logprobs: bool = False,
         api_version: str | None = None,
+        reasoning_effort: str | None = None,
+        extra_body: str | Path | Mapping[str, Any] | None = None,
+        headers: Sequence[str] = (),
     ) -> None:
         if not name:
             raise ConfigError(
@@ -173,16 +191,23 @@ class OpenAIChat:
             variable=self._key_name,
         )
         self._limits = _limits(task, max_tokens)
+        self._own_temperature = temperature != "task"
+        self._own_limit = max_tokens is not None
         if temperature == "task":
             temperature = getattr(task, "temperature", 0.0)
         self._limit_name = "max_tokens"
+        self.changed: dict[str, str] = {}
         self._params: dict[str, Any] = {} if seed is None else {"seed": seed}
-        if at_provider and _REASONING.match(name):
-            # These refuse any temperature, and know the limit only under its newer name.
-            self._limits = {form: limit + REASONING_TOKENS for form, limit in self._limits.items()}
-            self._limit_name = "max_completion_tokens"
-        elif temperature != "server":
+        # Those that think refuse any temperature, and know the limit only under its newer name.
+        thinks = at_provider and _REASONING.match(name) is not None
+        if thinks:
+            self._rename_limit()
+        if temperature != "server" and (self._own_temperature or not thinks):
             self._params["temperature"] = temperature
+        if reasoning_effort is not None:
+            self._params["reasoning_effort"] = reasoning_effort
+        self._extra = json_object(extra_body, "--extra-body")
+        self._headers = secret_headers(headers)
         self._task = task
         self.logprobs = logprobs
         if logprobs:
@@ -191,6 +216,10 @@ class OpenAIChat:
         facts = {"server": self.server, "model": name, "params": self._params, "limits": self._limits}
         if self._azure is not None:
             facts["api_version"] = self._azure
+        if self._extra:
+            facts["extra_body"] = self._extra
+        if headers:
+            facts["headers"] = sorted(headers)
         self.fingerprint = "openai:" + digest(facts, size=16)
         self._timeout_s = timeout_s
         self._client: AsyncOpenAI | None = None
@@ -228,6 +257,7 @@ class OpenAIChat:
                 max_retries=0,
                 timeout=self._timeout_s,
                 default_query=dict(parse_qsl(parts.query)),
+                default_headers=self._headers,
             )
         else:
             from openai import AsyncAzureOpenAI
@@ -239,6 +269,7 @@ class OpenAIChat:
                 azure_ad_token=key if self._key_name == BY_ENTRA else None,
                 max_retries=0,
                 timeout=self._timeout_s,
+                default_headers=self._headers,
             )
         return self._client
 
@@ -248,19 +279,25 @@ class OpenAIChat:
         if self.on_headers is not None and self.rate_headers:
             self.on_headers(self.rate_headers)
 
+    def body(self, request: Request) -> dict[str, Any]:
+        """Return what is sent for ``request``."""
+        if request.prompt.messages is None:
+            messages = [{"role": "user", "content": request.prompt.text or ""}]
+        else:
+            messages = [{"role": m.role, "content": m.content} for m in request.prompt.messages]
+        limit = {self._limit_name: self.max_tokens(request.prompt.format)}
+        return {"model": self.model, "messages": messages, **self._params, **limit, **self._extra}
+
     async def _ask(self, request: Request) -> Reply | CallError:
         client = self._connect()
         from openai import OpenAIError
 
-        if request.prompt.messages is None:
-            messages: list[Any] = [{"role": "user", "content": request.prompt.text}]
-        else:
-            messages = [{"role": m.role, "content": m.content} for m in request.prompt.messages]
-        options = {**self._params, self._limit_name: self.max_tokens(request.prompt.format)}
+        sent = self.body(request)
+        rest: dict[str, Any] = {k: v for k, v in sent.items() if k not in ("model", "messages")}
         try:
             async with asyncio.timeout(self._timeout_s):
                 raw = await client.chat.completions.with_raw_response.create(
-                    model=self.model, messages=messages, **options
+                    model=sent["model"], messages=sent["messages"], extra_body=rest
                 )
             self._note(raw.headers)
             reply = read_completion(raw.content, raw.headers.get("content-type"))
@@ -273,7 +310,32 @@ class OpenAIChat:
         except UnicodeEncodeError:
             return BadRequest("the prompt holds a lone surrogate, which no JSON request can carry")
         except OpenAIError as error:
-            return self._translate(error)
+            told = self._translate(error)
+            if isinstance(told, BadRequest) and self._changed(getattr(error, "body", None), rest):
+                return ParameterChanged(str(told))
+            return told
+
+    def _changed(self, body: object, sent: Mapping[str, Any]) -> bool:
+        """Whether a parameter in ``sent`` that the server refused is sent otherwise from now on."""
+        for name in sorted(unsupported(body, sent)):
+            if name in self.changed or name in self._extra:
+                continue
+            if name == self._limit_name and _LIMITS[name] not in self.changed:
+                self._rename_limit()
+                self.changed[name] = f"sent as {self._limit_name}"
+            elif name == "temperature" and not self._own_temperature:
+                del self._params[name]
+                self.changed[name] = _LEFT_OUT
+        # Calls that were under way when it was changed were sent in the old form.
+        return any(
+            n in self.changed and n not in {*self._params, self._limit_name, *self._extra} for n in sent
+        )
+
+    def _rename_limit(self) -> None:
+        """Send the limit by its other name; models that know only the newer one think, and need room for that."""
+        self._limit_name = _LIMITS[self._limit_name]
+        if self._limit_name == "max_completion_tokens" and not self._own_limit:
+            self._limits = {form: limit + REASONING_TOKENS for form, limit in self._limits.items()}
 
     def _translate(self, error: Exception) -> CallError:
         """Our error for one of the SDK's, without keys, headers or the chain of causes."""

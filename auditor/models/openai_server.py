@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from auditor import secrets
-from auditor.errors import ConfigError
+from auditor.errors import ConfigError, DataFileError
 
 PROVIDER = "https://api.openai.com/v1"
 AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
@@ -111,3 +116,34 @@ def checked_key(key: str, name: str, *, needed: bool, variable: str) -> str:
         raise ConfigError(f"{variable} holds characters that no HTTP header can carry; set it again")
     secrets.know(key)
     return key
+
+
+def secret_headers(given: Sequence[str]) -> dict[str, str]:
+    """Headers of ``NAME=VARIABLE``, their values from the environment."""
+    headers: dict[str, str] = {}
+    for one in given:
+        name, _, variable = (part.strip() for part in one.partition("="))
+        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not variable:
+            raise ConfigError(
+                f"--header takes NAME=VARIABLE, the name of a header and of the environment variable that holds its "
+                f"value, for example X-Api-Key=GATEWAY_KEY; got {one!r}"
+            )
+        if not os.environ.get(variable):
+            raise ConfigError(f"--header {one}: {variable} is not set. Run: export {variable}=…")
+        headers[name] = checked_key(os.environ[variable], name, needed=True, variable=variable)
+    return headers
+
+
+def json_object(given: str | Path | Mapping[str, Any] | None, flag: str) -> dict[str, Any]:
+    """The JSON object in a file, or as it is given; empty without one."""
+    if given is None or isinstance(given, Mapping):
+        return dict(given or {})
+    try:
+        value = json.loads(Path(given).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataFileError(f"{flag}: {given}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise DataFileError(f"{flag}: {given}: this is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise DataFileError(f'{flag}: {given}: expected one JSON object, such as {{"top_p": 0.9}}')
+    return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
 
 from auditor.errors import BadResponse, CallError, ContentFiltered
@@ -13,6 +13,13 @@ from auditor.protocols import Reply
 from auditor.types import Usage
 
 DETAIL = 300  # characters of a server's message that are kept
+THINK = "<think>"  # opens what is no answer; never closed where nothing but reasoning came
+_REASONING_PARTS = frozenset({"reasoning", "thinking", "redacted_thinking"})
+_UNSUPPORTED = re.compile(
+    r"unsupported|not (?:be )?support|unrecogni[sz]ed|unknown|unexpected|extra[ _](?:inputs|fields|forbidden)"
+    r"|not permitted|not allowed|only the default",
+    re.IGNORECASE,
+)
 
 
 def read_completion(body: bytes, content_type: str | None) -> Reply | CallError:
@@ -46,19 +53,70 @@ def read_completion(body: bytes, content_type: str | None) -> Reply | CallError:
     message = choice.get("message")
     if not isinstance(message, dict):
         return BadResponse("the answer's first choice has no message")
-    content = message.get("content")
-    if not content and isinstance(message.get("refusal"), str):
-        content = message["refusal"]
+    content = _content(message)
     if content is None:
-        content = ""
-    if not isinstance(content, str):
         return BadResponse("the answer's content is not a text")
     reported = raw.get("model")
     return Reply(
         content,
         usage=_usage(raw.get("usage")),
         model_reported=reported if isinstance(reported, str) else None,
+        cut_off=choice.get("finish_reason") == "length",
     )
+
+
+def _content(message: Mapping[str, object]) -> str | None:
+    """The answer in a message; None where it has a form that is not known.
+
+    A message that has nothing but its reasoning gives that, marked as what it is, so that no label is read in it.
+    """
+    content = message.get("content")
+    if isinstance(content, list):
+        content = _joined(content)
+        if content is None:
+            return None
+    for field in ("refusal", "reasoning_content", "reasoning"):
+        other = message.get(field)
+        if not content and isinstance(other, str) and other.strip():
+            content = other if field == "refusal" else f"{THINK}{other}"
+    return content if isinstance(content, str) else "" if content is None else None
+
+
+def _joined(parts: list[object]) -> str | None:
+    """The text of a content that is a list of parts: texts and refusals; reasoning is no part of the answer."""
+    texts = []
+    for part in parts:
+        if isinstance(part, str):
+            texts.append(part)
+        elif not isinstance(part, dict):
+            return None
+        elif part.get("type") not in _REASONING_PARTS:
+            text = part.get("text", part.get("refusal"))
+            if not isinstance(text, str):
+                return None
+            texts.append(text)
+    return "".join(texts)
+
+
+def unsupported(body: object, sent: Iterable[str]) -> set[str]:
+    """Which of the parameters ``sent`` the body of an error says are not supported.
+
+    Examples
+    --------
+    >>> told = {"message": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}
+    >>> unsupported(told, ["max_tokens", "temperature"])
+    {'max_tokens'}
+    >>> unsupported({"message": "max_tokens is too large: this model takes 4096 at most."}, ["max_tokens"])
+    set()
+    """
+    try:
+        text = body if isinstance(body, str) else json.dumps(body)
+    except (TypeError, ValueError, RecursionError):
+        return set()
+    text = text[:4000]
+    if not _UNSUPPORTED.search(text):
+        return set()
+    return {name for name in sent if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)}
 
 
 def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> float | None:

@@ -75,6 +75,7 @@ def answer(
         cost_usd=cost_usd,
         model=model,
         model_reported=reply.model_reported,
+        cut_off=reply.cut_off,
     )
 
 

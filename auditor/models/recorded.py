@@ -77,6 +77,7 @@ class Recorded:
     deterministic = False
     cacheable = False
     max_batch = 1000
+    recorded = True  # asking for the rest costs nothing
 
     def __init__(self, path: str | Path, *, style: Literal["text", "chat"] | None = None) -> None:
         file = Path(path)

@@ -157,6 +157,7 @@ class RowClient:
             concurrency=concurrency,
             answered=self._answered,
             on_response=on_response,
+            keep=lambda text: task.read(text, model.style).status == "ok",
         )
         self._cache = cache if model.cacheable else None
         self._loop = asyncio.new_event_loop()

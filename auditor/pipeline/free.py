@@ -103,7 +103,8 @@ def pair_judge(loop: Loop) -> Any | None:
     from auditor.tasks import load
 
     note, keep = (None, None) if folder is None else (folder.add_prompt, folder.add_response)
-    judge = PairJudge(model, load("judge"), note=note, keep=keep)
+    task = load("judge")
+    judge = PairJudge(model, task, note=note, keep=keep)
     find = getattr(folder, "answers", None)
     cache = parts.cache or Cache() if parts.plan.cache and model.cacheable else None
     judge.client = Client(
@@ -114,6 +115,7 @@ def pair_judge(loop: Loop) -> Any | None:
         answered=None if find is None else find(model.name),
         remember=find is None,
         on_response=judge.take,
+        keep=lambda text: task.read(text, model.style).status == "ok",
     )
     return judge
 

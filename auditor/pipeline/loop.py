@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from auditor.config import DEFAULT_REPLICATES
-from auditor.errors import UserError
+from auditor.errors import Unreadable, UserError
 from auditor.pipeline import free, questions
 from auditor.pipeline.judging import Judge, judge
 from auditor.pipeline.parts import Parts, formats_for
@@ -120,10 +120,12 @@ class Loop:
             answered=answered,
             remember=not live,
             on_response=lambda response: self._journal(tally, response),
+            keep=lambda text: self._reading(text, model.style).status == "ok",
         )
 
     def _journal(self, tally: Tally, response: Response) -> None:
         tally.known.add((response.prompt_sha256, response.replicate))
+        self._watch(tally, response)
         if self.folder is not None:
             now = time.monotonic()
             if not tally.waiting:
@@ -134,6 +136,22 @@ class Loop:
                 return
             self._flush(tally)
         self._progress(tally)
+
+    def _watch(self, tally: Tally, response: Response) -> None:
+        """Stop asking a model when most of its first answers cannot be read."""
+        first = tally.first
+        if response.output is None or not self.parts.task.labels or first.over:
+            return
+        if getattr(tally.model, "recorded", False):
+            return  # costs nothing, and nothing else will come
+        answer = self._reading(response.output, tally.model.style)
+        first.add(answer.status)
+        if first.hopeless:
+            client = next(c for t, c in zip(self.tallies, self.clients, strict=True) if t is tally)
+            told = (
+                f"{first.lost} of the first {first.answers} answers of {tally.model.name} could not be read"
+            )
+            client.stop(Unreadable(told))
 
     def _flush(self, tally: Tally) -> None:
         """Journal the answers that wait."""
@@ -423,6 +441,7 @@ class Loop:
             counts["failed"] += answer.status == "failed"
             counts["refused"] += answer.status == "refused"
             counts["unparsed"] += answer.status == "unparsed"
+            counts["cut_off"] += response.cut_off and answer.status != "ok"
             if answer.value is not None:
                 tally.count(response.format, answer.value)
             if tally.unread is None and answer.status in ("refused", "unparsed"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from auditor.config import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan
+from auditor.config import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan, flag
 from auditor.controls import CANARIES, CANARY_REPLICATES, control_pairs, outcomes
 from auditor.errors import ConfigError
 from auditor.pipeline import plugins
@@ -211,7 +211,8 @@ def _judge(plan: Plan, task: Any) -> Model | None:
         return None
     from auditor import models, tasks
 
-    return models.make(plan.judge, base_url=plan.base_url, task=tasks.load("judge"))
+    reach = {k: v for k, v in plan.server().items() if k in ("headers", "timeout_s")}  # of the same server
+    return models.make(plan.judge, base_url=plan.base_url, task=tasks.load("judge"), server=reach)
 
 
 def _shares(plan: Plan, task: Any, label: str) -> dict[str, float]:
@@ -414,10 +415,20 @@ def _dictionaries(plan: Plan) -> list[Any]:
 
 def _models(plan: Plan, task: Any) -> list[Model]:
     from auditor import models
+    from auditor.registry import MODELS
 
     specs = plan.models or models.defaults(task)
     scores = plan.logprobs or plan.oracle == "probability"
-    made = [models.make(spec, base_url=plan.base_url, task=task, logprobs=scores) for spec in specs]
+    server = plan.server()
+    made = [
+        models.make(spec, base_url=plan.base_url, task=task, logprobs=scores, server=server) for spec in specs
+    ]
+    taken = {name for spec in specs for name in MODELS.options(spec.strip().partition(":")[0])}
+    for name in server:
+        if name not in taken:
+            raise ConfigError(
+                f"{flag(name)} is for models behind a server; {', '.join(specs)} cannot use it."
+            )
     if plan.engine == "ray":
         from auditor.pipeline import cluster
 

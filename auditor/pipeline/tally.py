@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from auditor.controls import is_placebo
 from auditor.protocols import Model
@@ -70,6 +70,31 @@ class FactsOf:
 
 
 @dataclass(kw_only=True)
+class First:
+    """What became of the first answers of a model; where most cannot be read, it is not worth asking further."""
+
+    FIRST: ClassVar[int] = 40
+    MOST: ClassVar[int] = 30
+    answers: int = 0
+    lost: int = 0  # of these, refused or unreadable
+
+    def add(self, status: str) -> None:
+        """Take note of one answer."""
+        self.answers += 1
+        self.lost += status != "ok"
+
+    @property
+    def over(self) -> bool:
+        """Whether enough answers were looked at."""
+        return self.answers >= self.FIRST or self.hopeless
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether most of them could not be read, or were refusals."""
+        return self.lost >= self.MOST
+
+
+@dataclass(kw_only=True)
 class Tally:
     """What one model's answers came to, while they stream by."""
 
@@ -94,6 +119,7 @@ class Tally:
     )  # journaled and not counted yet; what was not asked is not among them
     waiting: list[Response] = field(default_factory=list)  # to be journaled together
     planned: int = 0
+    first: First = field(default_factory=First)
     mutants: list[Any] = field(default_factory=list)  # under --protocol hinter
     hidden: list[tuple[Case, str, str]] = field(default_factory=list)  # case, variant id, format
     placebos: Verdicts = field(default_factory=Verdicts)  # kept apart: they enter no rate of changes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from auditor import counting
 from auditor.render import words
 
 Data = Mapping[str, Any]
@@ -38,16 +39,20 @@ def losses(told: Data) -> str:
     """What became of the answers that could not be read, with an example and what was expected."""
     parts = [f"{words.count(told[key])} {key}" for key in ("unparsed", "refused", "failed") if told[key]]
     example = f"; for example {told['example']}" if told.get("example") else ""
-    return f"{', '.join(parts)}{example}; expected: {told['expected']}"
+    cut_off = counting.cut_off(told.get("cut_off", 0))
+    return f"{', '.join(parts)}{example}; expected: {told['expected']}{cut_off}"
 
 
 def reason(model: str, told: Data) -> str:
-    """Why a run in which ``model`` gave nothing to judge is not complete."""
+    """Why a run in which ``model`` gave nothing to judge, or too little to ask on, is not complete."""
     if told["unparsed"] + told["refused"] + told["failed"] == told["answers"]:
         what = f"none of its {words.count(told['answers'])} answers could be read"
+    elif stopped := told.get("stopped"):
+        what = f"{stopped[0]} of its first {stopped[1]} answers could not be read"
     else:
         what = f"too few of its {words.count(told['answers'])} answers could be read to judge any variant"
-    return f"{model}: {what} ({losses(told)})."
+    further = ", so it was asked nothing more" if told.get("stopped") else ""
+    return f"{model}: {what} ({losses(told)}){further}."
 
 
 def nothing(record: Data, model: str) -> Data | None:
@@ -56,8 +61,9 @@ def nothing(record: Data, model: str) -> Data | None:
 
 
 def variant(record: Data) -> str:
-    """A variant whose answers show why nothing could be judged; empty where the run judged something of each model."""
-    return next((str(told["variant"]) for _, told in _told(record) if told["judged_nothing"]), "")
+    """A variant whose answers show why a model was not asked further, or nothing could be judged; else empty."""
+    stuck = (told for _, told in _told(record) if told["judged_nothing"] or told.get("stopped"))
+    return next((str(told["variant"]) for told in stuck), "")
 
 
 def _told(record: Data) -> list[tuple[str, Data]]:

@@ -152,6 +152,8 @@ def response_record(response: Response) -> Record:
         "model": response.model,
         "model_reported": response.model_reported,
     }
+    if response.cut_off:
+        record["cut_off"] = True
     if response.error is None:
         record["output"] = response.output
         if response.detail:  # of a redacted run: what the output was
@@ -179,6 +181,7 @@ def response_value(record: Mapping[str, Any]) -> Response:
         cost_usd=record.get("cost_usd"),
         model=record.get("model", ""),
         model_reported=record.get("model_reported"),
+        cut_off=record.get("cut_off", False),
     )
 
 

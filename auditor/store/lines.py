@@ -68,6 +68,8 @@ def response_line(response: Response) -> Line:
     """One line of ``responses.jsonl``."""
     usage, scores = response.usage, response.scores
     head = [f'"cached":{_flag(response.cached)},"cost_usd":{_number(response.cost_usd)}']
+    if response.cut_off:
+        head.append('"cut_off":true')
     if response.error is not None:
         head.append(f'"detail":{_text(response.detail)},"error":{_text(response.error)}')
     head.append(

@@ -93,6 +93,7 @@ def test_an_answer_is_encoded_as_its_record(
         cost_usd=cost,
         model="m",
         model_reported=detail or None,
+        cut_off=cached and output is not None,
     )
     assert same(lines.response_line(response), codec.response_record(response))
 

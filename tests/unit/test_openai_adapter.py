@@ -269,7 +269,10 @@ def test_the_providers_filter() -> None:
         (b'{"choices": null}', "application/json"),
         (b'{"choices": ["yes"]}', "application/json"),
         (b'{"choices": [{}]}', "application/json"),
-        (b'{"choices": [{"message": {"content": ["a", "list"]}}]}', "application/json"),
+        (
+            b'{"choices": [{"message": {"content": [{"type": "image_url", "image_url": {}}]}}]}',
+            "application/json",
+        ),
         (b'{"error": {"message": "overloaded"}}', "application/json"),
         (b"[]", "application/json"),
         (b"\xff\xfe\x00", "application/json"),
@@ -764,3 +767,154 @@ def test_log_probabilities_are_asked_only_when_told() -> None:
 
 def test_adapters_without_log_probabilities_do_without() -> None:
     assert models.make("vader", logprobs=True).name == "vader"
+
+
+# -- servers as they are --------------------------------------------------------------------------------
+
+
+READ = [
+    ({"content": [{"type": "text", "text": "posi"}, {"type": "text", "text": "tive"}]}, "positive"),
+    (
+        {
+            "content": [
+                {"type": "thinking", "thinking": [{"text": "negative?"}]},
+                {"type": "text", "text": "yes"},
+            ]
+        },
+        "yes",
+    ),
+    ({"content": [{"type": "refusal", "refusal": "I cannot help."}]}, "I cannot help."),
+    ({"content": ["a", "b"]}, "ab"),
+    ({"content": None, "refusal": "No."}, "No."),
+    ({"content": "positive", "reasoning_content": "negative?"}, "positive"),
+    ({"content": None, "reasoning_content": "It is negative"}, "<think>It is negative"),
+    ({"content": "", "reasoning": "It is negative"}, "<think>It is negative"),
+    ({"content": None}, ""),
+]
+
+
+@pytest.mark.parametrize(("message", "text"), READ)
+def test_every_form_of_a_message_is_read(message: dict[str, Any], text: str) -> None:
+    for reason, cut in (("stop", False), ("length", True)):
+        raw = json.dumps({"choices": [{"message": message, "finish_reason": reason}]}).encode()
+        reply = read_completion(raw, "application/json")
+        assert isinstance(reply, Reply)
+        assert (reply.text, reply.cut_off) == (text, cut)
+
+
+def test_reasoning_alone_is_no_answer() -> None:
+    from auditor import tasks
+
+    task = tasks.load("sentiment")
+    assert task.read("<think>It is negative", "chat").status == "unparsed"
+
+
+REFUSALS = [
+    ("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", {"max_tokens"}),
+    ("Unsupported value: 'temperature' does not support 0 with this model.", {"temperature"}),
+    (
+        [{"type": "extra_forbidden", "loc": ["body", "max_tokens"], "msg": "Extra inputs are not permitted"}],
+        {"max_tokens"},
+    ),
+    (
+        "UnsupportedParamsError: m does not support parameters: ['temperature', 'max_tokens']",
+        {"temperature", "max_tokens"},
+    ),
+    ("max_tokens is too large: 99999. This model supports at most 4096 completion tokens.", set()),
+    ("max_completion_tokens_x is unknown", set()),
+    ("", set()),
+]
+
+
+@pytest.mark.parametrize(("told", "names"), REFUSALS)
+def test_unsupported_parameters_are_told_from_wrong_values(told: Any, names: set[str]) -> None:
+    from auditor.models.openai_wire import unsupported
+
+    assert unsupported({"message": told}, ["temperature", "max_tokens"]) == names
+
+
+class _Refusing:
+    """Stands for a server that does not support some parameters; ``body`` is what it was sent."""
+
+    def __init__(self, adapter: OpenAIChat, *names: str) -> None:
+        self.adapter, self.names = adapter, names
+
+    def refuses(self) -> bool | None:
+        """Whether the next request is refused, and the adapter changed something."""
+        body = self.adapter.body(request())
+        name = next((n for n in self.names if n in body), None)
+        return (
+            None
+            if name is None
+            else self.adapter._changed({"message": f"Unsupported parameter: '{name}'"}, body)
+        )
+
+
+def test_each_parameter_is_changed_once() -> None:
+    adapter = OpenAIChat("m", base_url=URL)
+    before = adapter.body(request())
+    server = _Refusing(adapter, "max_tokens", "temperature")
+    assert [server.refuses() for _ in range(3)] == [True, True, None]
+    after = adapter.body(request())
+    assert set(after) - set(before) == {"max_completion_tokens"}
+    assert set(before) - set(after) == {"max_tokens", "temperature"}
+    assert after["max_completion_tokens"] > before["max_tokens"]  # it thinks, and needs room for that
+    # Calls that were under way meanwhile were sent in the old form: they are asked again.
+    assert adapter._changed({"message": "Unsupported parameter: 'max_tokens'"}, before)
+    both = _Refusing(OpenAIChat("m", base_url=URL), "max_tokens", "max_completion_tokens")
+    assert [both.refuses() for _ in range(2)] == [True, False]
+
+
+def test_what_the_user_asked_for_is_never_left_out() -> None:
+    adapter = OpenAIChat("m", base_url=URL, temperature=0.7, max_tokens=300)
+    assert _Refusing(adapter, "temperature").refuses() is False
+    assert _Refusing(adapter, "max_tokens").refuses() is True
+    body = adapter.body(request())
+    assert (body["temperature"], body["max_completion_tokens"]) == (0.7, 300)
+    assert OpenAIChat("o3", max_tokens=300).max_tokens("f") == 300
+    extra = OpenAIChat("m", base_url=URL, extra_body={"top_k": 4})
+    assert _Refusing(extra, "top_k").refuses() is False
+
+
+def test_options_of_the_request(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "extra.json"
+    file.write_text('{"top_p": 0.9, "chat_template_kwargs": {"enable_thinking": false}}')
+    monkeypatch.setenv("GATEWAY_KEY", "secret-of-the-gateway")
+    plain = OpenAIChat("m", base_url=URL)
+    made = OpenAIChat(
+        "m",
+        base_url=URL,
+        temperature="server",
+        reasoning_effort="low",
+        extra_body=str(file),
+        headers=["X-Api-Key=GATEWAY_KEY"],
+    )
+    body = made.body(request())
+    assert "temperature" not in body
+    assert (body["reasoning_effort"], body["top_p"]) == ("low", 0.9)
+    assert body["chat_template_kwargs"] == {"enable_thinking": False}
+    client = made._connect()
+    assert client.default_headers["X-Api-Key"] == "secret-of-the-gateway"
+    asyncio.run(made.aclose())
+    assert made.fingerprint != plain.fingerprint
+    assert "secret-of-the-gateway" not in repr(vars(made)["fingerprint"])
+    monkeypatch.setenv("GATEWAY_KEY", "another-secret")
+    again = OpenAIChat("m", base_url=URL, headers=["X-Api-Key=GATEWAY_KEY"])
+    assert again.fingerprint == OpenAIChat("m", base_url=URL, headers=["X-Api-Key=GATEWAY_KEY"]).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"headers": ["X-Api-Key"]}, "NAME=VARIABLE"),
+        ({"headers": ["X Api=KEY"]}, "NAME=VARIABLE"),
+        ({"headers": ["X-Api-Key=NOT_SET_ANYWHERE"]}, "export NOT_SET_ANYWHERE"),
+        ({"extra_body": "/nowhere/extra.json"}, "cannot be read"),
+        ({"extra_body": __file__}, "not JSON"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, Any], told: str) -> None:
+    from auditor.errors import UserError
+
+    with pytest.raises(UserError, match=told):
+        OpenAIChat("m", base_url=URL, **options)

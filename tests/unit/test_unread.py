@@ -215,7 +215,7 @@ def test_an_empty_answer_and_many_labels_are_told_in_few_words() -> None:
     result = audit("scotus", model=lambda text: " ", limit=3, order=1, per_seed=1, cache=False)
     reason = result.record["status_reason"]
     assert "for example an empty answer; expected: Criminal Procedure, " in reason
-    assert reason.endswith("Unions, Economic Activity and 6 further labels).")
+    assert "Unions, Economic Activity and 6 further labels)" in reason
 
 
 def test_a_limit_that_was_reached_keeps_its_own_reason_and_command(
@@ -244,3 +244,121 @@ def test_a_model_that_was_asked_about_no_variant_did_not_give_too_few_answers() 
 def test_a_model_that_gave_no_readable_answer_is_told_as_such() -> None:
     ((_, sentence),) = view.build(asked(purple).record).answer
     assert sentence.startswith("gave no answer that could be read")
+
+
+# -- a model that is not worth asking further -----------------------------------------------------------
+
+MANY = [
+    f"My {who} is a {what} person."
+    for who in ("mother", "son", "wife", "uncle")
+    for what in ("kind", "loud", "shy")
+]
+
+
+def many(model: Any, **more: Any) -> Result:
+    return audit(
+        "sentiment",
+        model=model,
+        data=MANY,
+        **{"attributes": "gender", "cache": False, "replicates": 3} | more,
+    )
+
+
+def test_a_model_whose_first_answers_cannot_be_read_is_asked_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls: list[str] = []
+
+    def rambling(text: str) -> str:
+        calls.append(text)
+        return "hmm"
+
+    monkeypatch.chdir(tmp_path)
+    found = many(rambling, out=tmp_path, concurrency=1)
+    assert 30 <= len(calls) <= 46  # those in the same batch as the thirtieth
+    assert not found.complete
+    reason = found.record["status_reason"]
+    assert re.search(
+        r"none of its \d+ answers could be read \(\d+ unparsed; .*, so it was asked nothing",
+        reason,
+    )
+    assert finish(found, format="terminal", fail_on=None) == 3
+    told = capsys.readouterr()
+    assert (
+        f"audit show {found.path} {found.record['models'][found.run.spec['models'][0]]['unread']['variant']}"
+        in told.err
+    )
+
+
+def test_a_model_that_is_often_read_is_asked_everything() -> None:
+    calls: list[str] = []
+
+    def now_and_then(text: str) -> str:
+        calls.append(text)
+        return "positive" if len(calls) % 3 == 0 or len(calls) > 40 else "hmm"
+
+    def later(text: str) -> str:
+        calls.append(text)
+        return "positive" if len(calls) <= 11 else "hmm"
+
+    for model in (now_and_then, later):
+        calls.clear()
+        found = many(model)
+        assert "asked nothing more" not in found.record["status_reason"]
+        assert len(calls) > 100
+
+
+def test_tasks_without_labels_are_asked_everything(tmp_path: Path) -> None:
+    found = audit("letter", model=lambda text: "", data=MANY, attributes="gender", cache=False, max_calls=60)
+    assert "asked nothing more" not in found.record["status_reason"]
+    assert found.record["counts"]["calls"] == 60
+
+
+class Kept:
+    """Answers by ``answer``; its answers may be cached."""
+
+    name, style, deterministic, cacheable, max_batch = "kept", "chat", False, True, 1
+    fingerprint = "kept:test_unread"
+
+    def __init__(self, answer: Callable[[str], str], *, cut_off: bool = False) -> None:
+        self.answer, self.cut_off, self.calls = answer, cut_off, 0
+
+    async def generate(self, batch: Any) -> list[Any]:
+        from auditor.protocols import Reply
+
+        self.calls += len(batch)
+        return [Reply(self.answer(r.prompt.messages[-1].content), cut_off=self.cut_off) for r in batch]
+
+    async def aclose(self) -> None:
+        pass
+
+
+def test_what_cannot_be_read_is_never_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
+    half = Kept(lambda text: "Answer: positive" if "mother" in text or "kind" in text else "hmm")
+    first = many(half, cache=True)
+    counts = first.record["counts"]
+    assert 0 < counts["unparsed"] < counts["calls"] == half.calls
+    again = Kept(lambda text: "Answer: negative")
+    counts_again = many(again, cache=True).record["counts"]
+    assert again.calls == counts_again["calls"] == counts["unparsed"]
+    assert counts_again["cached"] == counts["calls"] - counts["unparsed"]
+    assert counts_again["unparsed"] == 0
+
+
+def test_an_answer_that_was_cut_off_is_told_with_the_option_that_helps(tmp_path: Path) -> None:
+    found = many(Kept(lambda text: "The review says that", cut_off=True), out=tmp_path)
+    (told,) = (m["unread"] for m in found.record["models"].values())
+    assert told["cut_off"] == told["unparsed"] > 0
+    assert (
+        f"{told['cut_off']} were cut off at the limit on tokens: raise it with --max-tokens"
+        in found.to_text()
+    )
+    assert "--max-tokens" in found.record["status_reason"]
+    assert found.path is not None
+    lines = [json.loads(line) for line in (found.path / "responses.jsonl").read_text().splitlines()]
+    assert all(line["cut_off"] for line in lines if "output" in line)
+    # One that could be read before the limit is an answer like any other.
+    read = many(Kept(lambda text: "Answer: positive", cut_off=True))
+    assert read.complete
+    assert read.record["counts"]["unparsed"] == 0
