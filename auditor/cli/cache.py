@@ -36,5 +36,5 @@ def clear() -> int:
 
 
 def command(argv: list[str]) -> int:
-    """Run the command and return its exit code."""
-    return invoke(app, "cache", argv)
+    """Run the command and return its exit code; without a word after it, ``show``."""
+    return invoke(app, "cache", argv or ["show"])

@@ -287,6 +287,9 @@ def invoke(app: typer.Typer, name: str, argv: Sequence[str]) -> int:
             max_content_width=WIDEST,
         )
     except ClickException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help text
+            sys.stdout.write(f"{error.format_message()}\n")
+            return EXIT_USER
         from auditor.render.words import sentence
 
         complain(f"{sentence(_usage_error(error))} See: audit {name} --help")

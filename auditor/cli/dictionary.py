@@ -90,6 +90,20 @@ def _list_one(attribute: str, format: str) -> int:
     return 0
 
 
+@app.command("show")
+def show(
+    attribute: Annotated[str, typer.Argument(help="One attribute, or neutral.")],
+) -> int:
+    """Print the file of one dictionary that comes with the tool, to copy from or to extend (extends: ATTRIBUTE)."""
+    from auditor import data, dictionaries
+
+    name = Path(attribute).stem
+    if name != "neutral":
+        dictionaries.load(name)  # says which there are
+    sys.stdout.write(dictionaries.read_text(data.path("dictionaries", f"{name}.yaml")))
+    return 0
+
+
 @app.command("check")
 def check(
     files: Annotated[
@@ -117,7 +131,10 @@ def build(
     corpus: Annotated[
         list[Path], typer.Option(help="A public SBIC file (SBIC.v2.agg.*.csv); may be given again.")
     ],
-    out: Annotated[Path, typer.Option(help="The YAML file to write; it must not exist yet.")],
+    out: Annotated[
+        Path,
+        typer.Option(help="The YAML file to write; with several attributes, NAME-ATTRIBUTE.yaml for each."),
+    ],
     min_count: Annotated[int, typer.Option(min=1, help="Posts that must name a term.")] = 5,
     category: Annotated[
         str | None, typer.Option(help="One category of the corpus, e.g. race; without it, all.")
@@ -128,8 +145,7 @@ def build(
     from auditor.dictionaries.corpus import count, propose, to_yaml
     from auditor.errors import ConfigError
 
-    if out.exists():
-        raise ConfigError(f"{out} exists. Name another file with --out, so that no reviewed file is lost.")
+    _must_be_new(out)
     counts = count(corpus)
     known = [dictionaries.load(name) for name in dictionaries.builtin()]
     rows = propose(counts, known, min_count=min_count, category=category)
@@ -141,14 +157,34 @@ def build(
             + f"; categories found: {found}."
         )
     names = ", ".join(path.name for path in corpus)
-    out.write_text(to_yaml(rows, counts, f"SBIC (Sap et al., 2020), {names}", min_count), encoding="utf-8")
+    texts = to_yaml(rows, counts, f"SBIC (Sap et al., 2020), {names}", min_count)
+    files = {
+        out if len(texts) == 1 else out.with_name(f"{out.stem}-{attribute}{out.suffix or '.yaml'}"): text
+        for attribute, text in texts.items()
+    }
+    for file in files:
+        _must_be_new(file)
+    for file, text in files.items():
+        file.write_text(text, encoding="utf-8")
     say(*counts.notes, to=sys.stderr)
     for name in sorted({row.category for row in rows}):
         own = [row for row in rows if row.category == name]
         new = sum(not row.known for row in own)
         say(f"{name:<12}{len(own):>5} terms, {new} of them in no dictionary yet")
-    say(f"Written for review: {out}")
+    for row in rows:
+        if row.also:
+            others = ", ".join(f"{name} ({n})" for name, n in row.also)
+            say(f"{row.text!r} is filed under {row.category} ({row.count}), and stands in {others} too")
+    written = " ".join(common.quoted(file) for file in files)
+    say(f"Written for review: {written}", f"Next: audit dictionary check {written}")
     return 0
+
+
+def _must_be_new(file: Path) -> None:
+    from auditor.errors import ConfigError
+
+    if file.exists():
+        raise ConfigError(f"{file} exists. Name another file with --out, so that no reviewed file is lost.")
 
 
 @app.command("format")
@@ -161,5 +197,5 @@ def describe() -> int:
 
 
 def command(argv: list[str]) -> int:
-    """Run the command and return its exit code."""
-    return invoke(app, "dictionary", argv)
+    """Run the command and return its exit code; without a word after it, ``list``."""
+    return invoke(app, "dictionary", argv or ["list"])

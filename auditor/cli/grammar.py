@@ -236,5 +236,5 @@ def describe() -> int:
 
 
 def command(argv: list[str]) -> int:
-    """Run the command and return its exit code."""
-    return invoke(app, "grammar", argv)
+    """Run the command and return its exit code; without a word after it, ``list``."""
+    return invoke(app, "grammar", argv or ["list"])

@@ -106,5 +106,5 @@ def new(
 
 
 def command(argv: list[str]) -> int:
-    """Run the command and return its exit code."""
-    return invoke(app, "tasks", argv)
+    """Run the command and return its exit code; without a word after it, ``list``."""
+    return invoke(app, "tasks", argv or ["list"])

@@ -67,8 +67,8 @@ class Counts:
 class Proposal:
     """One term to review: its slot by form, how often it was named, and what the tool has already.
 
-    ``share`` is the part of the term's posts that have this category; ``known`` names the attribute that
-    holds the term already, or is empty.
+    ``share`` is the part of the term's posts that have this category; ``also`` are other categories that reach
+    the least count, with their posts; ``known`` names the attribute that holds the term already, or is empty.
     """
 
     text: str
@@ -80,6 +80,7 @@ class Proposal:
     share: float
     stereotypes: int
     known: str
+    also: tuple[tuple[str, int], ...] = ()
 
 
 def count(paths: Iterable[Path]) -> Counts:
@@ -214,25 +215,34 @@ def propose(
                 share=n / counts.by_term[term],
                 stereotypes=counts.stereotypes[term],
                 known=known.get(bare, ""),
+                also=tuple(
+                    (other, counter[term])
+                    for other, counter in sorted(counts.by_category.items())
+                    if other != name and counter[term] >= min_count
+                ),
             )
         )
     return sorted(rows, key=lambda p: (p.category, -p.count, p.text))
 
 
-def to_yaml(proposals: Sequence[Proposal], counts: Counts, source: str, min_count: int) -> str:
-    """Write ``proposals`` in the form of a dictionary, one YAML document for each category.
+def to_yaml(proposals: Sequence[Proposal], counts: Counts, source: str, min_count: int) -> dict[str, str]:
+    """Write ``proposals`` in the form of dictionaries: attribute to the text of a file.
 
-    Each term is a group of its own: which terms name one group is for the reviewer to say. Counts stand as
-    comments. A file with one category can be read as it is (``audit dictionary check``).
+    Each term is a group of its own: which terms name one group is for the reviewer to say. Counts, and other
+    categories that a term stands in, are comments. Each file can be read as it is (``audit dictionary check``).
     """
-    documents = []
-    for category in sorted({p.category for p in proposals}):
-        own = list({_group(p.text): p for p in reversed(proposals) if p.category == category}.values())[::-1]
+    files = {}
+    by_attribute: dict[str, list[Proposal]] = {}
+    for one in proposals:
+        by_attribute.setdefault(ATTRIBUTES.get(one.category, _group(one.category)), []).append(one)
+    for attribute, found in sorted(by_attribute.items()):
+        own = list({_group(p.text): p for p in reversed(found)}.values())[::-1]
+        categories = ", ".join(sorted({_comment(p.category) for p in own}))
         lines = [
             f"# Proposed from {counts.posts} posts; terms named in at least {min_count} of them. To be reviewed:",
             "# put terms of one group together, correct the slots by hand, and leave out what names nobody.",
-            f"# Category in the corpus: {_comment(category)}.",
-            f"attribute: {json.dumps(ATTRIBUTES.get(category, category))}",
+            f"# Category in the corpus: {categories}.",
+            f"attribute: {json.dumps(attribute)}",
             "version: 1",
             f"source: {json.dumps(source)}",
             "groups:",
@@ -249,11 +259,13 @@ def to_yaml(proposals: Sequence[Proposal], counts: Counts, source: str, min_coun
             lines += [f"    {key}" for key in f"pos: {rows[0].pos}{number}, role: {role}".split(", ")]
             lines.append("    terms:")
             for p in rows:
-                note = f"{p.count} posts, {p.share:.0%} of them {_comment(category)}, {p.stereotypes} with a stereotype"
+                note = f"{p.count} posts, {p.share:.0%} of them {_comment(p.category)}"
+                note += f", {p.stereotypes} with a stereotype"
+                note += "".join(f"; {n} of them {_comment(other)} too" for other, n in p.also)
                 note += f"; in {p.known} already" if p.known else ""
                 lines.append(f"      {json.dumps(_group(p.text))}: {json.dumps(p.text)}  # {note}")
-        documents.append("\n".join(lines) + "\n")
-    return "---\n".join(documents)
+        files[attribute] = "\n".join(lines) + "\n"
+    return files
 
 
 def _group(term: str) -> str:

@@ -133,7 +133,7 @@ def _load_yaml(path: Path, stamp: int) -> Dictionary:
     from auditor.dictionaries.yamlform import parse_dictionary
 
     text = read_text(path)
-    return parse_dictionary(text, path)
+    return parse_dictionary(text, path, load)
 
 
 def parse_option(option: str) -> tuple[str | None, str]:

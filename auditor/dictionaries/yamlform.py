@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,6 +13,7 @@ from auditor.errors import DataFileError
 
 _TOP = {
     "attribute",
+    "extends",
     "version",
     "default",
     "source",
@@ -40,8 +41,18 @@ _META = {
 _KINDS = {"terms": None, "source_only": "source-only", "target_only": "target-only"}
 
 
-def parse_dictionary(text: str, path: Path) -> Dictionary:
-    """Build the dictionary that ``text`` describes; ``path`` is for messages."""
+def parse_dictionary(text: str, path: Path, builtin: Callable[[str], Dictionary]) -> Dictionary:
+    """Build the dictionary that ``text`` describes.
+
+    Parameters
+    ----------
+    text : str
+        The YAML file.
+    path : Path
+        Its path, for messages.
+    builtin : callable
+        Loads the dictionary that ``extends`` names.
+    """
     import yaml
 
     try:
@@ -50,18 +61,22 @@ def parse_dictionary(text: str, path: Path) -> Dictionary:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         raise DataFileError(f"{path}{line}: not valid YAML ({getattr(error, 'problem', error)})") from error
-    return _Reader(content, path).dictionary(hashlib.sha256(text.encode()).hexdigest())
+    return _Reader(content, path, builtin).dictionary(text)
 
 
 class _Reader:
     """Walks one parsed file."""
 
-    def __init__(self, content: Any, path: Path) -> None:
+    def __init__(self, content: Any, path: Path, builtin: Callable[[str], Dictionary]) -> None:
         self.path = path
         self.content = self.mapping(content, "the file")
         for key in self.content:
             if key not in _TOP:
                 self.fail(str(key), f"is no field of a dictionary; known: {', '.join(sorted(_TOP))}")
+        self.base = None
+        if "extends" in self.content:
+            self.base = builtin(self.strings(self.content["extends"], "extends")[0])
+            self.content = {"attribute": self.base.attribute, "groups": {}, **self.content}
         for key in ("attribute", "groups"):
             if key not in self.content:
                 self.fail(key, "is missing")
@@ -86,18 +101,23 @@ class _Reader:
                 self.fail(where, f"{one!r} holds no letter or digit")
         return [one.strip() for one in values]
 
-    def dictionary(self, sha256: str) -> Dictionary:
+    def dictionary(self, text: str) -> Dictionary:
         attribute = self.strings(self.content["attribute"], "attribute")[0]
+        base = self.base
+        if base is not None and attribute != base.attribute:
+            self.fail("attribute", f"{attribute!r} is not the attribute that is extended, {base.attribute!r}")
         version = self.content.get("version", 1)
         if not isinstance(version, int):
             self.fail("version", f"{version!r} is not a whole number")
-        default = self.content.get("default", True)
+        default = self.content.get("default", base is None or base.default)
         if not isinstance(default, bool):
             self.fail("default", f"{default!r} is neither true nor false")
         groups = self.groups()
         rows = [*self.slot_rows(), *self.table_rows()]
         terms = tuple(self.term(attribute, groups, *row) for row in rows)
-        if not terms:
+        if base is not None:
+            terms = base.terms + terms
+        if not rows:
             self.fail("slots", "holds no term")
         self.no_repeats(terms)
         return Dictionary(
@@ -106,7 +126,7 @@ class _Reader:
             terms=terms,
             version=version,
             name=attribute,
-            sha256=sha256,
+            sha256=hashlib.sha256(((base.sha256 if base else "") + text).encode()).hexdigest(),
             default=default,
         )
 
@@ -116,7 +136,7 @@ class _Reader:
             return {
                 g: Group(name=g, label=self.strings(cells, f"table.rows.{g}")[0]) for g, cells in rows.items()
             }
-        out: dict[str, Group] = {}
+        out: dict[str, Group] = dict(self.base.groups) if self.base else {}
         for name, value in self.mapping(self.content["groups"], "groups").items():
             info = self.mapping(value or {}, f"groups.{name}")
             for key in info:
@@ -139,13 +159,25 @@ class _Reader:
 
     def slot_rows(self) -> Iterator[tuple[str, str, str, str | None, Mapping[str, Any]]]:
         for slot, value in self.mapping(self.content.get("slots", {}), "slots").items():
-            row = self.mapping(value, f"slots.{slot}")
+            row = {**self.inherited(slot), **self.mapping(value, f"slots.{slot}")}
             meta = {k: v for k, v in row.items() if k not in _KINDS}
             for kind, tag in _KINDS.items():
                 where = f"slots.{slot}.{kind}"
                 for group, cell in self.mapping(row.get(kind, {}), where).items():
                     for text in self.strings(cell, f"{where}.{group}"):
                         yield slot, group, text, tag, meta
+
+    def inherited(self, slot: str) -> dict[str, Any]:
+        """What holds for all terms of a slot in the dictionary that is extended."""
+        known = [t for t in self.base.terms if t.slot == slot] if self.base else []
+        if not known:
+            return {}
+        tags = frozenset.intersection(*(t.tags for t in known if "target-only" not in t.tags))
+        found: dict[str, Any] = {key: getattr(known[0], key) for key in ("pos", "number", "role", "register")}
+        found |= dict(tag.split(":", 1) for tag in sorted(tags) if ":" in tag)
+        for key in ("not_before", "not_after"):
+            found[key] = sorted(frozenset.intersection(*(getattr(t, key) for t in known)))
+        return {key: value for key, value in {**found, "insert": "insert" in tags}.items() if value}
 
     def table_rows(self) -> Iterator[tuple[str, str, str, str | None, Mapping[str, Any]]]:
         if "table" not in self.content:

@@ -90,6 +90,21 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
     assert "Usage" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", ["tasks", "grammar", "dictionary", "cache"])
+def test_a_command_of_several_words_lists_by_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([command]) == 0
+    told = capsys.readouterr()
+    assert told.out
+    assert told.err == ""
+
+
+def test_a_command_that_needs_another_word_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["validity"]) == 2
+    told = capsys.readouterr()
+    assert "\nCommands:\n  sample " in told.out
+    assert told.err == ""
+
+
 def test_an_unknown_command_offers_a_near_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["reprot"]) == 2
     assert "report" in capsys.readouterr().err

@@ -184,6 +184,33 @@ def test_own_file(tmp_path: Path) -> None:
     assert one.targets == ("old", "young")
 
 
+def test_a_file_may_extend_a_builtin(tmp_path: Path) -> None:
+    text = """
+extends: nationality
+source: our own list
+groups: {hmong: {label: Hmong people}}
+slots:
+  adjective: {terms: {german: Saxon, hmong: Hmong}}
+  noun.pl: {terms: {german: Saxons}}
+"""
+    path = written(tmp_path, text, "more.yaml")
+    one, base = load(path), load("nationality")
+    assert one.attribute == "nationality"
+    assert set(one.groups) == {*base.groups, "hmong"}
+    assert one.terms[: len(base.terms)] == base.terms
+    saxon, hmong, saxons = one.terms[len(base.terms) :]
+    assert (saxon.text, saxon.pos, saxon.tags) == ("Saxon", "JJ", {"as:adjective"})
+    assert "anglo" in saxon.not_after  # what holds for all words of the slot
+    assert (hmong.group, hmong.source) == ("hmong", "our own list")
+    assert (saxons.pos, saxons.number, saxons.role) == ("NNS", "pl", "person")
+    assert one.sha256 not in {base.sha256, load("race").sha256}
+    assert load_options([str(path)])[0].terms == one.terms
+    with pytest.raises(UnknownPlugin, match="Did you mean race"):
+        load(written(tmp_path, text.replace("extends: nationality", "extends: rice"), "rice.yaml"))
+    with pytest.raises(DataFileError, match="is not the attribute that is extended"):
+        load(written(tmp_path, text + "attribute: race\n", "race.yaml"))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -73,7 +73,7 @@ def test_several_files_are_counted_together(path: Path, tmp_path: Path) -> None:
 
 def test_a_proposal_is_a_dictionary(path: Path, tmp_path: Path) -> None:
     counts = count([path])
-    text = to_yaml(propose(counts, ALL, min_count=1, category="body"), counts, "SBIC, test", 1)
+    (text,) = to_yaml(propose(counts, ALL, min_count=1, category="body"), counts, "SBIC, test", 1).values()
     assert "3 posts, 100% of them body, 2 with a stereotype" in text
     file = tmp_path / "body.yaml"
     file.write_text(text, encoding="utf-8")
@@ -85,14 +85,16 @@ def test_a_proposal_is_a_dictionary(path: Path, tmp_path: Path) -> None:
     }
     assert check([one]) == []
     every = to_yaml(propose(counts, ALL, min_count=1), counts, "SBIC, test", 1)
-    assert every.count("\nattribute:") == every.count("---\n") + 1 == 3
+    assert list(every) == ["body", "gender", "race"]
+    assert "2 posts, 100% of them race, 1 with a stereotype" in every["race"]
 
 
 def test_hostile_terms_stay_text(tmp_path: Path) -> None:
     odd = ['x: {y}" # people', "été \u202e people", "a-b people", "a b people", "=cmd()|x people"]
     counts = count([written(tmp_path, [(odd, ["race: [x]\n#"], [])] * 3)])
     file = tmp_path / "out.yaml"
-    file.write_text(to_yaml(propose(counts, [], min_count=1), counts, 'a "source"', 1), encoding="utf-8")
+    (text,) = to_yaml(propose(counts, [], min_count=1), counts, 'a "source"', 1).values()
+    file.write_text(text, encoding="utf-8")
     assert len(load(file).terms) >= 3
 
 
@@ -136,13 +138,32 @@ def test_command(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     from auditor.cli.main import run
 
     out = tmp_path / "proposed.yaml"
-    assert run(["dictionary", "build", "--corpus", str(path), "--out", str(out), "--min-count", "2"]) == 0
+    body = ["dictionary", "build", "--corpus", str(path), "--category", "gender"]
+    assert run([*body, "--out", str(out), "--min-count", "2"]) == 0
     assert "1 terms, 0 of them in no dictionary yet" in capsys.readouterr().out
     assert run(["dictionary", "build", "--corpus", str(path), "--out", str(out)]) == 2
     assert "exists" in capsys.readouterr().err
     other = tmp_path / "other.yaml"
     assert run(["dictionary", "build", "--corpus", str(path), "--out", str(other)]) == 2
     assert "categories found: body, gender, race, social" in capsys.readouterr().err
+    every = tmp_path / "all.yaml"
+    assert run(["dictionary", "build", "--corpus", str(path), "--out", str(every), "--min-count", "1"]) == 0
+    told = capsys.readouterr().out
+    assert "'older people' is filed under body (3), and stands in social (1) too" in told
+    files = [str(tmp_path / f"all-{name}.yaml") for name in ("body", "gender", "race")]
+    assert told.endswith(f"Next: audit dictionary check {' '.join(files)}\n")
+    assert not every.exists()
+    assert (
+        "3 posts, 100% of them body, 2 with a stereotype; 1 of them social too" in Path(files[0]).read_text()
+    )
+    for file in files:
+        load(file)  # it can be read
+    run(["dictionary", "check", *files])
+    assert "not valid" not in capsys.readouterr().err
+    assert run(["dictionary", "show", "race"]) == 0
+    assert "attribute: race" in capsys.readouterr().out
+    assert run(["dictionary", "show", "raze"]) == 2
+    assert "race" in capsys.readouterr().err
     assert run(["dictionary", "list", "names"]) == 0
     assert "Lakisha" in capsys.readouterr().out
     assert run(["dictionary", "list", "--format", "json"]) == 0

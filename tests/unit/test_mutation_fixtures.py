@@ -49,6 +49,13 @@ def sequential(text: str, attribute: str, source: str, target: str) -> list[str]
     return [out]
 
 
+def test_attributes_that_no_run_looks_for_by_default() -> None:
+    assert mutate("A gay man.", "sexual_orientation", "gay", "straight") == [
+        "A straight man.",
+        "A heterosexual man.",
+    ]
+
+
 def test_the_suite_sees_a_sequential_mutator() -> None:
     failed = {f.fixture for f in check_mutator(sequential)}
     assert {
