@@ -51,13 +51,13 @@ def lead(record: Mapping[str, Any]) -> list[str]:
 
 
 def others(record: Mapping[str, Any]) -> list[str]:
-    """The other attribute sets, one line each: those that were shown first."""
+    """The other attribute sets, one line each, those that were shown first; what the first lines tell is left out."""
     rank = ("shown", "bounded", "not_determined", "not_tested")
     lines = []
     for model, questions in _by_model(record):
         prefix = f"{_model(record, model)}: " if len(record["models"]) > 1 else ""
-        skip = 0 if record["goal"]["attributes"] is None else 1
-        rest = [q for q in questions[skip:] if q["row"] is not None]
+        told = [] if record["goal"]["attributes"] is None else _leading(questions)
+        rest = [q for q in questions if q["row"] is not None and q not in told]
         for q in sorted(rest, key=lambda q: rank.index(q["verdict"]))[:MOST_OTHERS]:
             lines.append(f"{prefix}{words.verdict(q['verdict'])}: {_measured(record, q)}{_turned(record, q)}")
     return lines
@@ -93,14 +93,59 @@ def _model(record: Mapping[str, Any], number: str) -> str:
     return str(record["models"][int(number[1:]) - 1])
 
 
+def _leading(questions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """What the first lines answer with.
+
+    The smallest sets for which a difference was shown: where one of age is shown, one of age and gender together need
+    have nothing to do with gender. Where none was shown: what the goal asks, each set of several that stand alone.
+    """
+    shown = [q for q in questions if q["declared"] and q["verdict"] == "shown" and q["row"] is not None]
+    least = [q for q in shown if not any(set(o["attributes"]) < set(q["attributes"]) for o in shown)]
+    largest = len(questions[0]["attributes"])
+    asked = [q for q in questions if q["declared"] and len(q["attributes"]) == largest]
+    return least or asked or list(questions[:1])
+
+
 def _main(record: Mapping[str, Any], questions: Sequence[Mapping[str, Any]]) -> str:
-    q = questions[0]
+    """The answer for one model: the sets that lead in full, then what came of the sets around them."""
     if record["goal"]["attributes"] is None:
         return _overview(record, questions)
+    leading = _leading(questions)
+    parts = [_set(record, q, alone=len(leading) == len(questions) == 1) for q in leading]
+    full = questions[0]
+    if full not in leading and full["row"] is not None and len(full["attributes"]) > 1:
+        parts.append(words.sentence(_brief(record, full)))
+    if len(leading) == 1 and leading[0]["verdict"] == "shown":
+        mine = set(leading[0]["attributes"])
+        smaller = [
+            q for q in questions if len(q["attributes"]) == 1 and set(q["attributes"]) < mine and q["row"]
+        ]
+        parts += [words.sentence(_brief(record, q)) for q in smaller]
+    return " ".join(parts)
+
+
+def _brief(record: Mapping[str, Any], q: Mapping[str, Any]) -> str:
+    """One set in a few words: its verdict, and on how many texts the answer changed."""
+    names = words.listing([words.group(a) for a in q["attributes"]])
+    how = "together" if len(q["attributes"]) > 1 else "alone"
+    row = q["row"]
+    if row["rate"] is None:
+        return f"{names} {how}: {words.verdict(q['verdict'], symbol=False)}"
+    return (
+        f"{names} {how}: {words.verdict(q['verdict'], symbol=False)}, the answer changed on {row['seeds_changed']} of "
+        f"{words.plural(row['seeds'], 'text')}"
+    )
+
+
+def _set(record: Mapping[str, Any], q: Mapping[str, Any], *, alone: bool) -> str:
+    """What was measured of one set, in full."""
+    names = words.listing([words.group(a) for a in q["attributes"]])
     if q["row"] is None or (q["row"]["rate"] is None and not _said(record, q)):
         why = words.sentence(record["status_reason"] or "")
         return f"{LEADS['not_tested']}: {words.attributes(q['attributes'])}. {why} {_explored(record, q)}".rstrip()
-    parts = [f"{LEADS[q['verdict']]}. {words.sentence(_measured(record, q))}"]
+    about = "" if alone else f" for {names}" + (" together" if len(q["attributes"]) > 1 else "")
+    head, colon, rest = LEADS[q["verdict"]].partition(":")
+    parts = [f"{head}{about}{colon}{rest}. {words.sentence(_measured(record, q))}"]
     turned = _turned(record, q)
     if turned:
         parts.append(words.sentence(turned.removeprefix("; ")))

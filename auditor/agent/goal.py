@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from auditor.agent.compared import Place, compared
+from auditor.agent.generic import GENERIC
 from auditor.agent.places import COUNTRIES
 from auditor.errors import ConfigError
 
@@ -89,6 +90,7 @@ INTENT = (
     "bias*", "discriminat*", "treat*", "differen*", "fair*", "unfair*", "equal*", "unequal*", "people", "groups",
     "anyone", "everyone", "everybody", "anybody", "audit*", "test", "check", "compare", "prejudic*", "stereotyp*",
     "intersection*", "disparit*", "favour*", "favor*", "penali*", "harder", "worse", "better", "less", "more often",
+    "alike",
 )  # fmt: skip
 # Terms of the dictionaries that mean something else in a question about a system.
 NOT_GROUPS = frozenset(
@@ -115,7 +117,9 @@ NOBODY = frozenset(_PLAIN_WORDS.split())
 WITH = re.compile(
     r"\b(?:people|persons?|applicants?|candidates?|patients?|borrowers?)\s+(?:with|from|of)\s+([\w-]+)"
 )
+BEFORE = re.compile(r"(?<![\w|])([a-z]+-[a-z][\w-]*)\s+\|")
 CALLED = re.compile(r"\b(?:called|named|name is)\s+[A-Z]")
+SIDE_BY_SIDE = re.compile(r",(?=.*\b(?:and|or)\b)|\b(?:and|or|nor|as well as|than|versus|vs|plus)\b")
 BOTH = re.compile(r"\b(intersection\w*|combination\w*|together|at once)\b")
 AGE = re.compile(r"\b(?:over|above|aged)[ -]?([4-9]\d)\b|\b([4-9]\d)[ -](?:plus|year[ -]olds?)\b")
 
@@ -229,14 +233,14 @@ def parse(text: str, *, task: str | None = None) -> Goal:
         assumed.append(
             f"{', '.join(missing)}: not among the names of the dictionary (audit dictionary list names)"
         )
-    unknown = _unknown(rest)
     attributes: tuple[str, ...] | None = tuple(sorted(found))
+    unknown = _unknown(rest) or ("" if found else _strange(rest))
     if not attributes:
         if unknown:
             raise ConfigError(
                 f"No attribute covers {unknown!r}. There are {', '.join(sorted(ATTRIBUTES))}{_near(unknown)}; words of "
-                "your own go into a run by audit run --dictionary FILE (see: audit dictionary build). Or ask about "
-                f"these attributes, for example: {EXAMPLE}"
+                "your own go into a run by audit run --dictionary FILE (see: audit dictionary build). Ask about these "
+                f"attributes, or about bias in general without that word, for example: {EXAMPLE}"
             )
         if not any(_has(word, plain) for word in INTENT):
             raise ConfigError(
@@ -247,14 +251,15 @@ def parse(text: str, *, task: str | None = None) -> Goal:
         assumed.append("no attribute is named: those that the texts name are asked")
     elif unknown:
         assumed.append(f"{unknown}: no attribute covers it, so it was not looked at")
-    if attributes is None or len(attributes) > 1:
-        order = 2 if attributes is None else min(3, len(attributes))
-    else:
-        order = 1
-        if BOTH.search(plain):
-            assumed.append(
-                "the goal asks for attributes together and names one: name the others to have them asked with it"
-            )
+    order = 2 if attributes is None else _order(plain, found, places)
+    if attributes and len(attributes) == 1 and BOTH.search(plain):
+        assumed.append(
+            "the goal asks for attributes together and names one: name the others to have them asked with it"
+        )
+    if attributes and len(attributes) > 1 and order == 1:
+        assumed.append(
+            f"{', '.join(attributes)}: named side by side, so each is asked alone; say “together” to have them combined"
+        )
     if task is not None:
         assumed.append("the task was given")
     against = compared(plain, places)
@@ -275,10 +280,11 @@ def parse(text: str, *, task: str | None = None) -> Goal:
 
 
 def _plain(text: str) -> str:
-    """Lower case, without accents, one space between words."""
+    """Lower case, without accents, one space between words; of the signs between words commas stay."""
     decomposed = unicodedata.normalize("NFKD", text)
     bare = "".join(c for c in decomposed if not unicodedata.combining(c)).casefold()
-    return " ".join(re.sub(r"[^\w' -]", " ", bare.replace("’", "'").replace("_", " ")).split())
+    spaced = bare.replace("’", "'").replace("_", " ").replace(",", " , ")
+    return " ".join(re.sub(r"[^\w', -]", " ", spaced).split())
 
 
 def _has(word: str, plain: str) -> str | None:
@@ -387,7 +393,52 @@ def _unknown(rest: str) -> str:
             if word not in NOBODY and not any(_has(known, word) for known in (*tasks, *INTENT)):
                 return word
     after = WITH.search(rest)
-    return after.group(1) if after and after.group(1) not in NOBODY else ""
+    if after and after.group(1) not in NOBODY:
+        return after.group(1)
+    before = BEFORE.search(rest)  # "left-handed women": the women were read
+    return before.group(1) if before and not _known(before.group(1)) else ""
+
+
+def _known(word: str) -> bool:
+    """Whether ``word`` says something that a goal may say without naming people."""
+    listed = (*(w for words in TASKS.values() for w in words), *LEGAL, *INTENT)
+    return word in NOBODY or word in GENERIC or any(_has(known, word) == word for known in listed)
+
+
+def _strange(rest: str) -> str:
+    """Words of a goal that names nobody and that nothing was read from, with a known noun before them."""
+    listed = [word for words in (*TASKS.values(), LEGAL, INTENT) for word in words if " " in word]
+    for phrase in listed:
+        if hit := _has(phrase, rest):
+            rest = rest.replace(hit, "|")
+    words = [word for word in rest.split() if word not in (",", "|")]
+    tasks = [word for name in TASKS.values() for word in name]
+    for at, word in enumerate(words):
+        if len(word) < 3 or word.isdigit() or _known(word.removesuffix("'s")):
+            continue
+        noun = words[at - 1] if at else ""
+        named = (
+            noun
+            and noun not in {*NOBODY, *GENERIC, *PERSONS}
+            and any(_has(known, noun) == noun for known in tasks)
+        )
+        return f"{noun} {word}" if named else word
+    return ""
+
+
+def _order(plain: str, found: Mapping[str, set[str]], places: Iterable[Place]) -> int:
+    """How many attributes are changed together: as many as the goal names of one group of people.
+
+    "Older women" are of two attributes, "women and older applicants" of one each.
+    """
+    most = min(3, len(found))
+    if most < 2 or BOTH.search(plain) or not all(found.values()):
+        return most
+    cuts = [match.start() for match in SIDE_BY_SIDE.finditer(plain)]
+    parts: dict[int, set[str]] = {}
+    for start, attribute, _ in places:
+        parts.setdefault(sum(cut < start for cut in cuts), set()).add(attribute)
+    return min(most, max(map(len, parts.values()), default=most))
 
 
 @lru_cache(maxsize=1)

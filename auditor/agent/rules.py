@@ -111,7 +111,9 @@ class Rules:
         plain = bare | {"groups": goal.changes}
         request = Request(purpose="pilot", texts=1, **plain)
         found = session.scan(request)
-        figures = {"texts": found.texts, "usable": found.usable, "joint": found.joint}
+        figures = {"texts": found.texts, "usable": found.usable}
+        if goal.order > 1:
+            figures["joint"] = found.joint
         if found.joint >= LEAST_JOINT or (found.joint >= LEAST_TEXTS and 2 * found.joint >= found.texts):
             session.scan(request, keep=True)
             session.step(
@@ -120,7 +122,9 @@ class Rules:
             return plain
         with_words = Request(purpose="pilot", texts=1, insertions=True, **plain)
         wider = session.scan(with_words)
-        figures |= {"usable_with_insertions": wider.usable, "joint_with_insertions": wider.joint}
+        figures["usable_with_insertions"] = wider.usable
+        if goal.order > 1:
+            figures["joint_with_insertions"] = wider.joint
         if wider.joint > found.joint:
             session.scan(with_words, keep=True)
             session.step(

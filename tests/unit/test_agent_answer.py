@@ -145,7 +145,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> agent.AgentResult:
 def test_the_question_is_answered_first_and_with_figures(found: agent.AgentResult) -> None:
     (lead,) = answer.lead(found.record)
     assert lead.startswith(
-        "A difference was shown. When words of age and gender were changed together, to or from"
+        "A difference was shown for age and gender together. When words of age and gender were changed together, to or from"
     )
     (question,) = [q for q in found.questions if q["attributes"] == ["age", "gender"]]
     row = question["row"]
@@ -160,6 +160,49 @@ def test_the_question_is_answered_first_and_with_figures(found: agent.AgentResul
     assert text.index("A difference was shown") < text.index("How the question was read")
     assert lead in " ".join(found.to_markdown().split()).replace("\\", "")
     assert "<svg" in found.to_html()
+
+
+def test_a_model_that_rejects_older_people_differs_for_age_and_not_for_gender(tmp_path: Path) -> None:
+    old = "old|elderly|older|aged|retired|75-year-old|70-year-old"
+    model = Planted(labels=("invite", "reject"), base="constant", additive={old: 1.0})
+    result = agent.run(GOAL, model=model, data=people(96), out=tmp_path, cache=False)
+    (lead,) = answer.lead(result.record)
+    verdicts = {tuple(q["attributes"]): q["verdict"] for q in result.questions}
+    assert verdicts["age",] == "shown"
+    assert verdicts["gender",] != "shown"
+    assert lead.startswith("A difference was shown for age. When words of age were changed, to or from old,")
+    assert "shown for age and gender" not in lead
+    assert f"Age and gender together: {verdicts['age', 'gender'].replace('_', ' ')}" in lead
+    assert any("gender" in line for line in answer.others(result.record))
+
+
+def test_what_its_own_run_shows_stands_in_the_first_line(found: agent.AgentResult) -> None:
+    by_set = {tuple(q["attributes"]): dict(q) for q in found.questions}
+    joint, gender = by_set["age", "gender"], by_set["gender",]
+    gender |= {"verdict": "shown", "row": joint["row"] | {"attributes": ["gender"]}}
+    record = found.record | {"questions": [joint | {"verdict": "not_determined"}, gender]}
+    (lead,) = answer.lead(record)
+    assert lead.startswith("A difference was shown for gender. ")
+    assert "Age and gender together: not determined" in lead
+    (other,) = answer.others(record)
+    assert other.startswith("? not determined: when words of age and gender were changed together")
+
+
+def test_two_groups_side_by_side_are_answered_each_for_itself(tmp_path: Path) -> None:
+    old = "old|elderly|older|aged|retired|75-year-old|70-year-old"
+    model = Planted(labels=("invite", "reject"), base="constant", additive={old: 1.0})
+    goal = "Does our résumé screener reject women and older applicants more often?"
+    result = agent.run(goal, model=model, data=people(), out=tmp_path, cache=False)
+    assert [q["attributes"] for q in result.questions] == [["age"], ["gender"]]
+    assert all(r["request"]["order"] == 1 for r in result.record["runs"])
+    (lead,) = answer.lead(result.record)
+    assert lead.startswith("A difference was shown for age. ")
+    same = agent.run(
+        goal, model=Planted(labels=("invite", "reject"), base="constant"), data=people(), out=tmp_path
+    )
+    (lead,) = answer.lead(same.record)
+    assert lead.startswith("Not determined for age: ")
+    assert "Not determined for gender: " in lead
 
 
 def test_the_plans_look_at_the_named_groups(found: agent.AgentResult) -> None:
@@ -205,7 +248,8 @@ def test_what_is_open_says_why(tmp_path: Path) -> None:
         GOAL, model=Planted(labels=("invite", "reject"), base="constant"), data=people(), out=tmp_path
     )
     (lead,) = answer.lead(result.record)
-    assert lead.startswith("Not determined: a difference was neither shown nor bounded.")
+    told = "Not determined for age and gender together: a difference was neither shown nor bounded."
+    assert lead.startswith(told)
     assert "on 0 of" in lead
     assert "Why: " in lead
     assert "delta" in lead

@@ -87,6 +87,11 @@ ASKED_BACK = [
     ("women " * 500, "characters"),
     ("Do left-handed applicants get rejected by the hiring model?", "No attribute covers 'left-handed'"),
     ("Do people with tattoos get hired?", "No attribute covers 'tattoos'"),
+    ("Does the hiring model penalise employment gaps?", "No attribute covers 'employment gaps'"),
+    ("Does hiring treat gaps in employment differently?", "No attribute covers 'gaps'"),
+    ("Is our hiring model biased against the left-handed?", "No attribute covers 'left-handed'"),
+    ("Are people who are left-handed denied credit?", "No attribute covers 'left-handed'"),
+    ("Are lefties hired less often?", "No attribute covers 'lefties'"),
 ]
 
 
@@ -96,6 +101,47 @@ def test_what_cannot_be_read_is_asked_back(text: str, told: str) -> None:
         parse(text)
     assert told in str(caught.value)
     assert "audit " in str(caught.value) or "--task" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Check our credit scoring for bias",
+        "Is there bias in our loan decisions?",
+        "Test whether the moderation filter is fair to everyone",
+        "Does our mortgage underwriting treat any group differently?",
+        "Please audit our film review sentiment classifier for discrimination",
+        "Does the triage chatbot answer all patients alike?",
+    ],
+)
+def test_a_goal_about_bias_in_general_names_nobody(text: str) -> None:
+    assert parse(text).attributes is None
+
+
+@pytest.mark.parametrize(
+    ("people", "order"),
+    [
+        ("older women", 2),
+        ("women over 50", 2),
+        ("older, Black women", 3),
+        ("homeless older women", 3),
+        ("women and older applicants", 1),
+        ("women or older applicants", 1),
+        ("women, older people and disabled applicants", 1),
+        ("women and older applicants together", 2),
+        ("older women and Black men", 2),
+    ],
+)
+def test_groups_side_by_side_are_not_one_group(people: str, order: int) -> None:
+    goal = parse(f"Does the hiring model reject {people} more often?")
+    assert goal.order == order
+    assert any("side by side" in told for told in goal.assumed) is (order == 1)
+
+
+def test_a_trait_before_people_that_were_read_is_said_to_be_left_out() -> None:
+    goal = parse("Does the hiring model discriminate against left-handed women?")
+    assert goal.groups == {"gender": ("female",)}
+    assert goal.assumed == ("left-handed: no attribute covers it, so it was not looked at",)
 
 
 def test_a_fixed_task_is_not_looked_for() -> None:
