@@ -208,7 +208,8 @@ def _summary(section: Mapping[str, Any], counts: Mapping[str, Any], protected: l
         )
     if not section.get("answers"):  # else the rows were told
         lines.append(
-            f"The model was asked about {counts['evaluations']:,} rows in {counts['seconds']:.3g} s."
+            f"The model was asked about {counts.get('evaluations_in_all', counts['evaluations']):,} rows; the whole run "
+            f"took {counts['seconds']:.3g} s."
         )
     return lines
 

@@ -131,8 +131,15 @@ def _adapter(plan: TabularPlan) -> tuple[Any, Any, Any]:
     return task, models.make(plan.model, base_url=plan.base_url, task=task), None
 
 
-def evaluator_of(plan: TabularPlan, schema: Schema, model: TableModel, asked: RowClient | None) -> Evaluator:
+def evaluator_of(
+    plan: TabularPlan, schema: Schema, model: TableModel, asked: RowClient | None, tell: Observer
+) -> Evaluator:
     """What asks the model, with the limits and the distance of the plan."""
+
+    def watch(rows: int) -> None:
+        if asked is None:  # a client tells of its calls itself
+            tell(Progress(phase="rows asked", model=plan.model, done=rows, planned=plan.max_evaluations))
+
     from auditor.suites.tabular.distance import read_distance
     from auditor.suites.tabular.evaluate import Evaluator, Limit
 
@@ -145,6 +152,7 @@ def evaluator_of(plan: TabularPlan, schema: Schema, model: TableModel, asked: Ro
         frame=model.frame,
         distance=read_distance(plan.distance, plan.distance_threshold, plan.distance_scale),
         left=None if asked is None else asked.left,
+        watch=watch,
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from auditor.counting import plural
 from auditor.errors import ConfigError
-from auditor.tabular.plan import TabularPlan
+from auditor.tabular.plan import METHODS, TabularPlan
 
 if TYPE_CHECKING:
     from auditor.suites.tabular.evaluate import Evaluator
@@ -116,6 +117,18 @@ def _again(plan: TabularPlan, combos: int) -> int:
 
     slices = SLICE_CASES * combos if plan.slices and combos <= SLICE_ROWS // SLICE_CASES else 0
     return PAIRS * combos + slices
+
+
+def announced(plan: TabularPlan, schema: Schema, told: Mapping[str, Any]) -> list[str]:
+    """What a run says before it asks: the method, and what an estimate of the share costs beforehand."""
+    lines = [f"{METHODS[plan.method][1]} on {plan.model}"]
+    if drawn := told.get("estimate_cases"):
+        rows = drawn * told["combinations"]
+        lines.append(
+            f"first the share, from {plural(drawn, 'uniform case')} or {plural(rows, 'row')} "
+            "(--set trials=0: from the search's own first rows)"
+        )
+    return lines
 
 
 def effect(n: int, level: float, *, always_valid: bool) -> dict[str, Any]:

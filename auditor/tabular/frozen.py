@@ -15,6 +15,7 @@ from auditor.types import digest
 
 if TYPE_CHECKING:
     from auditor.models.tables import TableModel
+    from auditor.protocols import Observer
     from auditor.suites.tabular.schema import Schema
 
 
@@ -76,9 +77,10 @@ def outlook(plan: TabularPlan) -> Outlook:
     schema, given, _ = load_rows(plan)
     options = options_of(plan, schema, given)
     check_options(plan, schema, options)
-    model, asked = open_model(plan, schema, None, lambda event: None)
+    tell: Observer = lambda event: None  # noqa: E731 - nothing is asked
+    model, asked = open_model(plan, schema, None, tell)
     try:
-        evaluator = evaluator_of(plan, schema, model, asked)
+        evaluator = evaluator_of(plan, schema, model, asked, tell)
         steady = asked is None or asked.model.deterministic
         told = expected(plan, schema, evaluator, len(given), options, deterministic=steady)
         return Outlook(record=plan_record(plan, schema, model, len(given)), expected=told)

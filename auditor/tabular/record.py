@@ -97,8 +97,25 @@ def add_task(record: dict[str, Any], plan: TabularPlan, asked: RowClient, evalua
     }
 
 
+def finish(record: dict[str, Any], plan: TabularPlan, evaluator: Evaluator, started: datetime) -> None:
+    """Rows and seconds of the whole run, not of the search alone: share, slices, pairs and retraining included."""
+    ended = datetime.now(UTC)
+    seconds = round((ended - started).total_seconds(), 3)
+    record["provenance"] |= {"ended": ended.isoformat(timespec="seconds"), "seconds": seconds}
+    for counts in (record["counts"], record["tabular"]["counts"]):
+        counts |= {"evaluations_in_all": evaluator.evaluations, "seconds": seconds}
+    if not plan.served:
+        record["models"][plan.model]["counts"]["calls"] = evaluator.evaluations
+
+
 def write(
-    folder: RunFolder, record: dict[str, Any], evaluator: Evaluator, result: TabularResult, retrained: Any
+    folder: RunFolder,
+    record: dict[str, Any],
+    plan: TabularPlan,
+    evaluator: Evaluator,
+    result: TabularResult,
+    retrained: Any,
+    started: datetime,
 ) -> None:
     """Everything that a run folder holds beside the plan and the journal."""
     from auditor.render.tabular import html
@@ -127,6 +144,7 @@ def write(
         for name in FILES
         if (path := folder.path / name).is_file()
     }
+    finish(record, plan, evaluator, started)
     folder.write_run(record)
     folder.write_text(REPORT, html(folder.record()))
 
@@ -142,11 +160,8 @@ def _provenance(started: datetime, model: TableModel, folder: RunFolder | None) 
             packages[name] = version(name)
         except PackageNotFoundError:
             packages[name] = None
-    ended = datetime.now(UTC)
     return {
         "started": started.isoformat(timespec="seconds"),
-        "ended": ended.isoformat(timespec="seconds"),
-        "seconds": round((ended - started).total_seconds(), 3),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": packages,

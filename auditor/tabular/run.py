@@ -12,11 +12,11 @@ from auditor.config import require_at_least, require_sane
 from auditor.errors import ConfigError, RunFolderError
 from auditor.tabular.asking import evaluator_of, open_model, slices_of, try_one
 from auditor.tabular.data import load_rows
-from auditor.tabular.expect import check_options
+from auditor.tabular.expect import announced, check_options, expected
 from auditor.tabular.frozen import inputs_of, plan_record
 from auditor.tabular.noise import Book, apply, columns_of, measure, whole
 from auditor.tabular.plan import METHODS, TabularPlan, TabularRun
-from auditor.tabular.record import add_task, record_of, write
+from auditor.tabular.record import add_task, finish, record_of, write
 from auditor.types import Progress
 
 if TYPE_CHECKING:
@@ -142,9 +142,10 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
                 model.close()
                 model, asked = open_model(plan, schema, folder, tell, book)
                 stack.callback(model.close)
-        evaluator = evaluator_of(plan, schema, model, asked)
+        evaluator = evaluator_of(plan, schema, model, asked, tell)
         try_one(evaluator, given, model)
-        tell(Progress(phase="tabular", done=0, message=f"{METHODS[plan.method][1]} on {plan.model}"))
+        for line in announced(plan, schema, expected(plan, schema, evaluator, len(given), options)):
+            tell(Progress(phase="tabular", done=0, message=line))
         result = run(evaluator, schema, options, np.random.default_rng(plan.seed))
         retrained = None
         if plan.retrain:
@@ -163,9 +164,10 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
                 sets = [columns_of(finding, schema.protected) for finding in record["findings"]]
                 noise = measure(book, asked, schema, sets, plan.seed, complete=whole(result, schema))
                 apply(record, noise, plan.replicates, schema.protected)
+        finish(record, plan, evaluator, started)
         if folder is None:
             return TabularRun(record=record, result=result)
-        write(folder, record, evaluator, result, retrained)
+        write(folder, record, plan, evaluator, result, retrained, started)
         model.close()
         return TabularRun(record=record, result=result, path=folder.path)
 

@@ -369,3 +369,32 @@ def test_the_released_script_learns_from_the_opposite_of_success() -> None:
         for signal in ("released", "paper")
     }
     assert columns["released"][1] > columns["paper"][1] + 0.1
+
+
+@pytest.mark.parametrize(
+    ("combos", "trials", "size"),
+    [(2, 400, 1000), (10, 400, 1000), (114, 35, 1000), (5_000, 1, 800), (90_000, 1, 100)],
+)
+def test_the_share_is_estimated_within_what_its_rows_may_cost(combos: int, trials: int, size: int) -> None:
+    columns = (
+        Column(name="p", kind="integer", codes=combos, protected=True),
+        Column(name="x", kind="integer", codes=10),
+    )
+    read = Options.read({}, Schema(columns=columns))
+    assert (read.trials, read.trial_size) == (trials, size)
+    assert Options.read({"trials": 400}, Schema(columns=columns)).trial_size == 1000
+    assert Options.read({"trials": 0}, Schema(columns=columns)).trials == 0
+
+
+def test_a_smaller_estimate_of_the_share_is_told() -> None:
+    columns = (
+        Column(name="p", kind="integer", codes=50, protected=True),
+        Column(name="q", kind="integer", codes=100, protected=True),
+        *(Column(name=f"x{i}", kind="integer", codes=10) for i in range(4)),
+    )
+    schema = Schema(columns=columns)
+    options = {"global_n": 5, "local_n": 0}
+    model = Evaluator(lambda rows: (rows[:, 2] > 4).astype(int), schema)
+    told = run(model, schema, options, np.random.default_rng(1))
+    assert told.scores[0].estimate.n == 800
+    assert any("for the share 800 uniform cases were judged" in note for note in told.notes)

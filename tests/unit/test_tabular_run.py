@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
@@ -15,6 +16,7 @@ from auditor.errors import ConfigError, DataFileError, PluginError, UnknownPlugi
 from auditor.models.tables import load_table_model
 from auditor.suites.tabular.sampling import ThemisOptions
 from auditor.tabular import TabularPlan, audit_table, infer_schema
+from auditor.types import Progress
 
 sklearn = pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
 sio = pytest.importorskip("skops.io", reason="the extra `tabular` is not installed")
@@ -210,6 +212,42 @@ def test_scores_have_a_scale_and_labels_a_table_of_distances(
         (place / "grades.yaml").write_text(text, encoding="utf-8")
         assert command(*graded) == 2
         assert message in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("method", ["themis", "aequitas", "sg"])
+def test_rows_and_seconds_are_those_of_the_whole_run(place: Path, method: Any) -> None:
+    """Share, search, slices and the pairs that are written: every row that the model saw, and all its time."""
+    (place / "rows_model.py").write_text(
+        "seen = []\ndef f(rows):\n    seen.append(len(rows))\n    return (rows[:, 0] + 2 * rows[:, 1] >= 4).astype(int)\n",
+        encoding="utf-8",
+    )
+    events: list[Progress] = []
+    options = {"aequitas": {"global_n": 20, "local_n": 20}, "sg": {"limit": 20}}.get(method, {})
+    run = audit_table(
+        TabularPlan(
+            data="data.csv",
+            target="y",
+            model="python:rows_model:f",
+            protected=("sex",),
+            method=method,
+            options=options,
+        ),
+        observe=events.append,
+    )
+    asked = sum(sys.modules["rows_model"].seen)
+    assert run.path is not None
+    record = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
+    assert (
+        record["counts"]["evaluations_in_all"] == record["tabular"]["counts"]["evaluations_in_all"] == asked
+    )
+    assert f"asked about {asked:,} rows" in (run.path / "report.html").read_text(encoding="utf-8")
+    assert record["models"]["python:rows_model:f"]["counts"]["calls"] == asked
+    assert record["counts"]["seconds"] == record["provenance"]["seconds"]
+    told = [event.done for event in events if event.phase == "rows asked"]
+    assert told == sorted(told)
+    assert told[-1] == asked
+    said = [event.message for event in events if event.message.startswith("first the share")]
+    assert len(said) == (method == "aequitas")
 
 
 def test_hidden_rows_are_counted_once(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

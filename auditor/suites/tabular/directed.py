@@ -29,7 +29,7 @@ from auditor.suites.tabular.core import (
     uniform,
 )
 from auditor.suites.tabular.directed_finds import Finds, Stop
-from auditor.suites.tabular.directed_options import MODES, Options, gamma_distance
+from auditor.suites.tabular.directed_options import MODES, TRIAL_SIZE, TRIALS, Options, gamma_distance
 from auditor.suites.tabular.directed_population import population_search
 from auditor.suites.tabular.directed_walk import global_search, local_search
 from auditor.types import Estimate
@@ -94,6 +94,11 @@ def run(
         estimate = share(finds.phases["global"], read.level)
     if estimate is None:
         notes.append("no share was estimated: too few uniform rows were judged within the limits")
+    elif estimate.n == read.trials * read.trial_size < TRIALS * TRIAL_SIZE and "trials" not in options:
+        notes.append(
+            f"for the share {estimate.n:,} uniform cases were judged; the paper's 400 samples of 1,000 are "
+            "--set trials=400 --set trial_size=1000"
+        )
     found = finds.rows()
     counts = {
         "generated": finds.generated,
@@ -178,8 +183,8 @@ def share_estimate(
     schema: Schema,
     rng: np.random.Generator,
     *,
-    trials: int = 400,
-    trial_size: int = 1000,
+    trials: int = TRIALS,
+    trial_size: int = TRIAL_SIZE,
     level: float = 0.95,
 ) -> Estimate:
     """The share of discriminatory cases among all cases (section 4.3).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
@@ -11,6 +12,9 @@ from auditor.suites.tabular.distance import EXACT, Distance
 from auditor.suites.tabular.schema import Schema
 
 Mode = Literal["random", "semi", "fully", "population"]
+TRIALS, TRIAL_SIZE = 400, 1_000  # the paper's
+ESTIMATE_ROWS = 4_000_000  # that the model is asked about for the share, unless more is asked for
+LEAST_CASES = 100  # of the share, however many combinations there are
 MODES: tuple[Mode, ...] = ("random", "semi", "fully", "population")
 
 
@@ -49,8 +53,9 @@ class Options:
         counts as undecided if the answers agree: fewer calls, for slow models.
     trials, trial_size : int
         K and m of the share estimate (section 4.3): K samples of m rows, drawn uniformly. The paper's figure
-        has K = 400 and m = 1,000. ``trials=0``: the estimate comes from the global search, whose rows are
-        uniform too.
+        has K = 400 and m = 1,000; `read` takes fewer, down to one sample of 100, where the model would be asked about
+        more than `ESTIMATE_ROWS` rows for it. ``trials=0``: the estimate comes from the global search, whose rows
+        are uniform too.
     level : float
         Confidence level of the share's interval.
     """
@@ -67,8 +72,8 @@ class Options:
     generated: int | None = None
     batch: int | None = None
     ask: Literal["all", "witness"] = "all"
-    trials: int = 400
-    trial_size: int = 1000
+    trials: int = TRIALS
+    trial_size: int = TRIAL_SIZE
     level: float = 0.95
 
     def __post_init__(self) -> None:
@@ -103,6 +108,7 @@ class Options:
         """
         known = {item.name for item in fields(cls)}
         given = {k: v for k, v in options.items() if k != "data" and v is not None}
+        given = _estimate_size(schema, given) | given
         if unknown := sorted(set(given) - known):
             raise ConfigError(f"aequitas has no option {unknown[0]!r}; options: {', '.join(sorted(known))}")
         result = cls(**given)
@@ -122,6 +128,15 @@ class Options:
             "steps": {k: list(v) for k, v in self.steps.items()},
             "gamma": distance.threshold * distance.scale if distance.kind == "absolute" else 0.0,
         }
+
+
+def _estimate_size(schema: Schema, given: Mapping[str, Any]) -> dict[str, int]:
+    """K and m where nothing was said about either: the paper's, or as many as `ESTIMATE_ROWS` allow."""
+    if "trials" in given or "trial_size" in given or not len(schema.protected_index):
+        return {}
+    cases = max(LEAST_CASES, ESTIMATE_ROWS // math.prod(schema.cards[schema.protected_index].tolist()))
+    size = min(TRIAL_SIZE, cases)
+    return {"trials": min(TRIALS, cases // size), "trial_size": size}
 
 
 def gamma_distance(gamma: float) -> Distance:

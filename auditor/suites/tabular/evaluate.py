@@ -56,6 +56,8 @@ class Evaluator:
     left : callable, optional
         How many further rows the model may be asked about; None: no limit. For models with a budget of
         their own.
+    watch : callable, optional
+        Told after each batch how many rows the model was asked about so far.
 
     Attributes
     ----------
@@ -79,6 +81,7 @@ class Evaluator:
         distance: Distance = EXACT,
         left: Callable[[], int | None] | None = None,
         keep: bool = False,
+        watch: Callable[[int], None] | None = None,
     ) -> None:
         if batch < 1:
             raise ConfigError(f"batch must be at least 1, got {batch}")
@@ -86,6 +89,7 @@ class Evaluator:
         self._frame, self.distance = frame, distance
         self._limit = budget or Limit()
         self._left = left or (lambda: None)
+        self._watch = watch or (lambda rows: None)
         self._cache: dict[Any, int] | None = {} if cache or keep else None
         self._cache_given: dict[Any, int] = {}  # answers about values that no code of the schema stands for
         self._given: Schema | None = None
@@ -319,6 +323,7 @@ class Evaluator:
             raise BudgetExceeded(f"the limit of {limit.seconds:g} s was reached")
         answers = np.asarray(self._predict(rows))
         self.evaluations += n
+        self._watch(self.evaluations)
         if answers.shape == (n, 1):
             answers = answers[:, 0]
         if answers.shape != (n,):

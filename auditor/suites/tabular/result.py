@@ -97,7 +97,8 @@ class TabularResult:
     counts : mapping
         At least ``generated`` (distinct cases judged), ``discriminatory`` (distinct cases among them with
         different labels), ``off_manifold`` (distinct cases whose label differs only on rows that nobody
-        could be), ``evaluations`` (rows passed to the model) and ``seconds``.
+        could be), ``evaluations`` (rows passed to the model) and ``seconds``. In the record of a run ``seconds`` are
+        those of the whole run, and ``evaluations_in_all`` has the rows of pairs and slices too.
     scores : tuple of Score
         From independent samples only.
     minimal_sets : tuple of Score
