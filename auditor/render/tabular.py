@@ -207,10 +207,8 @@ def _summary(section: Mapping[str, Any], counts: Mapping[str, Any], protected: l
             f"of {words.plural(noise['n_variants'], 'row')}."
         )
     if not section.get("answers"):  # else the rows were told
-        lines.append(
-            f"The model was asked about {counts.get('evaluations_in_all', counts['evaluations']):,} rows; the whole run "
-            f"took {counts['seconds']:.3g} s."
-        )
+        asked = counts.get("evaluations_in_all", counts["evaluations"])
+        lines.append(f"The model was asked about {asked:,} rows; the whole run took {counts['seconds']:.3g} s.")
     return lines
 
 
