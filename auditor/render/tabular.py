@@ -208,7 +208,9 @@ def _summary(section: Mapping[str, Any], counts: Mapping[str, Any], protected: l
         )
     if not section.get("answers"):  # else the rows were told
         asked = counts.get("evaluations_in_all", counts["evaluations"])
-        lines.append(f"The model was asked about {asked:,} rows; the whole run took {counts['seconds']:.3g} s.")
+        lines.append(
+            f"The model was asked about {asked:,} rows; the whole run took {counts['seconds']:.3g} s."
+        )
     return lines
 
 
