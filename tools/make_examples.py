@@ -69,6 +69,7 @@ def german(work: Path, data: Path) -> None:
     run(
         *("tabular", "--data", str(data), "--target", "credit", "--protected", "personal_status"),
         *("--model", f"sklearn:{work / 'german.skops'}", "--method", "themis", "--out", str(work)),
+        *("--favourable", "1"),  # 1 is good credit, 2 is bad
     )
     shutil.copy(newest(work) / "report.html", OUT / "german-credit.html")
 

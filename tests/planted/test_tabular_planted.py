@@ -282,7 +282,7 @@ def test_given_rows_are_asked_as_they_are(customers: list[tuple[int, str, float]
     assert (first.estimate.value, first.estimate.n) == (truth / 4000, 4000)
     assert run.record["findings"][0]["verdict"] == "shown"
     assert all(pair.row["balance"] > 7000 for pair in run.result.pairs)
-    assert {pair.row["balance"] for pair in run.result.pairs} <= {b for b, _, _ in customers}
+    assert {str(pair.row["balance"]) for pair in run.result.pairs} <= {str(b) for b, _, _ in customers}
     assert run.path is not None
     finds = (run.path / "finds.csv").read_text(encoding="utf-8").splitlines()
     assert len(finds) - 1 == len({(b, a) for b, _, a in customers if b > 7000})

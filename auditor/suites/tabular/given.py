@@ -132,8 +132,7 @@ def _widened(column: Column, own: NDArray[np.float64]) -> tuple[Column, NDArray[
     """A column with every value of its own, the codes of the representatives, and those of the rows."""
     stand = np.array(column.values, dtype=float)
     values = np.unique(np.concatenate([stand, own]))
-    whole = bool(np.isfinite(values).all() and (values == np.floor(values)).all())
-    listed = [int(v) for v in values] if whole else values.tolist()
+    listed = [int(v) if v.is_integer() else v for v in values.tolist()]
     wide = replace(
         column, kind="category", codes=len(listed), values=tuple(listed), edges=(), ordered=column.ordered
     )
