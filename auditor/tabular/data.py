@@ -93,8 +93,6 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Given, Any]:
         schema = schema.protecting(plan.protected)
     if favourable is not None:
         schema = dataclasses.replace(schema, favourable=favourable)
-    if table is not None and schema.favourable is not None and schema.target in table:
-        _check_favourable(schema, distinct_labels(table[schema.target]))
     if not schema.protected and not plan.options.get("columns"):
         raise ConfigError(
             f"no column is protected: give --protected NAME[,NAME]. Columns: {', '.join(schema.names)}"
@@ -110,16 +108,6 @@ def distinct_labels(column: Any) -> list[Any]:
     import numpy as np
 
     return sorted({v.item() if isinstance(v, np.generic) else v for v in column if v is not None}, key=str)
-
-
-def _check_favourable(schema: Schema, labels: list[Any]) -> None:
-    from auditor.suites.tabular._values import name
-
-    if name(schema.favourable) not in map(name, labels):
-        raise ConfigError(
-            f"the favourable label {schema.favourable!r} is none of the labels in column {schema.target!r}: "
-            f"{', '.join(map(str, labels[:12]))}. Give one of them: --favourable LABEL"
-        )
 
 
 def _shipped(plan: TabularPlan) -> Path:

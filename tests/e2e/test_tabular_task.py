@@ -215,7 +215,7 @@ def test_a_server_that_refuses_everything(server: Server, capsys: pytest.Capture
 def test_what_cannot_run(
     server: Server, capsys: pytest.CaptureFixture[str], extra: list[str], message: str
 ) -> None:
-    assert audit(command(server, *extra)) == 2
+    assert audit(command(server, *extra, "--yes")) == 2
     assert message in " ".join(capsys.readouterr().err.split())
     assert not server.asked
 

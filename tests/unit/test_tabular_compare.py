@@ -154,7 +154,7 @@ def test_broken_files_are_named(cut: int, capsys: pytest.CaptureFixture[str]) ->
     (run / "judged.npz").write_bytes(kept[:cut] + b"?" * 9 + (kept[cut + 9 :] if cut == 60 else b""))
     capsys.readouterr()
     assert audit(["compare", str(run), str(run)]) == 2
-    assert "judged.npz cannot be read" in " ".join(capsys.readouterr().err.split())
+    assert "judged.npz: is not the file" in " ".join(capsys.readouterr().err.split())
 
 
 def test_reports_name_every_part(capsys: pytest.CaptureFixture[str]) -> None:

@@ -277,8 +277,11 @@ def test_no_label_is_called_favourable_by_a_guess(place: Path, capsys: pytest.Ca
     text = " ".join(capsys.readouterr().out.split())
     assert "label 0, called favourable: most often for sex = 0" in text
     assert "Nothing was said" not in text
-    assert command(*argv, "--favourable", "yes") == 2
-    assert "none of the labels in column 'y': 0, 1" in " ".join(capsys.readouterr().err.split())
+    for how in ("true", "false"):
+        assert command(*argv, "--favourable", "yes", "--set", f"enumerate={how}") == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert "No group score: the model never returned 'yes', which is called favourable" in text
+        assert "its labels: 0, 1" in text
 
 
 def test_of_three_labels_none_is_counted_unsaid(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

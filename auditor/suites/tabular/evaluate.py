@@ -141,10 +141,10 @@ class Evaluator:
         return next((name for name, code in self._names.items() if code == label), str(int(label)))
 
     def label_code(self, value: Raw) -> int:
-        """The code of a label, e.g. the favourable one."""
-        if self._names or not _whole(value):
+        """The code of a label, e.g. the favourable one; `NOT_JUDGED` where the model's labels can be no such label."""
+        if self._names or not (_whole(value) or self.evaluations):
             return self._names.setdefault(str(value), -1 - len(self._names))
-        return int(float(value))
+        return int(float(value)) if _whole(value) else NOT_JUDGED  # the model's labels are numbers
 
     def labels(self, codes: Rows) -> Labels:
         """Labels of rows, shape (n,).

@@ -231,6 +231,7 @@ class Tally:
         if self.evaluator.distance.kind == "absolute":
             return None
         label = counted_label(self.evaluator, self._label_rows)
+        wanted = self.schema.favourable
         least = 1 if method_is_uniform(method) else LEAST_OF_GROUP
         seen = np.flatnonzero(self.group_rows >= least)
         if label is None or len(seen) < 2:
@@ -264,8 +265,8 @@ class Tally:
         )
         extremes = {"largest": int(seen[rates.argmax()]), "smallest": int(seen[rates.argmin()])}
         detail: dict[str, Any] = {
-            "label": self.evaluator.label_name(label),
-            "favourable": self.schema.favourable is not None,
+            "label": self.evaluator.label_name(label) if wanted is None else str(wanted),
+            "favourable": wanted is not None,
         }
         for key, at in extremes.items():
             where = int(np.flatnonzero(seen == at)[0])
