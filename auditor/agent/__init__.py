@@ -243,6 +243,7 @@ def _conclude(session: Session, propose: Callable[[Session], str]) -> AgentResul
         raise
     except UserError as error:
         session.end("failed", str(error))
+        session.forget()
         raise
     except BaseException:
         session.end("interrupted", "the session was cut off")

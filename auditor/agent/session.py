@@ -7,6 +7,7 @@ cut off is gone on with by the same operations: runs that came to their end are 
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import RLock
@@ -154,6 +155,12 @@ class Session:
             self.step("end", reason, status=status)
         self.write()
         self._ledger.close()
+
+    def forget(self) -> None:
+        """Remove the folder of a session that began here and was answered nothing: there is nothing to read."""
+        if self._before or any(p.stat().st_size for p in self.path.glob("runs/*/responses.jsonl")):
+            return
+        shutil.rmtree(self.path, ignore_errors=True)
 
     # -- the budget -----------------------------------------------------------------------------------
 

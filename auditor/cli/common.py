@@ -294,6 +294,10 @@ def invoke(app: typer.Typer, name: str, argv: Sequence[str]) -> int:
 
         complain(f"{sentence(_usage_error(error))} See: audit {name} --help")
         return EXIT_USER
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # some versions make exit code 1 of it: "findings"
+            raise error.__context__ from None
+        raise
     except typer.Abort as error:
         # Some versions of typer make this of Ctrl-C; elsewhere it is a question answered with no.
         interrupted = isinstance(error.__cause__, KeyboardInterrupt | EOFError)
@@ -542,19 +546,37 @@ def with_waivers(record: dict[str, Any], path: Path | None = None) -> dict[str, 
     return waivers.apply(record, waivers.load(file), today, source=file.name)
 
 
-def judge(record: dict[str, Any], rule: Any, *, partial: bool) -> int:
-    """The exit code of a record under ``--fail-on``: incomplete beats findings; says on stderr what held."""
+def judge(record: dict[str, Any], rule: str | None, *, partial: bool) -> int:
+    """The exit code of a record under ``--fail-on``: incomplete beats findings; says in one line on stderr why."""
     from auditor import rules
     from auditor.cli.main import EXIT_INCOMPLETE
 
+    if rule is None:
+        return EXIT_INCOMPLETE if partial else 0
     if partial:
+        say(f"--fail-on: not decided, since the run is incomplete: {rule}", to=sys.stderr)
         return EXIT_INCOMPLETE
     outcome = rules.evaluate(rule, record)
-    for match in outcome.matches:
-        ids = ", ".join(match.findings[:10]) + (" …" if len(match.findings) > 10 else "")
-        text = f"--fail-on: {match.text}" + (f" ({ids})" if ids else "")
-        say(text, to=sys.stderr)
-    return int(outcome.holds)
+    if outcome.holds:
+        told = [m.text + (f" ({_some(m.findings)})" if m.findings else "") for m in outcome.matches]
+        say(f"--fail-on: {'; '.join(told) or rule}: holds", to=sys.stderr)
+        return 1
+    unwaived = {name: value for name, value in record.items() if name != "waivers"}
+    before = rules.evaluate(rule, unwaived) if record.get("waivers") else outcome
+    if before.holds:
+        waived = [id for m in before.matches for id in m.findings]
+        told = [f" ({_some(waived)})"] if waived else []
+        say(
+            f"--fail-on: does not hold, since what it is about is waived{''.join(told)}: {rule}",
+            to=sys.stderr,
+        )
+    else:
+        say(f"--fail-on: does not hold: {rule}", to=sys.stderr)
+    return 0
+
+
+def _some(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:10]) + (" …" if len(ids) > 10 else "")
 
 
 def say_where(path: Path) -> None:
@@ -567,10 +589,8 @@ def say_where(path: Path) -> None:
 
 def finish(result: Result, *, format: str, fail_on: str | None) -> int:
     """Print a result and return the exit code of its run."""
-    from auditor.cli.main import EXIT_INCOMPLETE
     from auditor.render import headline, unread
 
-    rule = read_rule(fail_on)
     record = with_waivers(result.record)
     if "waivers" in record:
         result.record["waivers"] = record["waivers"]
@@ -592,5 +612,4 @@ def finish(result: Result, *, format: str, fail_on: str | None) -> int:
             models = [m for m in result.record["spec"]["models"] if m.partition(":")[0] in RUNS_CODE]
             named = "".join(f" --model {quoted(spec)}" for spec in models)
             complain(f"{reason}{more}", f"Go on with: audit resume {quoted(result.path)}{named}{raised}")
-        return EXIT_INCOMPLETE
-    return 0 if rule is None else judge(record, rule, partial=False)
+    return judge(record, fail_on, partial=not result.complete)

@@ -56,7 +56,25 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of ``audit``."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # as on stderr, no sign that a terminal lacks ends a command
         sys.stdout.reconfigure(errors="backslashreplace")
-    sys.exit(run(list(sys.argv[1:] if argv is None else argv)))
+    try:
+        code = run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _mute()
+        code = 0
+    sys.exit(code)
+
+
+def _mute() -> None:
+    """The reader went away (``audit … | head``): what is left to be written goes nowhere, without a traceback."""
+    import contextlib
+    import os
+
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # no stream of the system
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def run(argv: list[str]) -> int:
@@ -91,8 +109,7 @@ def run(argv: list[str]) -> int:
         complain(*message_of(error))
         return EXIT_USER
     except BrokenPipeError:
-        sys.stderr.close()  # the reader went away (`audit … | head`)
-        return 0
+        raise  # `main` knows what to do
     except OSError as error:
         complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
         return EXIT_USER

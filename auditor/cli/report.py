@@ -42,13 +42,12 @@ def report(
     from auditor.store.folder import REPORT, RunFolder
 
     path = find_intact(run, outcomes=True)
-    rule = common.read_rule(fail_on)
     names = [SHORT.get(name, name) for name in split(format) or ()]
     files = [name for name in names if name != "terminal"]
     if out is not None and (len(files) != 1 or len(names) != 1):
         raise ConfigError("--out takes one file format: --format html --out report.html")
     record, make = _renderers(path, waivers)
-    if rule is not None and record.get("spec", {}).get("kind") == "ll144":
+    if fail_on is not None and record.get("spec", {}).get("kind") == "ll144":
         raise ConfigError(
             "--fail-on needs findings, and tables of recorded outcomes hold none: Local Law 144 sets no threshold. "
             "Read the figures from: audit report RUN --format json"
@@ -69,10 +68,10 @@ def report(
             else:
                 target.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
             common.say(target)
-    if rule is None:
+    if fail_on is None:
         return 0
     sys.stdout.flush()
-    return common.judge(record, rule, partial=record.get("status") == "partial")
+    return common.judge(record, fail_on, partial=record.get("status") == "partial")
 
 
 def _print(content: str | bytes) -> None:

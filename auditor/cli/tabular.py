@@ -296,9 +296,8 @@ def _check_rule(fail_on: str | None, method: str) -> None:
 
 def _finish(run: Any, format: str, fail_on: str | None) -> int:
     """Print a run and return its exit code."""
-    from auditor.cli.main import EXIT_INCOMPLETE, complain
+    from auditor.cli.main import complain
 
-    rule = common.read_rule(fail_on)
     record = common.with_waivers(run.record)
     if format == "json":
         sys.stdout.write(json.dumps(record, indent=1, allow_nan=False) + "\n")
@@ -316,8 +315,7 @@ def _finish(run: Any, format: str, fail_on: str | None) -> int:
                 f"Go on with: audit tabular resume {common.quoted(run.path)} --max-calls N (or another limit)"
             )
         complain(f"The search is incomplete: {reason}.", further)
-        return EXIT_INCOMPLETE
-    return 0 if rule is None else common.judge(record, rule, partial=False)
+    return common.judge(record, fail_on, partial=not run.complete)
 
 
 def read_settings(pairs: Sequence[str]) -> dict[str, Any]:

@@ -140,7 +140,7 @@ class TaskFile(Part):
     examples: tuple[ExamplePart, ...] = ()
     answer: AnswerPart = AnswerPart()
     parser: StrictStr = PARSER
-    formats: Annotated[dict[Name, FormatPart], Field(min_length=2)]
+    formats: Annotated[dict[Name, FormatPart], Field(min_length=1)]
     default_format: StrictStr | None = None
     temperature: Annotated[StrictInt | StrictFloat, Field(ge=0, le=2)] = 0
     seeds: StrictStr | None = None

@@ -89,7 +89,7 @@ parser: strict.v1
 temperature: 0
 seeds: null                  # a file of texts that belongs to this task, beside this file
 
-# At least two ways to ask: the form alone moves answers.
+# The ways to ask; one is enough. With several, --formats all asks in each: the form alone moves answers.
 default_format: plain
 formats:{formats}
 """

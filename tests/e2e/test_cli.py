@@ -339,6 +339,22 @@ def test_generate_then_score_any_gateway(tmp_path: Path) -> None:
     audit("resume", run, "--yes", cwd=tmp_path, code=None)
 
 
+@pytest.mark.parametrize("argv", [("--task", "sentiment", "--limit", "3", "--model", "vader"), ("--help",)])
+def test_a_reader_that_goes_away_is_no_error(argv: tuple[str, ...], tmp_path: Path) -> None:
+    """As ``audit … | head -c 1``: whether the rest is written at once or when the process ends."""
+    read, write = os.pipe()
+    environment = os.environ | {"AUDIT_CACHE": str(tmp_path / "cache.sqlite")}
+    os.close(read)
+    done = subprocess.run(
+        [str(AUDIT), *argv], cwd=tmp_path, env=environment, stdout=write, stderr=subprocess.PIPE, text=True,
+        stdin=subprocess.DEVNULL, timeout=300, check=False,
+    )  # fmt: skip
+    os.close(write)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
 def test_dry_run_asks_nothing(tmp_path: Path) -> None:
     done = audit(
         "--task", "hiring", "--limit", "20", "--model", "openai:some-model", "--base-url", "http://127.0.0.1:9/v1",

@@ -188,7 +188,7 @@ def test_no_time_no_run(tmp_path: Path) -> None:
         quick(tmp_path, max_seconds=0)
     with pytest.raises(ConfigError, match="no room for a first run"):
         quick(tmp_path, max_calls=0)
-    assert not [r for path in tmp_path.iterdir() for r in agent.load(path).record["runs"]]
+    assert not list(tmp_path.iterdir()), "a start that failed leaves no folder"
 
 
 # -- errors --------------------------------------------------------------------------------------------
@@ -217,14 +217,23 @@ class Locked(Planted):
         return [AuthFailed("wrong key") for _ in batch]
 
 
-def test_a_model_that_answers_nothing_leaves_a_session_that_says_so(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="answered nothing"):
+def test_a_model_that_answers_nothing_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="answered nothing: wrong key"):
         quick(tmp_path, Locked(base="constant"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_session_that_fails_after_an_answer_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(session: Any, why: str) -> None:
+        raise UserError("the disk is full")
+
+    monkeypatch.setattr(agent, "_outcome", broken)
+    with pytest.raises(UserError, match="the disk is full"):
+        quick(tmp_path)
     (folder,) = tmp_path.iterdir()
     left = agent.load(folder)
     assert left.record["status"] == "failed"
-    assert "wrong key" in left.record["status_reason"]
-    assert "failed" in [s["kind"] for s in left.steps]
+    assert "the disk is full" in left.record["status_reason"]
     assert "failed" in left.to_text()
 
 

@@ -310,7 +310,11 @@ def test_fail_on_and_waivers_of_the_report(
     monkeypatch.chdir(tmp_path)
     base = ["report", str(run), "--format", "csv", "--out", "-"]
     assert cli([*base, "--fail-on", "rate(gender) > 50%"]) == 1
-    assert "--fail-on: rate(gender)" in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("--fail-on: rate(gender)")
+    assert line.endswith(": holds")
+    assert cli([*base, "--fail-on", "rate(gender) < 10%"]) == 0
+    assert capsys.readouterr().err == "--fail-on: does not hold: rate(gender) < 10%\n"
     assert cli([*base, "--fail-on", "rate(age) > 0"]) == 2
     assert "was not measured" in capsys.readouterr().err
     assert cli([*base, "--fail-on", "rate(gender > 0"]) == 2
@@ -319,6 +323,9 @@ def test_fail_on_and_waivers_of_the_report(
         '[[waiver]]\nfinding = "*/gender*"\nreason = "Known."\nowner = "A"\nexpires = 2999-01-01\n'
     )
     assert cli([*base, "--fail-on", "shown or rate(gender) > 50%"]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("--fail-on: does not hold, since what it is about is waived (")
+    assert line.endswith("): shown or rate(gender) > 50%")
     assert cli(["report", str(run)]) == 0
     assert "reason: Known." in capsys.readouterr().out
     record = json.loads((run / "run.json").read_text("utf-8"))
@@ -330,7 +337,9 @@ def test_fail_on_and_waivers_of_the_report(
     assert "waivers.toml, line 1: the waiver has no reason" in capsys.readouterr().err
 
 
-def test_incomplete_beats_findings(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_beats_findings(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     import shutil
 
     monkeypatch.chdir(tmp_path)
@@ -340,4 +349,5 @@ def test_incomplete_beats_findings(run: Path, tmp_path: Path, monkeypatch: pytes
     record |= {"status": "partial", "status_reason": "a budget"}
     (copy / "run.json").write_text(json.dumps(record), encoding="utf-8")
     assert cli(["report", str(copy), "--format", "csv", "--out", "-", "--fail-on", "shown"]) == 3
+    assert "--fail-on: not decided, since the run is incomplete: shown" in capsys.readouterr().err
     assert cli(["report", str(copy), "--format", "csv", "--out", "-"]) == 0

@@ -96,6 +96,14 @@ def test_unknown_format(tone: Task) -> None:
         tone.render("x", "plane")
 
 
+def test_one_format_is_enough(tmp_path: Path) -> None:
+    one = MINIMAL.replace("  json: {instruction: JSON., answer: '{\"label\": {json}}'}\n", "")
+    assert one != MINIMAL
+    task = load(write(tmp_path, one))
+    assert list(task.formats) == ["plain"]
+    assert task.default_format == "plain"
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -228,7 +236,7 @@ BROKEN = [
     (MINIMAL + "input: {tag: 'a b'}\n", "field input.tag"),
     (MINIMAL + "scale: {low: 0, high: 1}\n", "field scale"),
     (MINIMAL.replace("tone?", "{input} {input}?"), "{input} may stand once"),
-    (MINIMAL.replace("  json: {instruction: JSON., answer: '{\"label\": {json}}'}\n", ""), "field formats"),
+    (MINIMAL.partition("formats:")[0] + "formats: {}\n", "field formats"),
     (MINIMAL.replace('{"label": {json}}', '{"label": "x"}'), "must hold {label} or {json}"),
     (MINIMAL.replace('{"label": {json}}', '{"tone": {json}}'), "reads back as unparsed"),
     (MINIMAL.replace('{"label": {json}}', "not {label}"), "reads back as unparsed"),
