@@ -226,5 +226,9 @@ class Unreadable(BudgetExceeded):
     """Most of a model's first answers could not be read: it is not asked further, results so far are kept."""
 
 
+class ModelFailed(UserError):
+    """The user's own model raised an error; the message says which, where, and about what it was asked."""
+
+
 class PluginError(AuditError):
     """A plugin broke its contract; the message names plugin and distribution."""

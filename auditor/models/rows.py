@@ -21,6 +21,7 @@ from auditor.models.budget import Budget
 from auditor.models.cache import Cache
 from auditor.models.client import Client
 from auditor.models.outcome import Key
+from auditor.models.scalar import scalar
 from auditor.protocols import Model
 from auditor.types import Prompt, Request, Response, Variant, id_of
 
@@ -45,11 +46,8 @@ def row_text(columns: Sequence[str], row: Sequence[Any]) -> str:
 
 
 def _plain(value: Any) -> str:
-    return str(_number(value))
-
-
-def _number(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    known = scalar(value)
+    return "not given" if known is None else str(known)
 
 
 class RowClient:
@@ -195,7 +193,7 @@ class RowClient:
             prompt = self.task.bare(text) if self.format == BARE else self.task.render(text, self.format)
             name = f"{id_of('r', text)}.o"
             if self._on_row is not None:
-                values = {c: _number(v) for c, v in zip(self.columns, row, strict=True)}
+                values = {c: scalar(v) for c, v in zip(self.columns, row, strict=True)}
                 self._on_row(Variant(id=name, input=values), prompt)
             requests += [Request(prompt=prompt, replicate=k, variant_id=name) for k in range(self.replicates)]
         self._note(requests)

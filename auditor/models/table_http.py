@@ -37,6 +37,7 @@ from auditor.errors import (
     ServerFault,
 )
 from auditor.models.openai_wire import retry_after
+from auditor.models.scalar import scalar
 from auditor.protocols import Reply
 from auditor.types import Answer, Prompt, Request, digest
 
@@ -228,17 +229,14 @@ def _filled(template: Any, rows: Sequence[Any]) -> Any:
 
 
 def row_json(columns: Sequence[str], row: Sequence[Any]) -> str:
-    """A row as a JSON object; whole numbers without a decimal point.
+    """A row as a JSON object; whole numbers without a decimal point, null where a value is missing.
 
     Examples
     --------
     >>> row_json(["age", "sex"], [31.0, "Female"])
     '{"age": 31, "sex": "Female"}'
     """
-    values = {
-        name: int(v) if isinstance(v, float) and v.is_integer() else v
-        for name, v in zip(columns, row, strict=True)
-    }
+    values = {name: scalar(v) for name, v in zip(columns, row, strict=True)}
     return json.dumps(values, ensure_ascii=False)
 
 

@@ -22,6 +22,7 @@ from auditor.models.process import _file_digest as file_digest
 from auditor.models.process import _split as split_command
 from auditor.models.python import _source_digest as source_digest
 from auditor.models.python import load as load_python
+from auditor.models.scalar import scalar
 from auditor.types import digest
 
 if TYPE_CHECKING:
@@ -285,7 +286,7 @@ class RowProgram:
     def predict(self, rows: Any) -> list[str]:
         """Answers of the program, one per row."""
         lines = [
-            json.dumps({"id": i, "row": {c: _scalar(v) for c, v in zip(self._columns, row, strict=True)}})
+            json.dumps({"id": i, "row": {c: scalar(v) for c, v in zip(self._columns, row, strict=True)}})
             + "\n"
             for i, row in enumerate(rows.tolist())
         ]
@@ -337,7 +338,3 @@ class RowProgram:
             self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
-
-
-def _scalar(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value

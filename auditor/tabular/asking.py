@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from auditor.errors import BudgetExceeded, ConfigError, UserError
+from auditor.errors import BudgetExceeded, ConfigError, ModelFailed
 from auditor.tabular.data import load_task
 from auditor.tabular.noise import Book
 from auditor.tabular.plan import TabularPlan
@@ -157,20 +157,30 @@ def evaluator_of(
 
 
 def try_one(evaluator: Evaluator, given: Given, model: TableModel) -> None:
-    """Ask about one row, so that a model of the wrong width is named before the search starts."""
+    """Ask about one row, and one that lacks a value, so that a model that cannot read them is named at once."""
     if not len(given):
         return
+    lacking = [
+        given.bins[:, j] == column.codes - 1
+        for j, column in enumerate(evaluator.schema.columns)
+        if column.may_lack
+    ]
+    # Slow and limited models meet such rows in the search: what may be asked belongs to it.
+    ask = (
+        [0] if evaluator.slow or evaluator.remaining is not None else [0, *(int(r.argmax()) for r in lacking)]
+    )
     try:
-        evaluator.labels(given[:1])
+        for row in dict.fromkeys(ask):
+            evaluator.labels(given[row : row + 1])
     except BudgetExceeded:
         return  # the method meets the limit itself and reports a partial result
-    except UserError:
-        raise
-    except (ValueError, TypeError, IndexError, KeyError) as error:
+    except ModelFailed as error:
+        if not isinstance(error.__cause__, ValueError | TypeError | IndexError | KeyError):
+            raise
         columns = evaluator.schema.names
         raise ConfigError(
             f"model {model.name} cannot read a row of {len(columns)} columns ({', '.join(columns)}): "
-            f"{type(error).__name__}: {error}. Does the schema have the columns it was trained on?"
+            f"{error}. Does the schema have the columns it was trained on?"
         ) from error
 
 

@@ -184,6 +184,8 @@ def _design(schema: Schema, codes: NDArray[np.int32]) -> NDArray[np.float64]:
 
 def _rows(schema: Schema, codes: NDArray[np.int32], said: Sequence[str | None]) -> list[tuple[Any, ...]]:
     """Every possible combination of protected values of each case, with the case's label."""
+    from auditor.suites.tabular.schema import LACKING
+
     rows = []
     for case, label in zip(codes, said, strict=True):
         if label is None:
@@ -191,7 +193,8 @@ def _rows(schema: Schema, codes: NDArray[np.int32], said: Sequence[str | None]) 
         full = np.repeat(case[None], len(schema.combos), axis=0)
         full[:, schema.protected_index] = schema.combos
         for row in full[schema.on_manifold(full)].tolist():
-            values = [c.raw(code) for c, code in zip(schema.columns, row, strict=True)]
+            told = [c.raw(code) for c, code in zip(schema.columns, row, strict=True)]
+            values = ["" if value == LACKING else value for value in told]
             rows.append((*values, _number(label)))
     return rows
 

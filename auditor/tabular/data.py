@@ -30,10 +30,12 @@ def infer_schema(data: str, target: str | None, protected: tuple[str, ...] = ())
 
     table = read_table(data)
     wanted = target or list(table)[-1]
+    table = table.without_missing([wanted] if wanted in table else [])
     derived = [] if protected else [c.name for c in derivable(table, wanted)]
     named = tuple(protected) or (*guarded([n for n in table if n != wanted]), *derived)
+    table = table.without_missing([n for n in named if n in table])
     schema = infer(table, wanted, named, name=Path(data).name.split(".")[0], where=data)
-    comments = []
+    comments = list(schema.notes)
     labels = ", ".join(map(str, distinct_labels(table[wanted])[:12]))
     comments.append(
         f"Which label of {wanted} is good for the person concerned is not known. To say it, add the line "
@@ -69,6 +71,8 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Given, Any]:
     from auditor.suites.tabular.schemafile import Table, check_realisable, infer, load, read_table
 
     table: Table | None = read_table(plan.data) if plan.data else None
+    if table is not None:
+        table = table.without_missing([n for n in (plan.target or "", *plan.protected) if n in table])
     favourable: Any = None if plan.favourable is None else _value(plan.favourable)
     if plan.task is not None:
         task = load_task(plan.task)
@@ -100,6 +104,9 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Given, Any]:
     check_realisable(schema)
     if table is None:
         return schema, Given.none(schema), None
+    whole = [c.source or c.name for c in schema.columns if c.protected and not c.may_lack]
+    table = table.without_missing([name for name in (schema.target, *whole) if name in table])
+    schema = dataclasses.replace(schema, notes=tuple(dict.fromkeys((*schema.notes, *table.notes))))
     return schema, Given.of(schema, table, where=plan.data), table.get(schema.target)
 
 

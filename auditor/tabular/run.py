@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -147,6 +148,7 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
         for line in announced(plan, schema, expected(plan, schema, evaluator, len(given), options)):
             tell(Progress(phase="tabular", done=0, message=line))
         result = run(evaluator, schema, options, np.random.default_rng(plan.seed))
+        result = dataclasses.replace(result, notes=(*schema.notes, *result.notes))
         retrained = None
         if plan.retrain:
             tell(Progress(phase="tabular", done=0, message="retraining"))

@@ -432,3 +432,30 @@ def test_another_script_behind_the_same_name_is_another_model(place: Path) -> No
     after = fingerprints()
     assert before[0] != after[0]
     assert before[1] != after[1]
+
+
+def test_a_failing_model_is_one_paragraph_and_missing_values_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from auditor.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "rows_with_gaps.py").write_text(
+        "def takes(rows):\n    return (rows['pay'].fillna(0) > 4).astype(int)\n"
+        "def refuses(rows):\n    if rows['pay'].isna().any():\n        raise ZeroDivisionError('no NaN')\n    return takes(rows)\n"
+        "takes.frame = refuses.frame = True\n",
+        encoding="utf-8",
+    )
+    lines = ["pay;sex;y"] + [f"{'n/a' if i % 9 == 0 else i % 7};{'mf'[i % 2]};{i % 2}" for i in range(90)]
+    (tmp_path / "rows.csv").write_text("\n".join(lines), encoding="utf-8")
+    call = ["tabular", "--data", "rows.csv", "--target", "y", "--protected", "sex", "--max-samples", "50"]
+    assert main.run([*call, "--model", "python:rows_with_gaps:takes", "--out", "runs"]) == 0
+    assert "'n/a' (10 rows)" in " ".join(capsys.readouterr().out.split())
+    (record,) = (tmp_path / "runs").glob("2*/run.json")
+    assert "NaN" not in record.read_text("utf-8")
+    assert main.run([*call, "--model", "python:rows_with_gaps:refuses", "--out", "runs"]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "the model raised ZeroDivisionError: no NaN (rows_with_gaps.py, line 5), asked about 1 row" in told
+    assert "the first: pay=nan, sex='m'. Values are missing (NaN) in pay" in told
+    assert "Traceback" not in told

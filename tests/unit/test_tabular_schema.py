@@ -236,6 +236,86 @@ def test_columns_may_be_separated_by_commas_semicolons_or_tabs(tmp_path: Path, s
     assert table["job"].tolist() == [f"cook{sign}waiter"]
 
 
+def written(tmp_path: Path, *lines: str) -> Path:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def test_truth_values_reach_the_model_as_such(tmp_path: Path) -> None:
+    table = read_table(written(tmp_path, "own,n,y", "True,1,0", "false,2,1", "TRUE,3,0"))
+    assert table["own"].tolist() == [True, False, True]
+    schema = infer(table, "y", ["n"])
+    rows = schema.decode(schema.encode(table), frame=True)
+    assert rows["own"].dtype == bool
+    assert rows["own"].tolist() == [True, False, True]
+    file = tmp_path / "s.yaml"
+    file.write_text(dump(schema), encoding="utf-8")
+    assert load(file).encode(table).tolist() == schema.encode(table).tolist()
+    old = Schema(columns=(Column(name="own", kind="category", codes=2, values=("False", "True")),))
+    assert old.decode(old.encode(table))[:, 0].tolist() == ["True", "False", "True"]
+
+
+def test_missing_values_reach_the_model_as_nan(tmp_path: Path) -> None:
+    lines = ["age,job,pay,sex,y"] + [f"{20 + i % 30},cook,{i * 7.5},{'mf'[i % 2]},{i % 2}" for i in range(60)]
+    lines += [",,,m,0", "30,waiter,5,,1", "31,cook,6,f,"]
+    table = read_table(written(tmp_path, *lines)).without_missing(["sex", "y"])
+    assert table.notes == ("sex is missing in 1 row: left out.", "y is missing in 1 row: left out.")
+    schema = infer(table, "y", ["sex"])
+    assert [c.may_lack for c in schema.columns] == [True, True, True, False]
+    codes = schema.encode(table)
+    last = schema.decode(codes, frame=True).iloc[-1]
+    assert last[["age", "job", "pay"]].isna().all()
+    assert schema.row(codes[-1])["pay"] == "(missing)"
+    assert schema.decode(codes, frame=True)["age"].iloc[0] == 20
+    file = tmp_path / "s.yaml"
+    file.write_text(dump(schema), encoding="utf-8")
+    assert load(file).encode(table).tolist() == codes.tolist()
+    with pytest.raises(DataFileError, match=r"'pay' is much"):
+        schema.encode({**table, "pay": np.array(["much"] * len(codes), dtype=object)})
+
+
+@pytest.mark.parametrize(
+    ("values", "read", "note"),
+    [
+        (["2,000", "950", "1,234.5"], [2000, 950, 1234.5], "commas between thousands (2,000 is 2000)"),
+        (["2,000", "950"], [2000, 950], "commas between thousands"),
+        (["1,5", "2"], [1.5, 2], "the comma as the decimal mark (1,5 is 1.5)"),
+        (["1.234,5", "2"], [1234.5, 2], "the comma as the decimal mark (1.234,5 is 1234.5)"),
+        (
+            ["7", "n/a", "8"],
+            [7, None, 8],
+            "read as missing, since all other values are numbers: 'n/a' (1 row)",
+        ),
+        (["7", "?", "8"], [7, None, 8], "'?' (1 row)"),
+        (["?", "a"], ["?", "a"], ""),
+        ([*["1"] * 19, "x"], [*["1"] * 19, "x"], "19 of 20 values are numbers; not 'x' (1 row)"),
+    ],
+)
+def test_columns_of_numbers_stay_numbers(
+    tmp_path: Path, values: list[str], read: list[object], note: str
+) -> None:
+    table = read_table(written(tmp_path, "a;b", *(f"{v};1" for v in values)))
+    found = [None if isinstance(v, float) and np.isnan(v) else v for v in table["a"].tolist()]
+    assert found == read
+    assert (note in " ".join(table.notes)) if note else not table.notes
+
+
+def test_ids_dates_names_and_columns_that_go_together_are_named(tmp_path: Path) -> None:
+    lines = ["id,name,day,age,age_cat,sex,y"]
+    lines += [
+        f"{i},person {i},2024-01-{i % 28 + 1:02d},{20 + i % 9},{'young' if i % 9 < 4 else 'old'},{'mf'[i // 5 % 2]},{i % 2}"
+        for i in range(120)
+    ]
+    notes = infer(read_table(written(tmp_path, *lines)), "y", ["age", "sex"]).notes
+    assert len(notes) == 4
+    assert "id numbers the rows from 0 to 119" in notes[0]
+    assert "name has 120 different texts in 120 rows (names" in notes[1]
+    assert "day has 28 different texts in 120 rows (dates)" in notes[2]
+    assert notes[3].startswith("age_cat follows from age in every row")
+    assert "kind: derived, source: age" in notes[3]
+
+
 RULES = [
     ("role == Husband implies sex == Male", lambda r: r["role"] != "Husband" or r["sex"] == "Male"),
     ("role in [Husband, Wife] and age >= 28", lambda r: r["role"] in ("Husband", "Wife") and r["age"] >= 28),

@@ -31,7 +31,9 @@ def numbers(array: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def name(value: Any) -> str:
-    """One spelling per value, so that 1, 1.0, True and "1" are the same category."""
+    """One spelling per value, so that 1, 1.0, True and "1" are the same category; a missing one has none."""
+    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
+        return ""
     if isinstance(value, bool | np.bool_):
         return str(int(value))
     if isinstance(value, float | np.floating) and float(value).is_integer():
@@ -43,4 +45,4 @@ def named(array: NDArray[Any]) -> NDArray[Any]:
     """The spelling of each value; missing ones are empty."""
     if array.dtype.kind in "iu":
         return array.astype(str)
-    return np.array(["" if v is None else name(v) for v in array.ravel()], dtype=str)
+    return np.array([name(v) for v in array.ravel()], dtype=str)

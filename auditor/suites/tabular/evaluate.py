@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.errors import BudgetExceeded, ConfigError, PluginError
+from auditor.errors import AuditError, BudgetExceeded, ConfigError, ModelFailed, PluginError
 from auditor.suites.tabular.distance import EXACT, Distance
 from auditor.suites.tabular.domain import cross, enumerate_rows, uniform
+from auditor.suites.tabular.failed import what_failed
 from auditor.suites.tabular.given import Given, Rows, crossed, within
 from auditor.suites.tabular.judged import NOT_JUDGED, Judged, Labels, Limit
 from auditor.suites.tabular.keys import Keys, row_keys
@@ -321,7 +322,7 @@ class Evaluator:
             raise BudgetExceeded(f"the limit of {limit.evaluations:,} model evaluations was reached")
         if limit.seconds is not None and self.seconds >= limit.seconds:
             raise BudgetExceeded(f"the limit of {limit.seconds:g} s was reached")
-        answers = np.asarray(self._predict(rows))
+        answers = self._answers(rows, n)
         self.evaluations += n
         self._watch(self.evaluations)
         if answers.shape == (n, 1):
@@ -331,6 +332,15 @@ class Evaluator:
                 f"the model returned shape {answers.shape} for {n} rows; expected ({n},): one label a row"
             )
         return self._to_codes(answers)
+
+    def _answers(self, rows: Any, n: int) -> NDArray[Any]:
+        """What the model says; whatever it raises becomes one error that says where and on which row."""
+        try:
+            return np.asarray(self._predict(rows))
+        except AuditError:
+            raise
+        except Exception as error:  # the user's own code may raise anything
+            raise ModelFailed(what_failed(error, self.schema, rows, n)) from error
 
     def _to_codes(self, answers: NDArray[Any]) -> Labels:
         if answers.dtype == object and (lacking := np.array([a is None for a in answers])).any():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,9 @@ from numpy.typing import NDArray
 
 from auditor.counting import plural
 from auditor.errors import DataFileError
-from auditor.suites.tabular.schema import Column, Raw, Schema
+from auditor.suites.tabular.hints import hints
+from auditor.suites.tabular.reading import missing
+from auditor.suites.tabular.schema import Column, Kind, Raw, Schema
 
 FEW = 20  # distinct whole numbers up to which gaps between them mean categories
 WIDE = 1024  # span of whole numbers from which on they are binned
@@ -47,7 +51,8 @@ def infer(
     Text becomes a category of the values seen. Whole numbers become a range from the smallest to the
     largest, or a category where there are at most 20 of them with wide gaps (codes such as 100 for
     missing). Other numbers, and whole numbers over a span of more than 1,024, become ten bins of about
-    equal count, each represented by the median of its rows; a value that most rows share has a bin of its own.
+    equal count, each represented by the median of its rows; a value that most rows share has a bin of its own. A
+    column that is not protected and lacks values gets NaN as its last value.
 
     A protected column that the data lack is derived where that is possible: ``sex`` from a column whose
     values all name it, or from the codes A91 to A95 of German credit. It takes the place of its source.
@@ -55,7 +60,8 @@ def infer(
     Raises
     ------
     DataFileError
-        The target or a protected column is not there, a value is missing, or the target has one value.
+        The target or a protected column is not there or lacks a value, a column is empty, or the target has one
+        value.
     ConfigError
         A protected column has one value.
     """
@@ -69,7 +75,9 @@ def infer(
     labels = _distinct(table[target], target, where)
     if len(labels) < 2:
         raise DataFileError(f"{where}: the target {target!r} has one value only ({labels[0]!r})")
+    notes = (*getattr(data, "notes", ()), *hints(table, target, protected))
     return Schema(
+        notes=notes,
         columns=tuple(
             derived[key] if key in derived else _infer(key, values, key in protected, where)
             for key, values in table.items()
@@ -168,18 +176,27 @@ def _word(value: Raw) -> str:
 
 
 def _distinct(values: NDArray[Any], name: str, where: str) -> list[Raw]:
-    missing = np.array([v is None for v in values]) if values.dtype == object else np.zeros(len(values), bool)
-    if values.dtype.kind == "f":
-        missing = np.isnan(values)
-    if missing.any():
+    lacking = missing(values)
+    if lacking.any():
         raise DataFileError(
-            f"{where}, row {int(np.flatnonzero(missing)[0]) + 1}: column {name!r} is missing (NaN); "
-            f"{plural(int(missing.sum()), 'such row')}. Remove or fill them"
+            f"{where}, row {int(np.flatnonzero(lacking)[0]) + 1}: column {name!r} is missing (NaN); "
+            f"{plural(int(lacking.sum()), 'such row')}. Remove or fill them"
         )
     return [v.item() if isinstance(v, np.generic) else v for v in np.unique(values)]
 
 
 def _infer(name: str, values: NDArray[Any], protected: bool, where: str) -> Column:
+    lacking = missing(values)
+    if lacking.all():
+        raise DataFileError(f"{where}: column {name!r} is empty in every row; remove it")
+    if protected or not lacking.any():
+        return _column(name, values, protected, where)
+    column = _column(name, values[~lacking], protected, where)
+    kind: Kind = "category" if column.kind == "integer" else column.kind
+    return replace(column, kind=kind, low=0, codes=column.codes + 1, values=(*column.raw_values(), math.nan))
+
+
+def _column(name: str, values: NDArray[Any], protected: bool, where: str) -> Column:
     distinct = _distinct(values, name, where)
     numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in distinct)
     if not numbers:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any, Literal
@@ -30,6 +30,7 @@ from auditor.suites.tabular.constraints import Constraint
 Codes = NDArray[np.int32]
 Kind = Literal["integer", "category", "binned", "derived"]
 Raw = str | int | float | bool
+LACKING = "(missing)"
 ENUMERABLE = 10_000_000  # rows up to which a domain is walked through instead of sampled
 MAX_COMBOS = 1_000_000
 
@@ -48,7 +49,8 @@ class Column:
     codes : int
         How many codes there are.
     values : tuple
-        Raw value of each code; empty for ``integer``.
+        Raw value of each code; empty for ``integer``. NaN, as the last one: a value may be missing, and the model is
+        asked with NaN there.
     low, step : int
         For ``integer``.
     edges : tuple of float
@@ -91,12 +93,18 @@ class Column:
         if self.kind != "binned" and len(set(map(spelled, self.values))) != self.codes:
             raise ConfigError(f"{where} lists a value twice: {', '.join(map(str, self.values))}")
         if self.kind == "binned" and (
-            len(self.edges) != self.codes - 1
+            len(self.edges) != self.codes - 1 - self.may_lack
             or any(a >= b for a, b in zip(self.edges, self.edges[1:], strict=False))
         ):
             raise ConfigError(
-                f"{where}: {self.codes} bins need {self.codes - 1} rising cuts, got {list(self.edges)}"
+                f"{where}: {self.codes - self.may_lack} bins need {self.codes - 1 - self.may_lack} rising cuts, "
+                f"got {list(self.edges)}"
             )
+
+    @property
+    def may_lack(self) -> bool:
+        """Whether the last code stands for a missing value."""
+        return bool(self.values) and spelled(self.values[-1]) == "" and not isinstance(self.values[-1], str)
 
     @property
     def numeric(self) -> bool:
@@ -104,18 +112,20 @@ class Column:
         return self.kind == "integer" or all(isinstance(v, int | float) for v in self.values)
 
     def raw(self, code: int) -> Raw:
-        """The raw value that ``code`` stands for.
+        """The raw value that ``code`` stands for; ``(missing)`` for a missing one.
 
         Examples
         --------
         >>> Column(name="age", kind="integer", codes=9, low=1).raw(8)
         9
         """
-        return self.low + code * self.step if self.kind == "integer" else self.values[code]
+        if self.kind == "integer":
+            return self.low + code * self.step
+        return LACKING if self.may_lack and code == self.codes - 1 else self.values[code]
 
     def raw_values(self) -> list[Raw]:
-        """The raw values of all codes, in their order."""
-        return [self.raw(code) for code in range(self.codes)]
+        """The raw values of all codes, in their order; NaN for a missing one."""
+        return [self.raw(code) for code in range(self.codes)] if self.kind == "integer" else list(self.values)
 
     def code_of(self, value: Raw) -> int | None:
         """The code of a raw value; None if the column cannot hold it.
@@ -128,6 +138,16 @@ class Column:
         found = self.encode([value])
         return None if found[0] < 0 else int(found[0])
 
+    @property
+    def _truth(self) -> dict[bool, Raw]:
+        """How a column of texts spells true and false."""
+        told = self.values if self.kind != "derived" else [a for a, _ in self.mapping]
+        return {
+            v.casefold() == "true": v
+            for v in told
+            if isinstance(v, str) and v.casefold() in ("true", "false")
+        }
+
     def encode(self, data: Sequence[Any] | NDArray[Any]) -> NDArray[np.int32]:
         """Codes of raw values, shape (n,); -1 where a value is missing or unknown."""
         array = np.asarray(data)
@@ -137,7 +157,11 @@ class Column:
             number = numbers(array)
             code = np.searchsorted(np.asarray(self.edges, dtype=float), number, side="right").astype(np.int32)
             code[np.isnan(number)] = -1
+            if self.may_lack:
+                code[[v == "" for v in named(array)]] = self.codes - 1
             return code
+        if array.dtype.kind == "b" and not any(isinstance(v, bool) for v in self.values):
+            array = np.array([self._truth.get(bool(v), v) for v in array], dtype=object)
         table = {spelled(value): code for code, value in enumerate(self.values)}
         if self.kind == "derived":
             table = {spelled(a): table.get(spelled(b), -1) for a, b in self.mapping}
@@ -162,6 +186,8 @@ class Schema:
         What holds for every row that a person could have.
     name : str
         For reports.
+    notes : tuple of str
+        How the data were read, and what was seen in them; no part of what a schema is.
 
     Raises
     ------
@@ -174,6 +200,7 @@ class Schema:
     favourable: Raw | None = None
     constraints: tuple[Constraint, ...] = ()
     name: str = "table"
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -379,10 +406,12 @@ class Schema:
 
 
 def _plain(column: Column) -> NDArray[Any]:
-    """Raw values in the narrowest plain type: int64, float64 or object (text)."""
+    """Raw values in the narrowest plain type: int64, bool, float64 or object (text)."""
     values = column.raw_values()
     if all(isinstance(v, int) and not isinstance(v, bool) for v in values):
         return np.array(values, dtype=np.int64)
+    if all(isinstance(v, bool) for v in values):
+        return np.array(values, dtype=bool)
     if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
         return np.array(values, dtype=np.float64)
     return np.array(values, dtype=object)
@@ -406,4 +435,5 @@ def _what_is_wrong(column: Column, value: Any, row: int, count: int, where: str)
         f"{where}, row {row + 1}: column {column.source or column.name!r} {what}, which the schema "
         f"does not have (allowed: {allowed}){more}. Remove or fill the rows, or edit the schema "
         f"(audit tabular schema DATA --out FILE)"
+        + (". If the model takes missing values: .nan as the last of the column's values" if missing else "")
     )

@@ -1,4 +1,4 @@
-"""Schemas from YAML files, and tables from CSV files.
+"""Schemas from YAML files.
 
 ::
 
@@ -17,22 +17,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auditor import csvfile
 from auditor.errors import ConfigError, DataFileError
 from auditor.suites.tabular.constraints import Constraint
 from auditor.suites.tabular.infer import infer
+from auditor.suites.tabular.reading import Table, read_table
 from auditor.suites.tabular.schema import Column, Kind, Schema
 
 __all__ = ["Table", "check_realisable", "dump", "infer", "load", "read_table", "save"]
-Table = dict[str, NDArray[Any]]
 KEYS = (
     "kind",
     "low",
@@ -46,40 +43,6 @@ KEYS = (
     "source",
     "mapping",
 )
-MISSING = ("", "NA", "NaN", "nan", "null", "None")
-
-
-def read_table(path: str | Path) -> Table:
-    """A CSV file (comma, semicolon or tab, also ``.csv.gz``) with a header line, by column.
-
-    Returns
-    -------
-    dict
-        Column name → int64, float64 (NaN where missing) or object (text, None where missing), shape (n,).
-
-    Raises
-    ------
-    DataFileError
-        It cannot be read, has no rows, or a row of another length; the line is named.
-    """
-    path = Path(path)
-    found = csvfile.parse(path, csvfile.decode(path, csvfile.content(path)))
-    csvfile.distinct(path, found.columns)
-    rows = [row for _, row in found.rows]
-    if not rows:
-        raise DataFileError(f"{path}: there is a header and no line below it")
-    return {name: _parse([row[j].strip() for row in rows]) for j, name in enumerate(found.columns)}
-
-
-def _parse(values: list[str]) -> NDArray[Any]:
-    for kind in (int, float):
-        try:
-            if kind is int:
-                return np.array([int(v) for v in values], dtype=np.int64)
-            return np.array([math.nan if v in MISSING else float(v) for v in values], dtype=np.float64)
-        except (ValueError, OverflowError):
-            continue
-    return np.array([None if v in MISSING else v for v in values], dtype=object)
 
 
 def save(schema: Schema, path: str | Path) -> None:

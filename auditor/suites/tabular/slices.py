@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from auditor.stats.intervals import clopper_pearson
 from auditor.stats.multiplicity import holm
 from auditor.suites.tabular.core import Codes, Column, Schema
+from auditor.suites.tabular.schema import LACKING
 from auditor.types import Estimate
 
 RANGES = 4  # of columns with more values than FEW
@@ -174,6 +175,8 @@ def _parts(
 
 
 def _range(column: Column, low: int, high: int) -> str:
+    if column.may_lack and high == column.codes - 1:
+        return LACKING if low == high else f"{_range(column, low, high - 1)} or {LACKING}"
     if column.kind == "binned" and column.edges:
         if low == 0:
             return f"below {column.edges[high]:g}" if high < len(column.edges) else "any"
