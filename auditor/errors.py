@@ -4,6 +4,7 @@
 
     AuditError
     ├── UserError              the user can fix it             -> exit 2, one paragraph, no traceback
+    │   ├── ModelFailed        the user's own model raised an error
     │   ├── ConfigError            a flag, option or audit.toml entry is missing, unknown or out of range
     │   ├── WrongType              an argument of the library is of a type that it does not take; a TypeError too
     │   ├── UnknownPlugin          no suite, model, check … has this name; carries near misses
