@@ -324,3 +324,79 @@ def test_rules_see_given_values(customers: list[tuple[int, str, float]]) -> None
     possible = Evaluator(lambda rows: np.zeros(len(rows), int), schema).possible(given)
     rich = np.array([b > 7000 for b, _, _ in customers])
     assert possible.sum(axis=1).tolist() == np.where(rich, 1, 3).tolist()
+
+
+@pytest.mark.parametrize("mode", ["score", "search"])
+def test_rows_of_a_profile_are_asked_as_they_are(customers: list[tuple[int, str, float]], mode: str) -> None:
+    from auditor.suites.tabular.profile import load_profile
+    from auditor.suites.tabular.schemafile import infer, read_table
+
+    seen: set[float] = set()
+
+    def model(rows: Any) -> Any:
+        seen.update(rows[:, 0].astype(float).tolist())
+        return ((rows[:, 0].astype(float) > 7000) & (rows[:, 1] == "married")).astype(int)
+
+    schema = infer(read_table("people.csv"), "y", ["marital"])
+    options = {
+        "mode": mode,
+        "profile": load_profile("people.csv", schema),
+        "max_samples": 5000,
+        "theta": 0.01,
+    }
+    result = sampling.run(Evaluator(model, schema), schema, options, np.random.default_rng(5))
+    found = (result.scores or result.minimal_sets)[0].estimate
+    truth = sum(b > 7000 for b, _, _ in customers) / len(customers)
+    assert found.low <= truth <= found.high
+    assert found.value > 0
+    assert seen <= {float(b) for b, _, _ in customers}
+
+
+def test_runs_are_compared_by_given_values(customers: list[tuple[int, str, float]]) -> None:
+    from auditor.tabular import TabularPlan, audit_table, compare
+
+    truth = sum(b > 7000 for b, _, _ in customers)
+    sides = []
+    for function in ("rich_and_married", "older"):
+        plan = TabularPlan(
+            data="people.csv", target="y", model=f"python:given_model:{function}", protected=("marital",)
+        )
+        run = audit_table(plan)
+        assert run.path is not None
+        sides.append(compare.read(run.path))
+    told = compare.compare(*sides)
+    paired = next(s for s in told["scores"] if s["name"] == "apparent_causal")
+    assert (paired["n_before"], paired["only_before"], paired["only_after"]) == (4000, truth, 0)
+
+
+def test_retraining_fits_given_rows_as_they_are(customers: list[tuple[int, str, float]]) -> None:
+    from sklearn.tree import DecisionTreeClassifier
+
+    from auditor.suites.tabular.given import Given
+    from auditor.suites.tabular.retrain import retrain
+    from auditor.suites.tabular.schemafile import infer, read_table
+
+    fitted: list[Any] = []
+
+    class Tree(DecisionTreeClassifier):  # type: ignore[misc]
+        def fit(self, x: Any, y: Any) -> Any:
+            fitted.append(x[["balance", "age"]].to_numpy(dtype=float))
+            return super().fit(x[["balance", "age"]], y)
+
+        def predict(self, x: Any) -> Any:
+            return super().predict(x[["balance", "age"]])
+
+    table = read_table("people.csv")
+    schema = infer(table, "y", ["age"])
+    retrain(
+        Tree(max_depth=4),
+        schema,
+        Given.of(schema, table),
+        table["y"],
+        np.random.default_rng(3),
+        sample=500,
+        frame=True,
+    )
+    own = {(float(b), a) for b, _, a in customers}
+    assert len(fitted[0]) == 3000
+    assert set(map(tuple, fitted[0].tolist())) <= own
