@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from auditor.pipeline import Loop, Tally
 
 Confirmed = Mapping[tuple[str, str, str], Mapping[str, Any]]
-SUMS = ("calls", "cached", "failed", "unparsed", "refused", "tokens_in", "tokens_out")
+SUMS = ("calls", "cached", "failed", "filtered", "unparsed", "refused", "tokens_in", "tokens_out")
 NO_TWO = "no prompt has two answers that could be read"
 PACKAGES = ("numpy", "scipy", "statsmodels", "spacy", "openai", "vaderSentiment")
 
@@ -252,7 +252,7 @@ def _unread(loop: Loop, tally: Tally) -> dict[str, Any]:
     expected = unread.listed(loop.parts.task.labels) or kinds.get(loop.parts.task.kind, "an answer")
     return {
         "answers": len(tally.seen),
-        **{key: tally.counts[key] for key in ("unparsed", "refused", "failed")},
+        **{key: tally.counts[key] for key in ("unparsed", "refused", "filtered", "failed")},
         "judged_nothing": tally.judged_nothing and (tally.first.hopeless or not loop.status_reason),
         "cut_off": tally.counts["cut_off"],
         "stopped": [tally.first.lost, tally.first.answers] if tally.first.hopeless else None,
@@ -389,6 +389,7 @@ def _controls(loop: Loop, noise: Mapping[str, Any], judged: Sequence[Judged]) ->
                 "n": cell["n"],
                 "refused": cell["refused"],
                 "unparsed": cell["unparsed"],
+                "filtered": cell["filtered"],
                 "failed": cell["failed"],
             }
             for tally in loop.tallies

@@ -18,7 +18,7 @@ Input = str | Mapping[str, Scalar]  # a text, or one table row
 EditKind = Literal["swap", "marking", "insertion", "agreement", "placebo"]
 Outcome = Literal["pass", "violation", "inconclusive", "skipped"]
 Sampling = Literal["iid", "directed"]
-AnswerStatus = Literal["ok", "unparsed", "refused", "failed", "not_asked"]
+AnswerStatus = Literal["ok", "unparsed", "refused", "filtered", "failed", "not_asked"]
 ClaimVerdict = Literal["shown", "bounded", "not_determined", "not_tested"]
 
 FORMAT_VERSION = 1

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 COUNTS = (
-    "seeds", "cases", "variants", "valid", "discarded", "calls", "cached", "failed", "unparsed", "refused",
+    "seeds", "cases", "variants", "valid", "discarded", "calls", "cached", "failed", "filtered", "unparsed", "refused",
 )  # fmt: skip
 DIGITS = 6
 
@@ -157,14 +157,15 @@ def unread(values: Mapping[str, Any]) -> str:
         for name, told in (
             ("unparsed", "were no answer that the task knows"),
             ("refused", "were refusals"),
+            ("filtered", "were kept back by the provider's filter"),
             ("failed", "were failed calls"),
         )
-        if counts[name]
+        if counts.get(name)
     ]
     asked = counts["calls"] + counts["cached"]
     if not asked:
         return "no answer came"
-    if counts["unparsed"] + counts["refused"] + counts["failed"] < asked:
+    if sum(counts.get(name, 0) for name in ("unparsed", "refused", "filtered", "failed")) < asked:
         return ""  # amounts and texts are judged without a rate
     return f"no answer of this run could be judged: of {asked:,} answers, {', '.join(why)}"
 

@@ -21,12 +21,13 @@ from auditor.errors import (
     BadResponse,
     CallError,
     CallTimeout,
+    ContentFiltered,
     DataFileError,
     RateLimited,
     ServerFault,
 )
 from auditor.models.openai import ERRORS, OpenAIChat
-from auditor.models.openai_wire import DETAIL, read_completion, said
+from auditor.models.openai_wire import DETAIL, FILTER_CODES, error_code, read_completion, said
 from auditor.models.prices import Price
 from auditor.protocols import Reply
 from auditor.types import Request, digest
@@ -335,6 +336,8 @@ def _outcome(line: bytes) -> tuple[str | None, Reply | CallError]:
         404: "NotFoundError",
         429: "RateLimitError",
     }
+    if error_code(body) in FILTER_CODES:
+        return key, ContentFiltered(f"in the batch: {said(body)[:DETAIL]}")
     name = kind.get(status) if isinstance(status, int) else None
     made = (
         ERRORS[name] if name else ServerFault if not isinstance(status, int) or status >= 500 else BadRequest

@@ -13,12 +13,13 @@ from auditor.errors import (
     BadResponse,
     CallError,
     CallTimeout,
+    ContentFiltered,
     RateLimited,
     ServerFault,
 )
 from auditor.models import http_file, json_places
 from auditor.models.local import best_label, read_scores
-from auditor.models.openai_wire import rate_headers, retry_after, said
+from auditor.models.openai_wire import FILTER_CODES, error_code, rate_headers, retry_after, said
 from auditor.models.prices import Price
 from auditor.protocols import Reply
 from auditor.types import Request, Usage, digest
@@ -192,6 +193,8 @@ class HttpTemplate:
             value = json.loads(raw)
         except (ValueError, RecursionError):
             value = raw[:DETAIL].decode("utf-8", "replace")
+        if error_code(value) in FILTER_CODES:
+            kind = ContentFiltered
         message = json_places.follow(value, self._template.error)
         text = message if isinstance(message, str) else said(value)
         hint = ". Check the key in the environment, and url in the file" if kind is AuthFailed else ""

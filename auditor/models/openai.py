@@ -40,7 +40,7 @@ from auditor.models.openai_server import (
     secret_headers,
     unreachable,
 )
-from auditor.models.openai_wire import DETAIL, rate_headers, said, unsupported
+from auditor.models.openai_wire import DETAIL, FILTER_CODES, rate_headers, said, unsupported
 from auditor.models.openai_wire import read_completion as read_completion
 from auditor.models.openai_wire import retry_after as retry_after
 from auditor.models.prices import Price, lookup
@@ -89,7 +89,6 @@ _STATUS: Mapping[int, type[CallError]] = {
     408: CallTimeout,
     425: ServerFault,
 }
-_FILTER_CODES = frozenset({"content_filter", "content_policy_violation"})
 _NO_ACCESS_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "account_deactivated"})
 
 
@@ -344,7 +343,7 @@ class OpenAIChat:
         code = str(getattr(error, "code", None) or "")
         if isinstance(status, int) and type(error).__name__ == "APIStatusError":
             kind = _STATUS.get(status, kind)
-        if code in _FILTER_CODES:
+        if code in FILTER_CODES:
             kind = ContentFiltered
         elif code in _NO_ACCESS_CODES:
             kind = AuthFailed  # OpenAI sends 429 for an account without credit; waiting does not help

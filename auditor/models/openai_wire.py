@@ -12,6 +12,7 @@ from auditor.errors import BadResponse, CallError, ContentFiltered
 from auditor.protocols import Reply
 from auditor.types import Usage
 
+FILTER_CODES = frozenset({"content_filter", "content_policy_violation"})
 DETAIL = 300  # characters of a server's message that are kept
 THINK = "<think>"  # opens what is no answer; never closed where nothing but reasoning came
 _REASONING_PARTS = frozenset({"reasoning", "thinking", "redacted_thinking"})
@@ -169,6 +170,19 @@ def _usage(raw: object) -> Usage | None:
     if not (isinstance(tokens_in, int) and isinstance(tokens_out, int) and min(tokens_in, tokens_out) >= 0):
         return None
     return Usage(tokens_in=tokens_in, tokens_out=tokens_out)
+
+
+def error_code(body: object) -> str:
+    """The code of an error in a body; empty if there is none.
+
+    Examples
+    --------
+    >>> error_code({"error": {"code": "content_filter", "message": "…"}})
+    'content_filter'
+    """
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    code = inner.get("code") if isinstance(inner, dict) else None
+    return code if isinstance(code, str) else ""
 
 
 def said(body: object) -> str:

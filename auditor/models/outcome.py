@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from auditor.errors import BadRequest, ContentFiltered
 from auditor.protocols import Reply
 from auditor.secrets import scrub_text
-from auditor.types import Request, Response
+from auditor.types import Answer, Request, Response
 
 Key = tuple[str, int]  # (prompt sha256, replicate)
 
@@ -49,6 +49,11 @@ def clean(reply: Reply) -> Reply:
         scores=None if scores is None else {scrub_text(label): score for label, score in scores.items()},
         model_reported=None if reported is None else scrub_text(reported),
     )
+
+
+def unanswered(error: str) -> Answer:
+    """What a response without an output comes to: kept back by a provider's filter, or a call that failed."""
+    return Answer(status="filtered" if error == ContentFiltered.code else "failed", reason=error)
 
 
 def answer(

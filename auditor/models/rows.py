@@ -16,17 +16,17 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.errors import BudgetExceeded, ConfigError, ContentFiltered, UserError
+from auditor.errors import BudgetExceeded, ConfigError, UserError
 from auditor.models.budget import Budget
 from auditor.models.cache import Cache
 from auditor.models.client import Client
-from auditor.models.outcome import Key
+from auditor.models.outcome import Key, unanswered
 from auditor.models.scalar import scalar
 from auditor.protocols import Model
 from auditor.types import Prompt, Request, Response, Variant, id_of
 
 BARE = "bare"  # the format name of an input that is sent as it is
-STATUSES = ("ok", "unparsed", "refused", "failed", "divided")
+STATUSES = ("ok", "unparsed", "refused", "filtered", "failed", "divided")
 T = TypeVar("T")
 
 
@@ -93,7 +93,7 @@ class RowClient:
     Attributes
     ----------
     rows : Counter
-        Rows by what came of them: ok, unparsed, refused, failed, divided (replicates without a majority).
+        Rows by what came of them: ok, unparsed, refused, filtered, failed, divided (replicates without a majority).
         All but ok are not judged.
 
     Raises
@@ -268,7 +268,7 @@ class RowClient:
             if response.model_reported:
                 self.reported.add(response.model_reported)
             if response.output is None:
-                lost["refused" if response.error == ContentFiltered.code else "failed"] += 1
+                lost[unanswered(response.error or "").status] += 1
                 continue
             answer = self.task.read(response.output, self.model.style)
             if answer.status == "ok" and isinstance(answer.value, str):

@@ -43,7 +43,7 @@ def verdicts(
 def lost(answers: Sequence[Answer], given: int, what: str) -> str:
     """Why too few of ``answers`` gave ``what``."""
     by_status = Counter(answer.status for answer in answers if answer.value is None)
-    kinds: tuple[AnswerStatus, ...] = ("refused", "unparsed", "failed", "not_asked")
+    kinds: tuple[AnswerStatus, ...] = ("refused", "filtered", "unparsed", "failed", "not_asked")
     names = ", ".join(f"{by_status[s]} {s.replace('_', ' ')}" for s in kinds if by_status[s])
     return f"{given} of {len(answers)} answers gave {what} ({names})"
 

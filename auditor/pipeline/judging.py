@@ -193,11 +193,11 @@ def _labels(loop: Loop, given: Sequence[Answer]) -> tuple[Any, ...]:
 
 
 def _silent(answers: Sequence[Answer]) -> float:
-    """Share of answers that were refused or unreadable, calls that failed left out."""
+    """Share of answers that were refused, filtered or unreadable, calls that failed left out."""
     if all(a.status == "ok" for a in answers):
         return 0.0
     came = [a for a in answers if a.status not in LOST]
-    return sum(a.status in ("refused", "unparsed") for a in came) / len(came) if came else 0.0
+    return sum(a.status in ("refused", "filtered", "unparsed") for a in came) / len(came) if came else 0.0
 
 
 def _contrasts(

@@ -16,6 +16,7 @@ from typing import Any
 
 from auditor.config import DEFAULT_REPLICATES
 from auditor.errors import Unreadable, UserError
+from auditor.models.outcome import unanswered
 from auditor.pipeline import free, questions
 from auditor.pipeline.judging import Judge, judge
 from auditor.pipeline.parts import Parts, formats_for
@@ -423,7 +424,7 @@ class Loop:
     def answer(self, tally: Tally, response: Response) -> Answer:
         """Count a response (each distinct one once) and read it."""
         if response.error is not None:
-            answer = Answer(status="failed", reason=response.error)
+            answer = unanswered(response.error)
         else:
             answer = self._reading(response.output or "", tally.model.style)
             if response.scores:
@@ -438,10 +439,9 @@ class Loop:
             tally.known.discard(key)
             counts = tally.counts
             counts["cached" if response.cached else "calls"] += 1
-            counts["failed"] += answer.status == "failed"
-            counts["refused"] += answer.status == "refused"
-            counts["unparsed"] += answer.status == "unparsed"
-            counts["cut_off"] += response.cut_off and answer.status != "ok"
+            if answer.status != "ok":
+                counts[answer.status] += 1
+                counts["cut_off"] += response.cut_off
             if answer.value is not None:
                 tally.count(response.format, answer.value)
             if tally.unread is None and answer.status in ("refused", "unparsed"):

@@ -7,12 +7,13 @@ from collections import Counter
 from typing import Any
 
 from auditor.errors import UserError
+from auditor.models.outcome import unanswered
 from auditor.pipeline.confirm import label_text, lattice_cells
 from auditor.pipeline.loop import Loop
 from auditor.pipeline.parts import prepare
 from auditor.pipeline.run import plan_of
 from auditor.store.folder import RunFolder
-from auditor.types import Answer, Request
+from auditor.types import Request
 
 NAMED = 10  # findings that a message lists
 
@@ -63,9 +64,7 @@ async def replay(result: Any, wanted: str, replicates: int) -> dict[str, Any]:
                 raise UserError(f"{model_name} answered nothing: {client.stopped}")
             before = Counter(
                 label_text(
-                    parts.task.read(r.output, tally.model.style)
-                    if r.error is None
-                    else Answer(status="failed", reason=r.error)
+                    parts.task.read(r.output, tally.model.style) if r.error is None else unanswered(r.error)
                 )
                 for r in result.evidence.responses(variant.id)
                 if r.model == model_name

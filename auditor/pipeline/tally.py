@@ -147,15 +147,15 @@ class Tally:
 
     @property
     def judged_nothing(self) -> bool:
-        """Whether no variant could be judged, since most answers were refused, unreadable or did not come."""
-        if 2 * self.lost <= len(self.seen) or not self.counts["unparsed"] + self.counts["refused"]:
+        """Whether no variant could be judged, since most answers were refused, filtered, unreadable or did not come."""
+        if 2 * self.lost <= len(self.seen) or self.lost == self.counts["failed"]:
             return False
         return not any(v.outcome in ("pass", "violation") for v in self.verdicts)
 
     @property
     def lost(self) -> int:
-        """How many answers were refused, unreadable or did not come."""
-        return self.counts["unparsed"] + self.counts["refused"] + self.counts["failed"]
+        """How many answers were refused, filtered, unreadable or did not come."""
+        return sum(self.counts[status] for status in ("unparsed", "refused", "filtered", "failed"))
 
     @property
     def together(self) -> bool:

@@ -11,7 +11,7 @@ from auditor.render import words
 Data = Mapping[str, Any]
 PAPER_COLUMNS = ("Model", "Pair", "Joint errors", "Atomic errors", "Hidden", "Valid, joint")
 FEW_SEEDS = 6
-LOSSES = ("refused", "unparsed", "failed")
+LOSSES = ("refused", "filtered", "unparsed", "failed")
 CONTROL_NAMES = {
     "noise_floor": "Same-prompt noise",
     "validity": "Agreement problems",
@@ -32,6 +32,12 @@ class Control:
     few: bool = False  # of one attribute set, on fewer than `FEW_SEEDS` seeds
 
 
+def losses(rows: Iterable[Data]) -> tuple[str, ...]:
+    """The kinds of answers that are told of: what a provider's filter kept back only where it kept something back."""
+    filtered = any(row.get("filtered") for row in rows)
+    return tuple(name for name in LOSSES if filtered or name != "filtered")
+
+
 def lost(counts: Data) -> str:
     """How many prompts got no answer that counts, of how many that were asked or found in the cache.
 
@@ -40,7 +46,7 @@ def lost(counts: Data) -> str:
     >>> lost({"refused": 0, "unparsed": 2, "failed": 0, "calls": 3, "cached": 861})
     'refused 0, unparsed 2, failed 0 of 864 (3 asked, 861 from the cache)'
     """
-    told = ", ".join(f"{name} {words.count(counts.get(name))}" for name in LOSSES)
+    told = ", ".join(f"{name} {words.count(counts.get(name))}" for name in losses([counts]))
     calls, cached = counts.get("calls"), counts.get("cached") or 0
     if calls is None:
         return told

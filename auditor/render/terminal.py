@@ -239,15 +239,16 @@ def _controls(page: Page, shown: view.View) -> None:
         shown.answers, key=lambda a: -sum(a.get(k) or 0 for k in controls.LOSSES) / max(1, a.get("n") or 0)
     )
     if ranked:
+        kinds = controls.losses(ranked)
         page.table(
-            [("Model", False), ("Attribute", False), ("Group", False)]
-            + [(name, True) for name in ("Asked", "Refused", "Unparsed", "Failed")],
+            [("Model", False), ("Attribute", False), ("Group", False), ("Asked", True)]
+            + [(name.capitalize(), True) for name in kinds],
             (
                 [
                     a["model"],
                     a["attribute"],
                     words.group(a["group"]),
-                    *(words.count(a.get(k)) for k in COUNTS),
+                    *(words.count(a.get(k)) for k in ("n", *kinds)),
                 ]
                 for a in ranked[:MAX_GROUPS]
             ),
@@ -262,5 +263,4 @@ def _controls(page: Page, shown: view.View) -> None:
         page.paragraph(f"{words.plural(len(shown.complete), 'group')} of a model and attribute lost none.")
 
 
-COUNTS = ("n", *controls.LOSSES)
 MAX_GROUPS = 6

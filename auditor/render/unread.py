@@ -9,6 +9,7 @@ from auditor import counting
 from auditor.render import words
 
 Data = Mapping[str, Any]
+LOST = ("unparsed", "refused", "filtered", "failed")
 LABELS = 8  # labels that a report lists
 EXAMPLE = 60  # characters of an answer that a report quotes
 
@@ -37,7 +38,7 @@ def listed(labels: Sequence[str]) -> str:
 
 def losses(told: Data) -> str:
     """What became of the answers that could not be read, with an example and what was expected."""
-    parts = [f"{words.count(told[key])} {key}" for key in ("unparsed", "refused", "failed") if told[key]]
+    parts = [f"{words.count(told[key])} {key}" for key in LOST if told.get(key)]
     example = f"; for example {told['example']}" if told.get("example") else ""
     cut_off = counting.cut_off(told.get("cut_off", 0))
     return f"{', '.join(parts)}{example}; expected: {told['expected']}{cut_off}"
@@ -45,7 +46,7 @@ def losses(told: Data) -> str:
 
 def reason(model: str, told: Data) -> str:
     """Why a run in which ``model`` gave nothing to judge, or too little to ask on, is not complete."""
-    if told["unparsed"] + told["refused"] + told["failed"] == told["answers"]:
+    if sum(told.get(key, 0) for key in LOST) == told["answers"]:
         what = f"none of its {words.count(told['answers'])} answers could be read"
     elif stopped := told.get("stopped"):
         what = f"{stopped[0]} of its first {stopped[1]} answers could not be read"

@@ -6,7 +6,7 @@ Grammar (keywords and names of counts in any case; docs/formats.md explains it w
     and      = not { "and" not }
     not      = "not" not | "(" rule ")" | atom
     atom     = count [ op number ] | rate op number
-    count    = "shown" | "hidden" | "violations" | "failed" | "refused" | "unparsed" | "partial" | "never"
+    count    = "shown" | "hidden" | "violations" | "failed" | "filtered" | "refused" | "unparsed" | "partial" | "never"
     rate     = ("rate" | "lower" | "upper") "(" ( places | score "(" places ")" ) ")" | score "(" places ")"
     score    = "causal" | "group" | "apparent_causal" | "apparent_group" | "share"      of a search over rows
     places   = place { sep place }

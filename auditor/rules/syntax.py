@@ -10,8 +10,8 @@ from typing import Final
 
 from auditor.errors import ConfigError
 
-COUNTS = ("shown", "hidden", "violations", "failed", "refused", "unparsed", "partial", "never")
-CALLS = ("failed", "refused", "unparsed")  # these can be a share of the calls
+COUNTS = ("shown", "hidden", "violations", "failed", "filtered", "refused", "unparsed", "partial", "never")
+CALLS = ("failed", "filtered", "refused", "unparsed")  # these can be a share of the calls
 RATES = {"rate": "value", "lower": "low", "upper": "high"}
 SCORES = {  # rule name -> name of the estimate, of a search over rows
     "causal": "causal",

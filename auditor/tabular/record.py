@@ -74,7 +74,7 @@ def add_task(record: dict[str, Any], plan: TabularPlan, asked: RowClient, evalua
         "style": asked.model.style,
         "reported": sorted(asked.reported),
     }
-    lost = {name: facts["rows"][name] for name in ("failed", "refused", "unparsed")}
+    lost = {name: facts["rows"][name] for name in ("failed", "filtered", "refused", "unparsed")}
     record["counts"] |= {
         "calls": facts["calls"],
         "cached": facts["cached"],

@@ -112,7 +112,9 @@ def _untested(result: Result, attributes: Sequence[str] | None, min_seeds: int) 
     for estimate in _rates(result):
         for name in estimate["attributes"]:
             judged[name] = max(judged.get(name, 0), int(estimate["estimate"]["n"]))
-    lost = ", ".join(f"{counts[k]} {k}" for k in ("unparsed", "refused", "failed") if counts.get(k))
+    lost = ", ".join(
+        f"{counts[k]} {k}" for k in ("unparsed", "refused", "filtered", "failed") if counts.get(k)
+    )
     why = (
         f" Of {plural(counts['calls'], 'answer')}, {lost}: do they name the labels of the task? A task "
         "file of your own: "

@@ -16,7 +16,15 @@ from typing import Any
 import pytest
 
 from auditor.config import Plan
-from auditor.errors import AuthFailed, BadRequest, BudgetExceeded, CallTimeout, DataFileError, RateLimited
+from auditor.errors import (
+    AuthFailed,
+    BadRequest,
+    BudgetExceeded,
+    CallTimeout,
+    ContentFiltered,
+    DataFileError,
+    RateLimited,
+)
 from auditor.models.batch import Batched, request_id
 from auditor.models.budget import Budget
 from auditor.models.client import Client
@@ -244,10 +252,12 @@ def test_the_reason_names_the_batches_of_all_models_once() -> None:
 
 
 def test_errors_of_single_requests_are_told_apart(provider: Provider, tmp_path: Path) -> None:
-    said = {"a": refused(400), "b": refused(401), "c": None, "d": refused(429)}
+    filtered = refused(400)
+    filtered["response"]["body"] = {"error": {"code": "content_filter", "message": "kept back"}}
+    said = {"a": refused(400), "b": refused(401), "c": None, "d": refused(429), "f": filtered}
     provider.outcome = lambda text, _n: said.get(text, answered("x"))
-    kinds = [type(r) for r in ask(make(provider, tmp_path), requests(["a", "b", "c", "d", "e"]))]
-    assert kinds == [BadRequest, AuthFailed, CallTimeout, RateLimited, Reply]
+    kinds = [type(r) for r in ask(make(provider, tmp_path), requests(["a", "b", "c", "d", "e", "f"]))]
+    assert kinds == [BadRequest, AuthFailed, CallTimeout, RateLimited, Reply, ContentFiltered]
 
 
 def test_an_expired_batch_gives_what_it_has(provider: Provider, tmp_path: Path) -> None:

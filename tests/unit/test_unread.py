@@ -16,6 +16,7 @@ import pytest
 from auditor import audit, models
 from auditor.cli.common import finish
 from auditor.cli.main import run
+from auditor.errors import ContentFiltered
 from auditor.registry import RENDERERS
 from auditor.render import cautions as told
 from auditor.render import headline, view
@@ -362,3 +363,33 @@ def test_an_answer_that_was_cut_off_is_told_with_the_option_that_helps(tmp_path:
     read = many(Kept(lambda text: "Answer: positive", cut_off=True))
     assert read.complete
     assert read.record["counts"]["unparsed"] == 0
+
+
+def filtering(text: str) -> str:
+    """A provider whose filter keeps back what names women."""
+    if re.search(r"\b(mother|sister|she|her|woman)\b", text, re.IGNORECASE):
+        raise ContentFiltered("the provider's filter refused")
+    return "positive"
+
+
+def test_what_a_filter_keeps_back_is_an_outcome_of_its_own_by_group() -> None:
+    result = asked(filtering, attributes=("gender",))
+    counts = result.record["counts"]
+    assert counts["filtered"] > 0
+    assert counts["failed"] == counts["refused"] == 0
+    assert result.complete, result.record["status_reason"]
+    groups = {row["group"]: row for row in result.record["controls"]["answers_by_group"]}
+    assert groups["female"]["filtered"] == groups["female"]["n"] > 0
+    assert groups["male"]["filtered"] == 0
+    assert "3 filtered" in next(v.reason for v in result.verdicts if v.outcome == "skipped")
+    assert "Filtered" in result.to_text()
+    assert "Filtered" in result.to_html()
+
+
+def test_a_filter_that_keeps_everything_back_leaves_nothing_to_judge() -> None:
+    def nothing(text: str) -> str:
+        raise ContentFiltered("the provider's filter refused")
+
+    result = asked(nothing)
+    assert not result.complete
+    assert "filtered" in result.record["status_reason"]
