@@ -261,13 +261,32 @@ class Spread:
         self._close()
 
 
+def _end_with_parent() -> None:
+    """End this worker process when the one that started it has ended, however it did: nobody waits for the work."""
+    import multiprocessing
+    import os
+    import threading
+    from multiprocessing.connection import wait
+
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def processes(parts: Parts, jobs: int) -> Spread:
     """Cases made by ``jobs`` processes of this machine."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    pool = ProcessPoolExecutor(max_workers=jobs, mp_context=multiprocessing.get_context("spawn"))
+    pool = ProcessPoolExecutor(
+        max_workers=jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent
+    )
 
     async def submit(plan: Mapping[str, Any], seeds: Sequence[Seed]) -> Made:
         try:

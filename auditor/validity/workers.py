@@ -1,8 +1,8 @@
 """Processes that check shards of cases.
 
 Each is a fresh interpreter with a parser of its own (nothing is forked, and the caller's main module is not
-imported again). They talk in frames of JSON over standard input and output, and end when their input does, so
-that none outlives the process that started it.
+imported again). They talk in frames of JSON over standard input and output, and end at once when their input does,
+whatever they are at, so that none outlives the process that started it, however that one ended.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, BinaryIO, Literal
 
 from auditor.errors import AuditError, PluginError
@@ -125,20 +127,21 @@ def share(costs: Sequence[int], shards: int) -> list[list[int]]:
 
 
 def serve() -> None:
-    """Check the shards that come in on standard input until it ends."""
+    """Check the shards that come in on standard input; ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
     source, out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints must not get between the frames
-    hello = _read(source)
-    if hello is None:
-        return
+    frames: SimpleQueue[Any] = SimpleQueue()
+    threading.Thread(target=_listen, args=(source, frames), daemon=True).start()
+    hello = frames.get()
     from auditor.text.parse import Parser
     from auditor.types import Variant
     from auditor.validity.dependency import DependencyInvariant
 
     parser = Parser(hello["parser"])
     check = DependencyInvariant(parser=parser, max_pairs=hello["max_pairs"])
-    while (shard := _read(source)) is not None:
+    while True:
+        shard = frames.get()
         before = _work(check)
         try:
             groups = [
@@ -152,6 +155,13 @@ def serve() -> None:
         found = [[(one.status, one.reason) for one in row] for row in checks]
         work = {name: total - before[name] for name, total in _work(check).items()}
         _write(out, {"found": found, "work": work})
+
+
+def _listen(source: BinaryIO, frames: SimpleQueue[Any]) -> None:
+    """Take in what comes; where the input ends there is nobody left to work for."""
+    while (frame := _read(source)) is not None:
+        frames.put(frame)
+    os._exit(0)
 
 
 def _work(check: Any) -> dict[str, int]:

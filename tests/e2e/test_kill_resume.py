@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
+import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -92,6 +95,89 @@ def test_a_limit_on_calls_holds_over_kills(nursery: Nursery, server: Server, tmp
     assert 50 - 2 * IN_FLIGHT <= asked <= 50
     assert lost <= 2 * IN_FLIGHT
     assert json.loads((run / "spent.json").read_text())["calls"] == 50
+
+
+JOBS = """
+import sys
+from auditor.cli.main import main
+if __name__ == "__main__":
+    main(sys.argv[1:])
+"""
+CHECK = """
+from auditor.text.parse import Parser
+from auditor.types import Case, Variant
+from auditor.validity import dependency
+
+dependency.SHARED_FROM = 1
+check = dependency.DependencyInvariant(parser=Parser(), workers=3)
+texts = [f"The man number {n} sold his car to a woman of {n}." for n in range(40_000)]
+cases = [
+    Case(id=t, suite="t", original=Variant(id=t, input=t), variants=(Variant(id=t + "v", input=t.replace("man", "boy")),))
+    for t in texts
+]
+check.check_many(cases)
+"""
+
+
+def offspring(pid: int) -> set[int]:
+    """All processes below ``pid``."""
+    found: set[int] = set()
+    for tasks in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, tasks.read_text().split()):
+            found |= {child} | offspring(child)
+    return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def at_work(pid: int) -> bool:
+    """Whether it has computed for longer than its imports take."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return int(fields[11]) + int(fields[12]) > 3 * os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("kind", ["jobs", "checks"])
+def test_workers_end_with_their_parent(tmp_path: Path, kind: str, number: signal.Signals) -> None:
+    script = tmp_path / "start.py"
+    script.write_text(JOBS if kind == "jobs" else CHECK)
+    args = [
+        "--task",
+        "sentiment",
+        "--model",
+        "reviews",
+        "--jobs",
+        "2",
+        "--no-cache",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, str(script), *(args if kind == "jobs" else [])]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as parent:
+        deadline = time.monotonic() + 60
+        while sum(map(at_work, below := offspring(parent.pid))) < 2:
+            assert parent.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        parent.send_signal(number)
+        parent.wait(60)
+        while left := [pid for pid in below if alive(pid)]:
+            if time.monotonic() > deadline:
+                for pid in left:
+                    os.kill(pid, signal.SIGKILL)
+                raise AssertionError("a worker outlived the process that started it")
+            time.sleep(0.05)
 
 
 @pytest.mark.soak
