@@ -332,15 +332,20 @@ def replay(path: Path, finding: str, *, replicates: int = 5, observe: Observer =
     return values
 
 
-def _as_models(model: Any) -> tuple[tuple[str, ...], list[Model] | None]:
+def _as_models(model: Any, task: str, base_url: str | None) -> tuple[tuple[str, ...], list[Model] | None]:
     """Specs and adapters of what the caller calls a model: spec, callable, adapter, or several."""
     given = list(model) if isinstance(model, (list, tuple)) else [model]
     if all(isinstance(m, str) for m in given):
         return tuple(given), None
-    from auditor import models
+    from auditor import models, tasks
 
     adapters = [
-        m if models.is_adapter(m) else models.make(m) if isinstance(m, str) else models.wrap(m) for m in given
+        models.make(m, task=tasks.load(task), base_url=base_url)
+        if isinstance(m, str)
+        else m
+        if models.is_adapter(m)
+        else models.wrap(m)
+        for m in given
     ]
     return tuple(a.name for a in adapters), adapters
 
@@ -367,7 +372,7 @@ async def aaudit(
     **options: Any,
 ) -> Result:
     """Run an audit; see `audit`, of which this is the async form."""
-    specs, adapters = _as_models(model)
+    specs, adapters = _as_models(model, task, options.get("base_url"))
     known = set(Plan.__dataclass_fields__)
     for name in options:
         if name not in known:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Literal
+from typing import Any, Literal
 
 from auditor.errors import CallError
-from auditor.models.local import classify
+from auditor.models.local import classify, has_neutral
 from auditor.protocols import Reply
 from auditor.types import Request, digest
 
@@ -24,13 +24,16 @@ class Vader:
 
     Parameters
     ----------
-    neutral : bool
-        False (default): two labels by the sign of ``compound``: "positive" if it is >= 0, else "negative".
+    neutral : bool or None
+        None (default): True where ``task`` has the label "neutral".
+        False: two labels by the sign of ``compound``: "positive" if it is >= 0, else "negative".
         ASTRAEA compares labels of pairs and states no cut-off, and the package's own recommendation
         (>= 0.05 positive, <= -0.05 negative, else neutral) has a third label that a two-label task
         cannot read. A text without any lexicon word has ``compound`` 0 and is labelled "positive": a
         tie broken the same way for a text and its variants.
-        True: the package's three labels, for tasks that have "neutral".
+        True: the package's three labels.
+    task : Task or None
+        The task that is asked.
 
     Notes
     -----
@@ -51,11 +54,11 @@ class Vader:
     cacheable = False
     max_batch = 256
 
-    def __init__(self, *, neutral: bool = False) -> None:
+    def __init__(self, *, neutral: bool | None = None, task: Any = None) -> None:
         from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
         self.name = "vader"
-        self._neutral = neutral
+        self._neutral = neutral = has_neutral(task) if neutral is None else neutral
         self._analyzer = SentimentIntensityAnalyzer()
         lexicon = hashlib.sha256(self._analyzer.lexicon_full_filepath.encode("utf-8")).hexdigest()
         emoji = hashlib.sha256(self._analyzer.emoji_full_filepath.encode("utf-8")).hexdigest()

@@ -61,6 +61,11 @@ async def classify(
         stop.set()
 
 
+def has_neutral(task: Any) -> bool:
+    """Whether a task has a third label, "neutral", beside those of approval and disapproval."""
+    return "neutral" in {str(label).casefold() for label in getattr(task, "labels", ())}
+
+
 def read_scores(value: Mapping[Any, Any], where: str) -> dict[str, float]:
     """Check a label → probability mapping that came from outside.
 

@@ -8,7 +8,8 @@ A function may
 * be plain or ``async``. Plain functions run one call at a time in one worker thread, so they need not
   be thread-safe and the event loop stays free;
 * answer with a label, with a number (tasks of kind score), with ``(label, scores)``, with
-  ``{label: probability}`` (the most probable label is the answer) or with an `auditor.protocols.Reply`;
+  ``{label: probability}`` (the most probable label is the answer), with a list or set of labels (tasks with several)
+  or with an `auditor.protocols.Reply`; a data frame with a column for each label is a mapping for each row;
 * raise: that one call fails, the audit goes on. A `CallError` is passed on as it is.
 
 Attributes on the function declare what cannot be seen from outside: ``deterministic = True``,
@@ -24,6 +25,7 @@ import difflib
 import hashlib
 import importlib
 import inspect
+import json
 import math
 import numbers
 import os
@@ -186,7 +188,9 @@ class PythonFunction:
                     f"{self.name} got a list and returned {_kind(answer)}; a list of answers is expected"
                 )
             ] * n
-        answers = list(answer)
+        # Iterating over a data frame would give the names of its columns: one label for each text, it would seem.
+        frame = hasattr(answer, "columns") and hasattr(answer, "to_dict")
+        answers = answer.to_dict("records") if frame else list(answer)
         if len(answers) != n:
             return [
                 BadResponse(f"{self.name} returned {plural(len(answers), 'answer')} to {plural(n, 'text')}")
@@ -213,11 +217,13 @@ class PythonFunction:
             label, scores_given = answer
             if isinstance(label, str) and isinstance(scores_given, Mapping):
                 return Reply(text=str(label), scores=read_scores(scores_given, self.name))
+        if (labels := _labels(answer)) is not None:
+            return Reply(text=labels)
         if inspect.iscoroutine(answer):
             answer.close()
         raise BadResponse(
             f"{self.name} returned {_kind(answer)};"
-            " expected a label, a number, (label, scores) or {label: probability}"
+            " expected a label, a number, (label, scores), {label: probability}, or a list or set of labels"
         )
 
     def _failure(self, error: BaseException) -> CallError:
@@ -339,6 +345,21 @@ def _number(value: object) -> str | None:
     if isinstance(value, bool | complex) or not isinstance(value, numbers.Real) or not math.isfinite(value):
         return None
     return str(int(value)) if isinstance(value, numbers.Integral) else f"{Decimal(repr(float(value))):f}"
+
+
+def _labels(value: Any) -> str | None:
+    """Write a list or set of labels (also numpy's) as a JSON list, sets in order; None for anything else."""
+    if not isinstance(value, (list, tuple, collections.abc.Set)):
+        tolist: Callable[[], Any] | None = getattr(value, "tolist", None)
+        value = None if tolist is None else tolist()
+    if not isinstance(value, (list, tuple, collections.abc.Set)):
+        return None
+    if not all(isinstance(label, str) for label in value) or len(set(value)) < len(value):
+        return (
+            None  # a label twice: the answers of a function that went through the letters of a text, perhaps
+        )
+    labels = sorted(value) if isinstance(value, collections.abc.Set) else value
+    return json.dumps([str(label) for label in labels], ensure_ascii=False)
 
 
 def _kind(value: object) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from auditor.errors import CallError, MissingDependency
-from auditor.models.local import classify
+from auditor.models.local import classify, has_neutral
 from auditor.protocols import Reply
 from auditor.types import Request, digest
 
@@ -21,10 +21,13 @@ class TextBlobModel:
 
     Parameters
     ----------
-    neutral : bool
-        False (default): "positive" if the polarity is >= 0, else "negative"; a text without any listed word
+    neutral : bool or None
+        None (default): True where ``task`` has the label "neutral".
+        False: "positive" if the polarity is >= 0, else "negative"; a text without any listed word
         is "positive", as with `auditor.models.lexicon.Vader`, so that a tie is broken the same way for a text and
         its variants. True: exactly 0 is "neutral".
+    task : Task or None
+        The task that is asked.
 
     Raises
     ------
@@ -42,7 +45,7 @@ class TextBlobModel:
     cacheable = False
     max_batch = 256
 
-    def __init__(self, *, neutral: bool = False) -> None:
+    def __init__(self, *, neutral: bool | None = None, task: Any = None) -> None:
         try:
             package = importlib.import_module("textblob")
         except ImportError as error:
@@ -50,7 +53,7 @@ class TextBlobModel:
         from importlib.metadata import version
 
         self.name = "textblob"
-        self._neutral = neutral
+        self._neutral = neutral = has_neutral(task) if neutral is None else neutral
         self._blob: Any = package.TextBlob
         self.fingerprint = "textblob:" + digest(
             {"adapter": "textblob.v1", "package": version("textblob"), "neutral": neutral}, size=16

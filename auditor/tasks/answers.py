@@ -8,8 +8,8 @@ An output is a label only where it can be read in one way. Everything else is an
    markers). All of them have to agree; the last marker line has to be clear.
 3. A line, the first or the last, that holds a label and nothing else.
 4. Running text: the labels named there, longest names first and whole words only. One label counts if no
-   negation, condition or question mark stands around it and the first or the last sentence names it; two
-   labels do not.
+   negation, condition or question mark stands around it and the first or the last sentence names it ("Sure!",
+   "Let me know …" and the like set aside), or a sentence says that it is the answer; two labels do not.
 5. A refusal phrase makes an answer without a label ``refused``; beside one, only 2, 3, or a label as the last
    word is taken.
 """
@@ -30,7 +30,8 @@ from auditor.types import Answer
 
 Style = Literal["chat", "text"]
 
-PARSER = "strict.v1"
+PARSER = "strict.v2"
+FORMER = ("strict.v1",)  # lost answers between sentences of courtesy; a file that names it gets the new one
 _OBJECTS = 64  # JSON objects looked at in one answer: keeps the work linear
 _THINK = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 _FENCE = re.compile(r"^[^\S\n]*(?:```|~~~)[^\n`]*$", re.MULTILINE)

@@ -29,6 +29,31 @@ _BEFORE_IT = re.compile(
 )
 _AFTER_IT = re.compile(r"no|not|never|neither|nor|\w+n't|isnt|wrong|incorrect|inappropriate|if|unless")
 
+# Sentences of courtesy around an answer: the answer stands first, or last, where nothing else does.
+_OPENER = re.compile(
+    r"\W*(?:sure|certainly|of course|absolutely|okay|ok|alright|all right|got it|great|thank you|thanks|hello|hi"
+    r"|here(?:'s| is| are)|let me|let's|i(?:'ve| have|'ll| will) (?:read|reviewed?|analy[sz]ed?|looked?))\b"
+)
+_CLOSER = re.compile(
+    r"\W*(?:please )?(?:let me know|feel free|do not hesitate|don't hesitate|just ask|happy to|glad to"
+    r"|i(?:'m| am|'d be| would be) happy|(?:i )?hope (?:this|that|it) (?:is|was|helps?|answers?)"
+    r"|is there (?:any|some)thing|(?:would|do) you (?:like|want|need)|if you (?:have|need|'d like|would like)|thank you|thanks|best regards)\b"
+)
+_POLITE = 3  # such sentences that are set aside, at each end
+# What stands before a label where a sentence gives the answer, and not a detail: "the sentiment of this review is".
+_WHAT = (
+    r"(?:sentiment|opinion|tone|review|verdict|classification|label|answer|category|attitude|decision|assessment"
+    r"|judge?ment|recommendation|conclusion)"
+)
+_STATES = re.compile(
+    r"\W*(?:so |thus |therefore |hence |overall |(?:and|but) )?"
+    rf"(?:(?:the|this|its|my) (?:[\w'-]+ ){{0,3}}?{_WHAT}(?: (?:of|in|about|on|for|towards?)(?: [\w'-]+){{1,5}}?)?"
+    r" (?:is|would be|seems|appears(?: to be)?)(?: an?| the| clearly| very| mostly| overall| largely)*"
+    r"|i(?:'d| would| will|'ll)? (?:classify|label|rate|categori[sz]e|mark|judge|call)(?: [\w'-]+){1,8}?"
+    r" (?:as|to be)(?: an?)?)\W*"
+)
+_STATED = 20  # labels in a text that are looked at for it
+
 _AI = r"(?:ai|artificial intelligence|(?:large )?language model)"
 _VERBS = (
     r"(?:help|assist|comply|answer|provide|fulfil|fulfill|complete|continue|engage|make|decide|determine|judge|"
@@ -54,7 +79,7 @@ class Mentions(NamedTuple):
 
     clear: tuple[str, ...]
     blocked: tuple[str, ...]
-    at_edge: bool  # the first or the last sentence names a clear label
+    at_edge: bool  # the first or the last sentence names a clear label, or one says that it is the answer
     last_word: bool  # the text ends with a clear label
 
 
@@ -91,10 +116,12 @@ def mentions(plain: str, names: Mapping[str, str]) -> Mentions:
     """
     clear: dict[str, None] = {}
     blocked: dict[str, None] = {}
-    last = 0
+    last = looked = 0
     edge = False
+    pattern = name_pattern(tuple(name for name in names if _letters(name) >= _SHORT))
+    plain = _without_closers(plain, pattern)
     first_end, last_start = _edges(plain)
-    for match in name_pattern(tuple(name for name in names if _letters(name) >= _SHORT)).finditer(plain):
+    for match in pattern.finditer(plain):
         label = names[match.group()]
         if unsure(plain, match.start(), match.end()):
             blocked[label] = None
@@ -102,6 +129,9 @@ def mentions(plain: str, names: Mapping[str, str]) -> Mentions:
             clear[label] = None
             last = match.end()
             edge = edge or match.start() < first_end or match.start() >= last_start
+            if not edge and looked < _STATED:
+                looked += 1
+                edge = _states(plain, match.start())
     for piece in _first_and_last(plain):
         if 0 < _letters(piece) < _SHORT and piece in names:
             clear[names[piece]] = None
@@ -123,10 +153,31 @@ def unsure(plain: str, start: int, end: int) -> bool:
     return any(_AFTER_IT.fullmatch(word) for word in following)
 
 
+def _states(plain: str, start: int) -> bool:
+    """Whether the sentence up to a label at ``start`` says that what follows is the answer."""
+    clause = _CLAUSE.split(plain[max(0, start - _BEFORE) : start])[-1]
+    return _STATES.fullmatch(clause.rpartition(", ")[2]) is not None
+
+
 def _edges(plain: str) -> tuple[int, int]:
-    """Return where the first sentence ends and where the last one starts."""
+    """Return where the first sentence ends and where the last one starts, one of courtesy aside."""
     cuts = [cut.end() for cut in _CLAUSE.finditer(plain) if bare(plain[cut.end() : cut.end() + _AFTER])]
-    return (cuts[0], cuts[-1]) if cuts else (len(plain), 0)
+    starts = [0, *cuts]
+    first = 0
+    while first < min(len(cuts), _POLITE) and _OPENER.match(plain, starts[first]):
+        first += 1
+    return [*cuts, len(plain)][first], starts[-1]
+
+
+def _without_closers(plain: str, pattern: re.Pattern[str]) -> str:
+    """``plain`` without the sentences of courtesy at its end, where a label stands before them."""
+    starts = [cut.end() for cut in _CLAUSE.finditer(plain) if bare(plain[cut.end() : cut.end() + _AFTER])]
+    end = len(plain)
+    for start in starts[: -_POLITE - 1 : -1]:
+        if not _CLOSER.match(plain, start):
+            break
+        end = start
+    return plain[:end] if pattern.search(plain, 0, end) else plain
 
 
 def _first_and_last(plain: str) -> tuple[str, str]:

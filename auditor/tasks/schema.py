@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from auditor.tasks.answers import PARSER
+from auditor.tasks.answers import FORMER, PARSER
 from auditor.tasks.wording import normalise
 
 FORMAT = 1
@@ -163,9 +163,9 @@ class TaskFile(Part):
     @field_validator("parser")
     @classmethod
     def _known_parser(cls, value: str) -> str:
-        if value != PARSER:
+        if value not in (PARSER, *FORMER):
             raise ValueError(f"the only parser is {PARSER}")
-        return value
+        return PARSER
 
     @field_validator("question")
     @classmethod

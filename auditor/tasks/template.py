@@ -85,7 +85,7 @@ examples:{examples}
 answer:
   keys: []                   # further JSON keys under which an answer may stand
   markers: []                # further words that may start the line of the answer ("Answer: …")
-parser: strict.v1
+parser: strict.v2
 temperature: 0
 seeds: null                  # a file of texts that belongs to this task, beside this file
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -86,6 +87,58 @@ def test_json_round_trip(
     extra = {k: v for k, v in extra.items() if normalise(k) not in ("label", "answer")}
     body = json.dumps({**extra, "label": label}, ensure_ascii=ascii_only, indent=indent)
     assert KINDS[0].read(f"{before} {body}").value == label
+
+
+OPENERS = [
+    "",
+    "Sure! ",
+    "Certainly. ",
+    "Of course! Let me look. ",
+    "I've read the review. ",
+    "Here is my answer: ",
+]
+BEFORE = ["", "It opens slowly. ", "The cast is large.\n\n", "The reviewer saw it twice; "]
+STATED = [
+    "The sentiment of this review is {}.",
+    "The overall opinion of the film is {}.",
+    "Overall, the reviewer's opinion is {}.",
+    "I would classify the sentiment as {}.",
+    "I'd label this review as {}.",
+    "Based on what is said, the tone of the review is clearly {}.",
+    "My verdict is {}.",
+    "This review is {}!",
+]
+AFTER = ["", " The cast is large.", "\n\nThe reviewer saw it twice.", " It ends well; it opens slowly."]
+CLOSERS = [
+    "",
+    " Let me know if you have questions!",
+    " Let me know whether you see it as {other}.",
+    " I hope this helps. Feel free to ask.",
+    "\n\nIs there anything else you need?",
+    " If you need more, just ask. Thank you!",
+]
+MARKS = ["{}", "**{}**", "*{}*", '"{}"', "`{}`", "__{}__", "'{}'"]
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    label=st.sampled_from(["positive", "negative"]),
+    around=st.tuples(*map(st.sampled_from, (OPENERS, BEFORE, STATED, AFTER, CLOSERS))),
+    mark=st.sampled_from(MARKS),
+    case=st.sampled_from([str.lower, str.title, str.upper]),
+)
+def test_one_label_that_is_said_to_be_the_answer_is_read(
+    label: str, around: tuple[str, ...], mark: str, case: Callable[[str], str]
+) -> None:
+    other = "negative" if label == "positive" else "positive"
+    opener, before, stated, after, closer = around
+    output = f"{opener}{before}{stated.format(mark.format(case(label)))}{after}{closer.format(other=other)}"
+    assert KINDS[0].read(output).value == label, output
+    # Negated, or beside the other label, it is none; whatever stands around it.
+    denied = f"{opener}{before}{stated.format('not ' + mark.format(case(label)))}{after}{closer.format(other=other)}"
+    assert KINDS[0].read(denied).status == "unparsed", denied
+    both = f"{opener}{before}{stated.format(mark.format(case(label)))} In part it is {other}.{after}"
+    assert KINDS[0].read(both).status == "unparsed", both
 
 
 @settings(max_examples=100, deadline=None)

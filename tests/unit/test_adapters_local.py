@@ -196,7 +196,18 @@ class TestPythonFunction:
 
     @pytest.mark.parametrize(
         "value",
-        [None, True, ["positive"], b"positive", {}, {"a": 2.0}, {"a": float("nan")}, {1: 0.5}, ("a", 0.5)],
+        [
+            None,
+            True,
+            ["positive", 1],
+            [["positive"]],
+            b"positive",
+            {},
+            {"a": 2.0},
+            {"a": float("nan")},
+            {1: 0.5},
+            ("a", 0.5),
+        ],
     )
     def test_wrong_return_values(self, value: object) -> None:
         (reply,) = ask(PythonFunction(lambda text: value, name="mine"), text_request("x"))
@@ -207,6 +218,36 @@ class TestPythonFunction:
     def test_wrong_batches(self, value: object) -> None:
         replies = ask(PythonFunction(lambda batch: value, batch=True), text_request("x"), text_request("y"))
         assert texts(replies) == ["!bad-response"] * 2
+
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [
+            (["b", "a"], '["b", "a"]'),
+            (("b", "a", "c"), '["b", "a", "c"]'),
+            ({"b", "a"}, '["a", "b"]'),
+            (frozenset({"b"}), '["b"]'),
+            ([], "[]"),
+            (set(), "[]"),
+        ],
+    )
+    def test_several_labels(self, value: object, text: str) -> None:
+        assert texts(ask(PythonFunction(lambda t: value), text_request("x"))) == [text]
+        batch = PythonFunction(lambda batch: [value] * len(batch), batch=True)
+        assert texts(ask(batch, text_request("x"), text_request("y"))) == [text] * 2
+
+    def test_a_frame_of_probabilities_is_a_mapping_for_each_row(self) -> None:
+        """Iterated over, it would give its column names: as many as texts here, and all wrong."""
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.DataFrame({"negative": [0.1, 0.2], "positive": [0.9, 0.8]})
+        replies = ask(PythonFunction(lambda batch: frame, batch=True), text_request("x"), text_request("y"))
+        assert replies[0] == Reply(text="positive", scores={"negative": 0.1, "positive": 0.9})
+        assert texts(replies) == ["positive", "positive"]
+
+    def test_arrays_of_labels_and_numbers(self) -> None:
+        numpy = pytest.importorskip("numpy")
+        for value, told in ((["b", "a"], ["b", "a"]), ([1, 2], ["1", "2"]), ([0.5, 0.25], ["0.5", "0.25"])):
+            model = PythonFunction(lambda batch, value=value: numpy.array(value), batch=True)
+            assert texts(ask(model, text_request("x"), text_request("y"))) == told
 
     def test_one_bad_answer_of_a_batch(self) -> None:
         model = PythonFunction(lambda batch: ["positive", None], batch=True)

@@ -228,7 +228,7 @@ BROKEN = [
     (MINIMAL + "favourable: happy\n", "field favourable: 'happy' is none of the labels"),
     (MINIMAL + "default_format: xml\n", "'xml' is none of plain, json"),
     (MINIMAL + "name: again\n", "line 9: the field name stands here and in line 2"),
-    (MINIMAL + "parser: loose.v1\n", "only parser is strict.v1"),
+    (MINIMAL + "parser: loose.v1\n", "only parser is strict.v2"),
     (MINIMAL + "temperature: 3\n", "field temperature"),
     (MINIMAL + "temperature: .nan\n", "field temperature"),
     (MINIMAL + "truncation: {characters: 0}\n", "field truncation.characters"),

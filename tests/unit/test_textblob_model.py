@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from pathlib import Path
 
 import pytest
 
-from auditor import models
+from auditor import audit, models
 from auditor.errors import ConfigError, MissingDependency
 from auditor.models.textblob import TextBlobModel
 from auditor.protocols import Reply
@@ -53,3 +54,74 @@ def test_without_the_package_the_line_to_install_it(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingDependency, match=rf"\[{extra}\]"):
         models.make(spec)
+
+
+THREE = """\
+format: 1
+name: mood
+kind: classification
+labels: [negative, neutral, positive]
+question: Is the text negative, neutral or positive?
+formats:
+  plain: {instruction: One word.}
+  json: {instruction: JSON., answer: '{"label": {json}}'}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "grammar"), [("textblob", "sentiment"), ("textblob", "coreference"), ("vader", "sentiment")]
+)
+def test_neutral_is_a_label_where_the_task_has_it(tmp_path: Path, name: str, grammar: str) -> None:
+    """Folded into positive, a score of nothing hid changes to and from it: on 600 cases 11 were seen instead of 48."""
+    if name == "textblob":
+        pytest.importorskip("textblob", reason="the extra textblob is not installed")
+    task = tmp_path / "mood.yaml"
+    task.write_text(THREE, encoding="utf-8")
+    found = {
+        which: audit(
+            which,
+            model=name,
+            suite="grammar",
+            grammar=grammar,
+            generation="uniform",
+            limit=150,
+            order=1,
+            cache=False,
+        )
+        for which in (str(task), "sentiment")
+    }
+    three, two = (
+        {
+            v.variant_id: (v.original_output, v.variant_output)
+            for v in found[which].verdicts
+            if v.outcome != "skipped"
+        }
+        for which in (str(task), "sentiment")
+    )
+    assert set(three) == set(two)
+    assert {label for pair in three.values() for label in pair} == {"negative", "neutral", "positive"}
+    assert "neutral" not in {label for pair in two.values() for label in pair}
+    changed = {i for i, (a, b) in three.items() if a != b}
+    seen = {i for i, (a, b) in two.items() if a != b}
+    assert len(changed) > len(seen)
+    assert all("neutral" in three[i] for i in changed - seen)
+
+
+def test_neutral_may_be_chosen_and_left_out(tmp_path: Path) -> None:
+    from auditor import tasks
+
+    file = tmp_path / "mood.yaml"
+    file.write_text(THREE, encoding="utf-8")
+    task = tasks.load(file)
+    made = models.make("vader", task=task)
+    assert made.fingerprint == models.make("vader", neutral=True).fingerprint
+    assert models.make("vader", task=task, neutral=False).fingerprint == models.make("vader").fingerprint
+    assert models.make("vader", task=tasks.load("sentiment")).fingerprint == models.make("vader").fingerprint
+    # Also where it stands among models that are objects.
+    result = audit(
+        str(file),
+        model=["vader", lambda text: "neutral"],
+        data=["She came by train.", "His son left."],
+        cache=False,
+    )
+    assert result.record["models"]["vader"]["fingerprint"] == made.fingerprint
