@@ -37,7 +37,8 @@ _OPENER = re.compile(
 _CLOSER = re.compile(
     r"\W*(?:please )?(?:let me know|feel free|do not hesitate|don't hesitate|just ask|happy to|glad to"
     r"|i(?:'m| am|'d be| would be) happy|(?:i )?hope (?:this|that|it) (?:is|was|helps?|answers?)"
-    r"|is there (?:any|some)thing|(?:would|do) you (?:like|want|need)|if you (?:have|need|'d like|would like)|thank you|thanks|best regards)\b"
+    r"|is there (?:any|some)thing|(?:would|do) you (?:like|want|need)"
+    r"|if you (?:have|need|'d like|would like)|thank you|thanks|best regards)\b"
 )
 _POLITE = 3  # such sentences that are set aside, at each end
 # What stands before a label where a sentence gives the answer, and not a detail: "the sentiment of this review is".
