@@ -189,8 +189,8 @@ class PythonFunction:
                 )
             ] * n
         # Iterating over a data frame would give the names of its columns: one label for each text, it would seem.
-        frame = hasattr(answer, "columns") and hasattr(answer, "to_dict")
-        answers = answer.to_dict("records") if frame else list(answer)
+        to_dict: Callable[..., list[Any]] | None = getattr(answer, "to_dict", None)
+        answers = list(answer) if to_dict is None or not hasattr(answer, "columns") else to_dict("records")
         if len(answers) != n:
             return [
                 BadResponse(f"{self.name} returned {plural(len(answers), 'answer')} to {plural(n, 'text')}")
