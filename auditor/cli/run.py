@@ -168,25 +168,10 @@ def _show_estimate(values: dict[str, Any], format: str) -> str:
 
 
 def _show_power(values: dict[str, Any]) -> list[str]:
-    """What this plan can show and what it can bound, in lines."""
-    power = values.get("power")
-    if not power or not power["seeds"]:
-        return []
-    lines = [
-        f"With {plural(power['seeds'], 'seed')} and one pair of texts for each, at {100 * power['power']:.0f} % power:",
-    ]
-    for row in power["rows"]:
-        shown = (
-            "no net difference can be shown"
-            if row["difference"] is None
-            else f"a net difference of {100 * row['difference']:.1f} points can be shown"
-        )
-        lines.append(
-            f"  if the answer changes on {100 * row['discordant']:.0f} % of the seeds: {shown}; "
-            f"smallest delta that can be bounded: {100 * row['delta']:.1f} points"
-        )
-    nothing = 100 * power["delta_if_nothing_changes"]
-    lines.append(f"  if it changes on none: smallest delta that can be bounded: {nothing:.1f} points")
+    """What so many seeds can show at best, in lines; and what is asked beside them."""
+    from auditor.render.planned import at_best
+
+    lines = at_best(values.get("power") or {})
     canary = sum(row.get("calls_canary", 0) for row in values["models"].values())
     if canary:
         lines.append(

@@ -64,21 +64,36 @@ def _texts(expected: Data) -> list[str]:
             f"{name}: {words.plural(row['calls'] + row.get('calls_canary', 0), 'call')} for "
             f"{words.plural(row['prompts'], 'prompt')}{money}."
         )
-    power = expected.get("power") or {}
+    return [*told, *at_best(expected.get("power") or {})]
+
+
+def at_best(power: Data) -> list[str]:
+    """What so many seeds cannot be expected to show, in lines; not what the run at hand will show.
+
+    The figures are those of one claim alone, with one pair of texts for each seed and nothing else that changes the
+    answer. A run makes several claims and asks more of each, so they are limits from below.
+    """
     if not power.get("seeds"):
-        return told
+        return []
+    often = words.percent(power["power"], 0)
+    told = [
+        f"At best, for one claim alone, with one pair of texts for each of {words.plural(power['seeds'], 'seed')}, and "
+        "where nothing but the group changes the answer:"
+    ]
     for row in power.get("rows") or ():
-        shown = (
-            "no net difference can be shown"
-            if row.get("difference") is None
-            else f"a net difference of {_points(row['difference'])} points can be shown"
-        )
+        which = "any net difference" if row.get("difference") is None else "a net difference"
+        below = "" if row.get("difference") is None else f" below {_points(row['difference'])} points"
         told.append(
-            f"If the answer changes on {words.percent(row['discordant'], 0)} of the seeds: {shown} with a power of "
-            f"{words.percent(power['power'], 0)}; the smallest δ that can be bounded is {_points(row['delta'])} points."
+            f"  if the answer changes on {words.percent(row['discordant'], 0)} of the seeds, fewer than {often} of "
+            f"such runs show {which}{below}, or bound a δ below {_points(row['delta'])} points;"
         )
     nothing = _points(power["delta_if_nothing_changes"])
-    return [*told, f"If it changes on none: the smallest δ that can be bounded is {nothing} points."]
+    return [
+        *told,
+        f"  if it changes on none, no δ below {nothing} points can be bounded.",
+        "Several claims, placebo edits and noise ask for more: how often this run would show something is not worked "
+        "out.",
+    ]
 
 
 def _points(share: float) -> str:
