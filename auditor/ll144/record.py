@@ -351,8 +351,7 @@ def _facts(table: ImpactTable) -> dict[str, Any]:
 
 
 def _row(row: Any) -> dict[str, Any]:
-    count, ratio, limits = row.count, row.ratio, row.interval
-    has_interval = limits.low is not None
+    count, ratio, best, fixed = row.count, row.ratio, row.interval_best, row.interval
     return {
         "category": count.category,
         "n": count.n,
@@ -365,8 +364,9 @@ def _row(row: Any) -> dict[str, Any]:
         "ratio_to_excluded_text": None
         if row.ratio_to_excluded is None
         else ratio_text(row.ratio_to_excluded),
-        "ir_ci95": [limits.low, limits.high] if has_interval else None,
-        "ir_ci_method": limits.method or None,
+        "ir_ci95_best": None if best.low is None else [best.low, best.high],
+        "ir_ci95": None if fixed.low is None else [fixed.low, fixed.high],
+        "ir_ci_method": best.method or None,
         "reason": row.reason or None,
         "share": None if row.share is None else float(row.share),
         "below_two_percent": row.small,

@@ -42,7 +42,8 @@ HOW = (
     "Below four-fifths is decided in whole numbers (5 · x · n₀ < 4 · x₀ · n): exactly 4/5 is not below.",
     "In brackets the 95 % interval of the ratio ({interval}). p: {test} against the reference, p (Holm): "
     "adjusted for the tests of the table. The reference is picked by the data because its rate is highest, so "
-    "ratios come out low by chance, most of all with many small categories: read the test of the whole table first.",
+    "ratios come out low by chance, most of all with many small categories: the interval allows for that (Hsu 1984), "
+    "the ratio and the p values do not. Read the test of the whole table first.",
     "One person: whether one selection more here and one less in the reference (or the reverse) would move "
     "the ratio across four-fifths.",
     "Share: of the people with known categories in the table. The rule does not say whether unknown people "

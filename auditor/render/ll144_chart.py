@@ -18,11 +18,18 @@ def ratio(row: Mapping[str, Any]) -> str:
     return row["impact_ratio_text"] or row["reason"] or "–"
 
 
+def interval(row: Mapping[str, Any]) -> Sequence[float] | None:
+    """The interval that allows for the choice of the reference; records of older runs lack it."""
+    found: Sequence[float] | None = row.get("ir_ci95_best", row["ir_ci95"])
+    return found
+
+
 def limits(row: Mapping[str, Any]) -> str:
     """The interval of the ratio."""
-    if row["ir_ci95"] is None:
+    found = interval(row)
+    if found is None:
         return "reference" if row["impact_ratio_text"] else ""
-    low, high = row["ir_ci95"]
+    low, high = found
     return f"({low:.2f}–{high:.2f})"
 
 
@@ -58,8 +65,8 @@ def _dot(row: Mapping[str, Any], y: int) -> str:
     kind = "shown" if row["below_four_fifths"] else "bounded"
     shape = "M0,-6 L6,5 L-6,5 Z" if kind == "shown" else "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0"
     out = []
-    if row["ir_ci95"] is not None:
-        low, high = row["ir_ci95"]
+    if (found := interval(row)) is not None:
+        low, high = found
         out.append(f'<line class="ci {kind}" x1="{_x(low)}" x2="{_x(high)}" y1="{y}" y2="{y}"/>')
         out.append(f'<line class="ci {kind}" x1="{_x(low)}" x2="{_x(low)}" y1="{y - 4}" y2="{y + 4}"/>')
         if high <= AXIS_END:

@@ -9,6 +9,7 @@ from typing import Any
 
 from auditor.render import ll144, words
 from auditor.render.csv import safe
+from auditor.render.ll144_chart import interval
 from auditor.render.markdown import escape, table
 from auditor.render.page import Page
 
@@ -34,7 +35,7 @@ def to_csv(record: Data) -> str:
     for part in ll144.parts(record):
         for name, rows in part.tables.items():
             for row in rows:
-                limits = row["ir_ci95"] or (None, None)
+                limits = interval(row) or (None, None)
                 values = {key: row.get(key) for key in CSV} | {
                     "group": part.title,
                     "table": name,

@@ -64,7 +64,9 @@ class Row:
     below_four_fifths, one_person_flip : bool or None
         None where there is no ratio (and for the flip of the reference).
     interval : RatioInterval
-        Of the ratio.
+        Of the ratio, as if the reference had been named beforehand.
+    interval_best : RatioInterval
+        Of the ratio, allowing for the reference being picked because its rate is the highest; reports print this.
     p, p_holm : float or None
         Exact two-sided test against the reference; adjusted for the tests of this table.
     z : float or None
@@ -80,6 +82,7 @@ class Row:
     below_four_fifths: bool | None
     one_person_flip: bool | None
     interval: RatioInterval
+    interval_best: RatioInterval
     p: float | None
     p_holm: float | None
     z: float | None
@@ -273,6 +276,7 @@ def _row(
         reason = ZERO_REFERENCE
     else:
         reason = REFERENCE if count is reference else ""
+    none = RatioInterval(low=None, high=None, method="", reason=reason)
     bare = Row(
         count=count,
         share=None,
@@ -282,7 +286,8 @@ def _row(
         ratio_to_excluded=None,
         below_four_fifths=None,
         one_person_flip=None,
-        interval=RatioInterval(low=None, high=None, method="", reason=reason),
+        interval=none,
+        interval_best=none,
         p=None,
         p_holm=None,
         z=None,
@@ -296,10 +301,14 @@ def _row(
     if count is reference:
         return own
     pair = (count.x, count.n, reference.x, reference.n)
+    others = [(c.x, c.n) for c in kept if c.n and c is not count and c is not reference]
     return replace(
         own,
         one_person_flip=one_person_flip(kept, count.category, reference.category),
         interval=ratio_interval.interval(*pair, level=level, one_per_run=one_per_run),
+        interval_best=ratio_interval.against_best(
+            pair[:2], pair[2:], others, level=level, one_per_run=one_per_run
+        ),
         p=ratio_interval.exact_test(*pair, one_per_run=one_per_run),
         z=None if one_per_run else ratio_interval.z_score(*pair),
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from auditor.stats import ratio_interval
@@ -228,3 +230,35 @@ def test_omnibus() -> None:
     assert ratio_interval.omnibus([(0, 2), (0, 3)]) is None
     assert ratio_interval.omnibus([(50, 100), (50, 100)]) == pytest.approx(1.0)
     assert ratio_interval.omnibus([(500, 1000), (500, 1000)], one_per_run=True) == pytest.approx(1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spread", [0.0, 0.15])
+def test_intervals_allow_for_the_choice_of_the_reference(spread: float) -> None:
+    """Fourteen categories, 250 samples: the ratio to the best category, and that to the one picked."""
+    rng = np.random.default_rng(14)
+    sizes = np.array([205, 190, 412, 226, 87, 321, 60, 115, 385, 164, 50, 295, 40, 98])
+    rates = 0.5 * (1 - spread * np.linspace(0, 1, 14))
+    missed = Counter[str]()
+    for _ in range(250):
+        counts = [
+            Count(category=str(i), n=int(n), x=int(x))
+            for i, (n, x) in enumerate(zip(sizes, rng.binomial(sizes, rates), strict=True))
+        ]
+        found = table(counts)
+        assert found.reference is not None
+        for i, row in enumerate(found.rows):
+            if row.count.category == found.reference:
+                continue
+            truths = {"best": rates[i] / rates.max(), "picked": rates[i] / rates[int(found.reference)]}
+            missed["all"] += 1
+            for name, truth in truths.items():
+                for kind, limits in (("", row.interval), ("adjusted ", row.interval_best)):
+                    assert limits.low is not None
+                    assert limits.high is not None
+                    missed[kind + name] += not limits.low <= truth <= limits.high
+    shares = {name: n / missed["all"] for name, n in missed.items()}
+    assert shares.get("adjusted best", 0) <= 0.07, shares
+    assert shares.get("adjusted picked", 0) <= 0.07, shares
+    if not spread:
+        assert shares["best"] > 0.1, shares  # what the adjustment is for
