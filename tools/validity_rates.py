@@ -1,7 +1,7 @@
 """Share of variants that the dependency invariant keeps, by order, attribute set and direction.
 
     python tools/validity_rates.py ../shared/data/movie_reviews/imdb_sample.csv --limit 200
-    python tools/validity_rates.py FILE --scope text --attributes gender,age --per-seed 8 --json rates.json
+    python tools/validity_rates.py FILE --scope term --attributes gender,age --per-seed 8 --json rates.json
 
 Reads a CSV with a column ``text``; asks no model.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import dataclasses
 import json
 import time
 from collections import Counter
@@ -18,10 +19,13 @@ from random import Random
 from typing import Any
 
 from auditor import dictionaries
+from auditor.config import Plan
 from auditor.suites.mutation import MutationSuite
 from auditor.text.parse import Parser
 from auditor.types import Seed
 from auditor.validity.dependency import DependencyInvariant
+
+DEFAULTS = {field.name: field.default for field in dataclasses.fields(Plan)}  # what a run does unless it is told
 
 
 def texts(path: Path, limit: int | None) -> list[Seed]:
@@ -84,9 +88,9 @@ def main() -> None:
     parse = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parse.add_argument("file", type=Path)
     parse.add_argument("--limit", type=int)
-    parse.add_argument("--scope", default="term")
-    parse.add_argument("--order", type=int, default=2)
-    parse.add_argument("--per-seed", type=lambda text: None if text == "all" else int(text), default=8)
+    parse.add_argument("--scope", default=DEFAULTS["scope"], help="default: that of a run")
+    parse.add_argument("--order", type=int, default=DEFAULTS["order"])
+    parse.add_argument("--per-seed", type=lambda text: None if text == "all" else int(text), default=DEFAULTS["per_seed"])
     parse.add_argument("--seed", type=int, default=7)
     parse.add_argument("--attributes")
     parse.add_argument("--parser", default="embedded")
