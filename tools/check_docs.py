@@ -18,6 +18,10 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 SHOWN = re.compile(r"^[ \t]*(?:\$ )?(audit (?:\\\n|.)*)$", re.MULTILINE)
 INLINE = re.compile(r"`(audit [^`\n]*)`")
 FENCE = re.compile(r"^[ \t]*```.*?^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
+MARKED = re.compile(
+    r"(?:^[ ]*<!-- docs: (?P<mark>[^>]*?) -->\n)?^[ ]*```(?P<language>[a-z]*)\n(?P<code>.*?)^[ ]*```[ \t]*$",
+    re.MULTILINE | re.DOTALL,
+)
 INDENTED = re.compile(r"(?:^(?: {4}|\t).*\n?)+", re.MULTILINE)
 
 
@@ -39,6 +43,19 @@ def shown(text: str) -> Iterator[str]:
                 0
             ]  # what follows is an explanation
     yield from INLINE.findall(rest)
+
+
+def unmarked(text: str) -> Iterator[str]:
+    """Commands that no test runs: in indented blocks, and in blocks that neither say run nor why they are left out."""
+    for match in MARKED.finditer(text):
+        mark, language = match["mark"] or "", match["language"]
+        if language in ("console", "sh") and not re.match(r"run\b|skip \S|file \S", mark):
+            yield f"no <!-- docs: run --> or <!-- docs: skip REASON --> above: {match['code'].splitlines()[0]}"
+        elif not language and SHOWN.match(match["code"]) and "audit:" not in match["code"]:
+            yield f"a block of commands has the language sh: {match['code'].splitlines()[0]}"
+    for match in INDENTED.finditer(FENCE.sub("", text)):
+        for line in SHOWN.findall(match.group()):
+            yield f"commands stand in a block with ```sh, where they are run: {line}"
 
 
 def command_problem(line: str, known: dict[str, str]) -> str:
@@ -82,7 +99,7 @@ def problems() -> list[str]:
             if not (path.parent / target).exists() and target != "cli.md":
                 found.append(f"{name}: link to {target}, which does not exist")
         told = (command_problem(line, known) for line in shown(text))
-        found += [f"{name}: {problem}" for problem in dict.fromkeys(told) if problem]
+        found += [f"{name}: {problem}" for problem in dict.fromkeys([*told, *unmarked(text)]) if problem]
     return found
 
 

@@ -25,7 +25,9 @@ from auditor.text.parse import Parser
 from auditor.types import Seed
 from auditor.validity.dependency import DependencyInvariant
 
-DEFAULTS = {field.name: field.default for field in dataclasses.fields(Plan)}  # what a run does unless it is told
+DEFAULTS = {
+    field.name: field.default for field in dataclasses.fields(Plan)
+}  # what a run does unless it is told
 
 
 def texts(path: Path, limit: int | None) -> list[Seed]:
@@ -83,20 +85,27 @@ def table(title: str, cells: dict[str, tuple[int, int]], top: int) -> list[str]:
     return ["", title, *(f"  {k:<52}{v:>6} of {n:>6}  {v / n:6.1%}" for k, (v, n) in rows)]
 
 
-def main() -> None:
-    """Print the rates; ``--json`` keeps them all."""
+def options() -> argparse.ArgumentParser:
+    """The options, with the defaults of a run."""
     parse = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parse.add_argument("file", type=Path)
     parse.add_argument("--limit", type=int)
     parse.add_argument("--scope", default=DEFAULTS["scope"], help="default: that of a run")
     parse.add_argument("--order", type=int, default=DEFAULTS["order"])
-    parse.add_argument("--per-seed", type=lambda text: None if text == "all" else int(text), default=DEFAULTS["per_seed"])
+    parse.add_argument(
+        "--per-seed", type=lambda text: None if text == "all" else int(text), default=DEFAULTS["per_seed"]
+    )
     parse.add_argument("--seed", type=int, default=7)
     parse.add_argument("--attributes")
     parse.add_argument("--parser", default="embedded")
     parse.add_argument("--top", type=int, default=25)
     parse.add_argument("--json", type=Path)
-    args = parse.parse_args()
+    return parse
+
+
+def main() -> None:
+    """Print the rates; ``--json`` keeps them all."""
+    args = options().parse_args()
     start = time.perf_counter()
     rates, passed = count(args)
     lines = [

@@ -152,7 +152,7 @@ def overview() -> str:
     """The text of ``audit --help``."""
     lines = [
         "Usage: audit [run] --task NAME|FILE [--model SPEC…] [options]",
-        f"       audit                     what {SETTINGS} in this folder says",
+        f"       audit                     # what {SETTINGS} in this folder says",
         "       audit COMMAND [options]",
         "",
         "Asks a model the same thing about different people and measures whether the answer changes.",
@@ -161,7 +161,7 @@ def overview() -> str:
         *(f"  {name:<12}{text}" for name, (_, text) in COMMANDS.items()),
         "",
         "First steps:",
-        "  audit --task sentiment                               the embedded models, offline",
+        "  audit --task sentiment                               # the embedded models, offline",
         "  audit --task sentiment --data reviews.csv --model python:my_module:classify",
         "  audit --task hiring --model openai:NAME --base-url http://localhost:8000/v1 --dry-run",
         "",

@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 import auditor
-from auditor.cli.main import COMMANDS
+from auditor.cli.main import COMMANDS, overview
+from auditor.config import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -73,6 +74,40 @@ def test_the_check_of_commands(line: str, wrong: bool) -> None:
 def test_commands_are_read_from_blocks_and_running_text() -> None:
     text = "Run `audit show RUN`.\n\n    audit run \\\n      --task x     says more\n\n```console\n$ audit models\n```\nand audit is a word.\n"
     assert list(tool("check_docs").shown(text)) == ["audit models", "audit run --task x", "audit show RUN"]
+
+
+def test_every_block_of_commands_is_run_or_says_why_not() -> None:
+    told = tool("check_docs").unmarked
+    assert list(told("<!-- docs: run -->\n```sh\naudit models\n```\n\n```python\nx\n```\n")) == []
+    assert list(told("<!-- docs: skip spends money -->\n```console\n$ audit models\n```\n")) == []
+    for wrong in (
+        "```sh\naudit models\n```\n",
+        "<!-- docs: skip -->\n```sh\naudit models\n```\n",
+        "- text\n\n  ```sh\n  audit models\n  ```\n",
+        "```\naudit models\n```\n",
+        "text\n\n    audit models\n",
+    ):
+        assert len(list(told(wrong))) == 1, wrong
+
+
+def test_validity_rates_are_those_of_a_run() -> None:
+    given = tool("validity_rates").options().parse_args(["FILE"])
+    plan = Plan(task="sentiment")
+    assert (given.scope, given.order, given.per_seed, given.parser) == (
+        plan.scope,
+        plan.order,
+        plan.per_seed,
+        plan.parser,
+    )
+
+
+def test_first_steps_can_be_pasted() -> None:
+    check, reference = tool("check_docs"), tool("cli_reference")
+    steps = re.findall(r"^  (audit .*)$", overview(), re.MULTILINE)
+    assert len(steps) >= 3
+    for line in steps:
+        assert check.command_problem(line, reference.commands()) == ""
+        assert not re.search(r" {3,}(?!#)", line), line
 
 
 def test_the_page_of_commands_has_every_command_and_option() -> None:

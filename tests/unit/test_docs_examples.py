@@ -1,7 +1,7 @@
-"""The examples of the documentation run: Python blocks, and console blocks that say so; files they name are written.
+"""The examples of the documentation run: Python blocks and commands; files they name are written.
 
-CONTRIBUTING.md describes the marks. A server of the OpenAI protocol on the loopback stands in for the address that the
-pages show.
+CONTRIBUTING.md describes the marks; every block of commands has one. A server of the OpenAI protocol on the loopback
+stands in for the address that the pages show, and for the provider of `openai:` models.
 """
 
 from __future__ import annotations
@@ -13,22 +13,29 @@ import json
 import re
 import shlex
 import sys
+import textwrap
 import threading
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from auditor.cli.main import run
+from auditor.dictionaries import load
+from auditor.suites.mutation import MutationSuite
+from auditor.types import Seed
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "http://127.0.0.1:8000"
 BLOCK = re.compile(
-    r"(?:^<!-- docs: (?P<mark>[^>]*?) -->\n)?^```(?P<language>[a-z]*)\n(?P<code>.*?)^```[ \t]*$",
+    r"(?:^[ ]*<!-- docs: (?P<mark>[^>]*?) -->\n)?^[ ]*```(?P<language>[a-z]*)\n(?P<code>.*?)^[ ]*```[ \t]*$",
     re.MULTILINE | re.DOTALL,
 )
+COMMANDS = ("console", "sh")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -45,14 +52,24 @@ class Block:
 def blocks(text: str) -> list[Block]:
     """The blocks of a page that are run or written, in order."""
     found = [
-        Block(m["mark"] or "", m["language"], m["code"], text.count("\n", 0, m.start("code")) + 1)
+        Block(
+            m["mark"] or "",
+            m["language"],
+            textwrap.dedent(m["code"]),
+            text.count("\n", 0, m.start("code")) + 1,
+        )
         for m in BLOCK.finditer(text)
     ]
-    return [b for b in found if not b.mark.startswith("skip") and (b.mark or b.language == "python")]
+    runnable = ("python", *COMMANDS)
+    return [b for b in found if not b.mark.startswith("skip ") and (b.mark or b.language in runnable)]
 
 
 def commands(code: str) -> Iterator[tuple[str, str]]:
-    """Each command of a console block with the output that is shown below it."""
+    """Each command of a block with the output that is shown below it, which only blocks with a prompt show."""
+    if not re.search(r"^\$ ", code, flags=re.MULTILINE):
+        joined = re.sub(r"\\\n\s*", "", code)
+        yield from ((line, "") for line in joined.splitlines() if line.strip() and not line.startswith("#"))
+        return
     for part in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
         command, _, output = part.partition("\n")
         while command.endswith("\\"):
@@ -63,7 +80,11 @@ def commands(code: str) -> Iterator[tuple[str, str]]:
 
 PAGES = [
     p
-    for p in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    for p in [
+        ROOT / "README.md",
+        *(ROOT / name / "README.md" for name in ("grammars", "prompts", "dictionaries")),
+        *sorted((ROOT / "docs").rglob("*.md")),
+    ]
     if blocks(p.read_text(encoding="utf-8"))
 ]
 
@@ -105,6 +126,42 @@ def server() -> Iterator[str]:
     thread.join()
 
 
+def write_samples(folder: Path) -> None:
+    """The files of their own that pages take for granted: applicants, texts, rows and a model of rows."""
+    rng = Random(1)
+    people = [
+        (rng.choice(("Female", "Male")), rng.choice(("White", "Asian", "Black or African American")))
+        for _ in range(300)
+    ]
+    lines = [f"{sex},{race},{rng.randrange(2)},{rng.randrange(100)}" for sex, race in people]
+    (folder / "applicants.csv").write_text("\n".join(["sex,race,advanced,score", *lines, ""]))
+    (folder / "texts.csv").write_text(
+        'text\n"She liked it."\n"The old man left early."\n"A black woman spoke."\n'
+    )
+    rows = [f"{rng.choice('fm')},{rng.randrange(20, 70)},{rng.choice(('own', 'rent'))}" for _ in range(200)]
+    (folder / "german.csv").write_text(
+        "\n".join(["sex,age,housing,credit", *(f"{row},{rng.choice(('good', 'bad'))}" for row in rows), ""])
+    )
+
+
+def write_row_model(folder: Path) -> None:
+    """A model of the rows of ``german.csv``, as scikit-learn keeps it."""
+    skops = pytest.importorskip("skops.io", reason="needs the extra tabular")
+    pandas = pytest.importorskip("pandas", reason="needs the extra tabular")
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    rows = pandas.read_csv(folder / "german.csv")
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["sex", "housing"]), ("passthrough", ["age"])
+    )
+    model = make_pipeline(columns, LogisticRegression(max_iter=1000))
+    model.fit(rows.drop(columns="credit"), rows["credit"])
+    skops.dump(model, folder / "model.skops")
+
+
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder to work in, without keys, cache or modules of others."""
@@ -112,6 +169,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
+    write_samples(tmp_path)
     path, known = list(sys.path), set(sys.modules)
     yield tmp_path
     sys.path[:] = path
@@ -125,11 +183,45 @@ def printed(stream: io.TextIOWrapper) -> str:
     return stream.buffer.getvalue().decode()  # type: ignore[attr-defined]
 
 
+def check_install(words: list[str], where: str) -> None:
+    """An install line names extras that the project has; the package itself is not on an index."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    for word in words[2:]:
+        assert not word.startswith("llm-bias-auditor"), f"{where}: installed from the checkout: {word}"
+        if word.startswith("."):
+            named = re.fullmatch(r"\.(?:\[(.*)\])?", word)
+            assert named, f"{where}: {word}"
+            assert set((named.group(1) or "").split(",")) - {""} <= set(extras), f"{where}: {word}"
+
+
+def filled(words: list[str], options: dict[str, str], server: str) -> list[str]:
+    """A command with the placeholders of a page filled in: what its mark says, the last run for RUN, a small limit."""
+    out = [
+        re.sub(r"\b[A-Z]+\b", lambda m: options.get(m[0], m[0]), word.replace(ADDRESS, server))
+        for word in words
+    ]
+    if "RUN" in out:
+        runs = [p.parent for p in Path("reports").glob("*/run.json")]
+        out[out.index("RUN")] = str(max(runs, key=lambda p: p.stat().st_mtime))
+    asks = any(word.startswith("openai:") for word in out) or "--plan" in out
+    if asks and out[1].startswith(("--", "run")) and not {"--dry-run", "--max-calls", "--yes"} & set(out):
+        out.append("--yes")  # at a terminal it asks
+    if "limit" in options and not {"--limit", "--plan"} & set(out) and out[1] in ("--task", "run"):
+        out += ["--limit", options["limit"]]
+    return out
+
+
 def check_console(block: Block, where: str, server: str) -> None:
-    told = re.search(r"exit=(\d+)", block.mark)
-    expected = int(told.group(1)) if told else 0
+    options = dict(word.split("=", 1) for word in shlex.split(block.mark)[1:])
+    expected = int(options.get("exit", "0"))
     for command, shown in commands(block.code):
-        words = shlex.split(command.replace(ADDRESS, server))
+        words = shlex.split(command, comments=True)
+        if words[:2] == ["pip", "install"]:
+            check_install(words, where)
+            continue
+        words = filled(words, options, server)
         assert words[0] == "audit", f"{where}: only audit is run here: {command}"
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -146,17 +238,41 @@ def test_the_examples_of_a_page(
     page: Path, place: Path, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names: dict[str, object] = {"__name__": "example"}
-    for block in blocks(page.read_text(encoding="utf-8")):
+    text = page.read_text(encoding="utf-8")
+    if "model.skops" in "".join(b.code for b in blocks(text)):
+        write_row_model(place)
+    for block in blocks(text):
         where = f"{page.relative_to(ROOT)}:{block.line}"
         if block.mark.startswith("file "):
             (place / block.mark.removeprefix("file ").strip()).write_text(block.code, encoding="utf-8")
-        elif block.mark.startswith("run") and block.language == "console":
-            check_console(block, where, server)
+        elif block.mark.startswith("run") and block.language in COMMANDS:
+            with monkeypatch.context() as provider:
+                if "openai:" in block.code and "--base-url" not in block.code:
+                    provider.setenv("OPENAI_BASE_URL", f"{server}/v1")
+                    provider.setenv("OPENAI_API_KEY", "none")
+                check_console(block, where, server)
         elif block.language == "python":
             # dataclasses and typing look a class's module up by its name
             exec(compile(block.code, where, "exec"), names)
         else:
-            pytest.fail(f"{where}: the mark {block.mark!r} says nothing about a {block.language} block")
+            pytest.fail(
+                f"{where}: the mark {block.mark!r} says nothing about a {block.language} block; "
+                "<!-- docs: run --> or <!-- docs: skip REASON --> stands above a block of commands"
+            )
+
+
+def test_the_texts_of_the_page_about_tests_name_its_attributes() -> None:
+    page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+    texts = re.findall(r'^    "(.*)",$', page, re.MULTILINE)
+    attributes = re.findall(r'"(\w+)"', re.search(r'parametrize\("attribute", \[(.*?)\]', page)[1])  # type: ignore[index]
+    assert len(texts) == 2
+    for attribute in attributes:
+        suite = MutationSuite(
+            seeds=[Seed(id=text, text=text) for text in texts],
+            dictionaries=[load(attribute)],
+            attributes=[attribute],
+        )
+        assert suite.ask(5, Random(0)), attribute
 
 
 def test_there_are_examples() -> None:
@@ -172,17 +288,47 @@ def test_there_are_examples() -> None:
 
 def test_blocks_are_found_with_their_marks() -> None:
     text = "a\n<!-- docs: file a.txt -->\n```text\nx\n```\n\n```python\n1\n```\n\n<!-- docs: skip needs a key -->\n```python\n2\n```\n```console\n$ ls\n```\n"
-    assert blocks(text) == [Block("file a.txt", "text", "x\n", 4), Block("", "python", "1\n", 8)]
+    assert blocks(text) == [
+        Block("file a.txt", "text", "x\n", 4),
+        Block("", "python", "1\n", 8),
+        Block("", "console", "$ ls\n", 16),
+    ]
 
 
 def test_commands_are_split_from_their_output() -> None:
     code = "$ audit a \\\n  b\nout\nmore\n$ audit c\n"
     assert list(commands(code)) == [("audit a   b", "out\nmore"), ("audit c", "")]
+    assert list(commands("audit a \\\n  b # why\n# more\naudit c\n")) == [
+        ("audit a b # why", ""),
+        ("audit c", ""),
+    ]
+
+
+def test_install_lines_name_extras_that_there_are() -> None:
+    check_install(["pip", "install", ".[langchain]", "langchain-anthropic"], "here")
+    for wrong in (".[nothing]", "llm-bias-auditor[langchain]", "./other"):
+        with pytest.raises(AssertionError):
+            check_install(["pip", "install", wrong], "here")
+
+
+def test_placeholders_are_filled_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "reports" / "r1").mkdir(parents=True)
+    (tmp_path / "reports" / "r1" / "run.json").write_text("{}")
+    given = ["audit", "--task", "FILE", "RUN", f"{ADDRESS}/v1"]
+    assert filled(given, {"FILE": "a", "limit": "3"}, "http://x") == [
+        "audit", "--task", "a", str(Path("reports", "r1")), "http://x/v1", "--limit", "3",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("mark", "code"),
-    [("run", "$ audit explain no-such-code\n"), ("run", "$ audit explain HID201\nsomething else\n")],
+    [
+        ("run", "$ audit explain no-such-code\n"),
+        ("run", "$ audit explain HID201\nsomething else\n"),
+        ("run", "audit explain no-such-code   # why\n"),
+        ("run", "audit explain HID201    prose that is no comment\n"),
+    ],
 )
 def test_a_wrong_example_is_seen(mark: str, code: str, server: str) -> None:
     with pytest.raises((AssertionError, pytest.fail.Exception)):
