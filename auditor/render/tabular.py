@@ -174,9 +174,11 @@ def _summary(section: Mapping[str, Any], counts: Mapping[str, Any], protected: l
         for score in section["scores"]:
             if score["name"].endswith("causal"):
                 rows = ROWS.get(score["population"], f"rows ({score['population']})")
+                binned = section["schema"].get("binned") if score["population"].startswith("domain") else None
+                only = f" (one value for each bin of {words.listing(binned)})" if binned else ""
                 lines.append(
                     f"The label changed with {named} in {rate_text(score['estimate'])} of "
-                    f"{score['estimate']['n']:,} {rows}."
+                    f"{score['estimate']['n']:,} {rows}{only}."
                 )
                 if left := score["estimate"]["n_skipped"]:
                     why = "break a rule of the schema" + (

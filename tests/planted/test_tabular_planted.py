@@ -286,7 +286,11 @@ def test_given_rows_are_asked_as_they_are(customers: list[tuple[int, str, float]
     assert run.path is not None
     finds = (run.path / "finds.csv").read_text(encoding="utf-8").splitlines()
     assert len(finds) - 1 == len({(b, a) for b, _, a in customers if b > 7000})
-    assert any("Given rows were asked with the values that they have" in note for note in run.result.notes)
+    notes = run.record["tabular"]["notes"]
+    assert any(
+        "Given rows in scores and slices were asked with the values that they have" in n for n in notes
+    )
+    assert "(one value for each bin of balance and age)" in " ".join(run.to_text().split())
 
 
 def test_a_protected_value_is_asked_as_it_is(customers: list[tuple[int, str, float]]) -> None:

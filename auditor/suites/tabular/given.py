@@ -147,6 +147,6 @@ def bins_note(schema: Schema) -> str:
         return ""
     named = ", ".join(f"{c.name} ({c.codes})" for c in binned)
     return (
-        f"Searched and uniform rows take one value for each bin of {named}. Given rows were asked with the values that "
-        "they have."
+        f"Searched, uniform and enumerated rows take one value for each bin of {named}: what a model does between "
+        "these values they cannot show. Given rows in scores and slices were asked with the values that they have."
     )

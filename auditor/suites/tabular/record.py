@@ -7,7 +7,7 @@ from typing import Any
 
 from auditor.counting import plural, verb
 from auditor.suites.tabular.export import csv_text
-from auditor.suites.tabular.given import within
+from auditor.suites.tabular.given import bins_note, within
 from auditor.suites.tabular.result import Score, TabularResult, plain
 from auditor.suites.tabular.schema import Schema
 from auditor.suites.tabular.schemafile import dump
@@ -34,6 +34,8 @@ def sections(schema: Schema, result: TabularResult, model: str, delta: float | N
         The largest score that counts as bounded.
     """
     section = result.to_record()
+    if note := bins_note(schema):
+        section["notes"].append(note)
     scores = (*section["scores"], *section["minimal_sets"])
     return {
         "counts": dict(section["counts"]),
@@ -49,6 +51,7 @@ def described(schema: Schema) -> dict[str, Any]:
         "name": schema.name,
         "columns": schema.d,
         "protected": list(schema.protected),
+        "binned": [c.name for c in schema.columns if c.kind == "binned"],
         "rows_in_domain": str(schema.size),
         "cases_in_domain": str(schema.cases),
         "constraints": [c.text for c in schema.constraints],

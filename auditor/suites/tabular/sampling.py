@@ -22,7 +22,7 @@ from auditor.stats.intervals import clopper_pearson
 from auditor.stats.sequential import METHOD, confidence_sequence
 from auditor.suites.tabular.core import lattice, minimal_pairs
 from auditor.suites.tabular.evaluate import Evaluator, Judged, enumerate_rows, uniform
-from auditor.suites.tabular.given import Given, Rows, bins_note
+from auditor.suites.tabular.given import Given, Rows
 from auditor.suites.tabular.profile import Profile
 from auditor.suites.tabular.result import Pair, Score, Subset, TabularResult
 from auditor.suites.tabular.schema import ENUMERABLE, Codes, Schema
@@ -236,8 +236,6 @@ def _result(
         if exact and not reason
         else "Rows were drawn independently; equal draws were kept, because a rate needs them."
     ]
-    if settings.data is not None and (note := bins_note(schema)):
-        notes.append(note)
     if schema.constraints:
         notes.append(
             "Rows that break a constraint between columns are in no score; cases that change only through "
