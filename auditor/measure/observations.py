@@ -1,0 +1,219 @@
+"""The table of observations: one row for each answer, and everything that statistics need to know of it.
+
+Versions of a text (the original, edited ones, placebos) have a row of their own in a second table, which the
+answers point to. Both are columns of numbers: a run appends to them, `audit import` fills them from a file, and
+claims are group-bys on them.
+"""
+
+from __future__ import annotations
+
+import enum
+from array import array
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.types import Answer, Edit, Variant
+
+Direction = tuple[str, str, str]  # attribute, source group, target group
+H = TypeVar("H", bound=Hashable)
+STATUS = {"ok": 0, "refused": 1, "unparsed": 2, "failed": 3}
+
+
+class Arm(enum.IntEnum):
+    """What a version is for."""
+
+    ORIGINAL = 0
+    EDITED = 1
+    PLACEBO = 2
+    REWORDED = 3  # edited, with placebo edits beside: another wording of the same group
+
+
+class Codes(Generic[H]):
+    """Values to small numbers and back.
+
+    Examples
+    --------
+    >>> codes = Codes()
+    >>> codes.of("a"), codes.of("b"), codes.of("a"), codes.values
+    (0, 1, 0, ['a', 'b'])
+    """
+
+    def __init__(self) -> None:
+        self.values: list[H] = []
+        self._known: dict[H, int] = {}
+
+    def of(self, value: H) -> int:
+        """The number of ``value``."""
+        found = self._known.get(value)
+        if found is None:
+            found = self._known[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+    def get(self, value: H) -> int | None:
+        """The number of ``value``, or None where it never came."""
+        return self._known.get(value)
+
+
+class Shape(NamedTuple):
+    """What the edits of a version come to; one value for all versions that are alike."""
+
+    arm: Arm
+    attributes: tuple[str, ...]
+    directions: tuple[Direction, ...]  # of edits that change a group
+    words_out: tuple[str, ...]
+    words_in: tuple[str, ...]
+    spans: int
+    more_words: int
+    more_chars: int
+
+
+def shape_of(edits: Iterable[Edit]) -> Shape:
+    """The shape of a version with ``edits``; none make an original.
+
+    Examples
+    --------
+    >>> edit = Edit(attribute="gender", kind="swap", source_group="male", target_group="female",
+    ...             source="He", target="She", where=(0, 2))
+    >>> shape_of([edit]).words_in, shape_of([edit]).more_chars, shape_of([]).arm.name
+    (('she',), 1, 'ORIGINAL')
+    """
+    given = list(edits)
+    changes = [e for e in given if e.kind != "agreement"]
+    placebo = {e.kind == "placebo" for e in changes}
+    arm = (
+        Arm.ORIGINAL
+        if not placebo
+        else Arm.REWORDED
+        if len(placebo) == 2
+        else Arm.PLACEBO
+        if placebo == {True}
+        else Arm.EDITED
+    )
+    real = [e for e in changes if e.kind != "placebo"] or changes
+    return Shape(
+        arm=arm,
+        attributes=tuple(sorted({e.attribute for e in real})),
+        directions=tuple(sorted({(e.attribute, e.source_group, e.target_group) for e in real})),
+        words_out=tuple(sorted({e.source.lower() for e in changes if e.source})),
+        words_in=tuple(sorted({e.target.lower() for e in changes if e.target})),
+        spans=len(changes),
+        more_words=sum(len(e.target.split()) - len(e.source.split()) for e in given),
+        more_chars=sum(len(e.target) - len(e.source) for e in given),
+    )
+
+
+class Observations:
+    """Versions of texts, and the answers to them.
+
+    Attributes
+    ----------
+    texts, models, formats, labels, shapes : Codes
+        What the numbers in the columns stand for.
+    """
+
+    def __init__(self) -> None:
+        self.texts: Codes[str] = Codes()
+        self.models: Codes[str] = Codes()
+        self.formats: Codes[str] = Codes()
+        self.labels: Codes[Any] = Codes()
+        self.shapes: Codes[Shape] = Codes()
+        self._version_text, self._version_shape = array("i"), array("i")
+        self._version, self._model, self._format = array("i"), array("h"), array("h")
+        self._replicate, self._status, self._label = array("h"), array("b"), array("i")
+        self._score = array("d")
+        self._by_edits: dict[tuple[Edit, ...], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._version)
+
+    def version(self, text: str, edits: Sequence[Edit] = ()) -> int:
+        """Add a version of ``text``; returns its row."""
+        self._version_text.append(self.texts.of(text))
+        self._version_shape.append(self.shapes.of(shape_of(edits)))
+        return len(self._version_text) - 1
+
+    def shape(self, text: str, shape: Shape) -> int:
+        """Add a version whose shape is known."""
+        self._version_text.append(self.texts.of(text))
+        self._version_shape.append(self.shapes.of(shape))
+        return len(self._version_text) - 1
+
+    def answers(
+        self,
+        version: int,
+        *,
+        model: str,
+        format: str,
+        answers: Iterable[Answer],
+        score_of: str | None = None,
+    ) -> None:
+        """Add the answers of one model to one version, one for each replicate.
+
+        A number is its own score; of a label the score is the log odds of ``score_of``, where the model gave
+        its probability.
+        """
+        model_code, format_code = self.models.of(model), self.formats.of(format)
+        for replicate, answer in enumerate(answers):
+            value = answer.value
+            score = float("nan")
+            if answer.status == "ok":
+                if isinstance(value, float | int) and not isinstance(value, bool):
+                    score, value = float(value), None
+                elif (
+                    score_of is not None and answer.scores and (p := answer.scores.get(score_of)) is not None
+                ):
+                    score = log_odds(p)
+            self._version.append(version)
+            self._model.append(model_code)
+            self._format.append(format_code)
+            self._replicate.append(min(replicate, 32_767))
+            self._status.append(STATUS[answer.status])
+            self._label.append(-1 if value is None else self.labels.of(value))
+            self._score.append(score)
+
+    def columns(self) -> Columns:
+        """The table as arrays."""
+        return Columns(
+            version_text=np.array(self._version_text, dtype=np.int64),
+            version_shape=np.array(self._version_shape, dtype=np.int64),
+            version=np.array(self._version, dtype=np.int64),
+            model=np.array(self._model, dtype=np.int64),
+            format=np.array(self._format, dtype=np.int64),
+            status=np.array(self._status, dtype=np.int64),
+            label=np.array(self._label, dtype=np.int64),
+            score=np.array(self._score),
+        )
+
+
+class Columns(NamedTuple):
+    """`Observations` as arrays: two for versions, the others for answers."""
+
+    version_text: NDArray[np.int64]
+    version_shape: NDArray[np.int64]
+    version: NDArray[np.int64]
+    model: NDArray[np.int64]
+    format: NDArray[np.int64]
+    status: NDArray[np.int64]
+    label: NDArray[np.int64]
+    score: NDArray[np.float64]
+
+
+def log_odds(p: float) -> float:
+    """Log odds, kept within those of one in a million.
+
+    Examples
+    --------
+    >>> round(log_odds(0.75), 3), round(log_odds(1.0), 1)
+    (1.099, 13.8)
+    """
+    q = min(max(float(p), 1e-6), 1 - 1e-6)
+    return float(np.log(q / (1 - q)))
+
+
+def of_case(observations: Observations, text: str, variants: Iterable[Variant]) -> Mapping[str, int]:
+    """Add the versions of a case; returns their rows by variant id."""
+    return {v.id: observations.version(text, v.edits) for v in variants}
