@@ -158,6 +158,24 @@ def rows(found: Strands, group: str, against: Iterable[str]) -> Rows:
     return _pack(made)
 
 
+def levels(found: Strands, group: str, against: Iterable[str]) -> tuple[float, float]:
+    """Mean outcome of the two sides, over the texts that have both."""
+    other = set(against)
+    here: dict[int, list[float]] = defaultdict(list)
+    there: dict[int, list[float]] = defaultdict(list)
+    for (text, _), sides in found.groups.items():
+        across = [sides[name] for name in sorted(other & sides.keys())]
+        if sides.get(group) and across:
+            here[text].append(_side([sides[group]]).y)
+            there[text].append(_side(across).y)
+    if not here:
+        return 0.0, 0.0
+    return (
+        sum(sum(y) / len(y) for y in here.values()) / len(here),
+        sum(sum(y) / len(y) for y in there.values()) / len(there),
+    )
+
+
 class _Difference(NamedTuple):
     y: float
     covariates: Floats

@@ -1,0 +1,403 @@
+"""Claims: who is worse off, by how much, and how sure, in five verdicts.
+
+One claim is about one contrast of one family. *net*: the favourable answers (or the number, or the log odds) of one
+group minus those of another, whichever was the original. *refusal*: the same of answers that were refused or could
+not be read. *instability*: how often an answer changes at all, beyond placebo edits of the same shape.
+docs/statistics.md says what each verdict means; docs/decisions/0004-claims.md has the rules.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from auditor.measure import contrasts
+from auditor.measure.linear import Estimated, Fit, Rows, Unidentified, fit
+from auditor.measure.observations import STATUS, Columns, Observations
+from auditor.stats.multiplicity import weighted_holm
+
+Family = Literal["net", "instability", "interaction", "refusal"]
+Scale = Literal["log_odds", "share", "number"]
+Verdict = Literal["shown", "shown_for_words", "bounded", "not_determined", "not_tested"]
+
+ALPHA = 0.05
+MIN_TEXTS = 6  # no exact two-sided test of five differences reaches 5 %
+MIN_WORDS = 4.0  # effective words from which on something is said of a group
+PRIMARY = 0.8  # of an attribute's share of alpha, for the pair that its dictionary names first
+POWER_Z = 1.959964 + 0.841621  # two-sided 5 %, power 80 %
+OTHERS = "others"
+USUAL_DELTA = 0.05  # what calls_needed is for where no delta is given
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """One contrast with its verdict: the contract of ``claims`` in ``run.json``.
+
+    Attributes
+    ----------
+    estimate : float or None
+        Group minus reference, on ``scale``.
+    low, high : float or None
+        95 % interval for the group: texts and words random.
+    words_estimate, words_low, words_high : float or None
+        The same for these words: texts random.
+    texts, words : int, float
+        Texts with both groups; effective number of words.
+    shares : tuple of float or None
+        Share of the label for the group and for the reference, for a label.
+    share_difference, share_low, share_high : float or None
+        The difference of shares where ``scale`` is the log odds: what delta is compared with.
+    p_value, p_adjusted : float or None
+        Two-sided, for the group; adjusted within the family (weighted Holm).
+    examples : tuple of str
+        Variant ids, the clearest first.
+    calls_needed : int or None
+        Calls in all after which a difference of delta (else 5 points) would be shown with 80 %, as far as texts decide.
+    """
+
+    family: Family
+    attribute: str
+    groups: tuple[str, ...]
+    label: str
+    model: str
+    format: str
+    scale: Scale
+    unit: str
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    words_estimate: float | None = None
+    words_low: float | None = None
+    words_high: float | None = None
+    texts: int = 0
+    words: float = 0.0
+    shares: tuple[float, float] | None = None
+    share_difference: float | None = None
+    share_low: float | None = None
+    share_high: float | None = None
+    p_value: float | None = None
+    p_words: float | None = None
+    p_adjusted: float | None = None
+    verdict: Verdict = "not_tested"
+    why: str = ""
+    delta: float | None = None
+    calls_needed: int | None = None
+    examples: tuple[str, ...] = ()
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain data for ``run.json``."""
+        out = dataclasses.asdict(self)
+        out["groups"] = list(self.groups)
+        out["examples"] = list(self.examples)
+        out["shares"] = None if self.shares is None else list(self.shares)
+        return out
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """What the claims of a run depend on besides its observations.
+
+    Attributes
+    ----------
+    outcomes : sequence of str
+        Labels whose share is compared; none where answers are numbers.
+    number, unit : bool, str
+        Whether answers are numbers, and what they count in.
+    primary : mapping of str to tuple
+        Attribute → (group, reference): the pair that its dictionary names first.
+    references : mapping of str to str
+        Attribute → the group that all others are compared with.
+    unmarked : mapping of str to collection
+        Attribute → groups that name nobody in particular; they are compared with none.
+    delta : float or None
+        Largest net difference that counts as none: a share, or an amount where answers are numbers.
+    positive_control : mapping of str to bool or None
+        By model. Nothing is bounded where the control was not seen.
+    per_text : float
+        Calls for each text, for ``calls_needed``.
+    """
+
+    outcomes: Sequence[str] = ()
+    number: bool = False
+    unit: str = ""
+    primary: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    references: Mapping[str, str] = field(default_factory=dict)
+    unmarked: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    delta: float | None = None
+    positive_control: Mapping[str, bool | None] = field(default_factory=dict)
+    alpha: float = ALPHA
+
+
+@dataclass(frozen=True, slots=True)
+class _Tested:
+    """A claim with what its verdict is made from."""
+
+    claim: Claim
+    weight: float = 0.0  # of alpha, before the family is known
+    main: Fit | None = None
+    share: Fit | None = None  # where delta is compared: of shares or numbers
+    rows: Rows | None = None
+
+
+def claims(observations: Observations, question: Question) -> list[Claim]:
+    """All net and refusal claims of a run, each family with its own level of 5 %."""
+    columns = observations.columns()
+    found: list[Claim] = []
+    for family in ("net", "refusal"):
+        tested = [
+            one
+            for model in range(len(observations.models.values))
+            for name in range(len(observations.formats.values))
+            for one in _family(observations, columns, model, name, family, question)
+        ]
+        found += _decide(tested, question)
+    return found
+
+
+def attributes_of(observations: Observations) -> list[str]:
+    """Attributes that are edited alone, sorted."""
+    return sorted({s.attributes[0] for s in observations.shapes.values if len(s.attributes) == 1 and s.arm})
+
+
+def _family(
+    observations: Observations, columns: Columns, model: int, name: int, family: str, question: Question
+) -> list[_Tested]:
+    rows = (columns.model == model) & (columns.format == name)
+    if not rows.any():
+        return []
+    about = {"model": observations.models.values[model], "format": observations.formats.values[name]}
+    if family == "refusal":
+        y, known = contrasts.outcome_means(columns, rows, contrasts.silence)
+        if not y.any():
+            return []
+        return [
+            one
+            for attribute in attributes_of(observations)
+            for one in _contrasts(
+                observations, columns, attribute, "refusal", "", about, {"share": (y, known)}, question, 1.0
+            )
+        ]
+    out: list[_Tested] = []
+    for label in question.outcomes or [""]:
+        measured = _measured(observations, columns, rows, label, question)
+        for attribute in attributes_of(observations):
+            share = 1.0 / max(1, len(question.outcomes))
+            out += _contrasts(observations, columns, attribute, "net", label, about, measured, question, share)
+    return out
+
+
+Means = tuple[contrasts.Floats, Any]
+
+
+def _measured(
+    observations: Observations, columns: Columns, rows: Any, label: str, question: Question
+) -> dict[Scale, Means]:
+    """Mean outcome by version on each scale that the answers have, the deciding one first."""
+    if question.number:
+        return {"number": contrasts.outcome_means(columns, rows, contrasts.score)}
+    codes = [
+        code
+        for code, value in enumerate(observations.labels.values)
+        if value == label or (isinstance(value, tuple) and label in value)
+    ]
+    share = contrasts.outcome_means(columns, rows, contrasts.share_in(codes))
+    scored = rows & ~np.isnan(columns.score) & (columns.status == STATUS["ok"])
+    answered = rows & (columns.status == STATUS["ok"])
+    if len(question.outcomes) == 1 and scored.any() and scored.sum() == answered.sum():
+        return {"log_odds": contrasts.outcome_means(columns, rows, contrasts.score), "share": share}
+    return {"share": share}
+
+
+def pairs(
+    names: Sequence[str], attribute: str, question: Question
+) -> list[tuple[str, str, tuple[str, ...], float]]:
+    """Which groups are compared with which: (group, name of the reference, its groups, share of alpha)."""
+    marked = [n for n in names if n not in set(question.unmarked.get(attribute, ()))]
+    reference = question.references.get(attribute)
+    primary = question.primary.get(attribute)
+    if reference is not None:
+        return _shared([(g, reference, (reference,)) for g in marked if g != reference])
+    if len(marked) == 2:
+        group, other = primary if primary is not None and set(primary) == set(marked) else tuple(marked)
+        return [(group, other, (other,), 1.0)]
+    rest = [(g, OTHERS, tuple(n for n in marked if n != g)) for g in marked]
+    if primary is not None and set(primary) <= set(marked):
+        first = (primary[0], primary[1], (primary[1],), PRIMARY)
+        return [first, *_shared([one for one in rest if one[0] not in primary], 1 - PRIMARY)]
+    return _shared(rest)
+
+
+def _shared(
+    found: Sequence[tuple[str, str, tuple[str, ...]]], total: float = 1.0
+) -> list[tuple[str, str, tuple[str, ...], float]]:
+    return [(*one, total / len(found)) for one in found]
+
+
+def _contrasts(
+    observations: Observations,
+    columns: Columns,
+    attribute: str,
+    family: Family,
+    label: str,
+    about: Mapping[str, str],
+    measured: Mapping[Scale, Means],
+    question: Question,
+    share: float,
+) -> list[_Tested]:
+    made = {
+        scale: contrasts.strands(observations, columns, y, known, attribute)
+        for scale, (y, known) in measured.items()
+    }
+    main = next(iter(measured))
+    out = []
+    for group, reference, against, weight in pairs(made[main].names(), attribute, question):
+        units = {"log_odds": "log odds", "share": "points", "number": question.unit}
+        claim = Claim(
+            family=family,
+            attribute=attribute,
+            groups=(group, reference),
+            label=label,
+            scale=main,
+            unit=units[main],
+            delta=question.delta,
+            **about,
+        )
+        out.append(_test(claim, made, main, group, against, weight * share))
+    return out
+
+
+def _test(
+    claim: Claim,
+    made: Mapping[Scale, contrasts.Strands],
+    main: Scale,
+    group: str,
+    against: Sequence[str],
+    weight: float,
+) -> _Tested:
+    rows = contrasts.rows(made[main], group, against)
+    texts = int((rows.focal > 0).sum())
+    claim = dataclasses.replace(claim, texts=texts)
+    if texts < MIN_TEXTS:
+        return _Tested(
+            dataclasses.replace(claim, why=f"{texts} texts have a version about both; at least {MIN_TEXTS} are needed")
+        )
+    try:
+        found = fit(rows)
+        decided = rows if main != "log_odds" else contrasts.rows(made["share"], group, against)
+        share = found if main != "log_odds" else fit(decided)
+    except Unidentified as error:
+        return _Tested(dataclasses.replace(claim, why=str(error)))
+    if main != "number":
+        share = _rare(share, decided)
+        found = share if main == "share" else found
+    low, high = found.group.interval()
+    words_low, words_high = found.these.interval()
+    claim = dataclasses.replace(
+        claim,
+        estimate=found.group.value,
+        low=low,
+        high=high,
+        words_estimate=found.these.value,
+        words_low=words_low,
+        words_high=words_high,
+        words=found.words,
+        p_value=found.group.p_value(),
+        p_words=found.these.p_value(),
+        shares=None if main == "number" else contrasts.levels(made["share"], group, against),
+    )
+    if main == "log_odds":
+        share_low, share_high = share.group.interval()
+        claim = dataclasses.replace(
+            claim, share_difference=share.group.value, share_low=share_low, share_high=share_high
+        )
+    return _Tested(claim, weight, found, share, decided)
+
+
+def _rare(found: Fit, rows: Rows) -> Fit:
+    """Intervals of shares where next to nothing changed: none shrinks to a point.
+
+    With ``s`` texts' worth of changes, ``3 exp(−s / 2)`` more are added to the variance: without any the 95 %
+    limits are 3.4 / n (Clopper and Pearson: 3.7 / n), and from six on the addition is none.
+    """
+    y = rows.y[rows.focal > 0]
+    added = 3 * math.exp(-float(y @ y) / 2) / len(y) ** 2
+
+    def wider(one: Estimated) -> Estimated:
+        return dataclasses.replace(one, se=math.sqrt(one.se**2 + added))
+
+    return dataclasses.replace(found, these=wider(found.these), group=wider(found.group))
+
+
+# -- verdicts -------------------------------------------------------------------------------------------
+
+
+def _decide(tested: Sequence[_Tested], question: Question) -> list[Claim]:
+    """Adjust within the family and give each claim its verdict."""
+    family = [t for t in tested if t.main is not None]
+    weights = [t.weight for t in family]
+    shown = weighted_holm([t.claim.p_value or 0.0 for t in family], weights)
+    words = weighted_holm([t.claim.p_words or 0.0 for t in family], weights)
+    bounds = weighted_holm([_bound(t, question) for t in family], weights)
+    by_id = {id(t): three for t, *three in zip(family, shown, words, bounds, strict=True)}
+    return [
+        t.claim if id(t) not in by_id else _verdict(t, *by_id[id(t)], question)  # type: ignore[arg-type]
+        for t in tested
+    ]
+
+
+def _bound(t: _Tested, question: Question) -> float:
+    delta = question.delta
+    if delta is None or t.share is None or abs(t.share.group.value) >= delta:
+        return 1.0
+    return max(t.share.group.p_beyond(delta), t.share.group.p_beyond(-delta))
+
+
+def _verdict(t: _Tested, p_group: float, p_words: float, p_bound: float, question: Question) -> Claim:
+    claim, main = t.claim, t.main
+    assert main is not None
+    assert t.rows is not None
+    changed = int((np.abs(t.rows.y[t.rows.focal > 0]) > 1e-9).sum())
+    few = claim.scale == "share" and changed < MIN_TEXTS
+    verdict: Verdict = "not_determined"
+    why = ""
+    alpha = question.alpha
+    if few:
+        why = f"the answers differ in {changed} of {claim.texts} texts, and fewer than {MIN_TEXTS} show nothing"
+    elif p_group < alpha and main.words >= MIN_WORDS:
+        verdict = "shown"
+    elif p_words < alpha:
+        verdict = "shown_for_words"
+        why = (
+            f"{main.words:.0f} words stand for the groups, too few to speak of the groups themselves"
+            if main.words < MIN_WORDS
+            else "other words for the same groups may give another difference"
+        )
+    if verdict == "not_determined" and p_bound < alpha:
+        if question.positive_control.get(claim.model) is True:
+            verdict, why = "bounded", ""
+        else:
+            why = "below delta, but the positive control was not seen"
+    if verdict == "not_determined" and not why:
+        why = f"a difference this small needs more texts or words than {claim.texts} and {main.words:.0f}"
+    return dataclasses.replace(
+        claim, verdict=verdict, why=why, p_adjusted=p_group, calls_needed=_calls(t, verdict, question)
+    )
+
+
+def _calls(t: _Tested, verdict: Verdict, question: Question) -> int | None:
+    """Calls after which a net difference of delta would be shown with 80 %; None where it is decided or words forbid it."""
+    if verdict != "not_determined" or t.share is None:
+        return None
+    target = question.delta or (None if question.number else USUAL_DELTA)
+    if target is None or t.share.these.se == 0:
+        return None
+    words2 = max(0.0, t.share.group.se**2 - t.share.these.se**2)
+    room = (target / POWER_Z) ** 2 - words2
+    if room <= 0:
+        return None
+    return math.ceil(2 * t.claim.texts * max(1.0, t.share.these.se**2 / room))
