@@ -109,7 +109,15 @@ class Plan:
                 object.__setattr__(self, name, names(given))
         if isinstance(self.temperature, str) and self.temperature != NO_TEMPERATURE:
             object.__setattr__(self, "temperature", _temperature(self.temperature))
+        if self.delta is not None and 1 <= self.delta < 100:
+            object.__setattr__(self, "delta", self.delta / 100)
         _check(self)
+
+    @property
+    def references(self) -> dict[str, str]:
+        """By attribute the group that the others are compared with; empty where each is compared with the others."""
+        pairs = [one.strip().partition(":") for one in self.reference.split(",") if ":" in self.reference]
+        return {attribute: group for attribute, _, group in pairs}
 
     def server(self) -> dict[str, Any]:
         """How servers are asked: what the plan says, by the names of adapters' parameters."""
@@ -210,7 +218,7 @@ def _check(plan: Plan) -> None:
         raise ConfigError(f"--order must be between 1 and 4; got {plan.order}.")
     if plan.delta is not None and not 0 < plan.delta < 1:
         raise ConfigError(
-            f"--delta is a rate between 0 and 1 (0.02 is two percentage points); got {plan.delta:g}."
+            f"--delta is a number of percentage points (2), or a share (0.02 is the same); got {plan.delta:g}."
         )
     if (plan.price_in is None) != (plan.price_out is None):
         raise ConfigError("--price-in and --price-out belong together (USD per million tokens).")
@@ -233,9 +241,15 @@ def _check_groups(plan: Plan) -> None:
 def _check_oracle(plan: Plan, one_of: Callable[[str, str, tuple[str, ...]], None]) -> None:
     if plan.oracle:
         one_of("oracle", plan.oracle, ORACLES)
-    one_of("reference", plan.reference, REFERENCES)
+    if not all(map(all, plan.references.items())):
+        raise ConfigError(
+            "--reference takes ATTRIBUTE:GROUP with commas between, as race:white,gender:male; "
+            f"got {plan.reference!r}."
+        )
+    shares = "equal" if plan.references else plan.reference
+    one_of("reference", shares, REFERENCES)
     if plan.oracle != "probability":
-        for name, given in (("epsilon", bool(plan.epsilon)), ("reference", plan.reference != "equal")):
+        for name, given in (("epsilon", bool(plan.epsilon)), ("reference", shares != "equal")):
             if given:
                 raise ConfigError(f"--{name} belongs to --oracle probability.")
     if not all(0 <= e <= 1 for e in plan.epsilon):

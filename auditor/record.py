@@ -115,6 +115,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "estimates": estimates,
         "controls": _controls(loop, noise, judged),
         "performance": _performance(loop),
+        "claims": _claims(loop),
         "findings": found.as_records(findings),
         "diagnoses": [dataclasses.asdict(d) for d in _diagnoses(findings, confirmed)],
         "models": {t.model.name: _model(loop, t) for t in loop.tallies},
@@ -147,6 +148,18 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         record["hinter"] = _hinter(loop)
         record["hinter_figures"] = _hinter_figures(loop)
     return record
+
+
+def _claims(loop: Loop) -> list[dict[str, Any]]:
+    """Who is worse off, by how much, how sure: for the default protocol, where answers are labels or numbers."""
+    from auditor.controls import control_seen
+    from auditor.measure.claims import claims
+
+    if loop.plan.protocol != "default" or loop.parts.task.kind == "generation":
+        return []
+    seen = {t.model.name: control_seen(t) for t in loop.tallies}
+    question = loop.observed.question(loop.plan, loop.parts.dictionaries, seen, _given(loop))
+    return [claim.as_record() for claim in claims(loop.observed.table, question)]
 
 
 def _candidates(loop: Loop, confirmed: Confirmed) -> list[dict[str, Any]]:

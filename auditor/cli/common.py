@@ -120,7 +120,8 @@ Reference = Annotated[
     str | None,
     typer.Option(
         "--reference",
-        help="With --oracle probability: equal (default), or bls: the shares of women and men in the occupations.",
+        help="ATTRIBUTE:GROUP that the other groups are compared with, commas between. With --oracle probability: equal "
+        "(default), or bls: the shares of women and men in the occupations.",
     ),
 ]
 Tolerance = Annotated[
@@ -210,7 +211,10 @@ Replicates = Annotated[
 ]
 Delta = Annotated[
     float | None,
-    typer.Option("--delta", help="Largest rate of change that counts as bounded; there is no default."),
+    typer.Option(
+        "--delta",
+        help="Largest net difference between groups that counts as none: points (2) or a share (0.02). No default.",
+    ),
 ]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Random seed (default 7).")]
 Concurrency = Annotated[

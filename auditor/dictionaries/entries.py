@@ -69,8 +69,9 @@ class Dictionary:
     """The groups and terms of one attribute.
 
     ``pairs`` is None for a typed dictionary (counterparts come from slots), else the explicit pairs of a
-    raw one. ``default`` says whether an audit that names no attributes looks for this one. ``notes`` says
-    what was passed over while reading.
+    raw one. ``default`` says whether an audit that names no attributes looks for this one. ``primary`` are the two
+    groups that are compared first (the second one is the reference). ``notes`` says what was passed over while
+    reading.
     """
 
     attribute: str
@@ -81,6 +82,7 @@ class Dictionary:
     name: str = ""
     sha256: str = ""
     default: bool = True
+    primary: tuple[str, str] | None = None
     notes: tuple[str, ...] = field(default=())
 
     @property

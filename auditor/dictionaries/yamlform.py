@@ -16,6 +16,7 @@ _TOP = {
     "extends",
     "version",
     "default",
+    "primary",
     "source",
     "groups",
     "slots",
@@ -113,6 +114,9 @@ class _Reader:
         if not isinstance(default, bool):
             self.fail("default", f"{default!r} is neither true nor false")
         groups = self.groups()
+        primary = self.strings(self.content["primary"], "primary") if "primary" in self.content else []
+        if primary and (len(set(primary)) != 2 or not set(primary) <= groups.keys()):
+            self.fail("primary", "names two of the groups: the one that is compared, and its reference")
         rows = [*self.slot_rows(), *self.table_rows()]
         terms = tuple(self.term(attribute, groups, *row) for row in rows)
         if base is not None:
@@ -128,6 +132,7 @@ class _Reader:
             name=attribute,
             sha256=hashlib.sha256(((base.sha256 if base else "") + text).encode()).hexdigest(),
             default=default,
+            primary=(primary[0], primary[1]) if primary else None,
         )
 
     def groups(self) -> dict[str, Group]:

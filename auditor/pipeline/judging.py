@@ -128,6 +128,8 @@ def judge(
         order = 0 if placebo and kept is not tally.discarded else v.order
         kept.append(_named(v, is_hidden, order, tally.model.name, name))
     tally.verdicts += verdicts
+    if case.id not in loop.directed:
+        loop.observed.take(case, present, model=tally.model.name, format=name)
     _keep(loop, tally, case, name, present, verdicts, checks)
     _contrasts(loop, tally, case, name, present, verdicts)
     if case.id not in loop.directed:

@@ -19,6 +19,7 @@ from auditor.errors import Unreadable, UserError
 from auditor.models.outcome import unanswered
 from auditor.pipeline import free, questions
 from auditor.pipeline.judging import Judge, judge
+from auditor.pipeline.observed import Observed
 from auditor.pipeline.parts import Parts, formats_for
 from auditor.pipeline.rounds import source
 from auditor.pipeline.tally import WAITING, About, Answers, FactsOf, Tally
@@ -55,6 +56,7 @@ class Loop:
         self.facts = FactsOf()
         self.shared: Shared[Any] = Shared()
         self.oracle = Judge(parts.oracle)
+        self.observed = Observed(parts.task)
         self.directed: set[str] = set()  # cases that earlier verdicts led to: they enter no rate
         self.golds: dict[str, tuple[str | None, Mapping[str, str]]] = {}  # case id -> label, groups named
         self.status_reason = ""
@@ -210,6 +212,7 @@ class Loop:
         self, cases: Sequence[Case], checks: Mapping[str, Check], lines: Mapping[str, Line]
     ) -> None:
         prompts = self._take(cases, checks, lines)
+        self.observed.forget()
         told: list[Verdict] = []
         asked = [
             asyncio.ensure_future(self._question(i, cases, checks, prompts, told))

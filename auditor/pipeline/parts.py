@@ -32,6 +32,7 @@ class Parts:
     budget: Any
     cache: Any | None
     seeds: int | None  # how many are given, where that is known
+    dictionaries: Sequence[Any] = ()  # whose groups are compared
     texts: Sequence[Seed] = ()  # the seeds, where they can be spread over workers
     judge: Model | None = None  # compares answers of free text in pairs
     placebos: Any | None = None  # makes placebo variants; None where the cases bring theirs, or have none
@@ -124,6 +125,7 @@ def prepare(
         budget=budget,
         cache=Cache() if plan.cache and not plan.redact and any(m.cacheable for m in models) else None,
         seeds=n_seeds,
+        dictionaries=() if plan.protocol == "hinter" else _dictionaries(plan),
         texts=texts,
         judge=judge,
         placebos=placebos,
@@ -182,8 +184,8 @@ def _oracle(plan: Plan, task: Any) -> Any:
     return ORACLES.create(
         "probability",
         label=label,
-        reference="equal" if plan.reference == "equal" else "shares",
-        shares=None if plan.reference == "equal" else _shares(plan, task, label),
+        reference="shares" if plan.reference == "bls" else "equal",
+        shares=_shares(plan, task, label) if plan.reference == "bls" else None,
         **({"epsilons": plan.epsilon} if plan.epsilon else {}),
     )
 

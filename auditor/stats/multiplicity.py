@@ -36,6 +36,29 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return _adjusted(p_values, adjust)
 
 
+def weighted_holm(p_values: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """Adjusted p values where some claims get more of the level than others (Holm 1979, section 4).
+
+    Parameters
+    ----------
+    p_values : sequence of float
+        In [0, 1].
+    weights : sequence of float
+        Above 0, in any unit.
+
+    Examples
+    --------
+    >>> [round(p, 3) for p in weighted_holm([0.01, 0.02], [0.8, 0.2])]
+    [0.013, 0.02]
+    """
+    left, out, largest = float(sum(weights)), [0.0] * len(p_values), 0.0
+    for place in sorted(range(len(p_values)), key=lambda i: (p_values[i] / weights[i], i)):
+        largest = max(largest, p_values[place] * left / weights[place])
+        out[place] = min(1.0, largest)
+        left -= weights[place]
+    return out
+
+
 def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
     """Adjusted p values (q) that bound the expected share of false findings; None stays None.
 
