@@ -120,8 +120,8 @@ Reference = Annotated[
     str | None,
     typer.Option(
         "--reference",
-        help="ATTRIBUTE:GROUP that the other groups are compared with, commas between. With --oracle probability: equal "
-        "(default), or bls: the shares of women and men in the occupations.",
+        help="ATTRIBUTE:GROUP that the other groups are compared with, commas between. With --oracle probability: "
+        "equal (default), or bls: the shares of women and men in the occupations.",
     ),
 ]
 Tolerance = Annotated[

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from auditor.measure import contrasts
-from auditor.measure.linear import Estimated, Fit, Rows, Unidentified, fit
+from auditor.measure.linear import Adjustment, Estimated, Fit, Rows, Unidentified, fit
 from auditor.measure.observations import STATUS, Columns, Observations
 from auditor.stats.multiplicity import weighted_holm
 
@@ -170,16 +170,16 @@ def _family(
     rows = (columns.model == model) & (columns.format == name)
     if not rows.any():
         return []
-    about = {"model": observations.models.values[model], "format": observations.formats.values[name]}
+    about = About(observations.models.values[model], observations.formats.values[name])
     if family == "refusal":
-        y, known = contrasts.outcome_means(columns, rows, contrasts.silence)
-        if not y.any():
+        silent = Means.of(observations, columns, rows, contrasts.silence)
+        if not silent.y.any():
             return []
         return [
             one
             for attribute in attributes_of(observations)
             for one in _contrasts(
-                observations, columns, attribute, "refusal", "", about, {"share": (y, known)}, question, 1.0
+                observations, columns, attribute, "refusal", "", about, {"share": silent}, question, 1.0
             )
         ]
     out: list[_Tested] = []
@@ -187,11 +187,31 @@ def _family(
         measured = _measured(observations, columns, rows, label, question)
         for attribute in attributes_of(observations):
             share = 1.0 / max(1, len(question.outcomes))
-            out += _contrasts(observations, columns, attribute, "net", label, about, measured, question, share)
+            out += _contrasts(
+                observations, columns, attribute, "net", label, about, measured, question, share
+            )
     return out
 
 
-Means = tuple[contrasts.Floats, Any]
+class About(NamedTuple):
+    """Which answers."""
+
+    model: str
+    format: str
+
+
+class Means(NamedTuple):
+    """Mean outcome by version, which versions have one, and what edits do to it by themselves."""
+
+    y: contrasts.Floats
+    known: Any
+    taken_out: Adjustment
+
+    @classmethod
+    def of(cls, observations: Observations, columns: Columns, rows: Any, value: Any) -> Means:
+        """Of the answers in ``rows``."""
+        y, known = contrasts.outcome_means(columns, rows, value)
+        return cls(y, known, contrasts.adjust(observations, columns, y, known))
 
 
 def _measured(
@@ -199,17 +219,17 @@ def _measured(
 ) -> dict[Scale, Means]:
     """Mean outcome by version on each scale that the answers have, the deciding one first."""
     if question.number:
-        return {"number": contrasts.outcome_means(columns, rows, contrasts.score)}
+        return {"number": Means.of(observations, columns, rows, contrasts.score)}
     codes = [
         code
         for code, value in enumerate(observations.labels.values)
         if value == label or (isinstance(value, tuple) and label in value)
     ]
-    share = contrasts.outcome_means(columns, rows, contrasts.share_in(codes))
+    share = Means.of(observations, columns, rows, contrasts.share_in(codes))
     scored = rows & ~np.isnan(columns.score) & (columns.status == STATUS["ok"])
     answered = rows & (columns.status == STATUS["ok"])
     if len(question.outcomes) == 1 and scored.any() and scored.sum() == answered.sum():
-        return {"log_odds": contrasts.outcome_means(columns, rows, contrasts.score), "share": share}
+        return {"log_odds": Means.of(observations, columns, rows, contrasts.score), "share": share}
     return {"share": share}
 
 
@@ -244,14 +264,14 @@ def _contrasts(
     attribute: str,
     family: Family,
     label: str,
-    about: Mapping[str, str],
+    about: About,
     measured: Mapping[Scale, Means],
     question: Question,
     share: float,
 ) -> list[_Tested]:
     made = {
-        scale: contrasts.strands(observations, columns, y, known, attribute)
-        for scale, (y, known) in measured.items()
+        scale: contrasts.strands(observations, columns, means.y, means.known, attribute)
+        for scale, means in measured.items()
     }
     main = next(iter(measured))
     out = []
@@ -265,31 +285,35 @@ def _contrasts(
             scale=main,
             unit=units[main],
             delta=question.delta,
-            **about,
+            model=about.model,
+            format=about.format,
         )
-        out.append(_test(claim, made, main, group, against, weight * share))
+        out.append(_test(claim, made, measured, group, against, weight * share))
     return out
 
 
 def _test(
     claim: Claim,
     made: Mapping[Scale, contrasts.Strands],
-    main: Scale,
+    measured: Mapping[Scale, Means],
     group: str,
     against: Sequence[str],
     weight: float,
 ) -> _Tested:
+    main = claim.scale
     rows = contrasts.rows(made[main], group, against)
     texts = int((rows.focal > 0).sum())
     claim = dataclasses.replace(claim, texts=texts)
     if texts < MIN_TEXTS:
         return _Tested(
-            dataclasses.replace(claim, why=f"{texts} texts have a version about both; at least {MIN_TEXTS} are needed")
+            dataclasses.replace(
+                claim, why=f"{texts} texts have a version about both; at least {MIN_TEXTS} are needed"
+            )
         )
     try:
-        found = fit(rows)
+        found = fit(rows, measured[main].taken_out)
         decided = rows if main != "log_odds" else contrasts.rows(made["share"], group, against)
-        share = found if main != "log_odds" else fit(decided)
+        share = found if main != "log_odds" else fit(decided, measured["share"].taken_out)
     except Unidentified as error:
         return _Tested(dataclasses.replace(claim, why=str(error)))
     if main != "number":
@@ -343,11 +367,16 @@ def _decide(tested: Sequence[_Tested], question: Question) -> list[Claim]:
     shown = weighted_holm([t.claim.p_value or 0.0 for t in family], weights)
     words = weighted_holm([t.claim.p_words or 0.0 for t in family], weights)
     bounds = weighted_holm([_bound(t, question) for t in family], weights)
-    by_id = {id(t): three for t, *three in zip(family, shown, words, bounds, strict=True)}
-    return [
-        t.claim if id(t) not in by_id else _verdict(t, *by_id[id(t)], question)  # type: ignore[arg-type]
-        for t in tested
-    ]
+    adjusted = {id(t): PValues(*three) for t, *three in zip(family, shown, words, bounds, strict=True)}
+    return [t.claim if id(t) not in adjusted else _verdict(t, adjusted[id(t)], question) for t in tested]
+
+
+class PValues(NamedTuple):
+    """Of one claim, adjusted within its family: for the group, for these words, for the bound."""
+
+    group: float
+    words: float
+    bound: float
 
 
 def _bound(t: _Tested, question: Question) -> float:
@@ -357,7 +386,7 @@ def _bound(t: _Tested, question: Question) -> float:
     return max(t.share.group.p_beyond(delta), t.share.group.p_beyond(-delta))
 
 
-def _verdict(t: _Tested, p_group: float, p_words: float, p_bound: float, question: Question) -> Claim:
+def _verdict(t: _Tested, p: PValues, question: Question) -> Claim:
     claim, main = t.claim, t.main
     assert main is not None
     assert t.rows is not None
@@ -367,17 +396,19 @@ def _verdict(t: _Tested, p_group: float, p_words: float, p_bound: float, questio
     why = ""
     alpha = question.alpha
     if few:
-        why = f"the answers differ in {changed} of {claim.texts} texts, and fewer than {MIN_TEXTS} show nothing"
-    elif p_group < alpha and main.words >= MIN_WORDS:
+        why = (
+            f"the answers differ in {changed} of {claim.texts} texts, and fewer than {MIN_TEXTS} show nothing"
+        )
+    elif p.group < alpha and main.words >= MIN_WORDS:
         verdict = "shown"
-    elif p_words < alpha:
+    elif p.words < alpha:
         verdict = "shown_for_words"
         why = (
             f"{main.words:.0f} words stand for the groups, too few to speak of the groups themselves"
             if main.words < MIN_WORDS
             else "other words for the same groups may give another difference"
         )
-    if verdict == "not_determined" and p_bound < alpha:
+    if verdict == "not_determined" and p.bound < alpha:
         if question.positive_control.get(claim.model) is True:
             verdict, why = "bounded", ""
         else:
@@ -385,12 +416,12 @@ def _verdict(t: _Tested, p_group: float, p_words: float, p_bound: float, questio
     if verdict == "not_determined" and not why:
         why = f"a difference this small needs more texts or words than {claim.texts} and {main.words:.0f}"
     return dataclasses.replace(
-        claim, verdict=verdict, why=why, p_adjusted=p_group, calls_needed=_calls(t, verdict, question)
+        claim, verdict=verdict, why=why, p_adjusted=p.group, calls_needed=_calls(t, verdict, question)
     )
 
 
 def _calls(t: _Tested, verdict: Verdict, question: Question) -> int | None:
-    """Calls after which a net difference of delta would be shown with 80 %; None where it is decided or words forbid it."""
+    """Calls after which a net difference of delta would be shown with 80 %; None where words forbid it."""
     if verdict != "not_determined" or t.share is None:
         return None
     target = question.delta or (None if question.number else USUAL_DELTA)

@@ -15,10 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.measure.linear import Rows
-from auditor.measure.observations import STATUS, Arm, Columns, Observations, Shape
+from auditor.measure.linear import Adjustment, Rows, adjustment
+from auditor.measure.observations import STATUS, Arm, Codes, Columns, Observations, Shape
 
 Floats = NDArray[np.float64]
+MOST_EDITS = 20_000  # versions that the effect of edits is estimated from
 Strand = tuple[int, str]  # text, group of its original: versions that can stand against each other
 
 
@@ -202,12 +203,43 @@ def _side(versions: list[list[Version]]) -> _Difference:
     return _mean(parts)
 
 
-def _covariates(shape: Shape) -> tuple[float, float, float, float]:
-    return (
-        float(shape.arm != Arm.ORIGINAL),
-        float(shape.spans),
-        float(shape.more_words),
-        float(shape.more_chars),
+def _covariates(shape: Shape) -> tuple[float, float, float]:
+    return float(shape.arm != Arm.ORIGINAL), float(shape.more_words), float(shape.more_chars)
+
+
+def adjust(observations: Observations, columns: Columns, y: Floats, known: NDArray[np.bool_]) -> Adjustment:
+    """What an edit, a word more and a character more do by themselves, from all edits of one attribute and placebos."""
+    shapes = observations.shapes.values
+    single = np.array([len(s.attributes) < 2 for s in shapes])
+    is_original = np.array([s.arm == Arm.ORIGINAL for s in shapes])[columns.version_shape]
+    texts = len(observations.texts.values)
+    original, has = np.zeros(texts), np.zeros(texts, dtype=bool)
+    base = np.flatnonzero(known & is_original)
+    original[columns.version_text[base]], has[columns.version_text[base]] = y[base], True
+    rows = np.flatnonzero(known & ~is_original & single[columns.version_shape] & has[columns.version_text])
+    if len(rows) > MOST_EDITS:
+        rows = np.sort(np.random.default_rng(0).choice(rows, MOST_EDITS, replace=False))
+    groups: Codes[tuple[str, str]] = Codes()
+    codes: Codes[str] = Codes()
+    cells: list[tuple[int, int, float]] = []
+    words: list[tuple[int, int, float]] = []
+    for n, code in enumerate(columns.version_shape[rows].tolist()):
+        shape = shapes[code]
+        if shape.arm != Arm.PLACEBO:
+            for attribute, source, target in shape.directions:
+                cells += [(n, groups.of((attribute, target)), 1.0), (n, groups.of((attribute, source)), -1.0)]
+        words += [(n, codes.of(w), 1.0) for w in shape.words_in]
+        words += [(n, codes.of(w), -1.0) for w in shape.words_out]
+    others = np.zeros((len(rows), len(groups.values)))
+    for n, column, value in cells:
+        others[n, column] += value
+    covariates = [_covariates(shapes[code]) for code in columns.version_shape[rows].tolist()]
+    return adjustment(
+        y[rows] - original[columns.version_text[rows]],
+        np.array(covariates, dtype=np.float64).reshape(len(rows), 3),
+        others,
+        columns.version_text[rows],
+        np.array(words, dtype=np.float64).reshape(-1, 3),
     )
 
 

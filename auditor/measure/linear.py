@@ -8,7 +8,7 @@ however many texts it stands in. Sources: Clark 1973; Baayen, Davidson and Bates
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ class Rows:
     focal : (n,) array
         1 for a contrast between groups, 0 for a placebo contrast.
     covariates : (n, k) array
-        What else differs between the two sides: edited or not, spans, words, characters.
+        What else differs between the two sides: edited or not, words, characters.
     text : (n,) array of int
         The source text of each row; at most two rows have one text.
     words : (m, 3) array
@@ -51,6 +51,74 @@ class Rows:
     covariates: Floats
     text: Ints
     words: Floats
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Adjustment:
+    """What one unit of each covariate does, estimated from every edit of a run.
+
+    Attributes
+    ----------
+    effect, covariance : (k,), (k, k) array
+        Texts and words random.
+    span : (k, k) array
+        Projector onto the combinations of covariates that the edits tell apart from groups.
+    """
+
+    effect: Floats
+    covariance: Floats
+    span: Floats
+
+    def variance(self, mean: Floats) -> float:
+        """What taking out ``mean`` units adds to the variance of a contrast.
+
+        Raises
+        ------
+        Unidentified
+            No edit tells these covariates from the groups.
+        """
+        off = mean - self.span @ mean
+        if np.abs(off).max(initial=0.0) > 1e-6 * max(1.0, float(np.abs(mean).max(initial=0.0))):
+            raise Unidentified(
+                "each change of group comes with the same other change, and no placebo edit tells the two apart"
+            )
+        return float(mean @ self.covariance @ mean)
+
+
+def adjustment(y: Floats, covariates: Floats, others: Floats, text: Ints, words: Floats) -> Adjustment:
+    """The effect of covariates beside groups, least squares over versions minus their originals.
+
+    Parameters
+    ----------
+    y, covariates, text, words
+        As in `Rows`.
+    others : (n, g) array
+        Columns that are taken out too: the groups.
+    """
+    k = covariates.shape[1]
+    x = np.column_stack([covariates, others])
+    scale = np.maximum(np.abs(x).max(axis=0, initial=0.0), 1e-12)
+    x = x / scale
+    inverse = np.linalg.pinv(x.T @ x, rcond=1e-8, hermitian=True)
+    effect = inverse @ (x.T @ y)
+    rows = Rows(y=y, focal=np.ones(len(y)), covariates=covariates, text=text, words=words)
+    membership = _Words(rows)
+    tau2, _, _ = _restricted(rows, x, membership)
+    left = inverse[:k] @ x.T
+    resid = y - x @ effect
+    _, by_text = np.unique(text, return_inverse=True)
+    score = np.column_stack([np.bincount(by_text, row * resid) for row in left])
+    size = score.shape[0]
+    c = membership.sums.T @ left.T
+    covariance = (score.T @ score) * size / max(1, size - 1) + tau2 * (c.T @ c)
+    span = (inverse @ (x.T @ x))[:k, :k]
+    # An estimable combination has no part in the null space, groups included.
+    unit = scale[:k]
+    return Adjustment(
+        effect=effect[:k] / unit,
+        covariance=covariance / np.outer(unit, unit),
+        span=span * unit[:, None] / unit[None, :],
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,13 +181,21 @@ class Fit:
     tau: float
 
 
-def fit(rows: Rows) -> Fit:
-    """Estimate the mean contrast between groups, covariates taken out.
+def fit(rows: Rows, taken_out: Adjustment | None = None) -> Fit:
+    """Estimate the mean contrast between groups.
 
-    *For these words*: least squares, the bias-reduced sandwich by text with Satterthwaite degrees of freedom (Bell
-    and McCaffrey 2002). *For the group*: weights by the covariance that shared words give (the words of a side
+    *For these words*: the mean over texts, the bias-reduced sandwich by text with Satterthwaite degrees of freedom
+    (Bell and McCaffrey 2002). *For the group*: weights by the covariance that shared words give (the words of a side
     count one together, so that no text weighs below zero for having few), the same sandwich, and on top of it the
     variance ``tau² · Σ c²`` that words add, ``c`` a word's summed weight; degrees of freedom by Satterthwaite.
+    Placebo contrasts add to what is known of ``tau``.
+
+    Parameters
+    ----------
+    rows : Rows
+        The contrasts.
+    taken_out : Adjustment or None
+        The effect of the covariates.
 
     Raises
     ------
@@ -136,45 +212,35 @@ def fit(rows: Rows) -> Fit:
     >>> found.texts, round(found.these.value, 1), found.group.p_value() < 0.001
     (60, 0.2, True)
     """
-    x = _design(rows)
-    plain = np.linalg.inv(x.T @ x) @ x.T
+    x = rows.focal[:, None]
+    if not (rows.focal > 0).any():
+        raise Unidentified("no text has a version about each of the two")
+    if taken_out is not None:
+        rows = replace(rows, y=rows.y - rows.covariates @ taken_out.effect)
+    plain = x.T / float(rows.focal.sum())
     membership = _Words(rows)
     tau2, noise2, info = _restricted(rows, x, membership)
     weights = plain if tau2 == 0 else _weighted(x, membership, tau2 / noise2)
     added = membership.variance_of(weights[0])
     text = _sandwich(x, weights, rows)
-    var = text.se**2 + tau2 * added
+    other = 0.0 if taken_out is None else taken_out.variance(rows.covariates.T @ weights[0])
+    var = text.se**2 + tau2 * added + other
     spread = 2 * text.se**4 / text.df + (added**2 / info if tau2 else 0.0)
+    these = _sandwich(x, plain, rows)
+    if taken_out is not None:
+        more = taken_out.variance(rows.covariates.T @ plain[0])
+        these = replace(these, se=math.sqrt(these.se**2 + more))
     return Fit(
-        these=_sandwich(x, plain, rows),
+        these=these,
         group=Estimated(
             value=text.value,
             se=math.sqrt(var),
-            df=max(1.0, 2 * var * var / spread) if spread > 0 else text.df,
+            df=max(1.0, min(2 * var * var / spread, 1e6)) if spread > 0 else text.df,
         ),
         texts=len(np.unique(rows.text[rows.focal > 0])),
-        words=membership.effective(plain[0] * (rows.focal > 0)),
+        words=membership.effective(plain[0]),
         tau=math.sqrt(tau2),
     )
-
-
-def _design(rows: Rows) -> Floats:
-    """The contrast between groups, then the covariates that vary on their own."""
-    if not (rows.focal > 0).any():
-        raise Unidentified("no text has a version about each of the two")
-    columns: list[Floats] = []
-    for column in rows.covariates.T:
-        size = float(np.abs(column).max(initial=0.0))
-        if size and np.linalg.matrix_rank(np.column_stack([*columns, column / size]), tol=1e-6) > len(
-            columns
-        ):
-            columns.append(column / size)
-    x = np.column_stack([rows.focal, *columns])
-    if len(x) <= x.shape[1] or np.linalg.svd(x, compute_uv=False)[-1] < 1e-6 * math.sqrt(len(x)):
-        raise Unidentified(
-            "each change of group comes with the same other change, and no placebo edit tells the two apart"
-        )
-    return x
 
 
 def _sandwich(x: Floats, weights: Floats, rows: Rows) -> Estimated:

@@ -31,9 +31,7 @@ class Observed:
         """A round is over: no more answers to its versions come."""
         self._rows.clear()
 
-    def take(
-        self, case: Case, answers: Mapping[str, Sequence[Answer]], *, model: str, format: str
-    ) -> None:
+    def take(self, case: Case, answers: Mapping[str, Sequence[Answer]], *, model: str, format: str) -> None:
         """Add what one model answered to one case in one format."""
         for variant in (case.original, *case.variants):
             given = answers.get(variant.id)
@@ -45,7 +43,9 @@ class Observed:
             self.table.answers(row, model=model, format=format, answers=given, score_of=self._score_of)
 
     def _shape(self, variant: Variant) -> Shape:
-        key = tuple((e.attribute, e.kind, e.source_group, e.target_group, e.source, e.target) for e in variant.edits)
+        key = tuple(
+            (e.attribute, e.kind, e.source_group, e.target_group, e.source, e.target) for e in variant.edits
+        )
         found = self._shapes.get(key)
         if found is None:
             if len(self._shapes) >= KEPT_SHAPES:
@@ -67,9 +67,7 @@ class Observed:
             unit=str(getattr(self._task, "unit", "") or ""),
             primary={d.attribute: d.primary for d in dictionaries if d.primary is not None},
             references=plan.references,
-            unmarked={
-                d.attribute: [g.name for g in d.groups.values() if g.unmarked] for d in dictionaries
-            },
+            unmarked={d.attribute: [g.name for g in d.groups.values() if g.unmarked] for d in dictionaries},
             delta=plan.tolerance if self._task.kind == "score" else plan.delta,
             positive_control=controls,
         )
