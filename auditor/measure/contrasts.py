@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.measure.linear import Adjustment, Rows, adjustment
-from auditor.measure.observations import STATUS, Arm, Codes, Columns, Observations, Shape
+from auditor.measure.observations import SILENT, STATUS, Arm, Codes, Columns, Observations, Shape
 
 Floats = NDArray[np.float64]
 MOST_EDITS = 20_000  # versions that the effect of edits is estimated from
@@ -88,9 +88,9 @@ def score(columns: Columns) -> tuple[Floats, NDArray[np.bool_]]:
 
 
 def silence(columns: Columns) -> tuple[Floats, NDArray[np.bool_]]:
-    """1 where the answer was a refusal or could not be read; calls that failed do not count."""
-    silent = (columns.status == STATUS["refused"]) | (columns.status == STATUS["unparsed"])
-    return silent.astype(np.float64), columns.status != STATUS["failed"]
+    """1 where an answer was refused, filtered or could not be read; calls without any answer do not count."""
+    silent = np.isin(columns.status, SILENT)
+    return silent.astype(np.float64), silent | (columns.status == STATUS["ok"])
 
 
 def strands(

@@ -10,16 +10,17 @@ from __future__ import annotations
 import enum
 from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.types import Answer, Edit, Variant
+from auditor.types import Answer, AnswerStatus, Edit, Variant
 
 Direction = tuple[str, str, str]  # attribute, source group, target group
 H = TypeVar("H", bound=Hashable)
-STATUS = {"ok": 0, "refused": 1, "unparsed": 2, "failed": 3}
+STATUS: dict[str, int] = {name: code for code, name in enumerate(get_args(AnswerStatus))}
+SILENT = tuple(STATUS[name] for name in ("refused", "filtered", "unparsed"))  # an answer came, and says nothing
 
 
 class Arm(enum.IntEnum):

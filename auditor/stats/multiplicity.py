@@ -48,8 +48,8 @@ def weighted_holm(p_values: Sequence[float], weights: Sequence[float]) -> list[f
 
     Examples
     --------
-    >>> [round(p, 3) for p in weighted_holm([0.01, 0.02], [0.8, 0.2])]
-    [0.013, 0.02]
+    >>> weighted_holm([0.01, 0.02], [0.5, 0.5]), weighted_holm([0.03, 0.02], [0.75, 0.25])
+    ([0.02, 0.02], [0.04, 0.04])
     """
     left, out, largest = float(sum(weights)), [0.0] * len(p_values), 0.0
     for place in sorted(range(len(p_values)), key=lambda i: (p_values[i] / weights[i], i)):

@@ -28,6 +28,7 @@ LAYERS = [  # top first; names in one tuple are siblings and may not import each
         "ll144",
         "freeze",
     ),
+    ("measure",),
     ("registry", "stats", "config", "dictionaries", "_dictionary_file", "grammar"),
     ("text", "provenance", "explain", "rules"),
     ("data", "waivers", "csvfile"),

@@ -57,7 +57,7 @@ def test_a_wrong_file_is_named(tmp_path: Path, text: str, message: str) -> None:
         ({"protocol": "astrea"}, "--protocol must be one of"),
         ({"order": 0}, "--order must be at least 1"),
         ({"order": 9}, "between 1 and 4"),
-        ({"delta": 2.0}, "rate between 0 and 1"),
+        ({"delta": 200.0}, "number of percentage points"),
         ({"replicates": 0}, "--replicates"),
         ({"max_cost": -1.0}, "--max-cost"),
         ({"price_in": 1.0}, "belong together"),
