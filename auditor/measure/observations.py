@@ -20,7 +20,9 @@ from auditor.types import Answer, AnswerStatus, Edit, Variant
 Direction = tuple[str, str, str]  # attribute, source group, target group
 H = TypeVar("H", bound=Hashable)
 STATUS: dict[str, int] = {name: code for code, name in enumerate(get_args(AnswerStatus))}
-SILENT = tuple(STATUS[name] for name in ("refused", "filtered", "unparsed"))  # an answer came, and says nothing
+SILENT = tuple(
+    STATUS[name] for name in ("refused", "filtered", "unparsed")
+)  # an answer came, and says nothing
 
 
 class Arm(enum.IntEnum):
