@@ -7,8 +7,6 @@ one label is the repair the paper measures; whether it helps a given model has t
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +16,7 @@ from random import Random
 from typing import Any
 
 from auditor.errors import ConfigError, UnknownPlugin, UserError
+from auditor.shown import csv_text
 from auditor.types import Case, Verdict
 
 FIELDS = ("text", "label", "label_source", "case", "variant", "tokens")
@@ -159,11 +158,8 @@ def write(rows: Iterable[Row], path: Path) -> None:
     """
     plain = [asdict(row) for row in rows]
     if path.suffix.lower() == ".csv":
-        out = io.StringIO()
-        writer = csv.DictWriter(out, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({**row, "tokens": "; ".join(row["tokens"])} for row in plain)
-        text = out.getvalue()
+        cells = ({**row, "tokens": "; ".join(row["tokens"])} for row in plain)
+        text = csv_text([FIELDS, *([row[name] for name in FIELDS] for row in cells)])
     else:
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in plain)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
@@ -15,7 +15,8 @@ class Registry:
     """Plugins of one kind.
 
     A plugin is a callable (usually a class) that takes its options as keywords. Names end in a version;
-    a name without one means the newest. A built-in table and installed entry points may not collide.
+    a name without one means the newest. A built-in table and installed entry points may not collide, and a name
+    without a version is never that of an entry point where it is that of a built-in plugin.
 
     Parameters
     ----------
@@ -28,6 +29,7 @@ class Registry:
     def __init__(self, kind: str, builtin: Mapping[str, str]) -> None:
         self.kind = kind
         self._targets: dict[str, str | EntryPoint] = dict(builtin)
+        self._builtin = frozenset(builtin)
         self._scanned = False
 
     def names(self) -> list[str]:
@@ -36,12 +38,19 @@ class Registry:
         return sorted(self._targets)
 
     def resolve(self, name: str) -> str:
-        """The versioned name for ``name``; raises `UnknownPlugin`."""
-        if name not in self._targets:
-            self._scan()
-        if name in self._targets:
+        """The versioned name for ``name``, of a built-in plugin where there is one; raises `UnknownPlugin`.
+
+        A package cannot take the place of a built-in plugin: neither with an entry point that has no version nor with
+        a higher one. Its plugin is reached by the whole name.
+        """
+        if name in self._builtin:
             return name
-        versions = [n for n in self._targets if n.rpartition(".v")[0] == name]
+        versions = _versions(name, self._builtin)
+        if not versions:
+            self._scan()
+            if name in self._targets:
+                return name
+            versions = _versions(name, self._targets)
         if not versions:
             known = {n.rpartition(".v")[0] or n for n in self._targets}
             raise UnknownPlugin(self.kind, name, known, "See: audit plugins")
@@ -108,6 +117,10 @@ class Registry:
                 raise PluginError(f"two {self.kind}s are named {entry.name!r}: {entry.value}")
             self._targets[entry.name] = entry
         self._scanned = True
+
+
+def _versions(name: str, known: Iterable[str]) -> list[str]:
+    return [n for n in known if n.rpartition(".v")[0] == name and n.rpartition(".v")[2].isdigit()]
 
 
 SUITES = Registry(

@@ -7,11 +7,12 @@ caller thought of is held there.
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
@@ -50,6 +51,40 @@ def inline(text: object) -> str:
     'busy ⏎ ⟨::⟩error::x'
     """
     return _AT_WORD.sub("⟨::⟩", visible(str(text), newlines=False)).replace(_ANYWHERE, "##⟨[⟩")
+
+
+_STARTS = "=+\\-@\uff1d\uff0b\uff0d\uff20"
+# A semicolon parts cells where the list separator is one.
+_FORMULA = re.compile(rf"(^\s*|[;,|]\s*)(?=[{_STARTS}])")
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+
+
+def cell(value: object, *, newlines: bool = True) -> object:
+    """A cell of a CSV file: numbers as they are, missing as nothing, text so that it stays text in a spreadsheet.
+
+    A text that begins like a formula (``=``, ``+``, ``-``, ``@`` and their wide forms, also after white space or a
+    separator) gets an apostrophe in front, and acting characters are made `visible`.
+
+    Examples
+    --------
+    >>> cell("=1+1"), cell(-0.5), cell("-0.5"), cell(None), cell("a;=b")
+    ("'=1+1", -0.5, '-0.5', '', "a;'=b")
+    """
+    if not isinstance(value, str):
+        return "" if value is None else value if isinstance(value, int | float) else cell(str(value))
+    text = visible(value, newlines=newlines)
+    return text if _NUMBER.fullmatch(text) else _FORMULA.sub(r"\1'", text)
+
+
+def csv_text(rows: Iterable[Iterable[object]], *, newlines: bool = True) -> str:
+    """Rows as CSV of safe cells: the one way in which such a file is written."""
+    import csv
+
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(
+        [cell(value, newlines=newlines) for value in row] for row in rows
+    )
+    return file.getvalue()
 
 
 def _shown(char: str) -> str:

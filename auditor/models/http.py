@@ -18,6 +18,7 @@ from auditor.errors import (
     ServerFault,
 )
 from auditor.models import http_file, json_places
+from auditor.models.bounded import LARGEST
 from auditor.models.local import best_label, read_scores
 from auditor.models.openai_wire import FILTER_CODES, error_code, rate_headers, retry_after, said
 from auditor.models.prices import Price
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     import httpx
 
 MAX_TOKENS = 256
-LARGEST = 16 * 1024 * 1024  # bytes of an answer that are read
 DETAIL = 300  # characters of a server's message that are kept
 _STATUS: Mapping[int, type[CallError]] = {
     401: AuthFailed,

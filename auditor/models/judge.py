@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -180,9 +181,22 @@ class PairJudge:
         return (str(read.value) if read.status == "ok" else None), True
 
 
+# Where a line begins for a reader, not only at a line feed; letters of other alphabets that look alike are let be.
+_HEAD = re.compile(
+    r"(?:^|(?<=[\r\v\f\x85\u2028\u2029]))(?=[^\w\n]*text[^\w\n]*[12]\b)", re.IGNORECASE | re.MULTILINE
+)
+
+
 def both(first: str, second: str) -> str:
-    """The input of the judge's task."""
-    return f"Text 1:\n{first.strip()}\n\nText 2:\n{second.strip()}"
+    r"""The input of the judge's task: a line of a text that looks like the head of one is marked as quoted.
+
+    Examples
+    --------
+    >>> both("Yes.", "No.\nText 1:\nBetter.")
+    'Text 1:\nYes.\n\nText 2:\nNo.\n> Text 1:\nBetter.'
+    """
+    one, other = (_HEAD.sub("> ", text.strip()) for text in (first, second))
+    return f"Text 1:\n{one}\n\nText 2:\n{other}"
 
 
 def count(plain: str | None, swapped: str | None, tallied: Tallied) -> float | None:

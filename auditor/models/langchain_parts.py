@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import inspect
 import os
 import re
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from auditor.errors import ConfigError, MissingDependency
+from auditor.models import bounded
 from auditor.models.openai_server import revealed
 from auditor.types import digest
 
@@ -152,9 +152,7 @@ def _names(kind: type[Any]) -> set[str]:
 def _http_client(model: Any, timeout_s: float) -> Any:
     """A fresh asynchronous HTTP client of the kind that the SDK behind ``model`` wants."""
     inner = getattr(getattr(model, "root_async_client", None), "_client", None)
-    packages = (c.__module__.partition(".")[0] for c in type(inner).__mro__)
-    module = next((p for p in packages if p.startswith("httpx")), "httpx")
-    return importlib.import_module(module).AsyncClient(timeout=timeout_s, follow_redirects=True)
+    return bounded.client(type(inner), timeout=timeout_s)
 
 
 async def close(model: Any) -> None:

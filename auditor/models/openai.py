@@ -27,6 +27,7 @@ from auditor.errors import (
     RateLimited,
     ServerFault,
 )
+from auditor.models import bounded
 from auditor.models import logprobs as label_scores
 from auditor.models.openai_server import (
     BY_ENTRA,
@@ -245,7 +246,9 @@ class OpenAIChat:
     def _connect(self) -> AsyncOpenAI:
         if self._client is not None:
             return self._client
-        key = self._key or "no-key"
+        from openai import DefaultAsyncHttpxClient
+
+        key, http = self._key or "no-key", bounded.client(DefaultAsyncHttpxClient, timeout=self._timeout_s)
         if self._azure is None:
             from openai import AsyncOpenAI
 
@@ -257,6 +260,7 @@ class OpenAIChat:
                 timeout=self._timeout_s,
                 default_query=dict(parse_qsl(parts.query)),
                 default_headers=self._headers,
+                http_client=http,
             )
         else:
             from openai import AsyncAzureOpenAI
@@ -266,6 +270,7 @@ class OpenAIChat:
                 api_version=self._azure,
                 api_key=None if self._key_name == BY_ENTRA else key,
                 azure_ad_token=key if self._key_name == BY_ENTRA else None,
+                http_client=http,
                 max_retries=0,
                 timeout=self._timeout_s,
                 default_headers=self._headers,
@@ -308,6 +313,8 @@ class OpenAIChat:
             return CallTimeout(f"no whole answer from {self.server} within {self._timeout_s:g} s")
         except UnicodeEncodeError:
             return BadRequest("the prompt holds a lone surrogate, which no JSON request can carry")
+        except CallError as error:
+            return error
         except OpenAIError as error:
             told = self._translate(error)
             if isinstance(told, BadRequest) and self._changed(getattr(error, "body", None), rest):
@@ -343,6 +350,8 @@ class OpenAIChat:
         code = str(getattr(error, "code", None) or "")
         if isinstance(status, int) and type(error).__name__ == "APIStatusError":
             kind = _STATUS.get(status, kind)
+        if isinstance(error.__cause__, CallError):
+            return error.__cause__  # of our own client (`auditor.models.bounded`)
         if code in FILTER_CODES:
             kind = ContentFiltered
         elif code in _NO_ACCESS_CODES:

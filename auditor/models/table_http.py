@@ -36,6 +36,7 @@ from auditor.errors import (
     RateLimited,
     ServerFault,
 )
+from auditor.models import bounded
 from auditor.models.openai_wire import retry_after
 from auditor.models.scalar import scalar
 from auditor.protocols import Reply
@@ -302,10 +303,12 @@ class TableHTTP:
         import httpx
 
         if self._client is None:
-            self._client = httpx.AsyncClient(timeout=self.server.timeout, headers=self._headers)
+            self._client = bounded.client(timeout=self.server.timeout, headers=self._headers)
         rows = [json.loads(request.prompt.text or "null") for request in batch]
         try:
             response = await self._client.post(self.server.url, json=_filled(self.server.request, rows))
+        except CallError as error:
+            return [error for _ in batch]
         except httpx.TimeoutException:
             return [CallTimeout(f"no answer within {self.server.timeout:g} s") for _ in batch]
         except httpx.HTTPError as error:

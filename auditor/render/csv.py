@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from auditor.render import exchange, words
+from auditor.render import exchange
+from auditor.shown import csv_text
 
 COLUMNS = (
     "row", "id", "key", "name", "verdict", "waived", "model", "format", "attributes", "directions", "kind",
     "value", "low", "high", "level", "n", "n_skipped", "n_variants", "method", "p_value", "p_adjusted",
     "exemplars", "text", "notes",
 )  # fmt: skip
-_ACTING = "=+\\-@\uff1d\uff0b\uff0d\uff20"
-# A semicolon parts cells where the list separator is one.
-_FORMULA = re.compile(rf"(^\s*|[;,|]\s*)(?=[{_ACTING}])")
 
 
 class CsvReport:
@@ -33,9 +28,7 @@ class CsvReport:
 
     def render(self, record: Mapping[str, Any], evidence: Any = None) -> str:
         """Write the table."""
-        file = io.StringIO()
-        writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n", quoting=csv.QUOTE_MINIMAL)
-        writer.writeheader()
+        lines: list[dict[str, object]] = []
         for row in exchange.rows(record):
             f = row.finding
             values = {
@@ -56,7 +49,7 @@ class CsvReport:
                 "text": f.get("text") or row.sentence,
                 "notes": " | ".join(f.get("notes") or ()),
             }
-            writer.writerow({name: safe(value) for name, value in values.items()})
+            lines.append(values)
         for e in exchange.estimates(record):
             figures = e["estimate"]
             values = {
@@ -70,8 +63,9 @@ class CsvReport:
                 "text": e.get("population"),
                 "notes": figures.get("note") or figures.get("reason"),
             }
-            writer.writerow({name: safe(value) for name, value in values.items()})
-        return file.getvalue()
+            lines.append(values)
+        rows = [COLUMNS, *([line.get(name) for name in COLUMNS] for line in lines)]
+        return csv_text(rows, newlines=False)
 
 
 def _waived(row: exchange.Row) -> str:
@@ -91,16 +85,3 @@ def _place(entry: Mapping[str, Any]) -> dict[str, str]:
 def _figures(estimate: Mapping[str, Any] | None) -> dict[str, Any]:
     names = ("value", "low", "high", "level", "n", "n_skipped", "n_variants", "method")
     return {name: (estimate or {}).get(name) for name in names}
-
-
-def safe(value: object) -> object:
-    """A cell: numbers as they are, missing as nothing, text so that it stays text.
-
-    Examples
-    --------
-    >>> safe("=1+1"), safe(-0.5), safe(None), safe("a;=b")
-    ("'=1+1", -0.5, '', "a;'=b")
-    """
-    if value is None or isinstance(value, bool | int | float):
-        return "" if value is None else value
-    return _FORMULA.sub(r"\1'", words.visible(str(value), newlines=False))

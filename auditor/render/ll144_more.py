@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from auditor.render import ll144, words
-from auditor.render.csv import safe
 from auditor.render.ll144_chart import interval
 from auditor.render.markdown import escape, table
 from auditor.render.page import Page
+from auditor.shown import csv_text
 
 Data = Mapping[str, Any]
 CSV = (
@@ -29,9 +27,7 @@ MEANING = (
 
 def to_csv(record: Data) -> str:
     """One line for each category of each table; shares in [0, 1], texts safe for spreadsheets."""
-    file = io.StringIO()
-    writer = csv.DictWriter(file, CSV, restval="", lineterminator="\n", quoting=csv.QUOTE_MINIMAL)
-    writer.writeheader()
+    lines: list[list[object]] = [list(CSV)]
     for part in ll144.parts(record):
         for name, rows in part.tables.items():
             for row in rows:
@@ -44,8 +40,8 @@ def to_csv(record: Data) -> str:
                     "p_value": row["fisher_p"],
                     "p_adjusted": row["fisher_p_holm"],
                 }
-                writer.writerow({key: safe(value) for key, value in values.items()})
-    return file.getvalue()
+                lines.append([values[key] for key in CSV])
+    return csv_text(lines, newlines=False)
 
 
 def text(compared: Data, *, width: int | None = None, encoding: str = "utf-8") -> str:

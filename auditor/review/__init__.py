@@ -19,8 +19,8 @@ from auditor.counting import plural
 from auditor.errors import ConfigError, DataFileError, UserError
 from auditor.review.sheet import COLUMNS, INSTRUCTIONS, VALUES, plain, records
 from auditor.review.sheet import Row as Row
-from auditor.review.sheet import safe as safe
 from auditor.review.sheet import sheet as sheet
+from auditor.shown import cell
 from auditor.stats.intervals import clopper_pearson
 from auditor.types import FORMAT_VERSION, Estimate
 
@@ -172,7 +172,7 @@ def read(folder: Any, path: Path) -> tuple[list[Reading], Mapping[str, Any]]:
             raise DataFileError(f"{where}: the id {name!r} stands twice. Keep one row of each id.")
         row = known[name]
         for column, text in (("original", row.original), ("variant", row.variant)):
-            if plain(cells[column]) not in (plain(safe(text)), plain(text)):
+            if plain(cells[column]) not in (plain(str(cell(text))), plain(text)):
                 raise DataFileError(
                     f"{where}, column {column}: the text of {name} is not the one in the run, so the reading may be "
                     "of another text. Restore it from the sheet as it was drawn."

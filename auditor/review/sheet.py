@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from auditor.errors import DataFileError
+from auditor.shown import csv_text
 
 COLUMNS = ("id", "original", "variant", "reader_1", "reader_2")
 VALUES = ("ok", "wrong", "unsure")
-RISKY = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n")
 INSTRUCTIONS = """# How to read {sheet}
 
 Each row has an original text and a variant in which words for people were replaced. Two people fill the sheet
@@ -49,23 +49,7 @@ class Row:
 
 def sheet(rows: Iterable[Row]) -> str:
     """The rows as CSV with empty columns for the readers."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows([safe(r.id), safe(r.original), safe(r.variant), "", ""] for r in rows)
-    return out.getvalue()
-
-
-def safe(text: str) -> str:
-    """Text that no spreadsheet takes for a formula, with what UTF-8 cannot hold escaped.
-
-    Examples
-    --------
-    >>> safe("=1+1")
-    "'=1+1"
-    """
-    text = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "backslashreplace").decode("utf-8")
-    return f"'{text}" if text.lstrip(" ").startswith(RISKY) else text
+    return csv_text([COLUMNS, *([r.id, r.original, r.variant, "", ""] for r in rows)])
 
 
 def plain(text: str) -> str:

@@ -211,7 +211,7 @@ def write_rows(found: RowAugmentation, path: Path) -> None:
     UserError
         The file cannot be written.
     """
-    from auditor.suites.tabular.export import csv_text
+    from auditor.shown import csv_text
 
     if path.suffix.lower() == ".csv":
         text = csv_text([found.columns, *found.rows])

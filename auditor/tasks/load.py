@@ -225,14 +225,25 @@ def _seeds_path(seeds: str | None, path: Path, *, builtin: bool) -> Path | None:
         return None
     if builtin:
         return data.path("embedded", "seeds", seeds)
-    return path.parent / seeds
+    return _below(path, "seeds", seeds)
+
+
+def _below(path: Path, field: str, name: str) -> Path:
+    """A file that a task file names: below its folder, also where links lead."""
+    folder = path.parent.resolve()
+    if not (found := path.parent / name).resolve().is_relative_to(folder):
+        raise DataFileError(
+            f"{path}: field {field}: {name!r} does not lie below the folder of the task file. Put the file there, or "
+            "give texts with --data"
+        )
+    return found
 
 
 def _controls_path(part: TaskFile, path: Path, *, builtin: bool) -> Path | None:
     if builtin:
         found = data.path("embedded", "controls", part.controls or f"{part.name}.jsonl")
         return found if part.controls or found.is_file() else None
-    return None if part.controls is None else path.parent / part.controls
+    return None if part.controls is None else _below(path, "controls", part.controls)
 
 
 def _prove(task: Task, part: TaskFile, path: Path) -> None:

@@ -20,9 +20,9 @@ from markdown_it import MarkdownIt
 from auditor import waivers
 from auditor.registry import RENDERERS
 from auditor.render import words
-from auditor.render.csv import safe
 from auditor.render.github import workflow_commands
 from auditor.render.markdown import escape
+from auditor.shown import cell
 from auditor.waivers import Waiver
 
 
@@ -128,16 +128,17 @@ def test_csv_has_no_formula_and_no_further_cell(text: str) -> None:
     harmless = list(csv.reader(io.StringIO(made("csv", "x"))))
     assert [len(r) for r in rows] == [len(r) for r in harmless]
     for row in rows[1:]:
-        for cell in row:
-            for part in re.split("[;|]", cell):
+        for text in row:
+            for part in re.split("[;|]", text):
                 if re.fullmatch(r"-?[\d.e-]+", part.strip()):
                     continue  # a number of ours
-                assert not part.lstrip().startswith(tuple("=+-@＝＋－＠")), cell
+                assert not part.lstrip().startswith(tuple("=+-@＝＋－＠")), text
 
 
 def test_numbers_stay_numbers() -> None:
-    assert safe(-0.5) == -0.5
-    assert safe("-0.5") == "'-0.5"
+    assert cell(-0.5) == -0.5
+    assert cell("-0.5") == "-0.5"
+    assert cell("-0.5+1") == "'-0.5+1"
 
 
 def elements(page: str) -> list[tuple[str, tuple[str, ...]]]:

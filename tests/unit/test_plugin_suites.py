@@ -214,3 +214,24 @@ def test_a_suite_that_wanders_is_found() -> None:
     assert "the name does not end in a version, as acme/titles.v1" in problems
     assert "two suites with the same options and seed make other cases" in problems
     assert "two cases have this id" in problems
+
+
+def test_no_package_takes_the_place_of_a_built_in_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib.metadata import EntryPoint
+
+    from auditor import registry
+
+    offered = [
+        EntryPoint(name=name, value="elsewhere:Thing", group="auditor.models")
+        for name in ("vader", "vader.v9", "own", "own.v2")
+    ]
+    monkeypatch.setattr(registry, "entry_points", lambda group: offered)
+    models = registry.Registry("model", {"vader.v1": "auditor.models.lexicon:Vader"})
+    for _ in range(2):  # before and after the packages were looked at
+        assert models.resolve("vader") == "vader.v1"
+        assert "vader.v9" in models.names()
+    assert models.resolve("vader.v9") == "vader.v9"
+    assert models.resolve("own") == "own"
+    offered[0] = EntryPoint(name="vader.v1", value="elsewhere:Thing", group="auditor.models")
+    taken = registry.Registry("model", {"vader.v1": "auditor.models.lexicon:Vader"})
+    assert taken.load("vader").__name__ == "Vader"

@@ -385,3 +385,14 @@ def test_import_is_light() -> None:
     code = "import sys, auditor.tasks; print(sorted({'pydantic', 'yaml', 'numpy'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["../x.txt", "/etc/hostname", "link.txt", "below/../../x.txt"])
+@pytest.mark.parametrize("field", ["seeds", "controls"])
+def test_a_task_file_names_files_below_its_folder_only(field: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("A man.\n", encoding="utf-8")
+    own = tmp_path / "task"
+    own.mkdir()
+    (own / "link.txt").symlink_to(tmp_path / "x.txt")
+    with pytest.raises(DataFileError, match="does not lie below"):
+        load(write(own, MINIMAL + f"{field}: {name}\n"))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -14,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import BudgetExceeded
+from auditor.shown import csv_text
 from auditor.suites.tabular.core import NOT_JUDGED, Codes, Evaluator, Judged, Schema
 from auditor.suites.tabular.given import Given, Rows, binned
 
 PAIRS = 100_000  # finds of which a pair is written
 LATE = 10_000  # the same after a limit was reached
-_RISKY = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,31 +44,6 @@ def answers_of(evaluator: Evaluator, found: Codes) -> Answers | None:
         return Answers(codes=codes, judged=evaluator.recall(codes))
     except BudgetExceeded:
         return None
-
-
-def safe(value: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula; numbers stay as they are.
-
-    Examples
-    --------
-    >>> safe("=1+1"), safe("-5"), safe("<=50K"), safe(-5)
-    ("'=1+1", '-5', '<=50K', -5)
-    """
-    if not isinstance(value, str) or not value.startswith(_RISKY):
-        return value
-    try:
-        float(value)
-    except ValueError:
-        return "'" + value
-    return value
-
-
-def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Rows as CSV with safe cells."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerows([safe(value) for value in row] for row in rows)
-    return file.getvalue()
 
 
 def witnesses(evaluator: Evaluator, answers: Answers) -> NDArray[np.intp]:

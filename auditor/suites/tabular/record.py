@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from auditor.counting import plural, verb
-from auditor.suites.tabular.export import csv_text
+from auditor.shown import csv_text
 from auditor.suites.tabular.given import bins_note, within
 from auditor.suites.tabular.result import Score, TabularResult, plain
 from auditor.suites.tabular.schema import Schema
