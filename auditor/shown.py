@@ -56,7 +56,7 @@ def inline(text: object) -> str:
 _STARTS = "=+\\-@\uff1d\uff0b\uff0d\uff20"
 # A semicolon parts cells where the list separator is one.
 _FORMULA = re.compile(rf"(^\s*|[;,|]\s*)(?=[{_STARTS}])")
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
 def cell(value: object, *, newlines: bool = True) -> object:
