@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import typer
@@ -103,6 +104,7 @@ def _renderers(
     """The record with its waivers, and what renders a format of it: (content, file ending)."""
     from auditor.pipeline import outcomes
     from auditor.registry import RENDERERS
+    from auditor.render.compliance import OUTCOMES
     from auditor.result import Result, load
     from auditor.store.folder import RunFolder
 
@@ -119,7 +121,9 @@ def _renderers(
             if name == "html":
                 return tabular.html(record), ".html"
             renderer = RENDERERS.create(name)
-            return renderer.render(record, None), renderer.suffix
+            # These lay outcomes of people beside the run, where its folder holds them; rows have no other evidence.
+            beside = SimpleNamespace(path=path) if (path / OUTCOMES).is_file() and name in BESIDE else None
+            return renderer.render(record, beside), renderer.suffix
 
         return record, of_rows
     loaded = load(path)
@@ -137,7 +141,8 @@ def _renderers(
     return result.record, of_texts
 
 
-OF_OUTCOMES = ("terminal", "html", "json", "csv", "ll144", "eu-ai-act", "nist-ai-rmf", "ai-verify")
+BESIDE = ("ll144", "eu-ai-act", "nist-ai-rmf", "ai-verify")
+OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)
 
 
 def _of_outcomes(record: dict[str, Any], width: int | None) -> Callable[[str], tuple[str | bytes, str]]:

@@ -157,6 +157,52 @@ def test_two_tables_beside_each_other(folder: Path, capsys: pytest.CaptureFixtur
     assert call(capsys, "compare", folder, second, "--fail-on", "never")[0] == 0
 
 
+def test_outcomes_of_people_beside_a_run_over_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"{'fm'[i % 2]},{20 + i % 40},{('good', 'bad')[i % 2]}" for i in range(120)]
+    Path("rows.csv").write_text("\n".join(["sex,age,credit", *rows, ""]))
+    Path("by_sex.py").write_text(
+        "def decide(rows):\n    return ['good' if r[0] == 'f' else 'bad' for r in rows]\n"
+    )
+    people = [f"{('Female', 'Male')[i % 2]},{('White', 'Asian')[i % 3 % 2]},{i % 5 % 2}" for i in range(300)]
+    Path("people.csv").write_text("\n".join(["sex,race,advanced", *people, ""]))
+    assert (
+        main.run(
+            ["tabular", "schema", "rows.csv", "--target", "credit", "--protected", "sex", "--out", "s.yaml"]
+        )
+        == 0
+    )
+    asked = [
+        "--data",
+        "rows.csv",
+        "--schema",
+        "s.yaml",
+        "--model",
+        "python:by_sex:decide",
+        "--yes",
+        "--out",
+        "rows",
+    ]
+    assert main.run(["tabular", *asked]) == 0
+    path = next(p.parent for p in Path("rows").glob("*/run.json"))
+    table = [
+        "--data",
+        "people.csv",
+        "--sex",
+        "sex",
+        "--race",
+        "race",
+        "--selected",
+        "advanced",
+        "--source",
+        "x",
+    ]
+    assert main.run(["ll144", *table, "--out", str(path / "ll144.json")]) == 0
+    capsys.readouterr()
+    for name in ("ll144", "eu-ai-act"):
+        assert main.run(["report", str(path), "--format", name]) == 0, capsys.readouterr().err
+        assert "Female" in (path / f"report.{name}.html").read_text(encoding="utf-8")
+
+
 def test_the_same_people_twice_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     again = make(capsys, "before.csv", "--partly-known")
     out = call(capsys, "compare", folder, again)[1]
