@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from auditor.secrets import scrub
 from auditor.shown import encodable, guarded, inline
 
 if TYPE_CHECKING:
@@ -128,11 +129,11 @@ def _crashed(error: BaseException, message: str) -> int:
     try:
         fd, path = tempfile.mkstemp(prefix="audit-traceback-", suffix=".txt")
         with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write("".join(traceback.format_exception(error)))
+            file.write(scrub("".join(traceback.format_exception(error))))
         message = f"{message.rstrip('.')}. Traceback: {path}"
     except (OSError, MemoryError):
         pass  # a full disk must not hide what happened
-    complain(message)
+    complain(scrub(message))
     return EXIT_DEFECT
 
 

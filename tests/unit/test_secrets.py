@@ -141,3 +141,23 @@ def test_a_server_that_echoes_them(
     assert b"You sent" in everything
     for secret in (KEY, QUERY) if with_key else (KEY, PASSWORD, QUERY):
         assert secret.encode() not in everything, secret
+
+
+def test_a_traceback_that_is_kept_holds_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import tempfile
+
+    from auditor.cli import main
+
+    def fails(argv: list[str]) -> int:
+        raise RuntimeError(f"could not send {KEY}")
+
+    secrets.know(KEY)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(main, "_dispatch", fails)
+    assert run(["tasks"]) == 70
+    [kept] = tmp_path.glob("audit-traceback-*")
+    told = capsys.readouterr().err + kept.read_text(encoding="utf-8")
+    assert told.count("could not send [key]") == 2
+    assert KEY not in told
