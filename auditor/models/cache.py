@@ -87,6 +87,7 @@ class Cache:
         self.path = Path(path) if path is not None else default_path()
         self._commit_every, self._commit_s, self._clock = commit_every, commit_s, clock
         self._warn = warn
+        self._unsaid: list[str] = []
         self._waiting: dict[str, str] = {}
         self._first_waiting_at = 0.0
         self._connection: sqlite3.Connection | None = None
@@ -277,9 +278,18 @@ class Cache:
     def _side_files(self) -> tuple[Path, Path]:
         return (self.path.with_name(self.path.name + "-wal"), self.path.with_name(self.path.name + "-shm"))
 
+    def tell(self, warn: Callable[[str], None]) -> None:
+        """Hand what had to be said, and what has to be said from now on, to ``warn``."""
+        self._warn = warn
+        unsaid, self._unsaid = self._unsaid, []
+        for message in unsaid:
+            warn(message)
+
     def _tell(self, message: str) -> None:
         if self._warn is not None:
             self._warn(message)
+        else:
+            self._unsaid.append(message)
 
 
 def _is_corrupt(error: sqlite3.DatabaseError) -> bool:

@@ -43,6 +43,7 @@ from auditor.protocols import Reply
 from auditor.types import Request, Usage, digest
 
 LINE_LIMIT = 16 * 1024 * 1024  # bytes of one answer
+TIMEOUT_S = 300.0  # for one answer
 STDERR_LINES = 12
 GRACE_S = 2.0  # how long a program may take to end before it is told more firmly
 GARBLED_AFTER = 5  # malformed answers in a row, where none was well-formed yet
@@ -100,7 +101,7 @@ class Exec:
         style: Literal["text", "chat"] = "text",
         deterministic: bool = False,
         fingerprint: str | None = None,
-        timeout_s: float = 300.0,
+        timeout_s: float = TIMEOUT_S,
         max_restarts: int = 3,
     ) -> None:
         self.name = f"exec:{command}"

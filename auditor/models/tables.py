@@ -7,17 +7,31 @@ where they join.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import math
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from auditor.counting import plural
-from auditor.errors import ConfigError, DataFileError, MissingDependency, PluginError, UnknownPlugin
+from auditor.errors import (
+    AuditError,
+    BudgetExceeded,
+    ConfigError,
+    DataFileError,
+    MissingDependency,
+    PluginError,
+    UnknownPlugin,
+    UserError,
+)
+from auditor.models.process import LINE_LIMIT, TIMEOUT_S
 from auditor.models.process import _file_digest as file_digest
 from auditor.models.process import _split as split_command
 from auditor.models.python import _source_digest as source_digest
@@ -76,7 +90,9 @@ class TableModel:
     estimator: Any = None
 
 
-def load_table_model(spec: str, columns: Sequence[str], *, trust_pickle: bool = False) -> TableModel:
+def load_table_model(
+    spec: str, columns: Sequence[str], *, trust_pickle: bool = False, max_seconds: float | None = None
+) -> TableModel:
     """Open a model of rows.
 
     Parameters
@@ -87,6 +103,8 @@ def load_table_model(spec: str, columns: Sequence[str], *, trust_pickle: bool = 
         The input columns in the order of the schema; the model must read as many.
     trust_pickle : bool
         Whether files that run code when they are opened (joblib, pickle) may be opened.
+    max_seconds : float, optional
+        Of the run: a program is not waited for beyond them.
 
     Raises
     ------
@@ -110,7 +128,7 @@ def load_table_model(spec: str, columns: Sequence[str], *, trust_pickle: bool = 
     if kind == "sklearn":
         return _sklearn(spec, Path(rest), columns, trust_pickle)
     if kind == "exec":
-        program = RowProgram(rest, columns)
+        program = RowProgram(rest, columns, max_seconds=max_seconds)
         return TableModel(
             name=spec,
             predict=program.predict,
@@ -268,48 +286,109 @@ class RowProgram:
         ← {"id": 0, "output": "denied"}
 
     Answers may come in any order; a whole batch is written before the last answer is awaited.
+
+    Parameters
+    ----------
+    command : str
+        The command line.
+    columns : sequence of str
+        Names of the columns, in the order of the rows.
+    timeout_s : float
+        Seconds to wait for the next answer.
+    max_seconds : float, optional
+        Seconds from now on after which no answer is waited for.
     """
 
-    def __init__(self, command: str, columns: Sequence[str]) -> None:
+    def __init__(
+        self,
+        command: str,
+        columns: Sequence[str],
+        *,
+        timeout_s: float = TIMEOUT_S,
+        max_seconds: float | None = None,
+    ) -> None:
         self._command, self._columns = command, list(columns)
+        self._timeout_s, self._max_seconds = timeout_s, max_seconds
+        self._until = math.inf if max_seconds is None else time.monotonic() + max_seconds
+        self._lines: SimpleQueue[bytes] = SimpleQueue()
+        self._any = False  # it answered
+        self._stopped: AuditError | None = None  # why it is asked nothing more
         try:
             self._process = subprocess.Popen(  # noqa: S603 - the user's own command, without a shell
                 split_command(command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                text=True,
-                encoding="utf-8",
             )
         except OSError as error:
             raise ConfigError(f"model exec:{command}: cannot start it: {error.strerror or error}") from error
+        assert self._process.stdout is not None
+        self._reader = threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True)
+        self._reader.start()
 
     def predict(self, rows: Any) -> list[str]:
         """Answers of the program, one per row."""
+        if self._stopped is not None:
+            raise self._stopped
         lines = [
             json.dumps({"id": i, "row": {c: scalar(v) for c, v in zip(self._columns, row, strict=True)}})
             + "\n"
             for i, row in enumerate(rows.tolist())
         ]
-        source, sink = self._process.stdout, self._process.stdin
-        assert source is not None
-        assert sink is not None
-        writer = threading.Thread(target=self._write, args=(sink, lines), daemon=True)
+        writer = threading.Thread(target=self._write, args=(lines,), daemon=True)
         writer.start()
         answers: dict[int, str] = {}
         while len(answers) < len(lines):
-            line = source.readline()
-            if not line:
-                raise PluginError(
-                    f"model exec:{self._command} ended after {len(answers)} of {plural(len(lines), 'answer')} "
-                    f"(exit code {self._process.poll()})"
-                )
-            answers.update([self._read(line, len(lines))])
-        writer.join()
+            line = self._next(len(answers), len(lines))
+            answers.update([self._read(line.decode("utf-8", "replace"), len(lines))])
+            self._any = True
+        writer.join()  # it answered each line, so it has read them
         return [answers[i] for i in range(len(lines))]
 
-    def _write(self, sink: Any, lines: list[str]) -> None:
+    def _next(self, done: int, n: int) -> bytes:
+        """The next line of the program.
+
+        Raises
+        ------
+        BudgetExceeded
+            The time of the run is over, or the program, which answered before, does so no longer.
+        UserError
+            It never answered.
+        PluginError
+            It ended.
+        """
+        left = self._until - time.monotonic()
         try:
-            sink.writelines(lines)
+            line = self._lines.get(timeout=max(0.0, min(self._timeout_s, left)))
+        except Empty:
+            self._process.kill()  # nobody reads what it may still write
+            told = f"model exec:{self._command} gave no answer in {self._timeout_s:g} s"
+            if left <= self._timeout_s:
+                told = f"the limit of {self._max_seconds:g} seconds (--max-seconds) is reached"
+            late = left <= self._timeout_s or self._any
+            self._stopped = BudgetExceeded(told) if late else UserError(told)
+            raise self._stopped from None
+        if len(line) >= LINE_LIMIT:
+            self._process.kill()
+            raise PluginError(f"model exec:{self._command} wrote a line of more than {LINE_LIMIT} bytes")
+        if not line:
+            raise PluginError(
+                f"model exec:{self._command} ended after {done} of {plural(n, 'answer')} "
+                f"(exit code {self._process.poll()})"
+            )
+        return line
+
+    def _listen(self, source: BinaryIO) -> None:
+        """Hand over what the program writes; an empty line of bytes is its end."""
+        with contextlib.suppress(ValueError):  # closed
+            while line := source.readline(LINE_LIMIT):
+                self._lines.put(line)
+        self._lines.put(b"")
+
+    def _write(self, lines: list[str]) -> None:
+        sink = self._process.stdin
+        assert sink is not None
+        try:
+            sink.writelines(line.encode() for line in lines)
             sink.flush()
         except OSError:
             return  # the reader sees that the program ended and says so
@@ -330,11 +409,13 @@ class RowProgram:
     def close(self) -> None:
         """End the program."""
         if self._process.stdin is not None:
-            self._process.stdin.close()
+            with contextlib.suppress(OSError):  # it was gone, with what was still to be written
+                self._process.stdin.close()
         try:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        if self._process.stdout is not None:
+        self._reader.join(timeout=5)
+        if self._process.stdout is not None and not self._reader.is_alive():
             self._process.stdout.close()

@@ -68,6 +68,8 @@ class Loop:
         self.valid_by_case: dict[str, dict[tuple[str, ...], list[int]]] = {}
         self._answered = answered or {}
         self.tallies = [self.tally(model) for model in parts.models]
+        if parts.cache is not None:
+            parts.cache.tell(lambda said: observe(Progress(phase="cache", done=0, message=said)))
         self.clients = [self._client(tally) for tally in self.tallies]
         self.judge = free.pair_judge(self)
 

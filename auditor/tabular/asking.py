@@ -38,7 +38,10 @@ def open_model(
 
     if not plan.served:
         try:
-            return load_table_model(plan.model, schema.names, trust_pickle=plan.trust_pickle), None
+            model = load_table_model(
+                plan.model, schema.names, trust_pickle=plan.trust_pickle, max_seconds=plan.max_seconds
+            )
+            return model, None
         except ConfigError as error:
             hidden = [c for c in schema.columns if c.kind == "derived" and f"{c.source!r}" in str(error)]
             if not hidden:
@@ -97,6 +100,9 @@ def open_model(
         if folder is not None:
             folder.add_response(response)
 
+    cache = Cache() if plan.cache and adapter.cacheable else None
+    if cache is not None:
+        cache.tell(lambda said: tell(Progress(phase="cache", done=0, message=said)))
     asked = RowClient(
         adapter,
         task,
@@ -105,7 +111,7 @@ def open_model(
         book=None if folder is None else folder.path / BOOK,
         first_limit=None if folder is None else folder.plan.get("max_calls"),
         per_case=len(schema.combos),
-        cache=Cache() if plan.cache and adapter.cacheable else None,
+        cache=cache,
         format=plan.prompt_format,
         replicates=plan.replicates,
         concurrency=plan.concurrency,

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -230,3 +231,32 @@ def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("AUDIT_CACHE")
     assert default_path().name == "responses.sqlite"
     assert "llm-bias-auditor" in str(default_path())
+
+
+def test_a_run_says_that_its_damaged_cache_was_moved_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from auditor import audit
+    from auditor.protocols import Reply
+
+    class Kept:
+        name = fingerprint = "kept"
+        style, deterministic, cacheable, max_batch = "text", True, True, 64
+
+        async def generate(self, batch: Any) -> list[Reply]:
+            return [Reply("positive") for _ in batch]
+
+        async def aclose(self) -> None:
+            pass
+
+    path = tmp_path / "cache.sqlite"
+    path.write_bytes(b"this is no database" * 100)
+    monkeypatch.setenv("AUDIT_CACHE", str(path))
+    said: list[str] = []
+    audit(
+        "sentiment",
+        model=Kept(),
+        data=["My aunt sang.", "His son is kind.", "A woman left."],
+        observe=lambda event: said.append(event.message),
+    )
+    assert any("is damaged" in one and "it was moved to" in one for one in said)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from auditor.cli.main import run as audit
-from auditor.errors import ConfigError, DataFileError, PluginError, UnknownPlugin
-from auditor.models.tables import load_table_model
+from auditor.errors import BudgetExceeded, ConfigError, DataFileError, PluginError, UnknownPlugin, UserError
+from auditor.models.tables import RowProgram, load_table_model
 from auditor.suites.tabular.sampling import ThemisOptions
 from auditor.tabular import TabularPlan, audit_table, infer_schema
 from auditor.types import Progress
@@ -136,6 +136,62 @@ def test_a_model_file_that_unpacks_to_far_more_than_it_is_is_not_opened(place: P
             entry.write(bytes(2**20))
     with pytest.raises(DataFileError, match="times its size"):
         load_table_model("sklearn:bomb.skops", ["a"])
+
+
+SLOW = """
+import json, sys, time
+for n, line in enumerate(sys.stdin):
+    if n >= int(sys.argv[1]):
+        time.sleep(600)
+    print(json.dumps({"id": json.loads(line)["id"], "output": "yes"}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("answers", "given", "error", "message"),
+    [
+        (0, {"timeout_s": 0.3}, UserError, "no answer in 0.3 s"),
+        (2, {"timeout_s": 0.3}, BudgetExceeded, "no answer in 0.3 s"),
+        (0, {"max_seconds": 0.3}, BudgetExceeded, "max-seconds"),
+    ],
+)
+def test_a_program_that_hangs_is_not_waited_for(
+    place: Path, answers: int, given: dict[str, float], error: type[Exception], message: str
+) -> None:
+    (place / "slow.py").write_text(SLOW)
+    program = RowProgram(f"{sys.executable} slow.py {answers}", ["a"], **given)
+    try:
+        for _ in range(2):  # and it is not asked again
+            with pytest.raises(error, match=message):
+                program.predict(np.zeros((4, 1)))
+    finally:
+        program.close()
+
+
+def test_a_line_without_end_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auditor.models.tables.LINE_LIMIT", 1000)
+    (place / "long.py").write_text(
+        "import sys\nsys.stdin.readline()\nprint('x' * 9999, flush=True)\nsys.stdin.read()\n"
+    )
+    program = RowProgram(f"{sys.executable} long.py", ["a"])
+    with pytest.raises(PluginError, match="more than 1000 bytes"):
+        program.predict(np.zeros((4, 1)))
+    program.close()
+
+
+def test_max_seconds_ends_a_search_with_a_program(place: Path) -> None:
+    (place / "slow.py").write_text(SLOW)
+    plan = TabularPlan(
+        data="data.csv",
+        target="y",
+        protected=("sex",),
+        model=f"exec:{sys.executable} slow.py 40",
+        max_seconds=2.0,
+        out="",
+    )
+    run = audit_table(plan)
+    assert run.result.status == "partial"
+    assert "max-seconds" in run.record["status_reason"] or "limit of 2 s" in run.record["status_reason"]
 
 
 def test_trusted_pickles_open(place: Path) -> None:

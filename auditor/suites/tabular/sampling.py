@@ -325,19 +325,20 @@ def apparent(tally: Tally, settings: ThemisOptions) -> tuple[tuple[Score, ...], 
     if settings.data is None or not len(settings.data):
         return (), ""
     chunk = max(1, evaluator.batch // len(tally.combos))
-    reason = ""
     rows = settings.data
     for start in range(0, len(rows), chunk):
         part = rows[start : start + chunk]
-        if evaluator.affordable(len(part), len(tally.combos)) < len(part):
-            return (
-                (),
-                f"the limit was reached after {start:,} of {plural(len(rows), 'given row')}: no score of them",
-            )
-        tally.add(part, weigh="given")
+        ended = "the limit was reached"
+        if evaluator.affordable(len(part), len(tally.combos)) == len(part):
+            try:
+                tally.add(part, weigh="given")
+                continue
+            except BudgetExceeded as error:  # a server that is gone, or time that ended within a call
+                ended = str(error)
+        return (), f"{ended} after {start:,} of {plural(len(rows), 'given row')}: no score of them"
     return (
         tally.scores("given rows", settings.confidence, _clopper_pearson, GIVEN_METHOD, prefix="apparent_"),
-        reason,
+        "",
     )
 
 
