@@ -25,6 +25,8 @@ LANGCHAIN: Mapping[str, tuple[str, str | None]] = {
     "openai": ("langchain_openai", "OPENAI_API_KEY"),
 }
 
+PLANTED = "planted"  # for tests of audits; runs in this process, and is no kind to choose from
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kind:
@@ -130,10 +132,12 @@ def may_cost(spec: str) -> bool:
 
     Examples
     --------
-    >>> [may_cost(spec) for spec in ("vader", "hf:./mine", "openai:gpt-4o-mini", "exec:./ask", "a-plugin:x")]
-    [False, False, True, True, True]
+    >>> [may_cost(spec) for spec in ("vader", "planted", "hf:./mine", "openai:gpt-4o-mini", "exec:./ask", "a-plugin:x")]
+    [False, False, False, True, True, True]
     """
     name = spec.strip().partition(":")[0]
+    if name == PLANTED:
+        return False
     kind = next((kind for kind in KINDS if kind.spec.partition(":")[0] == name), None)
     return kind is None or kind.network or kind.elsewhere
 
@@ -188,7 +192,7 @@ def _plugins() -> list[dict[str, Any]]:
     from auditor.models import ARGUMENTS, BARE
     from auditor.registry import MODELS
 
-    own = set(ARGUMENTS) | BARE | {"planted"}
+    own = set(ARGUMENTS) | BARE | {PLANTED}
     names = sorted({name.rpartition(".v")[0] or name for name in MODELS.names()} - own)
     return [
         {

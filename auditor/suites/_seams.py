@@ -8,6 +8,7 @@ English, or names another group than its edit says, so that no suite offers it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -16,6 +17,7 @@ from auditor.text.english import stands_alone, words
 from auditor.types import Edit
 
 _AROUND = 60  # characters on each side that are looked at
+_BLANK_LINE = re.compile(r"\n\s*\n")  # no term reaches over one
 _STEPS = 4  # words on each side that may belong to one noun phrase
 _GLUE = frozenset(("-", "‐", "‑", ",", "/"))
 
@@ -86,8 +88,9 @@ def _beside(text: str, edits: Sequence[Edit], edit: Edit) -> tuple[list[str], li
     spans = [(e.where, e.target) for e in edits if isinstance(e.where, tuple) and e is not edit]
     before = [(w, t) for w, t in spans if left <= w[0] and w[1] <= start]
     after = [(w, t) for w, t in spans if end <= w[0] and w[1] <= right]
-    back = [word.key for word in words(_made(text, left, start, before))]
-    return back[::-1], [word.key for word in words(_made(text, end, right, after))]
+    back = _BLANK_LINE.split(_made(text, left, start, before))[-1]
+    ahead = _BLANK_LINE.split(_made(text, end, right, after))[0]
+    return [word.key for word in words(back)][::-1], [word.key for word in words(ahead)]
 
 
 def _made(text: str, start: int, end: int, spans: Sequence[tuple[tuple[int, int], str]]) -> str:

@@ -202,7 +202,7 @@ def test_no_time_no_run(tmp_path: Path) -> None:
         ({"planner_base_url": "http://127.0.0.1:1"}, "belongs to --planner openai"),
         ({"dictionaries": ("x",)}, "no option 'dictionaries'"),
         ({"max_calls": -1}, "--max-calls must be at least 0"),
-        ({"delta": 3.0}, "--delta is a rate"),
+        ({"delta": 300.0}, "--delta is a number of percentage points"),
         ({"task": "nosuch"}, "nosuch"),
         ({"data": ["The sea is cold.", "It rains."]}, "None of the 2 texts names people by gender"),
     ],

@@ -233,7 +233,7 @@ def test_the_end_of_the_time_leaves_a_batch_to_a_later_run(provider: Provider, t
 
 
 def test_the_reason_names_the_batches_of_all_models_once() -> None:
-    loop = SimpleNamespace(status_reason="", why=str)
+    loop = SimpleNamespace(status_reason="", stopped_by="", why=str)
     left = [
         SimpleNamespace(stopped=stopped, model=SimpleNamespace(**batches))
         for stopped, batches in (

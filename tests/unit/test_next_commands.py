@@ -51,7 +51,7 @@ def test_commands_work_where_the_run_folder_is_not_in_the_default_place(
     assert run(["report", str(elsewhere)]) == 0
     told = commands_of(capsys.readouterr().out)
     assert [words[0] for words in told] == ["show", "replay", "report"]
-    assert run(told[1]) == 0
+    assert run([*told[1], "--yes"]) == 0  # without a terminal nobody can be asked whether its module may run
     assert run(told[-1]) == 0
     assert {words[1] for words in told} == {f"my runs/{elsewhere.name}"}
 
@@ -91,7 +91,7 @@ def test_next_names_only_findings_with_an_example() -> None:
 def test_what_next_proposes_can_be_run(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = json.loads((elsewhere / "run.json").read_text("utf-8"))
     for finding in record["findings"]:
-        code = run(["replay", str(elsewhere), finding["id"], "--replicates", "1"])
+        code = run(["replay", str(elsewhere), finding["id"], "--replicates", "1", "--yes"])
         told = capsys.readouterr()
         assert code == (0 if finding["exemplars"] else 2)
         if not finding["exemplars"]:
@@ -183,7 +183,7 @@ def test_resume_of_a_run_that_is_not_complete_goes_on(
     record = json.loads((elsewhere / "run.json").read_text("utf-8"))
     (elsewhere / "run.json").unlink()
     assert record["status"] == "complete"
-    assert run(["resume", str(elsewhere)]) == 0
+    assert run(["resume", str(elsewhere), "--yes"]) == 0
     assert json.loads((elsewhere / "run.json").read_text("utf-8"))["status"] == "complete"
     assert "left to ask" not in capsys.readouterr().err
 

@@ -76,7 +76,7 @@ def test_no_claim_rests_on_the_noise_of_labels() -> None:
         ({"reference": "bls"}, "--reference belongs to --oracle probability"),
         ({"oracle": "probability", "reference": "bsl"}, "Did you mean bls"),
         ({"oracle": "probability", "epsilon": (1.5,)}, "between 0 and 1; got 1.5"),
-        ({"oracle": "probability", "epsilon": (float("nan"),)}, "between 0 and 1"),
+        ({"oracle": "probability", "epsilon": (float("nan"),)}, "must be a number"),
         ({"oracle": "probability", "reference": "bls"}, "--suite grammar"),
     ],
 )

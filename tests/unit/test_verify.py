@@ -45,7 +45,7 @@ def said(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str]:
     capsys.readouterr()
     code = run(list(argv))
     captured = capsys.readouterr()
-    return code, captured.out + captured.err
+    return code, " ".join((captured.out + captured.err).split())
 
 
 def rewrite(path: Path, change: str, to: str, plan_sha256: str) -> None:
