@@ -46,6 +46,7 @@ class Plan:
     unit of the task; None means that of the task, or else what two answers to one prompt differ by.
     ``max_tokens``, ``temperature`` ("none": the server's own), ``timeout_s``, ``reasoning_effort``, ``extra_body`` and
     ``headers`` say how a server is asked (`SERVER`); None means the task's, or the adapter's default.
+    ``until_decided`` stops asking about an attribute when it is decided (`auditor.pipeline.until`).
     ``judge`` is the spec of a model that compares texts in pairs, ``embedding`` that of an encoder (``hf:NAME``).
     """
 
@@ -73,6 +74,7 @@ class Plan:
     protocol: str = "default"
     replicates: int | None = None
     delta: float | None = None
+    until_decided: bool = False
     tolerance: float | None = None
     judge: str | None = None
     embedding: str | None = None
@@ -133,11 +135,13 @@ class Plan:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Plan:
-        """The plan that `as_dict` wrote."""
+        """The plan that `as_dict` wrote, or of the settings that were given: what is done first decides the order."""
         given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         if unknown := sorted(set(given) - set(FIELDS) - {"journal"}):  # journal: an option that there was
             raise ConfigError(f"the plan has settings that this version does not know: {', '.join(unknown)}.")
         given.pop("journal", None)
+        if given.get("until_decided"):
+            given.setdefault("order", 1)
         return cls(**given)
 
 
@@ -195,6 +199,7 @@ def _check(plan: Plan) -> None:
         from auditor import rules
 
         rules.parse(plan.fail_on)
+    _check_until(plan)
     at_least("seed", plan.seed, 0)
     at_least("order", plan.order, 1)
     at_least("limit", plan.limit, 1)
@@ -222,6 +227,26 @@ def _check(plan: Plan) -> None:
         )
     if (plan.price_in is None) != (plan.price_out is None):
         raise ConfigError("--price-in and --price-out belong together (USD per million tokens).")
+
+
+def _check_until(plan: Plan) -> None:
+    if not plan.until_decided:
+        return
+    for clashes, option, why in (
+        (plan.protocol != "default", f"--protocol {plan.protocol}", "says itself what is asked"),
+        (
+            plan.strategy == "adaptive",
+            "--strategy adaptive",
+            "goes where answers change, which decides no claim",
+        ),
+        (plan.batch, "--batch", "may take a day, and each round of questions waits for the one before"),
+        (plan.jobs > 1, "--jobs", "prepares texts that may never be asked about"),
+        (plan.engine != "local", f"--engine {plan.engine}", "prepares texts that may never be asked about"),
+    ):
+        if clashes:
+            raise ConfigError(
+                f"--until-decided and {option} do not go together: the latter {why}. Leave one out."
+            )
 
 
 def _check_groups(plan: Plan) -> None:
@@ -347,4 +372,4 @@ def resolve(flags: Mapping[str, Any], config: Path | None = None) -> Plan:
     values |= {k: v for k, v in flags.items() if v is not None and v != ()}
     if values.get("per_seed") == 0:
         values["per_seed"] = None
-    return Plan(**values)
+    return Plan.from_dict(values)

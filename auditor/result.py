@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditor import pipeline
-from auditor.config import Plan
+from auditor.config import Plan, flag
 from auditor.counting import plural
 from auditor.errors import ConfigError, MissingDependency
 from auditor.protocols import Model, Observer
@@ -255,6 +255,7 @@ def resume(path: Path, *, observe: Observer = Silent, limits: Mapping[str, Any] 
         with RunFolder.open(path, write=True) as folder:
             stored = folder.plan["plan"] | {k: v for k, v in (limits or {}).items() if v is not None}
             plan = Plan.from_dict(stored)
+            _require_same_looks(plan, folder.plan["plan"])
             if not plan.models:
                 raise ConfigError(
                     f"{path} was generated without a model. Judge answers with: audit score {path} --responses FILE"
@@ -273,6 +274,17 @@ def resume(path: Path, *, observe: Observer = Silent, limits: Mapping[str, Any] 
 
     result: Result = pipeline.run_sync(go)
     return result
+
+
+def _require_same_looks(plan: Plan, before: Mapping[str, Any]) -> None:
+    """Refuse a larger budget after looks at shares of the one before."""
+    for name in ("max_calls", "max_cost") if plan.until_decided else ():
+        if getattr(plan, name) != before.get(name):
+            raise ConfigError(
+                f"This run looks at its answers at shares of its budget (--until-decided), so its {flag(name)} stays "
+                "what it was: a run that goes on until something is shown shows too much. Leave it out, or start a "
+                "new run."
+            )
 
 
 def score(path: Path, responses: Path, *, observe: Observer = Silent) -> Result:

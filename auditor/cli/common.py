@@ -216,6 +216,14 @@ Delta = Annotated[
         help="Largest net difference between groups that counts as none: points (2) or a share (0.02). No default.",
     ),
 ]
+UntilDecided = Annotated[
+    bool,
+    typer.Option(
+        "--until-decided",
+        help="Look at the answers at 20, 40, 60, 80 and 100 % of the texts or of --max-calls, at one level for all "
+        "looks together, and stop asking about what is shown or bounded. Order 1 unless --order is given.",
+    ),
+]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Random seed (default 7).")]
 Concurrency = Annotated[
     int | None, typer.Option("--concurrency", help="Calls in flight at most (default 16).")

@@ -19,9 +19,9 @@ HEADINGS: dict[str, tuple[str, ...]] = {
         "per_seed", "insertions", "test_discarded", "parser", "seed_source",
     ),
     "How it is measured": (
-        "protocol", "replicates", "oracle", "epsilon", "reference", "tolerance", "delta", "seed", "strategy",
-        "logprobs", "method", "mode", "measure", "confidence", "theta", "max_samples", "columns", "set_", "retrain",
-        "max_evaluations", "profile", "distance", "distance_threshold", "distance_scale",
+        "protocol", "replicates", "oracle", "epsilon", "reference", "tolerance", "delta", "until_decided", "seed",
+        "strategy", "logprobs", "method", "mode", "measure", "confidence", "theta", "max_samples", "columns", "set_",
+        "retrain", "max_evaluations", "profile", "distance", "distance_threshold", "distance_scale",
     ),
     "Limits, cost and speed": (
         "max_calls", "max_cost", "max_seconds", "price_in", "price_out", "dry_run", "yes", "concurrency", "batch",

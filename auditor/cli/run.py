@@ -53,6 +53,7 @@ def run(
     protocol: common.Protocol = None,
     replicates: common.Replicates = None,
     delta: common.Delta = None,
+    until_decided: common.UntilDecided = False,
     tolerance: common.Tolerance = None,
     judge: common.Judge = None,
     embedding: common.Embedding = None,

@@ -19,6 +19,7 @@ import numpy as np
 from auditor.measure import contrasts
 from auditor.measure.linear import Adjustment, Estimated, Fit, Rows, Unidentified, fit
 from auditor.measure.observations import STATUS, Columns, Observations
+from auditor.measure.sequential import Look, nominal, overall
 from auditor.stats.multiplicity import weighted_holm
 
 Family = Literal["net", "instability", "interaction", "refusal"]
@@ -118,8 +119,11 @@ class Question:
         Largest net difference that counts as none: a share, or an amount where answers are numbers.
     positive_control : mapping of str to bool or None
         By model. Nothing is bounded where the control was not seen.
-    per_text : float
-        Calls for each text, for ``calls_needed``.
+    alpha : float
+        Of each family, all looks together.
+    looks : mapping of str to tuple of Look
+        Attribute → the looks at its answers so far, this one the last; none where all are in. Intervals then hold at
+        all looks together (Jennison and Turnbull 1989).
     """
 
     outcomes: Sequence[str] = ()
@@ -131,6 +135,15 @@ class Question:
     delta: float | None = None
     positive_control: Mapping[str, bool | None] = field(default_factory=dict)
     alpha: float = ALPHA
+    looks: Mapping[str, tuple[Look, ...]] = field(default_factory=dict)
+
+    def overall(self, attribute: str, p_value: float) -> float:
+        """``p_value`` of this look, as one of all looks together."""
+        return overall(self.looks.get(attribute, ()), p_value)
+
+    def level(self, attribute: str) -> float:
+        """Level of an interval, which is 95 % where nobody looked before."""
+        return 1 - nominal(self.looks.get(attribute, ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +301,8 @@ def _contrasts(
             model=about.model,
             format=about.format,
         )
-        out.append(_test(claim, made, measured, group, against, weight * share))
+        level = question.level(attribute)
+        out.append(_test(claim, made, measured, group, against, weight * share, level))
     return out
 
 
@@ -299,6 +313,7 @@ def _test(
     group: str,
     against: Sequence[str],
     weight: float,
+    level: float,
 ) -> _Tested:
     main = claim.scale
     rows = contrasts.rows(made[main], group, against)
@@ -319,8 +334,8 @@ def _test(
     if main != "number":
         share = _rare(share, decided)
         found = share if main == "share" else found
-    low, high = found.group.interval()
-    words_low, words_high = found.these.interval()
+    low, high = found.group.interval(level)
+    words_low, words_high = found.these.interval(level)
     claim = dataclasses.replace(
         claim,
         estimate=found.group.value,
@@ -335,7 +350,7 @@ def _test(
         shares=None if main == "number" else contrasts.levels(made["share"], group, against),
     )
     if main == "log_odds":
-        share_low, share_high = share.group.interval()
+        share_low, share_high = share.group.interval(level)
         claim = dataclasses.replace(
             claim, share_difference=share.group.value, share_low=share_low, share_high=share_high
         )
@@ -364,9 +379,14 @@ def _decide(tested: Sequence[_Tested], question: Question) -> list[Claim]:
     """Adjust within the family and give each claim its verdict."""
     family = [t for t in tested if t.main is not None]
     weights = [t.weight for t in family]
-    shown = weighted_holm([t.claim.p_value or 0.0 for t in family], weights)
-    words = weighted_holm([t.claim.p_words or 0.0 for t in family], weights)
-    bounds = weighted_holm([_bound(t, question) for t in family], weights)
+
+    def holm(p_values: Iterable[float]) -> list[float]:
+        spread = [question.overall(t.claim.attribute, p) for t, p in zip(family, p_values, strict=True)]
+        return weighted_holm(spread, weights)
+
+    shown = holm(t.claim.p_value or 0.0 for t in family)
+    words = holm(t.claim.p_words or 0.0 for t in family)
+    bounds = holm(_bound(t, question) for t in family)
     adjusted = {id(t): PValues(*three) for t, *three in zip(family, shown, words, bounds, strict=True)}
     return [t.claim if id(t) not in adjusted else _verdict(t, adjusted[id(t)], question) for t in tested]
 

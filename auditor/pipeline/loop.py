@@ -23,6 +23,7 @@ from auditor.pipeline.observed import Observed
 from auditor.pipeline.parts import Parts, formats_for
 from auditor.pipeline.rounds import source
 from auditor.pipeline.tally import WAITING, About, Answers, FactsOf, Tally
+from auditor.pipeline.until import Until
 from auditor.protocols import Model, Observer
 from auditor.store.compact import ByVariant, Shared
 from auditor.store.lines import Line
@@ -72,6 +73,7 @@ class Loop:
             parts.cache.tell(lambda said: observe(Progress(phase="cache", done=0, message=said)))
         self.clients = [self._client(tally) for tally in self.tallies]
         self.judge = free.pair_judge(self)
+        self.until = Until(self) if self.plan.until_decided else None
 
     def stop(self, client: Any, *, what: str = "") -> None:
         """Take note that ``client`` makes no further call, where that is so."""
@@ -198,8 +200,10 @@ class Loop:
         """Ask, gate, question, judge, tell, until the suite is exhausted or a limit is reached."""
         rng = Random(self.plan.seed)
         rounds = source(self.parts)
+        if self.until is not None:  # nothing is bounded before the control was seen
+            await questions.positive_control(self)
         try:
-            while not self.status_reason:
+            while not self.status_reason and not (self.until and self.until.done):
                 cases, checks = await rounds.next(rng)
                 if not cases:
                     break
@@ -207,7 +211,8 @@ class Loop:
         finally:
             rounds.close()
         await questions.canaries(self, {}, ())
-        await questions.positive_control(self)
+        if self.until is None:
+            await questions.positive_control(self)
         self.observe(Progress(phase="generate", done=self.counts["cases"], planned=self.counts["cases"]))
 
     async def _round(
@@ -229,6 +234,8 @@ class Loop:
             await asyncio.gather(*asked, return_exceptions=True)
         self.parts.suite.tell(sorted(told, key=lambda v: (v.case_id, v.variant_id, v.model, v.format)))
         await questions.canaries(self, prompts, cases)
+        if self.until is not None:
+            self.until.look()
         await asyncio.sleep(0)
 
     def _take(
@@ -316,7 +323,7 @@ class Loop:
         """Ask one model about one round and judge its answers."""
         tally, client = self.tallies[index], self.clients[index]
         answers: Answers = {name: defaultdict(list) for name in tally.formats}
-        first = [v for case in cases for v in (case.original, *self._first(case))]
+        first = [v for case in cases for v in self._first(case)]
         once = {v.id for case in cases if self._once(case) for v in (case.original, *case.variants)}
         await self._ask(tally, client, first, prompts, answers, once=once)
         if once and tally.replicates > 1 and not client.stopped:
@@ -327,6 +334,8 @@ class Loop:
             await self._ask(tally, client, later, prompts, answers)
         self.stop(client)
         self._require_scores(tally, answers)
+        if self.until is not None:
+            self.until.leave(cases, prompts, answers)
         for case in cases:
             for name in tally.formats:
                 told += judge(self, tally, case, name, answers[name], checks)
@@ -375,10 +384,13 @@ class Loop:
         return self.plan.strategy == "adaptive" and case.sampling == "directed"
 
     def _first(self, case: Case) -> Sequence[Variant]:
-        """The variants that are asked at once: all, or of a directed case those that are part of no other."""
+        """What is asked at once: all, or of a directed case the original and variants that are part of no other."""
+        if self.until is not None:
+            return self.until.wanted(case)
         if not self._lazy(case):
-            return case.variants
-        return [v for v in case.variants if not any(v.choices < other.choices for other in case.variants)]
+            return (case.original, *case.variants)
+        parts = [v for v in case.variants if not any(v.choices < other.choices for other in case.variants)]
+        return [case.original, *parts]
 
     def _once(self, case: Case) -> bool:
         """Whether a first answer that is the same is enough: in a search, where labels are compared."""

@@ -12,7 +12,7 @@ from auditor.controls import CANARIES, CANARY_REPLICATES, control_pairs, outcome
 from auditor.errors import ConfigError
 from auditor.pipeline import plugins
 from auditor.protocols import Model
-from auditor.types import Case, Check, Seed, Verdict
+from auditor.types import Case, Check, Seed, Verdict, id_of
 
 WORKER_MEMORY = 20_000  # parses and pairs of sentences that one of several workers remembers
 BARE = "bare"  # the format name of an input that is sent as it is
@@ -94,7 +94,9 @@ def prepare(
             plugins.require(plan)
         if plugins.reads_texts(plan):
             texts = _seeds(plan, task, seeds, facts)
-        suite, gate, agreement, n_seeds, placebos = stages(plan, task, texts, facts)
+        ordered = shuffled(texts, plan.seed) if plan.until_decided else texts
+        suite, gate, agreement, n_seeds, placebos = stages(plan, task, ordered, facts)
+    _require_claims(plan, task, n_seeds)
     if models is None:
         models = _models(plan, task) if need_models else []
     oracle = _oracle(plan, task)
@@ -131,6 +133,27 @@ def prepare(
         placebos=placebos,
         facts=facts,
     )
+
+
+def shuffled(texts: Iterable[Seed], seed: int) -> list[Seed]:
+    """``texts`` in random order: the same ones come in the same order, in whatever order they are given."""
+    return sorted(texts, key=lambda text: id_of("s", [seed, text.id, text.text]))
+
+
+def _require_claims(plan: Plan, task: Any, n_seeds: int | None) -> None:
+    """Refuse to stop early where nothing is claimed, or nobody knows where the end is."""
+    if not plan.until_decided:
+        return
+    if task.kind == "generation":
+        raise ConfigError(
+            f"--until-decided looks at claims about labels or numbers; the answers to task {task.name!r} are texts. "
+            "Leave --until-decided out."
+        )
+    if n_seeds is None and not plan.max_calls and not plan.max_cost:
+        raise ConfigError(
+            "--until-decided looks at the answers at shares of a budget, and here nobody knows how many texts there "
+            "are. Set one: --max-calls N, or --max-cost USD."
+        )
 
 
 def _require_one_process(plan: Plan) -> None:

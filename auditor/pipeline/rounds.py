@@ -26,6 +26,7 @@ from auditor.store.lines import Line, case_line
 from auditor.types import Case, Check, Seed
 
 ROUND = 64  # seeds per round
+FEW = 8  # seeds per round where the answers are looked at between rounds
 BATCH_ROUND = 2048  # where a round becomes batches of a provider, which takes a day for each
 CHUNK = 128  # seeds that a worker gets at once
 AHEAD = 3  # chunks in flight for each worker
@@ -77,7 +78,7 @@ class Local:
 
 def round_size(plan: Plan) -> int:
     """Seeds per round."""
-    return BATCH_ROUND if plan.batch else ROUND
+    return BATCH_ROUND if plan.batch else FEW if plan.until_decided else ROUND
 
 
 def gated(
