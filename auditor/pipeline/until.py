@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 DECIDED = ("shown", "shown_for_words", "bounded")
 PLANNED = ("max_calls", "max_cost")  # limits that the looks were planned with
-LEFT = "what it is about was decided before"
 Key = tuple[str, ...]
 
 
@@ -144,7 +143,7 @@ class Until:
             for variant in (case.original, *case.variants):
                 for name, given in answers.items():
                     if variant.id not in asked and (variant.id, name) in prompts:
-                        given[variant.id].append(Answer(status="not_asked", reason=LEFT))
+                        given[variant.id].append(Answer(status="not_asked"))
 
 
 def primary(found: Iterable[Claim], pairs: Mapping[str, tuple[str, str]]) -> list[Claim]:

@@ -106,3 +106,31 @@ def run(
             break
     (claim,) = [c for c in until.claims() if c.family == "net"]
     return Ended(claim, len(tally.seen), len(until.record()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scores", [False, True], ids=["labels", "log odds"])
+def test_no_effect_is_shown_at_any_look_in_at_most_17_of_200_runs(scores: bool) -> None:
+    ended = [run(n, effect=0.0, scores=scores) for n in range(RUNS)]
+    assert sum(e.claim.verdict in ("shown", "shown_for_words") for e in ended) <= ERRORS
+    assert sum(e.looks == 5 for e in ended) >= RUNS - ERRORS  # the others looked as often as they could
+
+
+@pytest.mark.slow
+def test_words_that_differ_by_chance_are_no_effect_of_the_group_at_any_look() -> None:
+    ended = [run(n, effect=0.0, word=0.1, scores=True) for n in range(RUNS)]
+    assert sum(e.claim.verdict == "shown" for e in ended) <= ERRORS
+
+
+@pytest.mark.slow
+def test_an_effect_of_5_points_takes_a_part_of_the_calls() -> None:
+    whole = sum(1 + len(variants) for _, variants in planned()[1])
+    ended = [run(n, effect=0.05, scores=True) for n in range(60)]
+    assert all(e.claim.verdict in ("shown", "shown_for_words") for e in ended)
+    assert np.mean([e.calls for e in ended]) < 0.5 * whole
+
+
+@pytest.mark.slow
+def test_a_difference_of_delta_is_bounded_at_any_look_in_at_most_17_of_200_runs() -> None:
+    ended = [run(n, effect=0.05, delta=0.05) for n in range(RUNS)]
+    assert sum(e.claim.verdict == "bounded" for e in ended) <= ERRORS

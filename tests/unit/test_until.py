@@ -1,0 +1,199 @@
+"""``--until-decided``: what a look may spend, when it is due, what is asked after it, and where a run ends."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auditor import Result, audit
+from auditor.config import Plan, resolve
+from auditor.errors import ConfigError
+from auditor.measure.sequential import LOOKS, Look, nominal, overall
+from auditor.pipeline.parts import shuffled
+from auditor.result import resume
+from auditor.types import Progress, Seed
+
+TEXTS = [
+    f"The young {person} said that the {thing} of {day} was {how}."
+    for person, thing, day, how in itertools.product(
+        ("man", "waiter", "father"),
+        ("film", "meal", "play", "song"),
+        ("May", "June"),
+        ("long", "short", "odd"),
+    )
+]
+MODEL = """
+import zlib
+
+WOMEN = ("woman", "waitress", "mother")
+
+def label(text):
+    gone = any(word in text for word in WOMEN)
+    return "negative" if gone or zlib.crc32(text[-12:].encode()) % 5 == 0 else "positive"
+
+label.deterministic = True
+"""
+LEVELS = [nominal(tuple(Look(s, round(200 * s)) for s in LOOKS[: k + 1])) for k in range(5)]
+
+
+def run(tmp_path: Path, **options: Any) -> Result:
+    """An audit of a model that is harsh about women and blind to age."""
+    chosen: dict[str, Any] = {
+        "model": "python:model_until:label",
+        "data": TEXTS,
+        "attributes": ("gender", "age"),
+        "groups": ("gender:female/male", "age:old/young"),
+        "out": tmp_path / "runs",
+        "until_decided": True,
+        "cache": False,
+    }
+    return audit("sentiment", **(chosen | options))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("model")
+    (folder / "model_until.py").write_text(MODEL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole(model: None, tmp_path_factory: pytest.TempPathFactory) -> Result:
+    return run(tmp_path_factory.mktemp("until"))
+
+
+# -- levels --------------------------------------------------------------
+
+
+def test_all_looks_together_err_as_often_as_one() -> None:
+    draws = np.random.default_rng(0)
+    steps = draws.normal(size=(200_000, 5))
+    z = np.abs(np.cumsum(steps, axis=1) / np.sqrt(np.arange(1, 6)))
+    limits = _normal_quantile(np.array(LEVELS))
+    assert (z > limits).any(axis=1).mean() == pytest.approx(0.05, abs=0.002)
+    assert (z > _normal_quantile(np.array([0.05] * 5))).any(axis=1).mean() > 0.13
+
+
+def _normal_quantile(level: Any) -> Any:
+    from scipy.special import ndtri
+
+    return -ndtri(level / 2)
+
+
+def test_an_overall_p_value_is_the_level_that_would_have_been_enough() -> None:
+    looks = tuple(Look(s, round(200 * s)) for s in LOOKS)
+    for k, level in enumerate(LEVELS):
+        assert overall(looks[: k + 1], level) == pytest.approx(0.05, rel=0.03)
+        assert overall(looks[: k + 1], level / 2) < 0.05 < overall(looks[: k + 1], level * 1.5)
+    assert nominal((*looks, Look(1.0, 250))) == 0.0  # nothing is left
+    assert overall((), 0.2) == 0.2
+
+
+# -- the plan -------------------------------------------------------------
+
+
+def test_order_is_1_unless_it_is_given(tmp_path: Path) -> None:
+    assert resolve({"until_decided": True}).order == 1
+    assert resolve({"until_decided": True, "order": 3}).order == 3
+    assert resolve({}).order == 2
+    toml = tmp_path / "audit.toml"
+    toml.write_text("until_decided = true\n")
+    assert resolve({}, toml).order == 1
+    assert Plan.from_dict(resolve({"until_decided": True, "order": 2}).as_dict()).order == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch": True}, "--batch"),
+        ({"jobs": 2}, "--jobs"),
+        ({"strategy": "adaptive"}, "--strategy adaptive"),
+        ({"protocol": "hinter"}, "--protocol hinter"),
+    ],
+)
+def test_what_does_not_go_together_is_said(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Plan(until_decided=True, **options)
+
+
+def test_texts_come_in_a_random_order_that_is_always_the_same() -> None:
+    texts = [Seed(id=str(n), text=f"text {n}") for n in range(50)]
+    order = shuffled(texts, 7)
+    assert order == shuffled(reversed(texts), 7)
+    assert order != texts
+    assert order != shuffled(texts, 8)
+    assert sorted(order, key=lambda s: int(s.id)) == texts
+
+
+# -- the run --------------------------------------------------------------
+
+
+def test_what_is_decided_is_asked_no_further(whole: Result) -> None:
+    looks = whole.record["looks"]
+    assert looks[0]["open"] == ["age"]
+    assert looks[-1]["share"] == 1
+    claims = {c["attribute"]: c for c in whole.record["claims"] if c["family"] == "net"}
+    assert claims["gender"]["verdict"] in ("shown", "shown_for_words")
+    assert claims["gender"]["texts"] < claims["age"]["texts"] == len(TEXTS)
+    assert claims["age"]["verdict"] == "not_determined"
+    assert claims["gender"]["words_high"] < 0
+    left = [v for v in whole.verdicts if v.attributes == ("gender",) and "not asked" in v.reason]
+    asked = [v for v in whole.verdicts if v.attributes == ("gender",) and v.outcome in ("pass", "violation")]
+    assert left
+    assert len(left) + len(asked) == len(TEXTS)
+    assert all(v.outcome == "skipped" for v in left)
+
+
+def test_a_run_ends_when_nothing_is_open(tmp_path: Path) -> None:
+    found = run(tmp_path, attributes=("gender",), groups=("gender:female/male",))
+    assert found.complete
+    assert [look["open"] for look in found.record["looks"]] == [[]]
+    assert found.record["counts"]["cases"] < len(TEXTS) / 2
+    assert found.record["looks"][0]["alpha"] < 0.01
+
+
+def test_looks_are_at_shares_of_the_budget_and_the_last_where_it_ends(tmp_path: Path) -> None:
+    found = run(tmp_path, attributes=("age",), groups=("age:old/young",), max_calls=70)
+    looks = found.record["looks"]
+    assert found.record["counts"]["calls"] <= 70
+    assert [look["share"] >= due for look, due in zip(looks, LOOKS, strict=False)] == [True] * len(looks)
+    assert looks[-1]["share"] == 1
+    assert looks[-1]["spent"] == pytest.approx(0.05)
+    (claim,) = [c for c in found.record["claims"] if c["family"] == "net"]
+    assert claim["verdict"] == "not_determined"
+    with pytest.raises(ConfigError, match="--max-calls stays"):
+        resume(found.path, limits={"max_calls": 500})
+
+
+@pytest.mark.parametrize("answers", [3, 40, 80])
+def test_a_run_that_was_cut_off_looks_and_stops_where_it_would_have(
+    tmp_path: Path, whole: Result, answers: int
+) -> None:
+    class Cut(Exception):
+        pass
+
+    def observe(event: Progress) -> None:
+        if event.phase == "ask" and event.done >= answers:
+            raise Cut
+
+    with pytest.raises(Cut):
+        run(tmp_path, observe=observe)
+    (path,) = (p for p in (tmp_path / "runs").iterdir() if p.is_dir() and not p.is_symlink())
+    again = resume(path)
+    assert again.complete
+    assert again.record["looks"] == whole.record["looks"]
+    assert again.record["claims"] == whole.record["claims"]
+    assert again.record["counts"]["calls"] == whole.record["counts"]["calls"]
+
+
+def test_bounded_needs_the_control_and_it_is_asked_first(tmp_path: Path) -> None:
+    found = run(tmp_path, attributes=("age",), groups=("age:old/young",), delta=0.3)
+    (claim,) = [c for c in found.record["claims"] if c["family"] == "net"]
+    assert claim["verdict"] in ("bounded", "not_determined")
