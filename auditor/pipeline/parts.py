@@ -96,7 +96,8 @@ def prepare(
             texts = _seeds(plan, task, seeds, facts)
         ordered = shuffled(texts, plan.seed) if plan.until_decided else texts
         suite, gate, agreement, n_seeds, placebos = stages(plan, task, ordered, facts)
-    _require_claims(plan, task, n_seeds)
+    if cases is None:
+        _require_claims(plan, task, n_seeds)
     if models is None:
         models = _models(plan, task) if need_models else []
     oracle = _oracle(plan, task)

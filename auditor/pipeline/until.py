@@ -52,8 +52,9 @@ class Until:
         loop, plan = self._loop, self._loop.plan
         done = [0.0]
         if loop.parts.seeds:
-            taken = loop.counts["taken"] + sum(getattr(loop.parts.suite, "skipped", {}).values())
-            done.append(taken / loop.parts.seeds)
+            # Texts that are given make one case or none; a grammar skips what it does not count.
+            skipped = getattr(loop.parts.suite, "skipped", {}) if loop.parts.texts else {}
+            done.append((loop.counts["taken"] + sum(skipped.values())) / loop.parts.seeds)
         if plan.max_calls:
             done.append(self._calls() / plan.max_calls)
         if plan.max_cost:

@@ -79,7 +79,7 @@ def run(
     tally = SimpleNamespace(seen=[], cost_usd=0.0, control={"bare": [True]}, model=SimpleNamespace(name="m"))
     loop: Any = SimpleNamespace(
         parts=SimpleNamespace(
-            seeds=len(cases), suite=SimpleNamespace(), task=parts.task, dictionaries=parts.dictionaries
+            seeds=len(cases), suite=SimpleNamespace(), texts=(), task=parts.task, dictionaries=parts.dictionaries
         ),
         plan=parts.plan, counts=Counter(), tallies=[tally], observed=Observed(parts.task), status_reason="",
         stopped_by="",

@@ -15,7 +15,7 @@ from auditor.config import Plan, resolve
 from auditor.errors import ConfigError
 from auditor.measure.sequential import LOOKS, Look, nominal, overall
 from auditor.pipeline.parts import shuffled
-from auditor.result import resume
+from auditor.result import replay, resume
 from auditor.types import Progress, Seed
 
 TEXTS = [
@@ -30,10 +30,10 @@ TEXTS = [
 MODEL = """
 import zlib
 
-WOMEN = ("woman", "waitress", "mother")
+HARSH = ("woman", "waitress", "mother", "terrible", "worst", "hated", "Stupid", "dreadful", "pain ", "garbage")
 
 def label(text):
-    gone = any(word in text for word in WOMEN)
+    gone = any(word in text for word in HARSH)
     return "negative" if gone or zlib.crc32(text[-12:].encode()) % 5 == 0 else "positive"
 
 label.deterministic = True
@@ -193,7 +193,18 @@ def test_a_run_that_was_cut_off_looks_and_stops_where_it_would_have(
     assert again.record["counts"]["calls"] == whole.record["counts"]["calls"]
 
 
-def test_bounded_needs_the_control_and_it_is_asked_first(tmp_path: Path) -> None:
+def test_a_grammar_runs_to_its_end_and_a_finding_of_such_a_run_is_asked_again(tmp_path: Path) -> None:
+    found = run(tmp_path, data=None, suite="grammar", limit=30, attributes=None, groups=())
+    assert found.record["counts"]["skipped"]
+    assert found.record["looks"][-1]["share"] == 1
+    assert found.record["looks"][-1]["open"] == [] or found.record["counts"]["cases"] == 30
+    changed = next(v for v in found.verdicts if v.outcome == "violation")
+    assert found.path is not None
+    assert replay(found.path, changed.variant_id)["cells"]
+
+
+def test_a_small_difference_is_bounded_early_since_the_control_is_asked_first(tmp_path: Path) -> None:
     found = run(tmp_path, attributes=("age",), groups=("age:old/young",), delta=0.3)
-    (claim,) = [c for c in found.record["claims"] if c["family"] == "net"]
-    assert claim["verdict"] in ("bounded", "not_determined")
+    assert [c["verdict"] for c in found.record["claims"] if c["family"] == "net"] == ["bounded"]
+    assert found.record["looks"][-1]["share"] < 1
+    assert found.complete
