@@ -33,8 +33,7 @@ import zlib
 HARSH = ("woman", "waitress", "mother", "terrible", "worst", "hated", "Stupid", "dreadful", "pain ", "garbage")
 
 def label(text):
-    gone = any(word in text for word in HARSH)
-    return "negative" if gone or zlib.crc32(text[-12:].encode()) % 5 == 0 else "positive"
+    return "negative" if "odd" in text or any(word in text for word in HARSH) else "positive"
 
 label.deterministic = True
 """
