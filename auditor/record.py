@@ -16,7 +16,6 @@ from auditor.stats import cautions
 from auditor.types import FORMAT_VERSION, Diagnosis, Finding, Verdict
 
 if TYPE_CHECKING:
-    from auditor.measure.claims import Question
     from auditor.pipeline import Loop, Tally
 
 Confirmed = Mapping[tuple[str, str, str], Mapping[str, Any]]
@@ -122,8 +121,6 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "models": {t.model.name: _model(loop, t) for t in loop.tallies},
         "cautions": [dataclasses.asdict(c) for t in loop.tallies for c in _cautions(loop, t)],
     }
-    if loop.until is not None:
-        record["looks"] = loop.until.record()
     if free is not None:
         record[free.name] = free.section
     if frozen := freeze.of_run(getattr(loop.folder, "plan", {}), loop.plan):
@@ -155,21 +152,14 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
 
 def _claims(loop: Loop) -> list[dict[str, Any]]:
     """Who is worse off, by how much, how sure: for the default protocol, where answers are labels or numbers."""
+    from auditor.controls import control_seen
     from auditor.measure.claims import claims
 
     if loop.plan.protocol != "default" or loop.parts.task.kind == "generation":
         return []
-    if loop.until is not None:
-        return [claim.as_record() for claim in loop.until.claims()]
-    return [claim.as_record() for claim in claims(loop.observed.table, question_of(loop))]
-
-
-def question_of(loop: Loop) -> Question:
-    """What the claims of a run are about, as far as it is known by now."""
-    from auditor.controls import control_seen
-
     seen = {t.model.name: control_seen(t) for t in loop.tallies}
-    return loop.observed.question(loop.plan, loop.parts.dictionaries, seen, _given(loop))
+    question = loop.observed.question(loop.plan, loop.parts.dictionaries, seen, _given(loop))
+    return [claim.as_record() for claim in claims(loop.observed.table, question)]
 
 
 def _candidates(loop: Loop, confirmed: Confirmed) -> list[dict[str, Any]]:

@@ -76,7 +76,8 @@ async def _run(
     confirmed: dict[tuple[str, str, str], dict[str, Any]] = {}
 
     def record() -> dict[str, Any]:
-        return build(loop, confirmed, started=started, seconds=time.monotonic() - clock)
+        made = build(loop, confirmed, started=started, seconds=time.monotonic() - clock)
+        return made if loop.until is None else made | loop.until.sections()
 
     try:
         await loop.run()

@@ -74,6 +74,11 @@ class Until:
         share = 1.0 if planned_end else self.share()
         return self._now() if self.done or share <= self._seen else self._look(share)
 
+    def sections(self) -> dict[str, Any]:
+        """What stands in ``run.json`` of claims and looks."""
+        found = [claim.as_record() for claim in self.claims()]  # takes the last look
+        return {"claims": found, "looks": self.record()}
+
     def record(self) -> list[dict[str, Any]]:
         """The looks as ``run.json`` has them."""
         return [
@@ -115,12 +120,15 @@ class Until:
         return found
 
     def _question(self) -> Question:
-        from auditor.record import question_of
+        from auditor.controls import control_seen
+        from auditor.record import _given
 
         loop = self._loop
+        seen = {t.model.name: control_seen(t) for t in loop.tallies}
+        question = loop.observed.question(loop.plan, loop.parts.dictionaries, seen, _given(loop))
         names = attributes_of(loop.observed.table)
         looks = {attribute: self._until(self._closed.get(attribute)) for attribute in names}
-        return dataclasses.replace(question_of(loop), looks=looks)
+        return dataclasses.replace(question, looks=looks)
 
     def _now(self) -> list[Claim]:
         found = claims(self._loop.observed.table, self._question())
