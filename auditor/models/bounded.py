@@ -71,8 +71,9 @@ async def _read(package: Any, response: Any) -> Any:
                 raise TooLong(f"the answer is longer than {most} bytes")
     finally:
         await response.aclose()
+    # As bytes, since a server may send what is no ASCII.
     kept = [
-        (k, v) for k, v in response.headers.multi_items() if k not in ("content-encoding", "content-length")
+        (k, v) for k, v in response.headers.raw if k.lower() not in (b"content-encoding", b"content-length")
     ]
     return package.Response(
         response.status_code,

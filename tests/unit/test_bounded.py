@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
+import httpx
 import pytest
 
 from auditor.errors import AuthFailed, BadResponse, CallError
@@ -116,3 +117,16 @@ def test_a_hostile_server(
         assert "nothing was sent there" in str(found)
     if mode == "round":
         assert len(_Server.got) == bounded.REDIRECTS + 1
+
+
+def test_headers_that_are_no_ascii_lose_no_answer() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        headers = [(b"X-Left", b"\xb2"), (b"Content-Type", b"application/json"), (b"Content-Length", b"2")]
+        return httpx.Response(200, headers=headers, content=b"{}", request=request)
+
+    async def go() -> httpx.Response:
+        async with bounded.client(transport=httpx.MockTransport(answer)) as client:
+            return await client.get("http://127.0.0.1/")  # type: ignore[no-any-return]
+
+    got = asyncio.run(go())
+    assert (got.json(), got.headers["x-left"]) == ({}, "\xb2")
