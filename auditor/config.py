@@ -38,7 +38,8 @@ class Plan:
     """Everything that shapes a run, resolved. Written to ``plan.json`` before the first call.
 
     ``replicates`` None means 3, or 1 for an adapter that declares itself deterministic. ``per_seed`` None
-    means every variant there is. ``attributes`` None means those that the seeds name. ``groups`` are written
+    means every variant there is. ``wordings`` says in how many wordings both sides of a text are asked; one is given.
+    ``attributes`` None means those that the seeds name. ``groups`` are written
     ``attribute:group``; changes of such an attribute lead to one of its groups here, or from one; of
     ``attribute:group/group`` they are between the two. ``oracle`` empty means labels (sets of them for multi-label
     tasks). ``epsilon`` are the tolerances of the probability oracle, the one that decides first; empty means
@@ -70,6 +71,7 @@ class Plan:
     dictionaries: tuple[str, ...] = ()
     scope: str = "text"
     per_seed: int | None = 8
+    wordings: int = 1
     formats: tuple[str, ...] = ()
     protocol: str = "default"
     replicates: int | None = None
@@ -204,12 +206,15 @@ def _check(plan: Plan) -> None:
     at_least("order", plan.order, 1)
     at_least("limit", plan.limit, 1)
     at_least("per-seed", plan.per_seed, 1, " (or 0, for all)")
+    at_least("wordings", plan.wordings, 1)
     at_least("replicates", plan.replicates, 1)
     at_least("concurrency", plan.concurrency, 1)
     at_least("jobs", plan.jobs, 1)
     _check_groups(plan)
     if plan.insertions and plan.suite != "mutation":
         raise ConfigError("--insertions puts words into given texts; it belongs to --suite mutation.")
+    if plan.wordings > 1 and (plan.suite != "mutation" or plan.protocol != "default"):
+        raise ConfigError("--wordings belongs to --suite mutation and the default protocol.")
     at_least("tolerance", plan.tolerance, 0)
     at_least("max-tokens", plan.max_tokens, 1)
     at_least("timeout", plan.timeout_s, 0.001)

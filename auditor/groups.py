@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from auditor.controls import is_placebo
 from auditor.errors import ConfigError, UnknownPlugin, UserError
 from auditor.stats.fairness import ROUNDS, GroupFairness, group_fairness
+from auditor.types import is_beside
 
 
 def group_report(
@@ -67,7 +67,7 @@ def group_report(
                     continue
                 check = checks.get(variant.id)
                 # A placebo names the original's group once more; a discarded variant is no text to compare.
-                if is_placebo(variant) or (check is not None and check.status == "invalid"):
+                if is_beside(variant) or (check is not None and check.status == "invalid"):
                     continue
                 groups.add(group)
                 for label, score in _scores(evidence, variant.id, chosen).items():

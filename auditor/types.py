@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 Scalar = str | int | float | bool | None
 Input = str | Mapping[str, Scalar]  # a text, or one table row
-EditKind = Literal["swap", "marking", "insertion", "agreement", "placebo"]
+EditKind = Literal["swap", "marking", "insertion", "agreement", "placebo", "wording"]
+NEUTRAL: frozenset[EditKind] = frozenset(("placebo", "wording"))  # edits that change no group
 Outcome = Literal["pass", "violation", "inconclusive", "skipped"]
 Sampling = Literal["iid", "directed"]
 AnswerStatus = Literal["ok", "unparsed", "refused", "filtered", "failed", "not_asked"]
@@ -78,7 +79,8 @@ class Edit:
 
     ``where`` is ``[start, end)`` in characters of the *original*, or a column name for rows; an
     insertion has ``start == end``. ``kind`` is ``agreement`` for a repair that another edit of the same
-    attribute forces (a/an, a verb); it never stands alone.
+    attribute forces (a/an, a verb); it never stands alone. ``placebo`` and ``wording`` edits put one neutral word
+    for another; they carry the attribute that they stand beside.
     """
 
     attribute: str
@@ -122,6 +124,19 @@ class Variant:
                 {(e.attribute, e.source_group, e.target_group) for e in self.edits if e.kind != "agreement"}
             )
         )
+
+
+def is_beside(variant: Variant) -> bool:
+    """Whether a variant stands beside those that are counted: a placebo, or another wording of a text.
+
+    It enters no rate, finding or table by group.
+    """
+    return any(edit.kind in NEUTRAL for edit in variant.edits)
+
+
+def is_wording(variant: Variant) -> bool:
+    """Whether a variant is another wording of its original or of a variant; only net differences use it."""
+    return any(edit.kind == "wording" for edit in variant.edits)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -153,6 +153,10 @@ Scope = Annotated[
 PerSeed = Annotated[
     int | None, typer.Option("--per-seed", help="Variants per seed and attribute set (default 8; 0 = all).")
 ]
+Wordings = Annotated[
+    int | None,
+    typer.Option("--wordings", help="Ask both sides of each text in so many neutral wordings (default 1)."),
+]
 Insertions = Annotated[
     bool,
     typer.Option(

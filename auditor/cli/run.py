@@ -42,6 +42,7 @@ def run(
     dictionary: common.Dictionaries = None,
     scope: common.Scope = None,
     per_seed: common.PerSeed = None,
+    wordings: common.Wordings = None,
     insertions: common.Insertions = False,
     test_discarded: common.TestDiscarded = False,
     strategy: common.Strategy = None,
@@ -143,6 +144,11 @@ def _show_estimate(values: dict[str, Any], format: str) -> str:
         f"Variants                 {values['variants']:,} "
         f"({values['valid']:,} valid, {values['discarded']:,} discarded)",
         f"Placebo variants         {values['placebos']:,} ({values['placebos_valid']:,} valid)",
+        *(
+            [f"Further wordings         {values['wordings']:,} ({values['wordings_valid']:,} valid)"]
+            if values["wordings"]
+            else []
+        ),
         *([f"Not English, it seems    {values['not_english']:,} texts"] if values.get("not_english") else []),
         "",
         f"{'model':<34}{'prompts':>10}{'replicates':>12}{'calls':>10}"

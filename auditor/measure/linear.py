@@ -311,7 +311,7 @@ def _restricted(rows: Rows, x: Floats, words: _Words) -> tuple[float, float, flo
     )
     n, p = len(kept), x.shape[1]
     z = words.sums[kept].toarray()
-    z = z[:, np.abs(z).max(axis=0) > 0]
+    z = z[:, np.any(z != 0, axis=0)]
     none = 0.0, 1.0, 1.0
     if not z.shape[1] or n <= p + 2:
         return none

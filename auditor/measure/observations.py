@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.types import Answer, AnswerStatus, Edit, Variant
+from auditor.types import NEUTRAL, Answer, AnswerStatus, Edit, Variant
 
 Direction = tuple[str, str, str]  # attribute, source group, target group
 H = TypeVar("H", bound=Hashable)
@@ -31,7 +31,7 @@ class Arm(enum.IntEnum):
     ORIGINAL = 0
     EDITED = 1
     PLACEBO = 2
-    REWORDED = 3  # edited, with placebo edits beside: another wording of the same group
+    REWORDED = 3  # edited, with neutral edits beside: another wording of the same group
 
 
 class Codes(Generic[H]):
@@ -86,7 +86,7 @@ def shape_of(edits: Iterable[Edit]) -> Shape:
     """
     given = list(edits)
     changes = [e for e in given if e.kind != "agreement"]
-    placebo = {e.kind == "placebo" for e in changes}
+    placebo = {e.kind in NEUTRAL for e in changes}
     arm = (
         Arm.ORIGINAL
         if not placebo
@@ -96,7 +96,7 @@ def shape_of(edits: Iterable[Edit]) -> Shape:
         if placebo == {True}
         else Arm.EDITED
     )
-    real = [e for e in changes if e.kind != "placebo"] or changes
+    real = [e for e in changes if e.kind not in NEUTRAL] or changes
     return Shape(
         arm=arm,
         attributes=tuple(sorted({e.attribute for e in real})),

@@ -13,10 +13,14 @@ from auditor.pipeline.parts import Parts, StoredCases
 from auditor.pipeline.rounds import ROUND, source
 from auditor.pipeline.run import run_sync
 from auditor.protocols import Model, Observer
-from auditor.types import Prompt
+from auditor.types import Prompt, is_wording
 
 if TYPE_CHECKING:
     from auditor.models.prices import Price
+
+COUNTED = (
+    "cases", "variants", "valid", "discarded", "placebos", "placebos_valid", "wordings", "wordings_valid",
+)  # fmt: skip
 
 
 def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
@@ -28,17 +32,22 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
     tallies = [loop.tally(model) for model in parts.models]
     rng = Random(parts.plan.seed)
     seen: list[set[str]] = [set() for _ in tallies]
+    once: list[set[str]] = [set() for _ in tallies]  # of these, prompts that are asked without replicates
     tokens = [0] * len(tallies)
     pairs = 0
 
-    def add(text: Any) -> None:
+    def add(text: Any, *, wording: bool = False) -> None:
         for i, tally in enumerate(tallies):
             for name in tally.formats:
                 bare = tally.model.style == "text"
                 prompt = parts.task.bare(text) if bare else parts.task.render(text, name)
+                if not wording:
+                    once[i].discard(prompt.sha256)
                 if prompt.sha256 not in seen[i]:
                     seen[i].add(prompt.sha256)
                     tokens[i] += _tokens(prompt)
+                    if wording:
+                        once[i].add(prompt.sha256)
 
     async def count() -> None:
         nonlocal pairs
@@ -52,8 +61,12 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
                     loop.count(case, checks)
                     for variant in (case.original, *case.variants):
                         if variant is case.original or loop.asked(checks[variant.id]):
-                            add(variant.input)
-                    pairs += sum(checks[variant.id].status != "invalid" for variant in case.variants)
+                            add(variant.input, wording=is_wording(variant))
+                    pairs += sum(
+                        checks[variant.id].status != "invalid"
+                        for variant in case.variants
+                        if not is_wording(variant)
+                    )
         finally:
             rounds.close()
 
@@ -64,15 +77,15 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
                 add(text)
     counts = loop.counts
     models: dict[str, Any] = {}
-    for tally, hashes, tokens_in in zip(tallies, seen, tokens, strict=True):
-        calls = len(hashes) * tally.replicates
+    for tally, hashes, single, tokens_in in zip(tallies, seen, once, tokens, strict=True):
+        calls = len(hashes) * tally.replicates - len(single) * (tally.replicates - 1)
         out = (
             0
             if tally.model.style == "text"
             else max(parts.task.max_tokens(name) for name in tally.formats) * calls
         )
         price = _price(parts, tally.model)
-        total_in = tokens_in * tally.replicates
+        total_in = round(tokens_in * calls / max(1, len(hashes)))
         canaries = 0
         if _has_canaries(parts, tally.model):
             times = 2 if counts["cases"] > ROUND else 1
@@ -95,7 +108,7 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
     judge = {} if parts.judge is None else {"judge": _judge(parts, parts.judge, pairs, tallies)}
     return {
         "seeds": parts.seeds or counts["cases"],
-        **{k: counts[k] for k in ("cases", "variants", "valid", "discarded", "placebos", "placebos_valid")},
+        **{k: counts[k] for k in COUNTED},
         **({"not_english": others} if others else {}),
         "models": models,
         **judge,

@@ -45,6 +45,8 @@ async def prefer(
             given = answers[name]
             first = _first_text(given.get(case.original.id, ()))
             for variant in case.variants:
+                if loop.facts(variant).wording:
+                    continue
                 text = _first_text(given.get(variant.id, ()))
                 if first is None or text is None or checks[variant.id].status == "invalid":
                     continue

@@ -112,14 +112,19 @@ def judge(
     answers: Mapping[str, list[Answer]],
     checks: Mapping[str, Check],
 ) -> list[Verdict]:
-    """Judge what one model answered to one case in the format ``name``; placebo variants are not among the verdicts."""
+    """Judge what one model answered to one case in the format ``name``; placebo variants are not among the verdicts.
+
+    Further wordings of a text are observed and not judged: only net differences use them.
+    """
     facts = {v.id: loop.facts(v) for v in case.variants}
     present = {v.id: answers[v.id] for v in (case.original, *case.variants) if v.id in answers}
+    worded = {v.id: present.pop(v.id) for v in case.variants if facts[v.id].wording and v.id in present}
     told = loop.oracle.judge(case, present, facts)
     bad = set()
     if loop.plan.test_discarded:
         bad = {v.id for v in case.variants if checks[v.id].status == "invalid"}
         present = {variant_id: given for variant_id, given in present.items() if variant_id not in bad}
+        worded = {variant_id: given for variant_id, given in worded.items() if variant_id not in bad}
     verdicts: list[Verdict] = []
     for v, is_hidden in zip(told, hidden(case, told, checks), strict=True):
         placebo = facts[v.variant_id].placebo
@@ -129,7 +134,7 @@ def judge(
         kept.append(_named(v, is_hidden, order, tally.model.name, name))
     tally.verdicts += verdicts
     if case.id not in loop.directed:
-        loop.observed.take(case, present, model=tally.model.name, format=name)
+        loop.observed.take(case, present | worded, model=tally.model.name, format=name)
     _keep(loop, tally, case, name, present, verdicts, checks)
     _contrasts(loop, tally, case, name, present, verdicts)
     if case.id not in loop.directed:

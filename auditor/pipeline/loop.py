@@ -283,8 +283,12 @@ class Loop:
         self._agree("originals", case.original.input)
         for variant in case.variants:
             valid = checks[variant.id].status != "invalid"
-            attributes, placebo, about = self.facts(variant)
+            attributes, placebo, about, wording = self.facts(variant)
             abouts.append(about)
+            if wording:
+                counts["wordings"] += 1
+                counts["wordings_valid"] += valid
+                continue
             if placebo:
                 counts["placebos"] += 1
                 counts["placebos_valid"] += valid
@@ -325,7 +329,9 @@ class Loop:
         answers: Answers = {name: defaultdict(list) for name in tally.formats}
         first = [v for case in cases for v in self._first(case)]
         once = {v.id for case in cases if self._once(case) for v in (case.original, *case.variants)}
-        await self._ask(tally, client, first, prompts, answers, once=once)
+        # A wording more says more of a text than the same wording again.
+        worded = {v.id for v in first if self.facts(v).wording}
+        await self._ask(tally, client, first, prompts, answers, once=once | worded)
         if once and tally.replicates > 1 and not client.stopped:
             again = [v for case in cases if self._once(case) for v in self._again(tally, case, answers)]
             await self._ask(tally, client, again, prompts, answers, start=1)

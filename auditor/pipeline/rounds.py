@@ -22,6 +22,7 @@ from auditor.errors import PluginError
 from auditor.pipeline.garbage import look_less_often
 from auditor.pipeline.packed import PackedCase, pack, unpack
 from auditor.pipeline.parts import Parts, StoredCases, stages
+from auditor.pipeline.wordings import checked, with_wordings
 from auditor.store.lines import Line, case_line
 from auditor.types import Case, Check, Seed
 
@@ -84,7 +85,7 @@ def round_size(plan: Plan) -> int:
 def gated(
     plan: Plan, cases: Sequence[Case], gate: Any, placebos: Any, checks: Mapping[str, Check]
 ) -> tuple[Sequence[Case], dict[str, Check]]:
-    """Cases with their placebo variants, and the check of every variant."""
+    """Cases with their placebo variants and further wordings, and the check of every variant."""
     if placebos is not None and plan.protocol == "default":
         # What a directed search asks enters no rate, so nothing stands beside it either.
         bare = plan.strategy == "adaptive"
@@ -96,9 +97,10 @@ def gated(
         ]
     if gate is None:
         return cases, {v.id: checks[v.id] for case in cases for v in case.variants}
-    found: dict[str, Check] = {}
-    for checked in gate.check_many(cases):
-        found.update((check.variant_id, check) for check in checked)
+    found = checked(gate, cases)
+    if plan.wordings > 1 and placebos is not None:
+        cases, more = with_wordings(cases, found, gate, placebos, n=plan.wordings - 1, seed=plan.seed)
+        found |= more
     return cases, found
 
 

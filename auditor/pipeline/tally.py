@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 from auditor.controls import is_placebo
 from auditor.protocols import Model
 from auditor.store.compact import Contrasts, KeySet, Shared, Verdicts
-from auditor.types import Answer, Case, Response, Variant, Verdict
+from auditor.types import Answer, Case, Response, Variant, Verdict, is_wording
 
 KEPT_HIDDEN = 1000  # hidden variants whose whole case stays in memory; more are never asked again
 KEPT_FACTS = 20_000  # combinations of edits whose facts are remembered
@@ -37,6 +37,7 @@ class Facts(NamedTuple):
     attributes: tuple[str, ...]
     placebo: bool
     about: About
+    wording: bool = False
 
 
 class FactsOf:
@@ -60,6 +61,9 @@ class FactsOf:
         if is_placebo(variant):
             about = About(directions=variant.directions, kinds=("placebo",))
             return Facts(variant.attributes, True, self._shared(about))
+        if is_wording(variant):
+            about = About(directions=variant.directions, kinds=("wording",))
+            return Facts(variant.attributes, False, self._shared(about), True)
         changes = [e for e in variant.edits if e.kind != "agreement"]
         about = About(
             directions=variant.directions,

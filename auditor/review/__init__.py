@@ -22,7 +22,7 @@ from auditor.review.sheet import Row as Row
 from auditor.review.sheet import sheet as sheet
 from auditor.shown import cell
 from auditor.stats.intervals import clopper_pearson
-from auditor.types import FORMAT_VERSION, Estimate
+from auditor.types import FORMAT_VERSION, Estimate, is_beside
 
 RESULT, SAMPLES = "validity.json", "validity_samples.json"
 
@@ -69,7 +69,7 @@ def population(folder: Any) -> dict[str, Row]:
     for case, checks in folder.cases():
         for variant in case.variants:
             texts = (case.original.input, variant.input)
-            if any(e.kind == "placebo" for e in variant.edits) or not all(isinstance(t, str) for t in texts):
+            if is_beside(variant) or not all(isinstance(t, str) for t in texts):
                 continue
             check = checks.get(variant.id)
             found[variant.id] = Row(

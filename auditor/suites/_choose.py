@@ -35,6 +35,7 @@ class Choice(NamedTuple):
 _Move = tuple[Hit, Term, Term, str]  # what stands there, as which term, what it becomes, naming which group
 _T = TypeVar("_T")
 _Plan = tuple[str, list[_Move]]  # the stratum and the moves of one choice
+_Key = tuple[tuple[object, str], ...]  # where each edit of a choice stands, and what it writes
 
 
 def named(groups: set[str], dictionary: Dictionary) -> str:
@@ -79,26 +80,61 @@ class Offer:
         self._plans = list(make(hits, _Leads(scan, dictionary, passed, wanted)))
 
     def take(self, limit: int | None, rng: Random) -> list[Choice]:
-        """Return up to ``limit`` different choices, spread over the target groups.
+        """Return up to ``limit`` different choices: of the dictionary's primary pair first, then of all target groups.
 
-        Under a limit, a choice that gives a verb another tag (he is → they are) is passed over: the dependency
-        invariant cannot keep it, and it would take the place of one that can be judged.
+        A text about one of the pair gets up to half of them about the other, in different words; one about nobody
+        in particular gets one about each. Under a limit, a choice that gives a verb another tag (he is → they are)
+        is passed over: the dependency invariant cannot keep it, and it would take the place of one that can be
+        judged.
         """
-        plans = self._plans if limit is None or len(self._plans) <= limit else _spread(self._plans, rng)
-        out: dict[tuple[tuple[object, str], ...], Choice] = {}
-        for target, moves in plans:
+        if limit is None or len(self._plans) <= limit:
+            return self._made(self._plans, limit, {})
+        out: dict[_Key, Choice] = {}
+        first = self._primary()
+        marked = any(self._source(plan) in (self._dictionary.primary or ()) for plan in first)
+        left: list[_Plan] = []
+        for target in sorted({label for label, _ in first}):
+            own = [plan for plan in first if plan[0] == target]
+            rng.shuffle(own)
+            waiting = iter(own)
+            self._made(waiting, min(limit, len(out) + (max(1, limit // 2) if marked else 1)), out)
+            left += waiting
+        kept = set(map(id, first))
+        self._made(_spread([plan for plan in self._plans if id(plan) not in kept], rng), limit, out)
+        return self._made(left, limit, out)
+
+    def _made(self, plans: Iterable[_Plan], limit: int | None, out: dict[_Key, Choice]) -> list[Choice]:
+        """Add the choices of ``plans`` to ``out`` until it holds ``limit``."""
+        for target, moves in plans if limit is None or len(out) < limit else ():
             choice = _choice(self._scan, self._hits, self._dictionary, target, moves, self._wanted)
             if choice is None:
+                continue
+            key = tuple((e.where, e.target) for e in choice.edits)
+            if key in out:
                 continue
             if not self._dictionary.raw and misread(self._scan.text, choice.edits):
                 self._passed["reads as another word with its neighbours"] += 1
             elif limit is not None and any(map(changes_tag, choice.edits)):
                 self._passed["needs another verb form"] += 1
             else:
-                out.setdefault(tuple((e.where, e.target) for e in choice.edits), choice)
+                out[key] = choice
             if len(out) == limit:
                 break
         return list(out.values())
+
+    def _primary(self) -> list[_Plan]:
+        """The plans between the groups of the primary pair; of a text about neither, those to each of them."""
+        pair = self._dictionary.primary
+        if pair is None or self._wanted:
+            return []
+        to = [plan for plan in self._plans if plan[0] in pair]
+        groups = self._dictionary.groups
+        return [plan for plan in to if self._source(plan) in pair] or [
+            plan for plan in to if groups[self._source(plan)].unmarked
+        ]
+
+    def _source(self, plan: _Plan) -> str:
+        return plan[1][0][1].group
 
 
 class Insertion:

@@ -19,7 +19,8 @@ from auditor.suites._agree import edits_of
 from auditor.suites._match import Hit, Matcher, Scan, settle
 from auditor.suites._seams import misread
 from auditor.suites.mutation import apply
-from auditor.types import Case, Edit, Variant
+from auditor.suites.wordings import mixed
+from auditor.types import Case, Edit, Variant, is_beside
 
 _TRIES = 6  # draws for each placebo wanted, since a draw may repeat an earlier one
 _NEAR = 3  # a neutral site is drawn among so many nearest ones at first, and among more later
@@ -136,6 +137,34 @@ class Placebos:
                     )
                 )
         return tuple(out)
+
+    def neutral(self, case: Case, most: int, rng: Random) -> tuple[Variant, ...]:
+        """Return ``case.original`` with neutral words changed at one place or two, at most ``most`` of each.
+
+        Placebo variants of the case that change neutral words alone come first: they are asked anyhow.
+        """
+        text = case.original.input
+        if not isinstance(text, str):
+            return ()
+        scan, _, free = self._read(text, len(text) if self._limit is None else self._limit(text))
+        standing = {site.hit.surface.lower() for site in free}
+        made: list[list[tuple[Edit, ...]]] = []
+        for site in free:
+            words = [word for word in site.words if word.text.lower() not in standing]
+            found = [_edits(scan, site.term.attribute, [(site, word)]) for word in words]
+            made.append([edits for edits in found if edits])
+        places = {site.hit.start for site in free}
+        known = {
+            v.input: v.edits
+            for v in case.variants
+            if is_beside(v) and all(e.where[0] in places for e in v.edits if e.kind == "placebo")
+        }
+        for edits in mixed([site for site in made if site], most, rng):
+            known.setdefault(apply(text, edits), edits)
+        return tuple(
+            Variant(id=f"{case.id}.n{i}", input=one, groups=case.original.groups, edits=edits)
+            for i, (one, edits) in enumerate(known.items())
+        )
 
     def _read(self, text: str, kept: int) -> tuple[Scan, list[Hit], list[_Site]]:
         """Return the scan, the places that name a group, and the neutral sites apart from them."""

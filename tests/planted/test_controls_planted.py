@@ -13,7 +13,7 @@ from auditor.controls import CANARY_REPLICATES, control_pairs, is_placebo, outco
 from auditor.models.planted import Planted
 from auditor.protocols import Reply
 from auditor.tasks import load
-from auditor.types import Case, Edit, Request, Variant
+from auditor.types import Case, Edit, Request, Variant, is_wording
 
 ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
 PLACES = ["in the harbour", "at the mill"]
@@ -54,6 +54,31 @@ def test_placebos_are_asked_and_kept_apart() -> None:
     groups = {c["group"]: c["n"] for c in result.run.controls["answers_by_group"]}
     assert groups["male"] == len(seeds())  # the originals, and no placebo
     assert "placebo" in result.to_text()
+
+
+@pytest.mark.parametrize("wobble", [0.0, 0.2])
+def test_further_wordings_are_asked_once_and_enter_no_figure_but_net_differences(wobble: float) -> None:
+    def model() -> Planted:
+        rules = {"novel|jacket|afternoon": 1.0, "woman|she": 0.6}
+        return Planted(additive=rules, base="constant", wobble=wobble, seed=3)
+
+    before, after = run(model()), run(model(), wordings=3)
+    cases = [after.evidence.case(case_id) for case_id in sorted({v.case_id for v in after.verdicts})]
+    made = [v for case in cases for v in case.variants if is_wording(v)]
+    valid = [v for v in made if after.evidence.check(v.id).status != "invalid"]
+    assert len(made) > len(seeds())
+    assert len(valid) > len(seeds())
+    # A prompt may be that of a placebo variant, which is asked with all replicates.
+    asked = [len(after.evidence.responses(v.id)) for v in valid]
+    assert set(asked) <= {1, 3 if wobble else 1}
+    assert asked.count(1) > len(seeds())
+    assert not {v.variant_id for v in after.verdicts} & {v.id for v in made}
+    assert after.verdicts == before.verdicts
+    assert after.estimates == before.estimates
+    assert after.findings == before.findings
+    assert after.run.controls["answers_by_group"] == before.run.controls["answers_by_group"]
+    assert after.run.controls["noise_floor"] == before.run.controls["noise_floor"]
+    assert after.record["claims"] != before.record["claims"]
 
 
 def test_a_blind_model_bounds_nothing_and_a_seeing_one_does() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 from collections.abc import Iterator, Sequence
@@ -264,6 +265,31 @@ def test_per_seed_is_spread_over_targets() -> None:
         assert len({v.groups[attributes[-1]] for v in some}) > 1
     race = [v.groups["race"] for v in case.variants if v.attributes == ("race",)]
     assert len(set(race)) == 4
+
+
+@pytest.mark.parametrize("per_seed", [2, 3, 4, 8])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_pair_that_is_compared_first_is_in_every_text(per_seed: int, seed: int) -> None:
+    def groups(text: str, **options: Any) -> list[str]:
+        options = {"order": 1, "per_seed": per_seed, "seed": seed, **options}
+        return [v.groups["gender"] for v in one_case(text, dictionaries=[load("gender")], **options).variants]
+
+    about_one = groups("A woman left the house. The woman was late.")
+    assert 1 <= about_one.count("male") <= max(1, per_seed // 2)
+    assert {"female", "male"} <= set(groups("A person left the house."))
+    asked = groups("A woman left the house.", groups={"gender": ["nonbinary"]})
+    assert set(asked) == {"nonbinary"}
+
+
+def test_the_pair_that_is_compared_first_gets_several_words() -> None:
+    race = dataclasses.replace(load("race"), primary=("black", "white"))
+    for per_seed, wanted in ((8, 2), (4, 2), (2, 1)):
+        case = one_case("A white man left.", dictionaries=[race], order=1, per_seed=per_seed)
+        about = [v.groups["race"] for v in case.variants]
+        assert about.count("black") == wanted
+        assert len(about) == per_seed == len({v.input for v in case.variants})
+        rest = [name for name in about if name != "black"]
+        assert len(set(rest)) == len(rest)
 
 
 def test_cases_depend_on_seed_and_text_alone() -> None:

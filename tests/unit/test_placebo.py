@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from random import Random
 from typing import Any
 
@@ -8,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.dictionaries import builtin, load, neutral
+from auditor.measure.observations import Arm, shape_of
 from auditor.suites.mutation import MutationSuite
 from auditor.suites.placebo import Placebos
+from auditor.suites.wordings import GAP, worded
 from auditor.testing import check_variant
-from auditor.types import Case, Seed
+from auditor.types import Case, Seed, is_wording
 
 ALL = [load(name) for name in builtin()]
 NAMES = [d.attribute for d in ALL]
@@ -148,3 +151,64 @@ def test_most_embedded_texts_have_a_placebo_for_gender(task: str) -> None:
     maker = Placebos(dictionaries=ALL)
     made = [bool(maker.placebos(case, 1, Random(0))) for case in suite.ask(1000, Random(0))]
     assert sum(made) >= 0.93 * len(made)
+
+
+def worded_case(text: str, n: int, attributes: list[str]) -> Case:
+    case = one_case(text, attributes, order=1)
+    neutral_edits = [v.edits for v in Placebos(dictionaries=ALL).neutral(case, 20, Random(1))]
+    return dataclasses.replace(case, variants=(*case.variants, *worded(case, n, neutral_edits)))
+
+
+def test_both_sides_of_a_text_get_the_same_wordings() -> None:
+    case = worded_case(RICH, 3, ["gender", "age"])
+    made = [v for v in case.variants if is_wording(v)]
+    wordings: dict[tuple[str, object], set[object]] = {}
+    for v in made:
+        assert not check_variant(str(case.original.input), v)
+        assert v.order == 1
+        own = tuple(e for e in v.edits if e.kind == "wording")
+        real = tuple(e for e in v.edits if e not in own and e.kind != "agreement")
+        wordings.setdefault((v.attributes[0], real), set()).add(tuple((e.where, e.target) for e in own))
+    for attribute in ("gender", "age"):
+        sides = [found for (name, _), found in wordings.items() if name == attribute]
+        single = [v for v in case.variants if v.attributes == (attribute,) and not is_wording(v)]
+        assert len(sides) == 1 + len(single)
+        assert all(found == sides[0] and len(found) == 3 for found in sides)
+
+
+def test_a_wording_touches_no_word_beside_a_changed_one() -> None:
+    case = worded_case("A woman saw an old movie. A big store sold it.", 50, ["gender", "age"])
+    made = [v for v in case.variants if is_wording(v)]
+    assert made
+    for v in made:
+        neutral_at = [e.where for e in v.edits if e.kind == "wording"]
+        others = [e.where for e in v.edits if e.kind not in ("wording", "agreement")]
+        assert all(a[0] >= b[1] + GAP or b[0] >= a[1] + GAP for a in neutral_at for b in others)
+    assert not any("movie" not in str(v.input) for v in made if v.attributes == ("age",))
+
+
+def test_a_placebo_in_the_same_words_is_not_asked_twice() -> None:
+    case = one_case(RICH, ["gender"], order=1)
+    (placebo,) = Placebos(dictionaries=ALL).neutral(case, 1, Random(1))[:1]
+    kept = tuple(
+        dataclasses.replace(e, attribute="gender", kind="placebo" if e.kind == "wording" else e.kind)
+        for e in placebo.edits
+    )
+    beside = dataclasses.replace(
+        case, variants=(*case.variants, dataclasses.replace(placebo, id="p", edits=kept))
+    )
+    made = worded(beside, 1, [placebo.edits])
+    assert len(made) == len(case.variants)
+    assert not any(v.input == placebo.input for v in made)
+    assert len(worded(case, 1, [placebo.edits])) == len(case.variants) + 1
+
+
+def test_a_wording_is_another_arm_of_the_same_comparison() -> None:
+    case = worded_case(RICH, 2, ["gender"])
+    arms = {shape_of(v.edits).arm for v in case.variants}
+    assert arms == {Arm.EDITED, Arm.PLACEBO, Arm.REWORDED}
+    for v in case.variants:
+        shape = shape_of(v.edits)
+        if shape.arm == Arm.REWORDED:
+            assert shape.attributes == ("gender",)
+            assert [d[1] for d in shape.directions] == ["female"]
