@@ -175,10 +175,10 @@ def _show_estimate(values: dict[str, Any], format: str) -> str:
 
 
 def _show_power(values: dict[str, Any]) -> list[str]:
-    """What so many seeds can show at best, in lines; and what is asked beside them."""
-    from auditor.render.planned import at_best
+    """What the claims of the plan can show, in lines; and what is asked beside them."""
+    from auditor.render.planned import reached
 
-    lines = at_best(values.get("power") or {})
+    lines = reached(values.get("power") or {})
     canary = sum(row.get("calls_canary", 0) for row in values["models"].values())
     if canary:
         lines.append(

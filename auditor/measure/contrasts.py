@@ -188,18 +188,14 @@ def _side(versions: list[list[Version]]) -> _Difference:
     parts = []
     for group in versions:
         words: dict[str, float] = defaultdict(float)
+        covariates = np.zeros(3)
         for v in group:
+            covariates += _covariates(v.shape)
             for word in v.shape.words_in:
                 words[word] += 1 / len(group)
             for word in v.shape.words_out:
                 words[word] -= 1 / len(group)
-        parts.append(
-            _Difference(
-                sum(v.y for v in group) / len(group),
-                np.array([_covariates(v.shape) for v in group], dtype=np.float64).mean(axis=0),
-                words,
-            )
-        )
+        parts.append(_Difference(sum(v.y for v in group) / len(group), covariates / len(group), words))
     return _mean(parts)
 
 

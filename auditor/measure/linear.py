@@ -320,9 +320,16 @@ def _restricted(rows: Rows, x: Floats, words: _Words) -> tuple[float, float, flo
     total = float(r @ r)
     if total <= 1e-20 * max(1.0, float(rows.y @ rows.y)):
         return none
-    u, s, _ = np.linalg.svd(z - q @ (q.T @ z), full_matrices=False)
-    found = s**2 > 1e-9 * s.max() ** 2
-    s2, projected = s[found] ** 2, (u[:, found].T @ r) ** 2
+    z = z - q @ (q.T @ z)
+    # Eigenvectors of the smaller Gram matrix in place of a singular value decomposition: several times faster.
+    if z.shape[1] <= n:
+        squares, v = np.linalg.eigh(z.T @ z)
+        seen = v.T @ (z.T @ r)
+    else:
+        squares, u = np.linalg.eigh(z @ z.T)
+        seen = (u.T @ r) * np.sqrt(np.maximum(squares, 0.0))
+    found = squares > 1e-9 * squares.max()
+    s2, projected = squares[found], seen[found] ** 2 / squares[found]
     rest = max(total - float(projected.sum()), LEAST_NOISE * total)
     ratio = SHARES / (1 - SHARES) / words.typical
     d = 1.0 + ratio[:, None] * s2

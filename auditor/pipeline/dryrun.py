@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from auditor.controls import CANARIES, CANARY_REPLICATES, control_pairs
+from auditor.measure.observations import Observations
 from auditor.pipeline.loop import Loop, Tally, silent
 from auditor.pipeline.parts import Parts, StoredCases
 from auditor.pipeline.rounds import ROUND, source
 from auditor.pipeline.run import run_sync
 from auditor.protocols import Model, Observer
-from auditor.types import Prompt, is_wording
+from auditor.types import Case, Check, Prompt, is_wording
 
 if TYPE_CHECKING:
     from auditor.models.prices import Price
@@ -25,12 +26,11 @@ COUNTED = (
 
 def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
     """Count the cases, prompts, calls, tokens and cost of a plan without asking anything."""
-    from auditor.stats import power
     from auditor.types import Usage
 
     loop = Loop(dataclasses.replace(parts, models=[], judge=None), None, observe=observe)
     tallies = [loop.tally(model) for model in parts.models]
-    rng = Random(parts.plan.seed)
+    table = Observations()
     seen: list[set[str]] = [set() for _ in tallies]
     once: list[set[str]] = [set() for _ in tallies]  # of these, prompts that are asked without replicates
     tokens = [0] * len(tallies)
@@ -51,24 +51,15 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
 
     async def count() -> None:
         nonlocal pairs
-        rounds = source(parts)
-        try:
-            while True:
-                cases, checks = await rounds.next(rng)
-                if not cases:
-                    return
-                for case in cases:
-                    loop.count(case, checks)
-                    for variant in (case.original, *case.variants):
-                        if variant is case.original or loop.asked(checks[variant.id]):
-                            add(variant.input, wording=is_wording(variant))
-                    pairs += sum(
-                        checks[variant.id].status != "invalid"
-                        for variant in case.variants
-                        if not is_wording(variant)
-                    )
-        finally:
-            rounds.close()
+        async for case, checks in _cases(parts):
+            loop.count(case, checks)
+            for variant in (case.original, *case.variants):
+                if variant is case.original or loop.asked(checks[variant.id]):
+                    add(variant.input, wording=is_wording(variant))
+                    table.version(case.id, variant.edits)
+            pairs += sum(
+                checks[variant.id].status != "invalid" for variant in case.variants if not is_wording(variant)
+            )
 
     run_sync(count)
     if parts.plan.protocol == "default":
@@ -112,8 +103,55 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
         **({"not_english": others} if others else {}),
         "models": models,
         **judge,
-        "power": power.plan(counts["cases"]),
+        "power": _power(parts, table, tallies),
     }
+
+
+def _power(parts: Parts, table: Observations, tallies: Sequence[Tally]) -> dict[str, Any]:
+    """What the net claims of the plan can show; none are made of free text or under another protocol."""
+    from auditor.measure.power import reach
+    from auditor.pipeline.observed import Observed
+
+    task = parts.task
+    if parts.plan.protocol != "default" or task.kind == "generation":
+        return {}
+    labels = dict.fromkeys(task.labels or (), 1)
+    question = Observed(task).question(parts.plan, parts.dictionaries, {}, labels)
+    families = sum(len(tally.formats) for tally in tallies) * max(1, len(question.outcomes))
+    return reach(table, question, families, parts.plan.seed)
+
+
+async def _cases(parts: Parts) -> AsyncIterator[tuple[Case, Mapping[str, Check]]]:
+    """The cases of a plan, with what the validity gate says of their variants."""
+    rounds = source(parts)
+    rng = Random(parts.plan.seed)
+    try:
+        while True:
+            cases, checks = await rounds.next(rng)
+            if not cases:
+                return
+            for case in cases:
+                yield case, checks
+    finally:
+        rounds.close()
+
+
+def versions(parts: Parts) -> Observations:
+    """The versions that a plan asks about, in a table without answers."""
+    table = Observations()
+
+    async def fill() -> None:
+        async for case, checks in _cases(parts):
+            for variant in (case.original, *case.variants):
+                if (
+                    variant is case.original
+                    or checks[variant.id].status != "invalid"
+                    or parts.plan.test_discarded
+                ):
+                    table.version(case.id, variant.edits)
+
+    run_sync(fill)
+    return table
 
 
 def _has_canaries(parts: Parts, model: Model) -> bool:

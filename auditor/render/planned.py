@@ -64,35 +64,65 @@ def _texts(expected: Data) -> list[str]:
             f"{name}: {words.plural(row['calls'] + row.get('calls_canary', 0), 'call')} for "
             f"{words.plural(row['prompts'], 'prompt')}{money}."
         )
-    return [*told, *at_best(expected.get("power") or {})]
+    return [*told, *reached(expected.get("power") or {})]
 
 
-def at_best(power: Data) -> list[str]:
-    """What so many seeds cannot be expected to show, in lines; not what the run at hand will show.
-
-    The figures are those of one claim alone, with one pair of texts for each seed and nothing else that changes the
-    answer. A run makes several claims and asks more of each, so they are limits from below.
-    """
-    if not power.get("seeds"):
+def reached(power: Data) -> list[str]:
+    """What the net claims of a plan can show, in lines; the clearest claim of each attribute."""
+    claims = power.get("claims")
+    if claims is None:
         return []
-    often = words.percent(power["power"], 0)
+    if not any(c["words_smallest"] is not None for c in claims):
+        told = [
+            "This plan can decide nothing from labels: no claim would show a net difference of 30 points."
+        ]
+        return [*told, *_too_few(claims), *_assumed(power)]
     told = [
-        f"At best, for one claim alone, with one pair of texts for each of {words.plural(power['seeds'], 'seed')}, and "
-        "where nothing but the group changes the answer:"
+        f"Smallest net difference shown in {words.percent(power['power'], 0)} of runs, in points of the favourable "
+        "answers, for the group and for these words; calls about the attribute that show 1, 2 and 5 points:",
+        f"  {'attribute':<16}{'groups':<28}{'texts':>6}{'group':>7}{'words':>7}{'1':>10}{'2':>9}{'5':>9}",
     ]
-    for row in power.get("rows") or ():
-        which = "any net difference" if row.get("difference") is None else "a net difference"
-        below = "" if row.get("difference") is None else f" below {_points(row['difference'])} points"
+    by_attribute: dict[str, list[Data]] = {}
+    for claim in claims:
+        by_attribute.setdefault(claim["attribute"], []).append(claim)
+    for attribute, found in by_attribute.items():
+        seen = [c for c in found if c["words_smallest"] is not None]
+        if seen:
+            told.append(_reach(attribute, min(seen, key=lambda c: c["words_smallest"] or 1.0)))
+    if any(c["words_calls"].get(k) and not c["calls"].get(k) for c in claims for k in c["calls"]):
         told.append(
-            f"  if the answer changes on {words.percent(row['discordant'], 0)} of the seeds, fewer than {often} of "
-            f"such runs show {which}{below}, or bound a δ below {_points(row['delta'])} points;"
+            "  * for these words; for the group no number of texts is enough, because words differ by themselves."
         )
-    nothing = _points(power["delta_if_nothing_changes"])
+    return [*told, *_too_few(claims), *_assumed(power)]
+
+
+def _reach(attribute: str, claim: Data) -> str:
+    calls = []
+    for target in ("0.01", "0.02", "0.05"):
+        group, these = claim["calls"].get(target), claim["words_calls"].get(target)
+        calls.append("–" if these is None else f"{these:,}*" if group is None else f"{group:,}")
+    groups = f"{claim['groups'][0]} / {claim['groups'][1]}"
+    group = "–" if claim["smallest"] is None else _points(claim["smallest"])
+    return (
+        f"  {attribute[:15]:<16}{groups[:27]:<28}{claim['texts']:>6,}{group:>7}"
+        f"{_points(claim['words_smallest']):>7}{calls[0]:>10}{calls[1]:>9}{calls[2]:>9}"
+    )
+
+
+def _too_few(claims: Sequence[Data]) -> list[str]:
+    """Attributes of which no claim can show anything."""
+    seen = {c["attribute"] for c in claims if c["words_smallest"] is not None}
+    none = sorted({c["attribute"] for c in claims} - seen)
+    return [f"Too few texts to show 30 points: {words.listing(none)}."] if none and seen else []
+
+
+def _assumed(power: Data) -> list[str]:
+    about = power["assumed"]
     return [
-        *told,
-        f"  if it changes on none, no δ below {nothing} points can be bounded.",
-        "Several claims, placebo edits and noise ask for more: how often this run would show something is not worked "
-        "out.",
+        f"Assumed: half of the answers are favourable, an edit that says nothing flips "
+        f"{words.percent(about['flips'], 1)} of them, words have effects of their own (standard deviation "
+        f"{about['word_sd']:g} where texts have 1), {about['draws']} draws, labels alone. Probabilities show smaller "
+        "differences; more noise hides larger ones."
     ]
 
 

@@ -1,0 +1,276 @@
+"""What a plan can show, worked out on its own versions of texts before anything is asked.
+
+Answers are drawn as in `auditor.measure.simulate`. For each net claim the variance of its contrast under a net
+difference comes from the draws, and from it the smallest difference that is shown with 80 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.measure import contrasts
+from auditor.measure.claims import ALPHA, MIN_TEXTS, MIN_WORDS, Question, attributes_of, pairs
+from auditor.measure.linear import Adjustment, Rows, Unidentified
+from auditor.measure.observations import Arm, Observations
+from auditor.measure.simulate import Effects, Simulated, shift, spread
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Floats = NDArray[np.float64]
+
+POWER = 0.8
+DRAWS = 200
+TARGETS = (0.01, 0.02, 0.05)  # net differences that calls are worked out for
+TRIED = (0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
+MOST_VERSIONS = 20_000  # a plan with more is worked out on a part of its texts
+ASSUMED_FLIPS = 0.016  # of edits that say nothing about a person
+ASSUMED_WORD = 0.02  # standard deviation of the effect of a word, on log odds; texts have 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reach:
+    """What one net claim of a plan can show.
+
+    Attributes
+    ----------
+    texts, words : int, float
+        Texts that have a version about both groups; effective number of words.
+    words_smallest, smallest : float or None
+        Smallest net difference (a share of the answers) that is shown with 80 %, for these words and for the group;
+        None where not even 30 points would be.
+    words_calls, calls : mapping of str to int or None
+        Net difference → calls about the attribute that show it with 80 %, for these words and for the group; None
+        where no number of texts does, because words vary.
+    why : str
+        Why the claim cannot be tested.
+    """
+
+    attribute: str
+    groups: tuple[str, str]
+    texts: int = 0
+    words: float = 0.0
+    words_smallest: float | None = None
+    smallest: float | None = None
+    words_calls: Mapping[str, int | None] = field(default_factory=dict)
+    calls: Mapping[str, int | None] = field(default_factory=dict)
+    why: str = ""
+
+
+def reach(versions: Observations, question: Question, families: int = 1, seed: int = 0) -> dict[str, Any]:
+    """What the net claims of a plan can show, as plain data.
+
+    Parameters
+    ----------
+    versions : Observations
+        The versions of texts that are asked about.
+    question : Question
+        What the claims are about.
+    families : int
+        How often each claim is made: models times formats times labels.
+    """
+    kept, ratio = _part(versions)
+    rng = np.random.default_rng(seed)
+    simulated = Simulated(kept, "", {})
+    effects = Effects(noise=spread(ASSUMED_FLIPS), word=ASSUMED_WORD)
+    base = np.array([simulated.margins(rng, replace(effects, word=0.0)) for _ in range(DRAWS)]).T
+    simulated.draw(rng, effects)
+    columns = simulated.columns()
+    y = (simulated.margins(rng, effects) > 0).astype(np.float64)
+    known = np.ones(len(y), dtype=bool)
+    taken_out = contrasts.adjust(kept, columns, y, known)
+    laid_out = [
+        _laid_out(kept, found, attribute, group, name, against, weight)
+        for attribute in attributes_of(kept)
+        for found in [contrasts.strands(kept, columns, np.arange(len(y), dtype=np.float64), known, attribute)]
+        for group, name, against, weight in pairs(found.names(), attribute, question)
+    ]
+    total = sum(one.weight for one in laid_out if one.reach.texts >= MIN_TEXTS) * families
+    claims = [
+        _reach(kept, one, base, taken_out, ALPHA * one.weight / total, ratio)
+        if one.reach.texts >= MIN_TEXTS
+        else replace(one.reach, why=f"fewer than {MIN_TEXTS} texts have a version about both")
+        for one in laid_out
+    ]
+    return {
+        "alpha": ALPHA,
+        "power": POWER,
+        "assumed": {"favourable": 0.5, "flips": ASSUMED_FLIPS, "word_sd": ASSUMED_WORD, "draws": DRAWS},
+        "part_of_texts": None if ratio == 1 else 1 / ratio,
+        "claims": [asdict(c) | {"groups": list(c.groups)} for c in claims],
+    }
+
+
+class _LaidOut(NamedTuple):
+    """A claim with the linear map from outcomes of versions to its contrasts."""
+
+    reach: Reach
+    weight: float
+    against: tuple[str, ...]
+    rows: Rows
+    map: csr_array
+    columns: NDArray[np.int64]  # the versions that the map takes
+
+
+def _part(versions: Observations) -> tuple[Observations, float]:
+    """Texts of a large plan that are enough to work on, at even distances, and how many times more there are."""
+    columns = versions.columns()
+    step = math.ceil(len(columns.version_text) / MOST_VERSIONS)
+    if step <= 1:
+        return versions, 1.0
+    out = Observations()
+    for n in np.flatnonzero(columns.version_text % step == 0).tolist():
+        out.shape(
+            versions.texts.values[int(columns.version_text[n])],
+            versions.shapes.values[int(columns.version_shape[n])],
+        )
+    return out, len(versions.texts.values) / max(1, len(out.texts.values))
+
+
+def _laid_out(
+    versions: Observations,
+    found: contrasts.Strands,
+    attribute: str,
+    group: str,
+    name: str,
+    against: tuple[str, ...],
+    weight: float,
+) -> _LaidOut:
+    """The contrasts of a claim; the outcome of each version in ``found`` is its own row number."""
+    from scipy.sparse import csr_array
+
+    by_text: dict[int, list[dict[int, float]]] = {}
+    for (text, _), sides in found.groups.items():
+        there = [sides[other] for other in sorted(set(against) & sides.keys())]
+        if sides.get(group) and there:
+            by_text.setdefault(text, []).append(_shares([sides[group]], there))
+    cells = [
+        (n, version, share / len(strands))
+        for n, (_, strands) in enumerate(sorted(by_text.items()))
+        for strand in strands
+        for version, share in strand.items()
+    ]
+    columns = np.array(sorted({version for _, version, _ in cells}), dtype=np.int64)
+    at = {int(version): n for n, version in enumerate(columns)}
+    matrix = csr_array(
+        ([c[2] for c in cells], ([c[0] for c in cells], [at[c[1]] for c in cells])),
+        shape=(len(by_text), len(columns)),
+    )
+    made = Reach(attribute=attribute, groups=(group, name), texts=len(by_text))
+    return _LaidOut(made, weight, against, contrasts.rows(found, group, against), matrix, columns)
+
+
+def _shares(
+    here: Sequence[list[contrasts.Version]], there: Sequence[list[contrasts.Version]]
+) -> dict[int, float]:
+    out: dict[int, float] = {}
+    for sides, sign in ((here, 1.0), (there, -1.0)):
+        for side in sides:
+            for version in side:
+                row = int(version.y)
+                out[row] = out.get(row, 0.0) + sign / len(sides) / len(side)
+    return out
+
+
+class _Spread(NamedTuple):
+    """Under a net difference: the mean contrast, its variance by text and by word, and texts that change."""
+
+    mean: float
+    text: float
+    word: float
+    changed: float
+
+
+def _reach(
+    versions: Observations, one: _LaidOut, base: Floats, taken_out: Adjustment, level: float, ratio: float
+) -> Reach:
+    from scipy.stats import norm, t
+
+    focal = one.rows.focal > 0
+    n = int(focal.sum())
+    shares = Simulated(
+        versions, one.reach.attribute, {one.reach.groups[0]: 0.5} | dict.fromkeys(one.against, -0.5)
+    ).centres(np.random.default_rng(0), Effects(net=1.0))[one.columns]
+    try:
+        other = taken_out.variance(one.rows.covariates[focal].mean(axis=0)) / ratio
+    except Unidentified as error:
+        return replace(one.reach, why=str(error))
+    moved, effective = _words(one.rows, n)
+    word = (ASSUMED_WORD / math.sqrt(2 * math.pi)) ** 2 * moved
+    need = float(t.isf(level / 2, max(1, n - 1))) + float(norm.ppf(POWER))
+
+    def under(net: float) -> _Spread:
+        answers = (base[one.columns] + (shift(net) * shares)[:, None] > 0).astype(np.float64)
+        apart = one.map @ answers
+        changed = float((np.abs(apart) > 1e-9).sum(axis=0).mean()) * ratio
+        text = float(apart.var(axis=0, ddof=1).mean()) / (n * ratio)
+        rare = 3 * math.exp(-float((apart**2).sum(axis=0).mean()) * ratio / 2) / (n * ratio) ** 2
+        return _Spread(float(apart.mean()), text + rare + other, word, changed)
+
+    tried = [under(net) for net in TRIED]
+
+    def smallest(words: bool) -> float | None:
+        short = [need * math.sqrt(s.text + words * s.word) / max(s.mean, 1e-9) for s in tried]
+        return _crossing(
+            [max(a, MIN_TEXTS / max(s.changed, 1e-9)) for a, s in zip(short, tried, strict=True)]
+        )
+
+    calls = _calls_about(versions, one.reach.attribute) * ratio
+
+    def needed(words: bool) -> dict[str, int | None]:
+        out: dict[str, int | None] = {}
+        for target in TARGETS:
+            s = tried[TRIED.index(target)]
+            room = (s.mean / need) ** 2 - words * s.word
+            enough = room > 0 and s.changed > 0 and not (words and effective < MIN_WORDS)
+            out[f"{target:g}"] = (
+                math.ceil(calls * max(s.text / room, MIN_TEXTS / s.changed)) if enough else None
+            )
+        return out
+
+    return replace(
+        one.reach,
+        texts=round(n * ratio),
+        words=effective,
+        words_smallest=smallest(False),
+        smallest=smallest(True) if effective >= MIN_WORDS else None,
+        words_calls=needed(False),
+        calls=needed(True),
+    )
+
+
+def _crossing(short: Sequence[float]) -> float | None:
+    """The net difference from which on nothing is short: ``short`` falls below 1, straight lines between."""
+    for n, value in enumerate(short):
+        if value <= 1:
+            if n == 0:
+                return TRIED[0]
+            before = short[n - 1]
+            share = (before - 1) / (before - value)
+            return TRIED[n - 1] + share * (TRIED[n] - TRIED[n - 1])
+    return None
+
+
+def _words(rows: Rows, texts: int) -> tuple[float, float]:
+    """What words of unit variance add to the variance of the mean contrast, and how many they come to."""
+    words = rows.words[rows.words[:, 0] < texts]  # contrasts between groups come first
+    if not len(words):
+        return 0.0, 0.0
+    c = np.bincount(words[:, 1].astype(np.int64), words[:, 2] / texts)
+    square = float(c @ c)
+    return square, float(np.abs(c).sum() ** 2 / square) if square else 0.0
+
+
+def _calls_about(versions: Observations, attribute: str) -> int:
+    """Versions that are asked about for one attribute: those edited in it, and the originals of their texts."""
+    columns, shapes = versions.columns(), versions.shapes.values
+    own = np.isin(columns.version_shape, [n for n, s in enumerate(shapes) if s.attributes == (attribute,)])
+    original = np.isin(columns.version_shape, [n for n, s in enumerate(shapes) if s.arm == Arm.ORIGINAL])
+    about = np.isin(columns.version_text, np.unique(columns.version_text[own]))
+    return int((own | (original & about)).sum())

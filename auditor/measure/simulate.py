@@ -1,0 +1,225 @@
+"""Answers of a planted model to the versions of texts that a plan has: for power before a run, and for tests of claims.
+
+Every text has a margin of its own, drawn from N(0, 1), on the scale of log odds; the favourable answer is given
+where the margin of a version is above 0. What else moves margins is said by `Effects`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.measure.observations import STATUS, Arm, Columns, Observations
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+Floats = NDArray[np.float64]
+MODEL, FORMAT, YES, NO = "planted", "simulated", "yes", "no"
+
+
+def shift(share: float) -> float:
+    """The shift of margins between two groups that changes ``share`` of the favourable answers.
+
+    Examples
+    --------
+    >>> round(shift(0.02), 4)
+    0.0501
+    """
+    from scipy.special import ndtri
+
+    return 2 * float(ndtri(0.5 + share / 2))
+
+
+def spread(flips: float) -> float:
+    """The standard deviation of a shift of its own for each version that flips ``flips`` of the answers.
+
+    An original and its version are moved each by itself: the angle between their margins is what flips.
+
+    Examples
+    --------
+    >>> round(spread(0.016), 4), round(spread(0.032), 4)
+    (0.0356, 0.0714)
+    """
+    r = math.cos(math.pi * flips)
+    return math.sqrt(1 / r - 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Effects:
+    """What moves the margin of a version.
+
+    Attributes
+    ----------
+    net : float
+        What one unit of worth of a group adds.
+    noise : float
+        Standard deviation of a shift for each version.
+    word : float
+        Standard deviation of a shift for each word that is put in, and back where it is taken out.
+    per_change : float
+        Standard deviation of a shift of each version that grows with the number of places that an edit changes.
+    edited, more_words, more_chars : float
+        For being edited at all, for each word and for each character more.
+    fragile : float
+        Share of texts of which any edit turns the answer.
+    wobble, replicates : float, int
+        Share of answers that come out the other way by chance; how often each version is asked.
+    drift : float
+        By how much the margin has risen when the last version is asked.
+    refused, refused_per_word : float
+        Share of refusals, and the log odds of one for each word more.
+    refused_net : float
+        The log odds of a refusal between the two groups.
+    """
+
+    net: float = 0.0
+    noise: float = 0.0
+    word: float = 0.0
+    per_change: float = 0.0
+    edited: float = 0.0
+    more_words: float = 0.0
+    more_chars: float = 0.0
+    fragile: float = 0.0
+    wobble: float = 0.0
+    replicates: int = 1
+    drift: float = 0.0
+    refused: float = 0.0
+    refused_per_word: float = 0.0
+    refused_net: float = 0.0
+
+
+class Simulated(Observations):
+    """A table of observations whose versions stay and whose answers are drawn anew, again and again.
+
+    Parameters
+    ----------
+    versions : Observations
+        The versions of texts that a plan has.
+    attribute, worth : str, mapping of str to float
+        What being about each group is worth, in units of `Effects.net`; 0 for groups that are not named.
+    """
+
+    def __init__(self, versions: Observations, attribute: str, worth: Mapping[str, float]) -> None:
+        super().__init__()
+        self.texts, self.shapes = versions.texts, versions.shapes
+        table = versions.columns()
+        self._fixed = table
+        self._given = table
+        self.model, self.format = self.models.of(MODEL), self.formats.of(FORMAT)
+        self.yes, self.no = self.labels.of(YES), self.labels.of(NO)
+        shapes = self.shapes.values
+        self._text, self._shape = table.version_text, table.version_shape
+        self._edited = np.array([float(s.arm != Arm.ORIGINAL) for s in shapes])
+        self._spans = np.array([float(s.spans) for s in shapes])
+        self._words = np.array([float(s.more_words) for s in shapes])
+        self._chars = np.array([float(s.more_chars) for s in shapes])
+        known = {w: n for n, w in enumerate(sorted({w for s in shapes for w in (*s.words_in, *s.words_out)}))}
+        self._moves = np.zeros((len(shapes), len(known)))
+        for n, s in enumerate(shapes):
+            for words, sign in ((s.words_in, 1.0), (s.words_out, -1.0)):
+                for word in words:
+                    self._moves[n, known[word]] += sign
+        self._side = self._sides(attribute, worth)
+
+    def _sides(self, attribute: str, worth: Mapping[str, float]) -> Floats:
+        """What an edit moves, in units of the net effect."""
+        return np.array(
+            [
+                sum(worth.get(t, 0.0) - worth.get(s, 0.0) for a, s, t in shape.directions if a == attribute)
+                if shape.arm != Arm.PLACEBO
+                else 0.0
+                for shape in self.shapes.values
+            ]
+        )
+
+    def columns(self) -> Columns:
+        """The versions, and the answers that were drawn last."""
+        return self._given
+
+    @property
+    def versions(self) -> int:
+        """How many versions there are."""
+        return len(self._text)
+
+    def centres(self, rng: Generator, effects: Effects) -> Floats:
+        """What the words and the shape of each version add to its margin; drawn before everything else."""
+        e = effects
+        of_shape = (
+            e.net * self._side
+            + e.edited * self._edited
+            + e.more_words * self._words
+            + e.more_chars * self._chars
+        )
+        if e.word:
+            of_shape = of_shape + self._moves @ rng.normal(0.0, e.word, self._moves.shape[1])
+        out: Floats = of_shape[self._shape]
+        return out
+
+    def margins(self, rng: Generator, effects: Effects) -> Floats:
+        """The margin of each version."""
+        e, shapes = effects, self._shape
+        out = self.centres(rng, e)
+        texts = len(self.texts.values)
+        out = out + rng.normal(size=texts)[self._text] + e.drift * np.arange(len(shapes)) / len(shapes)
+        if e.noise:
+            out = out + rng.normal(0.0, e.noise, len(out))
+        if e.per_change:
+            out = out + self._spans[shapes] * rng.normal(0.0, e.per_change, len(out))
+        if e.fragile:
+            turned = (rng.random(texts) < e.fragile)[self._text] & (self._edited[shapes] > 0)
+            out = np.where(turned, -out, out)
+        return out
+
+    def give(self, numbers: Floats) -> None:
+        """Take ``numbers`` as the answers to all versions."""
+        n = len(numbers)
+        zero = np.zeros(n, dtype=np.int64)
+        self._given = self._fixed._replace(
+            version=np.arange(n),
+            model=zero,
+            format=zero,
+            status=np.full(n, STATUS["ok"]),
+            label=zero - 1,
+            score=numbers,
+        )
+
+    def draw(self, rng: Generator, effects: Effects, *, scores: bool = False, number: bool = False) -> Floats:
+        """Draw answers to all versions; returns the margins behind them.
+
+        Parameters
+        ----------
+        scores : bool
+            Whether labels come with their log odds.
+        number : bool
+            Whether the margin is itself the answer.
+        """
+        margins = self.margins(rng, effects)
+        k = effects.replicates
+        version = np.repeat(np.arange(self.versions), k)
+        m = margins[version]
+        yes = (m > 0) ^ (rng.random(len(m)) < effects.wobble) if effects.wobble else m > 0
+        status = np.full(len(m), STATUS["ok"])
+        if effects.refused:
+            base = math.log(effects.refused / (1 - effects.refused)) + rng.normal(
+                0.0, 1.0, len(self.texts.values)
+            )
+            shape = effects.refused_per_word * self._words + effects.refused_net * self._side
+            odds = base[self._text[version]] + shape[self._shape[version]]
+            status[rng.random(len(m)) < 1 / (1 + np.exp(-odds))] = STATUS["refused"]
+        ok = status == STATUS["ok"]
+        zero = np.zeros(len(m), dtype=np.int64)
+        self._given = self._fixed._replace(
+            version=version,
+            model=zero,
+            format=zero,
+            status=status.astype(np.int64),
+            label=np.where(ok & (not number), np.where(yes, self.yes, self.no), -1).astype(np.int64),
+            score=np.where(ok & (scores or number), m, np.nan),
+        )
+        return margins

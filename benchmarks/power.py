@@ -1,0 +1,380 @@
+"""What the claims of a run show, and how often they err: planted answers to the cases that the product makes.
+
+The cases come once from the product's own pipeline; answers are drawn by `auditor.measure.simulate` and judged by
+`auditor.measure.claims.claims`. Prints a table as it goes, writes ``power.json`` and ``power.md``.
+
+    python benchmarks/power.py [--runs 200] [--only TEXT] [--out benchmarks/results]
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from auditor.config import Plan
+from auditor.measure.claims import Claim, Question, claims
+from auditor.measure.observations import Arm, Observations
+from auditor.measure.simulate import MODEL, YES, Effects, Simulated, shift, spread
+from auditor.pipeline.dryrun import versions
+from auditor.pipeline.observed import Observed
+from auditor.pipeline.parts import prepare
+from auditor.stats.intervals import clopper_pearson
+
+Scale = Literal["share", "log_odds", "number"]
+PLANNED = {"sentiment": "vader", "hiring": "rules"}  # local models: what they answer is not asked here
+PAIR = {"female": 0.5, "male": -0.5}
+# Every claim of gender lies at one unit at least: a group minus the mean of the others, women minus men.
+ALL_APART = {"female": 0.5, "male": -0.5, "nonbinary": 1.0, "trans_female": 1.0, "trans_male": -1.0}
+ALLOWED = 0.085  # upper 95 % limit of a share of 5 % in 200 runs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One row of the table."""
+
+    name: str
+    effects: Effects
+    kind: Literal["null", "power", "bounded"] = "null"
+    scale: Scale = "share"
+    words_too: bool = True  # whether "shown for these words" is an error as well
+    worth: Mapping[str, float] = dataclasses.field(default_factory=lambda: PAIR)
+    task: str = "sentiment"
+    attributes: tuple[str, ...] | None = ("gender",)
+    most_calls: int | None = None
+    delta: float = 0.05
+    must: float | None = None  # share of runs that a power row has to reach
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What came of a setting."""
+
+    name: str
+    kind: str
+    scale: str
+    task: str
+    attributes: str
+    calls: int
+    runs: int
+    shown: int
+    shown_for_words: int
+    bounded: int
+    refusals: int
+    must: float | None = None
+
+
+@cache
+def plan(task: str, attributes: tuple[str, ...] | None) -> tuple[Observations, Question]:
+    """The versions of a plan, and the question that its claims answer."""
+    parts = prepare(Plan(task=task, models=(PLANNED[task],), attributes=attributes))
+    question = Observed(parts.task).question(parts.plan, parts.dictionaries, {MODEL: True}, {})
+    return versions(parts), dataclasses.replace(question, outcomes=(YES,))
+
+
+def first(table: Observations, most: int) -> Observations:
+    """The texts of a table that ``most`` calls are enough for, women and men and placebo edits only."""
+    columns, out = table.columns(), Observations()
+    shapes = table.shapes.values
+    wanted = [
+        n
+        for n, shape in enumerate(columns.version_shape.tolist())
+        if shapes[shape].arm != Arm.EDITED
+        or {g for _, *pair in shapes[shape].directions for g in pair} == set(PAIR)
+    ]
+    oriented = {
+        int(columns.version_text[n])
+        for n in wanted
+        if shapes[int(columns.version_shape[n])].arm == Arm.EDITED
+    }
+    by_text: dict[int, list[int]] = {}
+    for n in wanted:
+        if (text := int(columns.version_text[n])) in oriented:
+            by_text.setdefault(text, []).append(n)
+    left = most
+    for text, rows in by_text.items():
+        if (left := left - len(rows)) < 0:
+            break
+        for n in rows:
+            out.shape(table.texts.values[text], shapes[int(columns.version_shape[n])])
+    return out
+
+
+def runs(
+    setting: Setting, many: int, start: int = 0
+) -> Iterable[tuple[Simulated, list[Claim], np.random.Generator]]:
+    """Repetitions of a setting: the table and the claims of each."""
+    table, question = plan(setting.task, setting.attributes)
+    if setting.most_calls is not None:
+        table = first(table, setting.most_calls)
+    number = setting.scale == "number"
+    question = dataclasses.replace(
+        question, outcomes=() if number else (YES,), number=number, unit="points", delta=setting.delta
+    )
+    simulated = Simulated(table, "gender", setting.worth)
+    for n in range(start, start + many):
+        rng = np.random.default_rng([n, zlib.crc32(setting.name.encode())])
+        simulated.draw(rng, setting.effects, scores=setting.scale == "log_odds", number=number)
+        yield simulated, claims(simulated, question), rng
+
+
+def measure_setting(setting: Setting, many: int, start: int = 0) -> Measured:
+    """How often the claims of a setting come to each verdict; of a power row, the claim about women and men."""
+    count = {"shown": 0, "shown_for_words": 0, "bounded": 0, "refusal": 0}
+    calls = 0
+    for simulated, found, _ in runs(setting, many, start):
+        calls = len(simulated.columns().version)
+        net = [c for c in found if c.family == "net"]
+        if setting.kind == "power":
+            net = [c for c in net if set(c.groups) == set(PAIR)]
+        for verdict in ("shown", "shown_for_words", "bounded"):
+            count[verdict] += any(c.verdict == verdict for c in net)
+        count["refusal"] += any(c.family == "refusal" and c.verdict.startswith("shown") for c in found)
+    return Measured(
+        name=setting.name,
+        kind=setting.kind,
+        scale=setting.scale,
+        task=setting.task,
+        attributes=",".join(setting.attributes or ("default",)),
+        calls=calls,
+        runs=many,
+        shown=count["shown"],
+        shown_for_words=count["shown_for_words"],
+        bounded=count["bounded"],
+        refusals=count["refusal"],
+        must=setting.must,
+    )
+
+
+SMALL, LARGE = spread(0.016), spread(0.032)
+
+
+def settings() -> list[Setting]:
+    """All rows."""
+    two, five = Effects(net=shift(0.02)), Effects(net=shift(0.05))
+    found = [
+        Setting(name=f"{name}, {scale}", effects=effects, scale=scale, words_too=effects.word == 0, task=task)
+        for task in ("sentiment", "hiring")
+        for name, effects in nulls().items()
+        for scale in (("share", "log_odds") if task == "sentiment" else ("share",))
+    ]
+    found += [
+        Setting(
+            name=f"score task, word sd {sd}",
+            effects=Effects(word=sd, noise=0.1),
+            scale="number",
+            words_too=False,
+        )
+        for sd in (0.1, 0.2)
+    ]
+    found += [
+        Setting(name=f"{name}, all attributes", effects=effects, attributes=None, words_too=effects.word == 0)
+        for name, effects in nulls().items()
+        if name in ("word sd 0.1", "words 0.2 each", "refusals by length", "text noise 3.2 %")
+    ]
+    for noise, flips in ((SMALL, "1.6 %"), (LARGE, "3.2 %")):
+        for task in ("sentiment", "hiring"):
+            found.append(
+                Setting(
+                    name=f"2 % effect, noise {flips}",
+                    effects=dataclasses.replace(two, noise=noise),
+                    kind="power",
+                    task=task,
+                    must=0.8,
+                )
+            )
+        found.append(
+            Setting(
+                name=f"2 % effect, noise {flips}, 200 calls",
+                effects=dataclasses.replace(two, noise=noise),
+                kind="power",
+                scale="log_odds",
+                most_calls=200,
+                must=0.8,
+            )
+        )
+    for scale, must in (("log_odds", 0.95), ("share", 0.6)):
+        found.append(
+            Setting(
+                name=f"5 % effect, word sd 0.05, {scale}",
+                effects=dataclasses.replace(five, word=0.05),
+                kind="power",
+                scale=scale,  # type: ignore[arg-type]
+                must=must,
+            )
+        )
+    return [*found, *at_delta()]
+
+
+def at_delta() -> list[Setting]:
+    """Settings in which every claim lies at delta."""
+    return [
+        Setting(
+            name=f"at delta, {name}, {scale}",
+            effects=dataclasses.replace(effects, net=1.03 * shift(0.05)),
+            kind="bounded",
+            scale=scale,  # type: ignore[arg-type]
+            worth=ALL_APART,
+        )
+        for name, effects in {
+            "noise 1.6 %": Effects(noise=SMALL),
+            "no noise": Effects(),
+            "word sd 0.05": Effects(word=0.05),
+        }.items()
+        for scale in ("share", "log_odds")
+    ]
+
+
+def nulls() -> dict[str, Effects]:
+    """No difference between groups, and something else that moves answers."""
+    return {
+        "text noise 1.6 %": Effects(noise=SMALL),
+        "text noise 3.2 %": Effects(noise=LARGE),
+        "word sd 0.05": Effects(word=0.05),
+        "word sd 0.1": Effects(word=0.1),
+        "word sd 0.3": Effects(word=0.3, noise=SMALL),
+        "words 0.1 each": Effects(more_words=0.1, noise=SMALL),
+        "words 0.2 each": Effects(more_words=0.2, noise=SMALL),
+        "characters 0.02 each": Effects(more_chars=0.02, noise=SMALL),
+        "edited 0.2": Effects(edited=0.2, noise=SMALL),
+        "noise by changed words": Effects(per_change=0.1),
+        "text hash": Effects(noise=10.0),
+        "fragile texts 4 %": Effects(fragile=0.04, noise=SMALL),
+        "wobble 1 %": Effects(wobble=0.01, replicates=3),
+        "wobble 10 %": Effects(wobble=0.1, replicates=3),
+        "drift 0.5": Effects(drift=0.5, noise=SMALL),
+        "refusals by length": Effects(refused=0.03, refused_per_word=0.7, noise=SMALL),
+        "refusals at random": Effects(refused=0.05, noise=SMALL),
+    }
+
+
+# -- coverage -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Covered:
+    """How often the 95 % intervals of a claim hold what is true."""
+
+    name: str
+    scale: str
+    runs: int
+    group: int
+    words: int
+
+
+def coverage(name: str, effects: Effects, scale: Scale, many: int) -> Covered:
+    """Of the claim about women and men; words are drawn anew in each run.
+
+    For the group the truth is the planted net effect. For these words it is what the words at hand come to: the same
+    claim made from answers without any chance in them.
+    """
+    setting = Setting(name=name, effects=effects, kind="power", scale=scale)
+    table, question = plan(setting.task, setting.attributes)
+    expected = Simulated(table, "gender", PAIR)
+    number = dataclasses.replace(question, outcomes=(), number=True)
+    group = words = 0
+    variance = 1 + effects.noise**2
+    for n, (simulated, found, _) in enumerate(runs(setting, many)):
+        claim = next(c for c in found if set(c.groups) == set(PAIR))
+        rng = np.random.default_rng([n, zlib.crc32(name.encode())])
+        centre = simulated.centres(rng, effects)
+        truth_group = effects.net
+        if scale == "share":
+            from scipy.special import ndtr
+
+            centre = ndtr(centre / np.sqrt(variance))
+            # The words of both sides are moved: a version has two, one in and one out.
+            truth_group = 2 * float(ndtr(effects.net / 2 / np.sqrt(variance + 2 * effects.word**2))) - 1
+        expected.give(centre)
+        truth = next(c for c in claims(expected, number) if set(c.groups) == set(PAIR)).words_estimate
+        assert claim.low is not None
+        assert claim.high is not None
+        assert truth is not None
+        assert claim.words_low is not None
+        assert claim.words_high is not None
+        group += claim.low <= truth_group <= claim.high
+        words += claim.words_low <= truth <= claim.words_high
+    return Covered(name=name, scale=scale, runs=many, group=group, words=words)
+
+
+def covered() -> dict[str, Effects]:
+    """Settings whose intervals are looked at."""
+    five = Effects(net=shift(0.05))
+    return {
+        "5 % effect, noise 3.2 %": dataclasses.replace(five, noise=LARGE),
+        "5 % effect, word sd 0.05": dataclasses.replace(five, word=0.05, noise=SMALL),
+        "5 % effect, word sd 0.2": dataclasses.replace(five, word=0.2, noise=SMALL),
+        "no effect, word sd 0.1": Effects(word=0.1, noise=SMALL),
+    }
+
+
+# -- output ---------------------------------------------------------------------------------------------
+
+
+def limits(count: int, many: int) -> str:
+    """A share with its 95 % limits, in per cent."""
+    found = clopper_pearson(count, many, 0.95)
+    return f"{100 * count / many:.1f} ({100 * (found.low or 0.0):.1f}–{100 * (found.high or 0.0):.1f})"
+
+
+def table(rows: Iterable[Measured], intervals: Iterable[Covered]) -> str:
+    """All figures as Markdown."""
+    lines = [
+        "| setting | task | attributes | answers | calls | shown, % | for these words, % | bounded, % | refusals, % |",
+        "|---|---|---|---|--:|--:|--:|--:|--:|",
+        *(
+            f"| {r.name} | {r.task} | {r.attributes} | {r.scale} | {r.calls:,} | {limits(r.shown, r.runs)} "
+            f"| {limits(r.shown_for_words, r.runs)} | {limits(r.bounded, r.runs)} | {limits(r.refusals, r.runs)} |"
+            for r in rows
+        ),
+        "",
+        "| coverage of 95 % intervals | answers | group, % | these words, % |",
+        "|---|---|--:|--:|",
+        *(
+            f"| {c.name} | {c.scale} | {limits(c.group, c.runs)} | {limits(c.words, c.runs)} |"
+            for c in intervals
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--only", default="", help="settings whose name holds this")
+    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent / "results")
+    args = parser.parse_args()
+    rows, intervals = [], []
+
+    def tell(text: Callable[[], str]) -> None:
+        print(text().splitlines()[-1], flush=True)
+
+    for setting in settings():
+        if args.only in f"{setting.kind}: {setting.name}":
+            rows.append(measure_setting(setting, args.runs))
+            print(table(rows, ()).splitlines()[len(rows) + 1], flush=True)
+    for name, effects in covered().items():
+        for scale in ("share", "log_odds"):
+            if args.only in f"coverage: {name}":
+                intervals.append(coverage(name, effects, scale, args.runs))  # type: ignore[arg-type]
+                tell(lambda: table((), intervals))
+    args.out.mkdir(exist_ok=True)
+    record = {
+        "rows": [dataclasses.asdict(r) for r in rows],
+        "coverage": [dataclasses.asdict(c) for c in intervals],
+    }
+    (args.out / "power.json").write_text(json.dumps(record, indent=2) + "\n")
+    (args.out / "power.md").write_text(table(rows, intervals))
+
+
+if __name__ == "__main__":
+    main()
