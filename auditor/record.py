@@ -90,9 +90,8 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
             silent={t.model.name: t.silent for t in loop.tallies},
             placebos=placebos,
             positive_control={t.model.name: control_seen(t) for t in loop.tallies},
-            contrasts={
-                (t.model.name, *key): value for t in loop.tallies for key, value in t.contrasts.hidden.items()
-            },
+            interactions=_interactions(loop),
+            fresh={key: value["p_value"] for key, value in confirmed.items()},
             delta=loop.plan.delta,
             confirmed={key: value["confirmed"] for key, value in confirmed.items()},
             seed=loop.plan.seed,
@@ -152,14 +151,27 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
 
 def _claims(loop: Loop) -> list[dict[str, Any]]:
     """Who is worse off, by how much, how sure: for the default protocol, where answers are labels or numbers."""
-    from auditor.controls import control_seen
     from auditor.measure.claims import claims
 
     if loop.plan.protocol != "default" or loop.parts.task.kind == "generation":
         return []
+    return [claim.as_record() for claim in claims(loop.observed.table, _question(loop))]
+
+
+def _question(loop: Loop) -> Any:
+    from auditor.controls import control_seen
+
     seen = {t.model.name: control_seen(t) for t in loop.tallies}
-    question = loop.observed.question(loop.plan, loop.parts.dictionaries, seen, _given(loop))
-    return [claim.as_record() for claim in claims(loop.observed.table, question)]
+    return loop.observed.question(loop.plan, loop.parts.dictionaries, seen, _given(loop))
+
+
+def _interactions(loop: Loop) -> Mapping[tuple[str, str, str], Any]:
+    """What each hidden change does beyond its parts, beside placebo edits."""
+    from auditor.measure.hidden import interactions
+
+    if not loop.observed.hidden:
+        return {}
+    return interactions(loop.observed.table, _question(loop), loop.observed.hidden, seed=loop.plan.seed)
 
 
 def _candidates(loop: Loop, confirmed: Confirmed) -> list[dict[str, Any]]:

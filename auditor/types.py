@@ -308,7 +308,8 @@ class Finding:
     """Something the audit saw, with a verdict about how far it is supported.
 
     ``kind`` "claim" is about a rate (an attribute set, or a direction in it); "hidden" and "violation"
-    are about one variant. ``exemplars`` are variant ids, the clearest first.
+    are about one variant. ``exemplars`` are variant ids, the clearest first. ``interaction`` says of a hidden one
+    whether the attributes do more together than placebo edits do beyond their parts.
     """
 
     id: str
@@ -326,6 +327,7 @@ class Finding:
     text: str = ""
     notes: tuple[str, ...] = ()
     format: str = ""
+    interaction: Literal["confirmed", "threshold_crossing", "not_tested"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

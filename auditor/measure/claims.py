@@ -147,7 +147,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tested:
+class Tested:
     """A claim with what its verdict is made from."""
 
     claim: Claim
@@ -158,7 +158,9 @@ class _Tested:
 
 
 def claims(observations: Observations, question: Question) -> list[Claim]:
-    """All net and refusal claims of a run, each family with its own level of 5 %."""
+    """All net, refusal and interaction claims of a run, each family with its own level of 5 %."""
+    from auditor.measure import interactions
+
     columns = observations.columns()
     found: list[Claim] = []
     for family in ("net", "refusal"):
@@ -168,8 +170,8 @@ def claims(observations: Observations, question: Question) -> list[Claim]:
             for name in range(len(observations.formats.values))
             for one in _family(observations, columns, model, name, family, question)
         ]
-        found += _decide(tested, question)
-    return found
+        found += decide(tested, question)
+    return found + interactions.claims(observations, columns, question)
 
 
 def attributes_of(observations: Observations) -> list[str]:
@@ -179,7 +181,7 @@ def attributes_of(observations: Observations) -> list[str]:
 
 def _family(
     observations: Observations, columns: Columns, model: int, name: int, family: str, question: Question
-) -> list[_Tested]:
+) -> list[Tested]:
     rows = (columns.model == model) & (columns.format == name)
     if not rows.any():
         return []
@@ -195,7 +197,7 @@ def _family(
                 observations, columns, attribute, "refusal", "", about, {"share": silent}, question, 1.0
             )
         ]
-    out: list[_Tested] = []
+    out: list[Tested] = []
     for label in question.outcomes or [""]:
         measured = _measured(observations, columns, rows, label, question)
         for attribute in attributes_of(observations):
@@ -231,18 +233,28 @@ def _measured(
     observations: Observations, columns: Columns, rows: Any, label: str, question: Question
 ) -> dict[Scale, Means]:
     """Mean outcome by version on each scale that the answers have, the deciding one first."""
+    return {
+        scale: Means.of(observations, columns, rows, value)
+        for scale, value in scales(observations, columns, rows, label, question).items()
+    }
+
+
+def scales(
+    observations: Observations, columns: Columns, rows: Any, label: str, question: Question
+) -> dict[Scale, Any]:
+    """What is read from an answer on each scale that the answers have, the deciding one first."""
     if question.number:
-        return {"number": Means.of(observations, columns, rows, contrasts.score)}
+        return {"number": contrasts.score}
     codes = [
         code
         for code, value in enumerate(observations.labels.values)
         if value == label or (isinstance(value, tuple) and label in value)
     ]
-    share = Means.of(observations, columns, rows, contrasts.share_in(codes))
+    share = contrasts.share_in(codes)
     scored = rows & ~np.isnan(columns.score) & (columns.status == STATUS["ok"])
     answered = rows & (columns.status == STATUS["ok"])
     if len(question.outcomes) == 1 and scored.any() and scored.sum() == answered.sum():
-        return {"log_odds": Means.of(observations, columns, rows, contrasts.score), "share": share}
+        return {"log_odds": contrasts.score, "share": share}
     return {"share": share}
 
 
@@ -281,7 +293,7 @@ def _contrasts(
     measured: Mapping[Scale, Means],
     question: Question,
     share: float,
-) -> list[_Tested]:
+) -> list[Tested]:
     made = {
         scale: contrasts.strands(observations, columns, means.y, means.known, attribute)
         for scale, means in measured.items()
@@ -314,13 +326,13 @@ def _test(
     against: Sequence[str],
     weight: float,
     level: float,
-) -> _Tested:
+) -> Tested:
     main = claim.scale
     rows = contrasts.rows(made[main], group, against)
     texts = int((rows.focal > 0).sum())
     claim = dataclasses.replace(claim, texts=texts)
     if texts < MIN_TEXTS:
-        return _Tested(
+        return Tested(
             dataclasses.replace(
                 claim, why=f"{texts} texts have a version about both; at least {MIN_TEXTS} are needed"
             )
@@ -330,9 +342,9 @@ def _test(
         decided = rows if main != "log_odds" else contrasts.rows(made["share"], group, against)
         share = found if main != "log_odds" else fit(decided, measured["share"].taken_out)
     except Unidentified as error:
-        return _Tested(dataclasses.replace(claim, why=str(error)))
+        return Tested(dataclasses.replace(claim, why=str(error)))
     if main != "number":
-        share = _rare(share, decided)
+        share = rare(share, decided)
         found = share if main == "share" else found
     low, high = found.group.interval(level)
     words_low, words_high = found.these.interval(level)
@@ -354,10 +366,10 @@ def _test(
         claim = dataclasses.replace(
             claim, share_difference=share.group.value, share_low=share_low, share_high=share_high
         )
-    return _Tested(claim, weight, found, share, decided)
+    return Tested(claim, weight, found, share, decided)
 
 
-def _rare(found: Fit, rows: Rows) -> Fit:
+def rare(found: Fit, rows: Rows) -> Fit:
     """Intervals of shares where next to nothing changed: none shrinks to a point.
 
     With ``s`` texts' worth of changes, ``3 exp(−s / 2)`` more are added to the variance: without any the 95 %
@@ -375,7 +387,7 @@ def _rare(found: Fit, rows: Rows) -> Fit:
 # -- verdicts -------------------------------------------------------------------------------------------
 
 
-def _decide(tested: Sequence[_Tested], question: Question) -> list[Claim]:
+def decide(tested: Sequence[Tested], question: Question) -> list[Claim]:
     """Adjust within the family and give each claim its verdict."""
     family = [t for t in tested if t.main is not None]
     weights = [t.weight for t in family]
@@ -399,14 +411,14 @@ class PValues(NamedTuple):
     bound: float
 
 
-def _bound(t: _Tested, question: Question) -> float:
+def _bound(t: Tested, question: Question) -> float:
     delta = question.delta
     if delta is None or t.share is None or abs(t.share.group.value) >= delta:
         return 1.0
     return max(t.share.group.p_beyond(delta), t.share.group.p_beyond(-delta))
 
 
-def _verdict(t: _Tested, p: PValues, question: Question) -> Claim:
+def _verdict(t: Tested, p: PValues, question: Question) -> Claim:
     claim, main = t.claim, t.main
     assert main is not None
     assert t.rows is not None
@@ -440,7 +452,7 @@ def _verdict(t: _Tested, p: PValues, question: Question) -> Claim:
     )
 
 
-def _calls(t: _Tested, verdict: Verdict, question: Question) -> int | None:
+def _calls(t: Tested, verdict: Verdict, question: Question) -> int | None:
     """Calls after which a net difference of delta would be shown with 80 %; None where words forbid it."""
     if verdict != "not_determined" or t.share is None:
         return None

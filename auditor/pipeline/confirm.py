@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -20,8 +21,8 @@ async def confirm(loop: Loop) -> dict[tuple[str, str, str], dict[str, Any]]:
     Returns
     -------
     dict
-        (model, variant id, format) → ``{"confirmed": bool | None, "cells": {variant id: {label: count}}}``; None
-        where answers are missing. Models declared deterministic need none.
+        (model, variant id, format) → ``{"confirmed": bool | None, "p_value": float | None, "cells": {variant id:
+        {label: count}}}``; None where answers are missing. Models declared deterministic need none.
     """
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for tally, client in zip(loop.tallies, loop.clients, strict=True):
@@ -33,7 +34,7 @@ async def confirm(loop: Loop) -> dict[tuple[str, str, str], dict[str, Any]]:
             continue  # for the reason that `free.NOT_CONFIRMED` gives in the record
         chosen = [
             (variant_id, name, lattice_cells(case, variant_id))
-            for case, variant_id, name in tally.hidden[:MAX_CONFIRM]
+            for case, variant_id, name in _first_of_each(tally.hidden)[:MAX_CONFIRM]
         ]
         # A batch of the provider takes up to a day, so all questions go into one.
         size = max(1, len(chosen)) if loop.plan.batch else 1
@@ -43,6 +44,7 @@ async def confirm(loop: Loop) -> dict[tuple[str, str, str], dict[str, Any]]:
             for (variant_id, name, cells), answers in zip(some, told, strict=True):
                 found[tally.model.name, variant_id, name] = {
                     "confirmed": _still_hidden(loop.parts.oracle, [answers[v.id] for v in cells]),
+                    "p_value": unlike_parts([answers[v.id] for v in cells]),
                     "cells": {
                         v.id: dict(sorted(Counter(label_text(a) for a in answers[v.id]).items()))
                         for v in cells
@@ -54,6 +56,17 @@ async def confirm(loop: Loop) -> dict[tuple[str, str, str], dict[str, Any]]:
                 loop.stop(client)
                 break
     return found
+
+
+def _first_of_each(hidden: Sequence[tuple[Case, str, str]]) -> list[tuple[Case, str, str]]:
+    """One candidate of each text, then the second ones, and so on: findings are one for each text."""
+    seen: Counter[tuple[str, str]] = Counter()
+    places = []
+    for case, variant_id, name in hidden:
+        if case.variants:
+            places.append((seen[case.id, name], (case, variant_id, name)))
+            seen[case.id, name] += 1
+    return [candidate for _, candidate in sorted(places, key=lambda place: place[0])]
 
 
 def lattice_cells(case: Case, variant_id: str) -> list[Any]:
@@ -111,3 +124,31 @@ def _still_hidden(oracle: Any, cells: Sequence[Sequence[Answer]]) -> bool | None
         told.append(answer)
     original, *below, joint = told
     return joint != original and all(answer == original for answer in below)
+
+
+def unlike_parts(cells: Sequence[Sequence[Answer]]) -> float | None:
+    """Exact p value that the joint version's share of its most frequent answer is that of some part of it.
+
+    Fisher's test against each cell, two-sided since the answer is chosen by what came; the largest p value counts: the
+    joint version must differ from every part.
+
+    Examples
+    --------
+    >>> yes, no = Answer(status="ok", value="yes"), Answer(status="ok", value="no")
+    >>> round(unlike_parts([[yes] * 5, [yes] * 5, [yes] * 5, [no] * 5]), 4)
+    0.0079
+    >>> unlike_parts([[yes] * 5, [yes] * 5, [no] * 5, [no] * 5])
+    1.0
+    """
+    *parts, joint = [Counter(label_text(a) for a in answers if a.status == "ok") for answers in cells]
+    if not joint or not all(parts):
+        return None
+    label, hits = min(joint.items(), key=lambda item: (-item[1], item[0]))
+    return max(_fisher(hits, joint.total(), part[label], part.total()) for part in parts)
+
+
+def _fisher(hits: int, of: int, others: int, other_of: int) -> float:
+    """Twice the chance of so many hits or more on the first side, at most 1."""
+    total, both = hits + others, math.comb(of + other_of, hits + others)
+    tail = sum(math.comb(of, k) * math.comb(other_of, total - k) for k in range(hits, min(of, total) + 1))
+    return min(1.0, 2 * tail / both)

@@ -183,6 +183,7 @@ def _keep(
             kept = len(tally.hidden) < KEPT_HIDDEN or case.id in loop.directed
             bare = case if kept else dataclasses.replace(case, variants=())
             tally.hidden.append((bare, v.variant_id, name))
+            loop.observed.note(v.variant_id)
     if texts:  # figures stay in memory, texts do not
         free.keep(loop, tally, case, name, present)
     else:
@@ -217,7 +218,9 @@ def _contrasts(
 ) -> None:
     """Interaction contrast of each joint variant of two attributes, where the answers carry scores."""
     joint = [v for v in verdicts if v.order == 2 and v.outcome in ("pass", "violation")]
-    if not joint or not any(a.scores for given in answers.values() for a in given):
+    if case.id in loop.directed or not joint:
+        return
+    if not any(a.scores for given in answers.values() for a in given):
         return
     from auditor.diagnosis.hidden import Lattice
 
@@ -229,11 +232,7 @@ def _contrasts(
         values = [None if c is None else _score(answers.get(c, ()), label) for c in cells]
         if len(values) == 4 and all(v is not None for v in values):
             o, a, b, both = (float(v) for v in values if v is not None)
-            value = (both - o) - (a - o) - (b - o)
-            if case.id not in loop.directed:
-                tally.contrasts.add(verdict, value)
-            elif verdict.hidden:  # of a search, only what stands beside a finding
-                tally.contrasts.hidden[verdict.variant_id, verdict.format] = value
+            tally.contrasts.add(verdict, (both - o) - (a - o) - (b - o))
 
 
 def _score(answers: Sequence[Answer], label: str) -> float | None:

@@ -25,11 +25,17 @@ class Observed:
         labels = outcomes(task, {})
         self._score_of = labels[0] if len(labels) == 1 else None
         self._rows: dict[str, int] = {}  # of the versions of this round, by variant id
+        self.hidden: dict[str, int] = {}  # rows of hidden variants, by id
         self._shapes: dict[tuple[Any, ...], Shape] = {}
 
     def forget(self) -> None:
         """A round is over: no more answers to its versions come."""
         self._rows.clear()
+
+    def note(self, variant_id: str) -> None:
+        """Remember the row of a hidden variant; a directed one has none."""
+        if variant_id in self._rows:
+            self.hidden[variant_id] = self._rows[variant_id]
 
     def take(self, case: Case, answers: Mapping[str, Sequence[Answer]], *, model: str, format: str) -> None:
         """Add what one model answered to one case in one format."""

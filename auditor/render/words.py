@@ -40,9 +40,10 @@ VERDICT_MEANING = {
 }
 
 HIDDEN_FINDING = (
-    "A hidden finding is about one text. Shown for its text means that its answers came again when its prompts were "
-    "repeated, or that the model is declared deterministic. It is no claim about a rate: whether such changes are more "
-    "frequent than under placebo edits stands under Controls."
+    "A hidden finding is about one text, the strongest first. Shown for its text is a confirmed interaction: the "
+    "attributes together do more beyond their parts than joint placebo edits do, in the run and in this text, and where "
+    "answers may vary it came again. The others are threshold crossings: small effects, or any change of wording, that "
+    "together moved the answer. Neither is a claim about a rate."
 )
 
 LIMITS = (

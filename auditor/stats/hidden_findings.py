@@ -1,17 +1,29 @@
-"""Findings about single hidden changes, and how surely each is one."""
+"""Findings about single hidden changes, one for each text, the strongest first, and which are interactions."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
+from auditor.measure.hidden import Interaction
 from auditor.stats.claim_words import hidden_text
+from auditor.stats.multiplicity import benjamini_hochberg
 from auditor.stats.noise import hidden_by_chance
 from auditor.stats.settings import Settings
 from auditor.stats.summary import Edited, Key, percent
 from auditor.types import ClaimVerdict, Estimate, Finding, Verdict
 
-MAX_HIDDEN = 25  # hidden findings for each model, format and attribute set
+MAX_HIDDEN = 200  # hidden findings for each model and format: the strongest of all
 HIDDEN = "HID201"
+ALONE = Interaction(
+    kind="not_tested",
+    why="not every part of this change was asked and answered beside it, or it comes from a directed search",
+)
+VERDICTS: Mapping[str, ClaimVerdict] = {
+    "confirmed": "shown",
+    "threshold_crossing": "not_determined",
+    "not_tested": "not_tested",
+}
 
 
 def hidden_findings(
@@ -20,38 +32,24 @@ def hidden_findings(
     settings: Settings,
     noise: Mapping[str, Estimate | None],
 ) -> list[Finding]:
-    """One finding for each hidden variant, those that came again first; at most `MAX_HIDDEN` of one kind."""
-    by_key: dict[Key, list[Verdict]] = {}
+    """One finding for each text with a hidden variant: the strongest, by contrast in standard errors.
+
+    Confirmed interactions come first; at most `MAX_HIDDEN` of one model and format are listed.
+    """
+    fresh = _fresh(settings)
+    best: dict[tuple[str, str], dict[str, tuple[Rank, Verdict, Interaction]]] = {}
     for v in verdicts:
         if v.hidden:
-            by_key.setdefault(Key(v.model, v.format, v.attributes), []).append(v)
-    out: list[Finding] = []
-    for key in sorted(by_key, key=lambda k: (k.model, k.format, len(k.attributes), k.attributes)):
-        ordered = clearest(by_key[key])
-        rank = [_confirmation(v, settings)[0] != "shown" for v in ordered]
-        chosen = [v for _, v in sorted(zip(rank, ordered, strict=True), key=lambda pair: pair[0])][
-            :MAX_HIDDEN
-        ]
-        chance = _chance_note(key, settings, noise.get(key.model))
-        for v in chosen:
-            verdict, note = _confirmation(v, settings)
-            out.append(
-                Finding(
-                    id="",
-                    kind="hidden",
-                    code=HIDDEN,
-                    model=v.model,
-                    format=v.format,
-                    attributes=v.attributes,
-                    directions=edits[v.variant_id].directions,
-                    verdict=verdict,
-                    noise=noise.get(v.model),
-                    exemplars=(v.variant_id,),
-                    text=hidden_text(v, edits[v.variant_id].directions),
-                    notes=(note, *chance, *_contrast_note(v, settings)),
-                )
-            )
-    return out
+            told = _told(v, settings, fresh)
+            texts = best.setdefault((v.model, v.format), {})
+            rank = _rank(v, told)
+            if v.case_id not in texts or rank < texts[v.case_id][0]:
+                texts[v.case_id] = rank, v, told
+    return [
+        _finding(v, told, edits, settings, noise)
+        for key in sorted(best)
+        for _, v, told in sorted(best[key].values(), key=lambda one: one[0])[:MAX_HIDDEN]
+    ]
 
 
 def clearest(verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -60,15 +58,73 @@ def clearest(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return sorted(found, key=lambda v: (-(v.distance or 0.0), v.case_id, v.variant_id))
 
 
-def _confirmation(verdict: Verdict, settings: Settings) -> tuple[ClaimVerdict, str]:
-    if settings.deterministic.get(verdict.model, False):
-        return "shown", "declared deterministic: repeatable as it stands"
-    confirmed = settings.confirmed.get((verdict.model, verdict.variant_id, verdict.format))
-    if confirmed is None:
-        return "not_determined", "not yet confirmed by repeating its prompts"
-    if confirmed:
-        return "shown", "came again when its prompts were repeated"
-    return "not_determined", "did not come again when its prompts were repeated"
+Rank = tuple[bool, float, float, str, str]
+
+
+def _rank(v: Verdict, told: Interaction) -> Rank:
+    return told.kind != "confirmed", -told.strength, -(v.distance or 0.0), v.case_id, v.variant_id
+
+
+def _finding(
+    v: Verdict,
+    told: Interaction,
+    edits: Mapping[str, Edited],
+    settings: Settings,
+    noise: Mapping[str, Estimate | None],
+) -> Finding:
+    key = Key(v.model, v.format, v.attributes)
+    directions = edits[v.variant_id].directions
+    return Finding(
+        id="",
+        kind="hidden",
+        code=HIDDEN,
+        model=v.model,
+        format=v.format,
+        attributes=v.attributes,
+        directions=directions,
+        verdict=VERDICTS[told.kind],
+        interaction=told.kind,
+        noise=noise.get(v.model),
+        p_value=told.p_value,
+        p_adjusted=told.p_adjusted,
+        exemplars=(v.variant_id,),
+        text=hidden_text(v, directions),
+        notes=(
+            *((told.why,) if told.why else ()),
+            *_contrast_note(told),
+            *_chance_note(key, settings, noise.get(key.model)),
+        ),
+    )
+
+
+def _fresh(settings: Settings) -> Mapping[tuple[str, str, str], float]:
+    """Adjusted p values of the exact tests on fresh answers, over all candidates that were asked again."""
+    p_values = [(key, p) for key, p in settings.fresh.items() if p is not None]
+    q_values = benjamini_hochberg([p for _, p in p_values])
+    return {key: q for (key, _), q in zip(p_values, q_values, strict=True) if q is not None}
+
+
+def _told(v: Verdict, settings: Settings, fresh: Mapping[tuple[str, str, str], float]) -> Interaction:
+    """What is known of a hidden variant: against placebo edits, and against its parts on fresh answers."""
+    key = (v.model, v.variant_id, v.format)
+    told = settings.interactions.get(key, ALONE)
+    if told.kind != "confirmed" or settings.deterministic.get(v.model, False):
+        return told
+    again = settings.confirmed.get(key)
+    if again is False:
+        return _replaced(told, "threshold_crossing", "did not come again when its prompts were repeated")
+    if told.scale != "share":  # scores carry their own spread into the placebo edits
+        return told
+    if key not in fresh:
+        return _replaced(told, "not_tested", "not confirmed by repeating its prompts")
+    if fresh[key] > settings.alpha:
+        why = f"on fresh answers it does not differ from each of its parts (exact test, adjusted p = {fresh[key]:.2g})"
+        return _replaced(told, "threshold_crossing", why)
+    return told
+
+
+def _replaced(told: Interaction, kind: str, why: str) -> Interaction:
+    return dataclasses.replace(told, kind=kind, why=why)  # type: ignore[arg-type]
 
 
 def _chance_note(key: Key, settings: Settings, noise: Estimate | None) -> tuple[str, ...]:
@@ -83,12 +139,17 @@ def _chance_note(key: Key, settings: Settings, noise: Estimate | None) -> tuple[
     return (f"at the measured noise, {percent(rate)} % of joint variants would look hidden by chance",)
 
 
-def _contrast_note(verdict: Verdict, settings: Settings) -> tuple[str, ...]:
-    """How far the joint effect on the score differs from the sum of the single ones."""
-    value = settings.contrasts.get((verdict.model, verdict.variant_id, verdict.format))
-    if value is None:
+def _contrast_note(told: Interaction) -> tuple[str, ...]:
+    """How far the joint change goes beyond its parts, beside what placebo edits do."""
+    if told.contrast is None or told.se is None:
         return ()
+    if told.scale == "share":
+        return (
+            f"beyond all of its parts by {100 * abs(told.contrast):.0f} points of the label's share (placebo edits: "
+            f"standard deviation {100 * told.se:.0f})",
+        )
+    unit = " log odds" if told.scale == "log_odds" else ""
     return (
-        f"interaction contrast on the probability scale: {100 * value:+.1f} percentage points (joint effect "
-        "minus the sum of the single ones; near 0 means that the effects add up and cross a threshold together)",
+        f"interaction contrast: {told.contrast:+.2f}{unit} (joint effect minus the sum of the single ones; placebo "
+        f"edits: standard deviation {told.se:.2f})",
     )

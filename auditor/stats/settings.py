@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Container, Mapping, Sequence
 
+from auditor.measure.hidden import Interaction
 from auditor.stats import directions as signed
 from auditor.stats.claims import ALPHA
 from auditor.stats.noise import PERMUTATIONS
@@ -39,8 +40,11 @@ class Settings:
         The labels whose share is compared between groups.
     silent : mapping of str to Silent
         By model: the share of answers that were refused or unreadable.
-    contrasts : mapping
-        (model, variant id, format) → interaction contrast of a joint variant, where there are scores.
+    fresh : mapping
+        (model, variant id, format) → p value of the exact test of a joint variant against its parts, on the answers
+        to its repeated prompts; None where answers are missing.
+    interactions : mapping
+        (model, variant id, format) → what joint variants do beyond their parts, beside placebo edits.
     seed : int
         Of the permutation tests.
     alpha : float
@@ -60,7 +64,8 @@ class Settings:
     answers: Mapping[str, Labels] = dataclasses.field(default_factory=dict)
     outcomes: Sequence[str] = ()
     silent: Mapping[str, signed.Silent] = dataclasses.field(default_factory=dict)
-    contrasts: Mapping[tuple[str, str, str], float] = dataclasses.field(default_factory=dict)
+    fresh: Mapping[tuple[str, str, str], float | None] = dataclasses.field(default_factory=dict)
+    interactions: Mapping[tuple[str, str, str], Interaction] = dataclasses.field(default_factory=dict)
     seed: int = 7
     alpha: float = ALPHA
     permutations: int = PERMUTATIONS

@@ -342,22 +342,19 @@ class Verdicts(Sequence[Verdict]):
 class Contrasts:
     """Interaction contrasts of joint variants: a number and two references for each."""
 
-    __slots__ = ("_cases", "_places", "_shared", "_values", "hidden")
+    __slots__ = ("_cases", "_places", "_shared", "_values")
 
     def __init__(self) -> None:
         self._values = array("d")
         self._cases: list[str] = []
         self._places: list[tuple[str, tuple[str, ...]]] = []
         self._shared: Shared[Any] = Shared()
-        self.hidden: dict[tuple[str, str], float] = {}  # (variant id, format) -> contrast of a hidden variant
 
     def add(self, verdict: Verdict, value: float) -> None:
         """Put in the contrast of one judged variant."""
         self._values.append(value)
         self._cases.append(verdict.case_id)
         self._places.append(self._shared((verdict.format, verdict.attributes)))
-        if verdict.hidden:
-            self.hidden[verdict.variant_id, verdict.format] = value
 
     def __iter__(self) -> Iterator[tuple[str, str, tuple[str, ...], float]]:
         """(format, case id, attributes, contrast), in the order put in."""
