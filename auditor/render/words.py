@@ -41,9 +41,9 @@ VERDICT_MEANING = {
 
 HIDDEN_FINDING = (
     "A hidden finding is about one text, the strongest first. Shown for its text is a confirmed interaction: the "
-    "attributes together do more beyond their parts than joint placebo edits do, in the run and in this text, and where "
-    "answers may vary it came again. The others are threshold crossings: small effects, or any change of wording, that "
-    "together moved the answer. Neither is a claim about a rate."
+    "attributes together do more beyond their parts than joint placebo edits do, in the run and in this text, and "
+    "where answers may vary it came again. The others are threshold crossings: small effects, or any change of "
+    "wording, that together moved the answer. Neither is a claim about a rate."
 )
 
 LIMITS = (

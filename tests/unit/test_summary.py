@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from auditor.measure.hidden import Interaction
 from auditor.stats.findings import Settings, as_records, findings, hidden_text
 from auditor.stats.intervals import korn_graubard
 from auditor.stats.summary import EditInfo, estimates, noise_of, percent, tabulate, valid_share, with_interval
@@ -158,7 +159,7 @@ def test_claims_of_a_model_declared_deterministic() -> None:
     assert [(f.id, f.code, f.kind, f.verdict) for f in found] == [
         ("F001", "MUT101", "claim", "shown"),
         ("F002", "MUT102", "claim", "shown"),
-        ("F003", "HID201", "hidden", "shown"),
+        ("F003", "HID201", "hidden", "not_tested"),
     ]
     atomic, joint, hidden = found
     assert atomic.exemplars == ("c0.a",)
@@ -251,21 +252,46 @@ def test_a_small_rate_is_bounded_with_delta_and_positive_control() -> None:
         assert found.verdict == expected
 
 
-def test_hidden_findings_of_a_noisy_model_wait_for_confirmation() -> None:
+CONFIRMED = Interaction(kind="confirmed", contrast=1.0, se=0.1, scale="share", p_value=0.01, p_adjusted=0.02)
+
+
+@pytest.mark.parametrize(
+    ("told", "came_again", "p_value", "kind", "verdict"),
+    [
+        (CONFIRMED, True, 0.001, "confirmed", "shown"),
+        (CONFIRMED, True, 0.2, "threshold_crossing", "not_determined"),
+        (CONFIRMED, False, 0.001, "threshold_crossing", "not_determined"),
+        (CONFIRMED, None, None, "not_tested", "not_tested"),
+        (replace(CONFIRMED, scale="log_odds"), None, None, "confirmed", "shown"),
+        (
+            replace(CONFIRMED, kind="threshold_crossing", why="x"),
+            True,
+            0.001,
+            "threshold_crossing",
+            "not_determined",
+        ),
+        (None, True, 0.001, "not_tested", "not_tested"),
+    ],
+)
+def test_a_hidden_change_of_a_model_that_varies_is_confirmed_by_placebos_and_fresh_answers(
+    told: Interaction | None, came_again: bool | None, p_value: float | None, kind: str, verdict: str
+) -> None:
     verdicts, edits = world()
     labels = {
         "m": {(f"c{n}", "bare"): {f"c{n}.o": ["a", "b", "a"], f"c{n}.j": ["a", "a", "a"]} for n in range(4)}
     }
-    for told, expected in ((None, "not_determined"), (False, "not_determined"), (True, "shown")):
-        settings = Settings(
-            deterministic={"m": False},
-            labels=labels,
-            confirmed={("m", "c1.j", "bare"): told},
-            permutations=19,
-        )
-        hidden = [f for f in findings(verdicts, edits, settings) if f.kind == "hidden"]
-        assert [f.verdict for f in hidden] == [expected]
-        assert any("would look hidden by chance" in note for note in hidden[0].notes)
+    key = ("m", "c1.j", "bare")
+    settings = Settings(
+        deterministic={"m": False},
+        labels=labels,
+        confirmed={key: came_again},
+        fresh={key: p_value},
+        interactions={} if told is None else {key: told},
+        permutations=19,
+    )
+    (hidden,) = [f for f in findings(verdicts, edits, settings) if f.kind == "hidden"]
+    assert (hidden.interaction, hidden.verdict) == (kind, verdict)
+    assert any("would look hidden by chance" in note for note in hidden.notes)
 
 
 def test_a_claim_without_a_judged_seed_is_not_tested() -> None:
