@@ -21,6 +21,7 @@ Outcome = Literal["pass", "violation", "inconclusive", "skipped"]
 Sampling = Literal["iid", "directed"]
 AnswerStatus = Literal["ok", "unparsed", "refused", "filtered", "failed", "not_asked"]
 ClaimVerdict = Literal["shown", "bounded", "not_determined", "not_tested"]
+InteractionKind = Literal["confirmed", "threshold_crossing", "not_tested"]
 
 FORMAT_VERSION = 1
 
@@ -304,6 +305,38 @@ class Estimate:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Interaction:
+    """What is known of one joint change of a text: whether it goes further beyond its parts than placebo edits do.
+
+    Attributes
+    ----------
+    kind : {"confirmed", "threshold_crossing", "not_tested"}
+        Beyond what placebo edits do; not beyond; not measured.
+    why : str
+        Reason, where it is not confirmed.
+    contrast, se : float or None
+        The measure, signed, and its standard deviation over placebo versions.
+    scale : str
+        "log_odds", "number" or "share".
+    p_value, p_adjusted : float or None
+        Of this version among placebo versions; of its text (Benjamini–Hochberg over texts).
+    """
+
+    kind: InteractionKind
+    why: str = ""
+    contrast: float | None = None
+    se: float | None = None
+    scale: str = ""
+    p_value: float | None = None
+    p_adjusted: float | None = None
+
+    @property
+    def strength(self) -> float:
+        """Contrast in standard errors; what hidden findings are ranked by."""
+        return abs(self.contrast) / self.se if self.contrast is not None and self.se else 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
     """Something the audit saw, with a verdict about how far it is supported.
 
@@ -327,7 +360,7 @@ class Finding:
     text: str = ""
     notes: tuple[str, ...] = ()
     format: str = ""
-    interaction: Literal["confirmed", "threshold_crossing", "not_tested"] | None = None
+    interaction: InteractionKind | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,8 +11,8 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -22,44 +22,12 @@ from auditor.measure.lattices import Bools, Floats, Joints, joints
 from auditor.measure.observations import Columns, Observations
 from auditor.stats.multiplicity import benjamini_hochberg, holm
 from auditor.stats.paired import sign_flip
+from auditor.types import Interaction
 
-Kind = Literal["confirmed", "threshold_crossing", "not_tested"]
 LEVEL = 0.05  # of the test of the whole run, and of a version among placebo versions
 FALSE_SHARE = 0.10  # of confirmed texts that may be false, where the whole run shows something
 MATCHED = 20  # texts with placebos of the same extent from which on only these are compared
 MOST_SUBSETS = 70  # sets of placebo versions of one text that are averaged
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Interaction:
-    """What is known of one joint version.
-
-    Attributes
-    ----------
-    kind : {"confirmed", "threshold_crossing", "not_tested"}
-        Beyond what placebo edits do; not beyond; not measured.
-    why : str
-        Reason, where it is not confirmed.
-    contrast, se : float or None
-        The measure, signed, and its standard deviation over placebo versions.
-    scale : str
-        "log_odds", "number" or "share".
-    p_value, p_adjusted : float or None
-        Of this version among placebo versions; of its text (Benjamini–Hochberg over texts).
-    """
-
-    kind: Kind
-    why: str = ""
-    contrast: float | None = None
-    se: float | None = None
-    scale: str = ""
-    p_value: float | None = None
-    p_adjusted: float | None = None
-
-    @property
-    def strength(self) -> float:
-        """Contrast in standard errors; what hidden findings are ranked by."""
-        return abs(self.contrast) / self.se if self.contrast is not None and self.se else 0.0
 
 
 Key = tuple[str, str, str]  # model, variant id, format

@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-from auditor.measure.hidden import Interaction
 from auditor.stats.claim_words import hidden_text
 from auditor.stats.multiplicity import benjamini_hochberg
 from auditor.stats.noise import hidden_by_chance
 from auditor.stats.settings import Settings
 from auditor.stats.summary import Edited, Key, percent
-from auditor.types import ClaimVerdict, Estimate, Finding, Verdict
+from auditor.types import ClaimVerdict, Estimate, Finding, Interaction, Verdict
 
 MAX_HIDDEN = 200  # hidden findings for each model and format: the strongest of all
 HIDDEN = "HID201"

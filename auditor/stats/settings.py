@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Container, Mapping, Sequence
 
-from auditor.measure.hidden import Interaction
 from auditor.stats import directions as signed
 from auditor.stats.claims import ALPHA
 from auditor.stats.noise import PERMUTATIONS
 from auditor.stats.summary import Labels
-from auditor.types import Verdict
+from auditor.types import Interaction, Verdict
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.measure.hidden import Interaction
 from auditor.stats.findings import Settings, as_records, findings, hidden_text
 from auditor.stats.intervals import korn_graubard
 from auditor.stats.summary import EditInfo, estimates, noise_of, percent, tabulate, valid_share, with_interval
-from auditor.types import Verdict
+from auditor.types import Interaction, Verdict
 
 GENDER = ("gender", "male", "female")
 BACK = ("gender", "female", "male")
