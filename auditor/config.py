@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from auditor import userfile
 from auditor.errors import ConfigError, DataFileError
 from auditor.secrets import hidden
 from auditor.types import names
@@ -314,7 +315,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     import pydantic
 
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        raw = tomllib.loads(userfile.text(path))
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such file. Give an existing file with --config.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

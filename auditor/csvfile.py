@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from auditor import userfile
 from auditor.errors import DataFileError
 from auditor.shown import quoted
 
@@ -53,7 +54,7 @@ def content(path: Path, *, what: str = "one CSV file", missing: str = "") -> byt
     try:
         if path.is_dir():
             raise DataFileError(f"{path}: this is a folder; name {what}{_inside(path)}")
-        raw = path.read_bytes()
+        raw = userfile.content(path)
     except (FileNotFoundError, NotADirectoryError):
         raise DataFileError(f"{path}: no such file.{near_files(path) or missing}") from None
     except (OSError, ValueError) as error:
@@ -94,9 +95,14 @@ def decode(path: Path, raw: bytes) -> str:
     """
     if path.suffix.lower() == ".gz" and raw.startswith(_GZIP):
         try:
-            raw = gzip.decompress(raw)
+            with gzip.open(io.BytesIO(raw)) as file:
+                raw = file.read(userfile.LARGEST + 1)
         except (OSError, EOFError, zlib.error) as error:
             raise DataFileError(f"{path}: damaged gzip file: {error}") from None
+        if len(raw) > userfile.LARGEST:
+            raise DataFileError(
+                f"{path}: unpacked it is larger than {userfile.LARGEST:,} bytes, the most that is read"
+            )
     if raw.startswith(_UTF16):
         raise DataFileError(
             f"{path}: the file is UTF-16, not UTF-8; convert it.", below=_convert("UTF-16", path)

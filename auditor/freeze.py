@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from auditor import userfile
 from auditor._version import __version__
 from auditor.config import FIELDS, Plan
 from auditor.errors import ConfigError, DataFileError
@@ -201,7 +202,7 @@ def load(path: Path) -> Frozen:
         It is no frozen plan, of a newer format, or was changed after it was frozen; the message names the field.
     """
     try:
-        raw = path.read_text(encoding="utf-8")
+        raw = userfile.text(path)
         body = json.loads(raw) if path.suffix == ".json" else tomllib.loads(raw)
     except FileNotFoundError:
         raise ConfigError(

@@ -388,6 +388,7 @@ def _cautions(loop: Loop, tally: Tally) -> list[cautions.Caution]:
         *cautions.alike(name, tally.given, labels),
         *cautions.unreadable(name, tally.lost, len(tally.seen)),
         *cautions.control(name, seen_by_format(tally)),
+        *cautions.changed(name, tally.reported, len(tally.seen)),
     ]
 
 

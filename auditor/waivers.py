@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from auditor import userfile
 from auditor.errors import DataFileError
 
 FILE = "waivers.toml"
@@ -93,7 +94,7 @@ def load(path: Path) -> tuple[Waiver, ...]:
         The file cannot be read or an entry is malformed; names file and line.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = userfile.text(path)
     except UnicodeDecodeError as error:
         raise DataFileError(f"{path}: the file is not UTF-8 (byte {error.start}).") from error
     except OSError as error:

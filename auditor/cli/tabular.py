@@ -326,8 +326,7 @@ def read_settings(pairs: Sequence[str]) -> dict[str, Any]:
     >>> read_settings(["global-n=500", "walk=drift"])
     {'global_n': 500, 'walk': 'drift'}
     """
-    import yaml
-
+    from auditor import yamlfile
     from auditor.errors import ConfigError
 
     result: dict[str, Any] = {}
@@ -335,10 +334,7 @@ def read_settings(pairs: Sequence[str]) -> dict[str, Any]:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             raise ConfigError(f"--set expects NAME=VALUE; got {pair!r}")
-        try:
-            result[name.strip().replace("-", "_")] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"--set {pair!r}: the value cannot be read") from error
+        result[name.strip().replace("-", "_")] = yamlfile.load(f"--set {pair}", value)
     return result
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from auditor import userfile
 from auditor.counting import plural
 from auditor.dictionaries.entries import Dictionary
 from auditor.errors import DataFileError
@@ -102,6 +103,7 @@ def count(paths: Iterable[Path]) -> Counts:
 
 def _rows(path: Path) -> Iterator[Mapping[str, str]]:
     try:
+        userfile.check(path)
         with path.open(newline="", encoding="utf-8-sig") as handle:
             reader = csv.DictReader(handle)
             missing = [c for c in (GROUPS, CATEGORIES) if c not in (reader.fieldnames or ())]

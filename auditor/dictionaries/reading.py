@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from auditor import userfile
 from auditor.errors import DataFileError
 
 
 def read_text(path: Path) -> str:
     """Read a UTF-8 file; a byte order mark is dropped. Raises `DataFileError`."""
     try:
-        content = path.read_bytes()
+        content = userfile.content(path, largest=userfile.SETTINGS)
     except OSError as error:
         raise DataFileError(
             f"{path}: cannot be read ({error.strerror}). Check the path, or list what there is: "

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from auditor import yamlfile
 from auditor.counting import plural
 from auditor.dictionaries.entries import TAGS, Dictionary, Group, Term
 from auditor.errors import DataFileError
@@ -54,15 +55,7 @@ def parse_dictionary(text: str, path: Path, builtin: Callable[[str], Dictionary]
     builtin : callable
         Loads the dictionary that ``extends`` names.
     """
-    import yaml
-
-    try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        raise DataFileError(f"{path}{line}: not valid YAML ({getattr(error, 'problem', error)})") from error
-    return _Reader(content, path, builtin).dictionary(text)
+    return _Reader(yamlfile.load(path, text), path, builtin).dictionary(text)
 
 
 class _Reader:

@@ -14,6 +14,8 @@ from auditor.grammar.shape import Cell, Choice, Column, Entry, Structure
 
 MOST_STRUCTURES = 20_000
 MOST_ENTRIES = 4_096  # of a cell that takes the place of several rules
+MOST_PARTS = 300  # of one sentence structure
+MOST_WORK = 50_000_000  # parts, alternatives and characters that all structures together hold
 
 
 class _Tied(NamedTuple):
@@ -29,21 +31,41 @@ _Item: TypeAlias = str | Cell | _Tied | _Article
 _Sequence: TypeAlias = tuple[tuple[_Item, ...], tuple[Choice, ...]]
 
 
+class _Work:
+    """What unfolding a grammar costs, taken before it is paid."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        self.grammar, self.left = grammar, MOST_WORK
+
+    def take(self, cost: int, line: int) -> None:
+        self.left -= cost
+        if self.left < 0:
+            raise DataFileError(
+                f"{self.grammar.where(line)}: the sentence structures up to here hold more than {MOST_WORK:,} "
+                "parts and characters. Take rules out, or make several grammars."
+            )
+
+
 def structures_of(grammar: Grammar) -> Iterator[Structure]:
-    """Unfold the start symbol; raises `DataFileError` above 20,000 structures."""
+    """Unfold the start symbol; raises `DataFileError` above 20,000 structures, or where they are too large."""
+    work = _Work(grammar)
     cells: dict[str, Cell | None] = {}
     sequences: dict[str, list[_Sequence]] = {}
     for name in _inner_first(grammar):
         rule = grammar.rules[name]
-        cells[name] = _cell(rule, cells)
+        cells[name] = _cell(rule, cells, work)
         found = cells[name]
-        sequences[name] = [((found,), ())] if found is not None else list(_expand(grammar, rule, sequences))
+        sequences[name] = (
+            [((found,), ())] if found is not None else list(_expand(grammar, rule, sequences, work))
+        )
         if len(sequences[name]) > MOST_STRUCTURES:
             raise DataFileError(
                 f"{grammar.where(rule.line)}: the rule {name} unfolds to more than {MOST_STRUCTURES:,} sentence "
                 "structures. Gather rules whose alternatives are plain terms into one rule."
             )
+    start = grammar.rules[grammar.start]
     for items, choices in sequences[grammar.start]:
+        work.take(sum(len(item.entries) for item in items if isinstance(item, Cell)), start.line)
         yield _finish(grammar, items, choices)
 
 
@@ -63,7 +85,7 @@ def _inner_first(grammar: Grammar) -> list[str]:
     return list(done)
 
 
-def _cell(rule: Rule, cells: Mapping[str, Cell | None]) -> Cell | None:
+def _cell(rule: Rule, cells: Mapping[str, Cell | None], work: _Work) -> Cell | None:
     """One cell in the place of ``rule``, if its alternatives are terms with fixed text around them."""
     if rule.attribute is not None:
         return None if len(rule.terminals) != len(rule.alternatives) else _terms(rule)
@@ -78,6 +100,8 @@ def _cell(rule: Rule, cells: Mapping[str, Cell | None]) -> Cell | None:
         if inner is None or inner.attribute is not None or not plain:
             return None
         before, after = _around(alternative)
+        around = len(before) + len(after)
+        work.take(sum(around + len(e.text) + len(e.path) for e in inner.entries), alternative.line)
         entries += (
             Entry(before + e.text + after, ((rule.name, number), *e.path), e.terminal) for e in inner.entries
         )
@@ -102,18 +126,30 @@ def _terms(rule: Rule) -> Cell:
     return Cell(rule.name, entries, rule.attribute, rule.aligned)
 
 
-def _expand(grammar: Grammar, rule: Rule, sequences: Mapping[str, list[_Sequence]]) -> Iterator[_Sequence]:
+def _expand(
+    grammar: Grammar, rule: Rule, sequences: Mapping[str, list[_Sequence]], work: _Work
+) -> Iterator[_Sequence]:
     if rule.terminals:
         yield (_terms(rule),), ()
     for number, alternative in enumerate(rule.alternatives):
         if not isinstance(alternative, Alternative):
             continue
         refs = alternative.refs
-        if prod(len(sequences[r.rule]) for r in refs) > MOST_STRUCTURES:
+        many = prod(len(sequences[r.rule]) for r in refs)
+        if many > MOST_STRUCTURES:
             raise DataFileError(
                 f"{grammar.where(alternative.line)}: this alternative unfolds to more than {MOST_STRUCTURES:,} "
                 "sentence structures. Gather rules whose alternatives are plain terms into one rule."
             )
+        longest = sum(max(len(items) for items, _ in sequences[r.rule]) for r in refs)
+        if longest + len(alternative.parts) - len(refs) > MOST_PARTS:
+            raise DataFileError(
+                f"{grammar.where(alternative.line)}: this alternative unfolds to a sentence of more than {MOST_PARTS} "
+                "parts."
+            )
+        held = {r.rule: sum(len(items) + len(made) for items, made in sequences[r.rule]) for r in refs}
+        cost = sum(held[r.rule] * many // len(sequences[r.rule]) for r in refs)
+        work.take(cost + many * len(alternative.parts), alternative.line)
         for picked in itertools.product(*(sequences[r.rule] for r in refs)):
             items, spans = _place(alternative, dict(zip((r.name for r in refs), picked, strict=True)))
             choices = ((rule.name, number), *itertools.chain.from_iterable(p[1] for p in picked))

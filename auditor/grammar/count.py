@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterator
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from auditor.grammar.shape import Derivation, Space, Structure
 
 MOST_STATES = 1_500_000
+MOST_PLACES = 20_000_000  # characters of all columns, and positions of all states
+MOST_PRODUCTS = 100_000  # ways in which the forms of all structures can agree
 _Position: TypeAlias = tuple[int, int]  # a suffix of columns, and a node of its first column's trie
 _State: TypeAlias = frozenset[_Position]
 
@@ -34,16 +37,19 @@ class Automaton:
     Raises
     ------
     OverflowError
-        It would have more than 1.5 million states.
+        It would have more than 1.5 million states, or take too long.
     """
 
     def __init__(self, space: Space) -> None:
+        self._left = MOST_PLACES
         self._nodes: list[dict[str, int]] = []  # trie nodes of all columns
         self._last: set[int] = set()  # nodes where a string of the column ends
         self._roots: dict[tuple[str, ...], int] = {}
         self._suffixes: dict[tuple[int, int], int] = {}  # (root, next suffix) -> number
         self._next: list[tuple[int, int]] = [(-1, -1)]  # suffix 0 is the end
         starts: set[_Position] = set()
+        if sum(agreements(structure) for structure in space.structures) > MOST_PRODUCTS:
+            raise OverflowError
         for structure in space.structures:
             for columns in products(structure):
                 suffix = 0
@@ -65,6 +71,7 @@ class Automaton:
             self._nodes.append({})
             for text in column:
                 at = root
+                self._take(len(text))
                 for char in text:
                     if char not in self._nodes[at]:
                         self._nodes[at][char] = len(self._nodes)
@@ -73,6 +80,11 @@ class Automaton:
                 self._last.add(at)
             self._roots[column] = root
         return self._roots[column]
+
+    def _take(self, places: int) -> None:
+        self._left -= places
+        if self._left < 0:
+            raise OverflowError
 
     def _enter(self, suffix: int) -> set[_Position]:
         """The positions at the beginning of ``suffix``."""
@@ -88,6 +100,7 @@ class Automaton:
         return out
 
     def _step(self, state: _State) -> list[tuple[str, _State]]:
+        self._take(len(state))
         reached: dict[str, set[_Position]] = {}
         for suffix, node in state:
             if node < 0:
@@ -137,12 +150,8 @@ class Automaton:
                 rank -= self.count[following]
 
 
-def products(structure: Structure) -> Iterator[list[tuple[str, ...]]]:
-    """``structure`` as a union of sequences of columns that are independent of each other.
-
-    A cell that decides the form of other columns is split into the classes of its terminals that agree in
-    all those forms.
-    """
+def _classes(structure: Structure) -> list[list[list[int]]]:
+    """The terminals of each cell in classes that agree in all forms that the cell decides."""
     classes: list[list[list[int]]] = []
     for number, cell in enumerate(structure.cells):
         tied = [c for c in structure.columns if c.tied and c.cell == number]
@@ -150,7 +159,21 @@ def products(structure: Structure) -> Iterator[list[tuple[str, ...]]]:
         for i in range(len(cell.entries)):
             split.setdefault(tuple(c.table[i] for c in tied), []).append(i)
         classes.append(list(split.values()))
-    for picked in itertools.product(*classes):
+    return classes
+
+
+def agreements(structure: Structure) -> int:
+    """How many sequences `products` gives."""
+    return prod(len(split) for split in _classes(structure))
+
+
+def products(structure: Structure) -> Iterator[list[tuple[str, ...]]]:
+    """``structure`` as a union of sequences of columns that are independent of each other.
+
+    A cell that decides the form of other columns is split into the classes of its terminals that agree in
+    all those forms.
+    """
+    for picked in itertools.product(*_classes(structure)):
         columns = []
         for column in structure.columns:
             if column.cell < 0:

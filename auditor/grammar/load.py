@@ -99,10 +99,10 @@ def focus(grammar: Grammar, view: str) -> Grammar:
 
 def _find(name: str) -> tuple[Path, str]:
     path = Path(name)
-    if path.is_file():
+    if _given(path):
         return path, ""
     stem, colon, view = name.rpartition(":")
-    if colon and Path(stem).is_file():
+    if colon and _given(Path(stem)):
         return Path(stem), view
     stem, _, view = name.partition(":")
     if stem in available():
@@ -110,6 +110,10 @@ def _find(name: str) -> tuple[Path, str]:
     if "/" in name or path.suffix in (".yaml", ".yml", ".cfg", ".pcfg"):
         raise DataFileError(f"{name}: there is no such grammar file. Shipped: {', '.join(available())}.")
     raise UnknownPlugin("grammar", name, available(), "Or give a file: --grammar FILE")
+
+
+def _given(path: Path) -> bool:
+    return path.exists() and not path.is_dir()
 
 
 class _Reader:

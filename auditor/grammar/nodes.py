@@ -5,18 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from auditor import userfile
 from auditor.errors import DataFileError
 
-LARGEST = 4_000_000  # bytes
 DEEPEST = 20  # nested fields
 HELP = "The format: audit grammar format"
 
 
 def read_text(path: Path) -> str:
     """The text of a file; refuses what is too large, no UTF-8 or empty."""
-    raw = path.read_bytes()
-    if len(raw) > LARGEST:
-        raise DataFileError(f"{path}: {len(raw):,} bytes; a grammar file has at most {LARGEST:,}.")
+    raw = userfile.content(path, largest=userfile.SETTINGS)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from auditor import yamlfile
 from auditor.errors import DataFileError
 
 SEXES = ("Male", "Female")
@@ -149,16 +150,7 @@ def _texts(file: Path, name: str, values: Any) -> list[str]:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    import yaml
-
-    try:
-        value = yaml.safe_load(file.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise DataFileError(f"{file}: cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise DataFileError(f"{file}: not UTF-8; save the file as UTF-8") from None
-    except yaml.YAMLError as error:
-        raise DataFileError(f"{file}: this is no valid YAML: {' '.join(str(error).split())}") from None
+    value = yamlfile.load(file)
     if not isinstance(value, dict):
         raise DataFileError(f"{file}: expected the fields {', '.join([*_FIELDS, 'unknown'])}")
     return value

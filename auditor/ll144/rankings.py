@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from auditor import csvfile
+from auditor import csvfile, userfile
 from auditor.errors import DataFileError
 from auditor.ll144.categories import RACES
 from auditor.ll144.people import Cell, Source
@@ -106,11 +106,8 @@ def read(path: Path, *, leave_out: str | None = None, model: str | None = None) 
 def sha256(path: Path) -> str:
     """The SHA-256 of a file; of a folder, that of the lines ``SHA-256  NAME`` of the files that are read from it."""
     if not path.is_dir():
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    each = (
-        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.relative_to(path).as_posix()}\n"
-        for file in _files(path)
-    )
+        return userfile.sha256(path)
+    each = (f"{userfile.sha256(file)}  {file.relative_to(path).as_posix()}\n" for file in _files(path))
     return hashlib.sha256("".join(each).encode()).hexdigest()
 
 

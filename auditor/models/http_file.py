@@ -27,10 +27,11 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from auditor import secrets
+from auditor import secrets, yamlfile
 from auditor.errors import ConfigError, DataFileError
 from auditor.models.json_places import HOLE, Step, parse_path
 from auditor.models.prices import Price
+from auditor.yamlfile import Where
 
 LARGEST = 256 * 1024  # bytes of such a file
 PLACEHOLDERS = ("input", "prompt", "messages", "system", "max_tokens", "temperature")
@@ -42,7 +43,6 @@ METHODS = ("POST", "PUT", "PATCH", "GET")
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
 
-Where = tuple[str | int, ...]
 EXAMPLE = """For a chat service it reads:
     format: 1
     url: https://service.example.org/v1/answer
@@ -114,48 +114,10 @@ class _Reader:
         return DataFileError(f"{self.path}{'' if line is None else f', line {line}'}: {text}")
 
     def load(self) -> dict[str, Any]:
-        import yaml
-
-        try:
-            raw = self.path.read_bytes()
-        except FileNotFoundError:
-            raise DataFileError(f"{self.path}: there is no such file. {EXAMPLE}") from None
-        except OSError as error:
-            raise DataFileError(f"{self.path}: cannot be read: {error.strerror or error}") from None
-        if len(raw) > LARGEST:
-            raise DataFileError(f"{self.path}: {len(raw)} bytes; such a file has at most {LARGEST}")
-        try:
-            loader = yaml.SafeLoader(raw.decode("utf-8-sig"))
-            node = loader.get_single_node()
-            if not isinstance(node, yaml.MappingNode):
-                raise DataFileError(f"{self.path}: a mapping with url, request and answer is needed")
-            self._walk(node, ())
-            value = loader.construct_document(node)
-        except UnicodeDecodeError as error:
-            line = raw.count(b"\n", 0, error.start) + 1
-            raise DataFileError(f"{self.path}, line {line}: not UTF-8; save the file as UTF-8") from None
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            at = f", line {mark.line + 1}" if mark else ""
-            raise DataFileError(f"{self.path}{at}: no valid YAML: {error.problem or error.context}") from None
-        except (yaml.YAMLError, RecursionError, ValueError) as error:
-            raise DataFileError(f"{self.path}: no valid YAML: {' '.join(str(error).split())}") from None
-        return dict(value)
-
-    def _walk(self, node: Any, where: Where) -> None:
-        import yaml
-
-        if isinstance(node, yaml.MappingNode):
-            for key, value in node.value:
-                place = (*where, str(key.value))
-                first, self.lines[place] = self.lines.get(place), key.start_mark.line + 1
-                if first is not None:
-                    raise self.fail(place, f"the field {key.value!r} stands here and in line {first}")
-                self._walk(value, place)
-        elif isinstance(node, yaml.SequenceNode):
-            for i, item in enumerate(node.value):
-                self.lines[(*where, i)] = item.start_mark.line + 1
-                self._walk(item, (*where, i))
+        value, self.lines = yamlfile.read(self.path, largest=LARGEST, missing=f" {EXAMPLE}")
+        if not isinstance(value, dict):
+            raise DataFileError(f"{self.path}: a mapping with url, request and answer is needed")
+        return value
 
     def expect(self, raw: Mapping[str, Any], key: str, kind: type[Any], default: Any) -> Any:
         if key not in raw:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from auditor import secrets
+from auditor import secrets, userfile
 from auditor.errors import ConfigError, DataFileError
 
 PROVIDER = "https://api.openai.com/v1"
@@ -139,7 +139,7 @@ def json_object(given: str | Path | Mapping[str, Any] | None, flag: str) -> dict
     if given is None or isinstance(given, Mapping):
         return dict(given or {})
     try:
-        value = json.loads(Path(given).read_text(encoding="utf-8"))
+        value = json.loads(userfile.text(given))
     except OSError as error:
         raise DataFileError(f"{flag}: {given}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -37,6 +36,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from auditor import userfile
 from auditor.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
 from auditor.models.local import read_scores
 from auditor.protocols import Reply
@@ -402,7 +402,7 @@ def _file_digest(part: str) -> str | None:
     with contextlib.suppress(OSError, ValueError):
         path = Path(part)
         if path.is_file() and path.stat().st_size <= 1 << 26:
-            return hashlib.sha256(path.read_bytes()).hexdigest()
+            return userfile.sha256(path)
     return None
 
 

@@ -39,6 +39,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
+from auditor import userfile
 from auditor.counting import plural
 from auditor.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
 from auditor.models.local import best_label, read_scores
@@ -300,7 +301,7 @@ def _source_digest(function: Any) -> str | None:
     module = inspect.getmodule(described)
     if isinstance(module, ModuleType) and (file := getattr(module, "__file__", None)):
         try:
-            return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+            return userfile.sha256(file)
         except OSError:
             return None
     try:

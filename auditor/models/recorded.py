@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from auditor import userfile
 from auditor.errors import BadRequest, BadResponse, CallError, DataFileError
 from auditor.models.local import read_scores, user_text
 from auditor.protocols import Reply
@@ -83,7 +84,7 @@ class Recorded:
         file = Path(path)
         self.name = f"recorded:{path}"
         try:
-            content = file.read_bytes()
+            content = userfile.content(file)
         except OSError as error:
             raise DataFileError(
                 f"{file}: the recorded answers could not be read: {error.strerror or error}. Expected "

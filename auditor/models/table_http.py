@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from auditor import secrets
+from auditor import secrets, yamlfile
 from auditor.counting import plural
 from auditor.errors import (
     AuthFailed,
@@ -121,12 +121,7 @@ def read_server(path: str | Path) -> TableServer:
     DataFileError
         It cannot be read or is not in the form above; the field is named.
     """
-    import yaml
-
-    try:
-        value = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise DataFileError(f"cannot read the model file {path}: {error}") from error
+    value = yamlfile.load(path)
     if not isinstance(value, dict):
         raise DataFileError(f"{path}: expected fields such as url, request and answer")
     if unknown := sorted(set(map(str, value)) - set(KEYS)):

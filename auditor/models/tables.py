@@ -8,7 +8,6 @@ where they join.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import math
 import subprocess
@@ -20,6 +19,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from auditor import userfile
 from auditor.counting import plural
 from auditor.errors import (
     AuditError,
@@ -227,7 +227,7 @@ def open_estimator(path: Path, *, trust_pickle: bool = False) -> tuple[Any, str]
     ``.joblib`` and ``.pickle`` files run code when they are opened, and are refused without ``trust_pickle``.
     """
     try:
-        content = hashlib.sha256(path.read_bytes()).hexdigest()[:32]
+        content = userfile.sha256(path)[:32]
     except OSError as error:
         raise DataFileError(f"cannot read the model file {path}: {error.strerror or error}") from error
     if path.suffix in PICKLES:

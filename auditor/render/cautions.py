@@ -35,6 +35,11 @@ def _sentence(record: Data, told: Data) -> str:
             f"Positive control not seen: {who} answered {n} of {words.plural(told['of'], 'pair')} of texts "
             "differently that must get different answers. A low rate of this model shows nothing."
         )
+    if told["code"] == "model_changed":
+        return (
+            f"The server of {who} named {n} models for its {of} answers: {label}. They are counted as one model here; "
+            "a difference between answers may be one between models. Name a fixed version, or run again."
+        )
     lost = (record.get("models") or {}).get(model, {}).get("unread")
     if lost is None or lost["judged_nothing"]:
         return ""  # the status says so

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from auditor import data
+from auditor import data, yamlfile
 from auditor.errors import DataFileError, UnknownPlugin
 
 Level = Literal["direct", "input", "not_covered"]
@@ -144,12 +144,8 @@ def read(path: Path) -> Framework:
         Not UTF-8 or YAML, an unknown, missing or mistyped field, or a value that is not one of those allowed.
     """
     import pydantic
-    import yaml
 
-    try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise DataFileError(f"{path}: cannot be read: {' '.join(str(error).split())}") from None
+    raw = yamlfile.load(path)
     if not isinstance(raw, dict):
         raise DataFileError(f"{path}: a framework file holds fields, such as id and clauses")
     if raw.pop("format", None) != 1:

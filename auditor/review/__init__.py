@@ -6,7 +6,6 @@ weights. Rows are shuffled, and nothing in the sheet says what the automatic che
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
+from auditor import userfile
 from auditor.counting import plural
 from auditor.errors import ConfigError, DataFileError, UserError
 from auditor.review.sheet import COLUMNS, INSTRUCTIONS, VALUES, plain, records
@@ -272,7 +272,7 @@ def take_in(folder: Any, path: Path) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         "run": folder.path.name,
         "sheet": path.name,
-        "sheet_sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "sheet_sha256": userfile.sha256(path),
         "sample": {key: drawn[key] for key in ("n", "seed", "discarded")},
     }
     for name, of in arms.items():

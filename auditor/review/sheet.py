@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from auditor import userfile
 from auditor.errors import DataFileError
 from auditor.shown import csv_text
 
@@ -61,7 +62,7 @@ def plain(text: str) -> str:
 def records(path: Path) -> Iterable[tuple[int, dict[str, str]]]:
     """Line number and cells of each row that is not blank."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = userfile.content(path).decode("utf-8-sig")
     except OSError as error:
         raise DataFileError(f"{path} could not be read: {error.strerror}. Check the path.") from error
     except UnicodeDecodeError as error:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Code = Literal["constant_answers", "one_label", "unreadable_answers", "control_not_seen"]
+Code = Literal["constant_answers", "one_label", "unreadable_answers", "control_not_seen", "model_changed"]
 
 ONE_LABEL = 0.95  # share of answers that are alike from which on a report warns
 UNREADABLE = 0.20  # share of answers that could not be read above which a report warns
@@ -18,7 +18,8 @@ class Caution:
     """One reason to be careful with the figures of one model.
 
     ``n`` of ``of`` answers are alike or could not be read (``control_not_seen``: pairs of control texts that
-    were answered differently). ``label`` is the answer that is given so often, None for texts. ``format`` is empty
+    were answered differently; ``model_changed``: names that the server gave, of that many answers). ``label`` is the answer that is given so often, None for texts, or the
+    names. ``format`` is empty
     where the model was asked in one format, or where all are meant.
     """
 
@@ -89,3 +90,10 @@ def control(model: str, seen: Mapping[str, tuple[bool, int, int]]) -> Iterator[C
         if not ok:
             told = name if len(seen) > 1 else ""
             yield Caution(code="control_not_seen", model=model, format=told, n=n, of=of)
+
+
+def changed(model: str, reported: Collection[str], answers: int) -> Iterator[Caution]:
+    """Yield a caution where a server gave more than one name for the model that answered."""
+    if len(reported) > 1:
+        names = ", ".join(sorted(reported))
+        yield Caution(code="model_changed", model=model, format="", n=len(reported), of=answers, label=names)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from auditor import userfile
 from auditor.errors import ConfigError, MissingDependency
 from auditor.provenance import head
 from auditor.store.files import file_sha256, read_json, write_json
@@ -39,7 +40,9 @@ def sign(path: Path, key: Path) -> Path:
     serialization, ed25519, _ = _library()
     folder = RunFolder.open(path)
     try:
-        private = serialization.load_pem_private_key(key.read_bytes(), password=None)
+        private = serialization.load_pem_private_key(
+            userfile.content(key, largest=userfile.SETTINGS), password=None
+        )
     except (OSError, ValueError, TypeError) as error:
         raise ConfigError(
             f"--sign {key}: no private key in PEM form without a pass phrase: {error}"
@@ -98,7 +101,7 @@ def check(path: Path, public: Path | None) -> tuple[list[Problem], list[str]]:
     name = hashlib.sha256(raw).hexdigest()
     if public is not None:
         try:
-            wanted = serialization.load_pem_public_key(public.read_bytes())
+            wanted = serialization.load_pem_public_key(userfile.content(public, largest=userfile.SETTINGS))
         except (OSError, ValueError) as error:
             raise ConfigError(f"--signed-by {public}: no public key in PEM form: {error}") from None
         if not isinstance(wanted, ed25519.Ed25519PublicKey) or wanted.public_bytes_raw() != raw:

@@ -9,6 +9,7 @@ English, or names another group than its edit says, so that no suite offers it.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -82,21 +83,31 @@ def _clashes(text: str, edits: Sequence[Edit], edit: Edit) -> bool:
 
 def _beside(text: str, edits: Sequence[Edit], edit: Edit) -> tuple[list[str], list[str]]:
     """The words before an edit, the nearest first, and those after it, with the other edits made."""
-    assert isinstance(edit.where, tuple)
-    start, end = edit.where
+    start, end = _span(edit)
     left, right = max(0, start - _AROUND), min(len(text), end + _AROUND)
-    spans = [(e.where, e.target) for e in edits if isinstance(e.where, tuple) and e is not edit]
-    before = [(w, t) for w, t in spans if left <= w[0] and w[1] <= start]
-    after = [(w, t) for w, t in spans if end <= w[0] and w[1] <= right]
+    before = [e for e in _from(edits, left, start) if _span(e)[1] <= start and e is not edit]
+    after = [e for e in _from(edits, end, right) if _span(e)[1] <= right and e is not edit]
     back = _BLANK_LINE.split(_made(text, left, start, before))[-1]
     ahead = _BLANK_LINE.split(_made(text, end, right, after))[0]
     return [word.key for word in words(back)][::-1], [word.key for word in words(ahead)]
 
 
-def _made(text: str, start: int, end: int, spans: Sequence[tuple[tuple[int, int], str]]) -> str:
+def _from(edits: Sequence[Edit], first: int, last: int) -> Sequence[Edit]:
+    """Those of ``edits`` (in order) that begin between two offsets, or at one."""
+    low = bisect_left(edits, (first, 0), key=_span)
+    return edits[low : bisect_left(edits, (last + 1, 0), low, key=_span)]
+
+
+def _span(edit: Edit) -> tuple[int, int]:
+    assert isinstance(edit.where, tuple)
+    return edit.where
+
+
+def _made(text: str, start: int, end: int, edits: Sequence[Edit]) -> str:
     parts, at = [], start
-    for (first, last), target in spans:
-        parts += [text[at:first], target]
+    for edit in edits:
+        first, last = _span(edit)
+        parts += [text[at:first], edit.target]
         at = last
     return "".join([*parts, text[at:end]])
 

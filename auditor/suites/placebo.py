@@ -9,8 +9,10 @@ the same group where the dictionary has them (woman → lady), else neutral word
 from __future__ import annotations
 
 import dataclasses
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from random import Random
 from typing import NamedTuple
 
@@ -170,10 +172,15 @@ class Placebos:
         """Return the scan, the places that name a group, and the neutral sites apart from them."""
         scan = self._groups.scan(text)
         hits = [h for h in settle(scan, {}) if h.end <= kept]
-        taken = [(h.start, h.end) for h in scan.hits]
+        taken = sorted((h.start, h.end) for h in scan.hits)
+        starts = [start for start, _ in taken]
+        ends = list(
+            accumulate((end for _, end in taken), max)
+        )  # the furthest end of this one and those before
         free = []
         for hit in self._neutral.scan(text).hits:
-            if hit.end <= kept and all(hit.end <= a or hit.start >= b for a, b in taken):
+            before = bisect_left(starts, hit.end)
+            if hit.end <= kept and (not before or ends[before - 1] <= hit.start):
                 words = self._words.alternatives(hit.terms[0])
                 if words:
                     free.append(_Site(hit, hit.terms[0], words))
@@ -200,7 +207,7 @@ def _picks(
     rng: Random,
 ) -> list[tuple[_Site, Term]]:
     """Draw as many sites as ``model`` has changed spans, the nearest ones, and a word for each."""
-    left = list(free)
+    left = sorted(free, key=_start)
     chosen: dict[Term, Term] = {}
     picks: list[tuple[_Site, Term]] = []
     for edit in model.edits:
@@ -211,8 +218,7 @@ def _picks(
         if site is None:
             if not left:
                 continue
-            left.sort(key=lambda s: (abs(s.hit.start - at), s.hit.start))
-            site = left.pop(rng.randrange(min(near, len(left))))
+            site = left.pop(_nearest(left, at, rng.randrange(min(near, len(left)))))
         if site.term not in chosen:
             # Two people must not get one name, and nobody that of somebody who is there.
             words = [w for w in site.words if w not in chosen.values() and w.text.lower() not in standing]
@@ -221,6 +227,24 @@ def _picks(
             chosen[site.term] = words[rng.randrange(len(words))]
         picks.append((site, chosen[site.term]))
     return picks
+
+
+def _start(site: _Site) -> int:
+    return site.hit.start
+
+
+def _nearest(sites: Sequence[_Site], at: int, n: int) -> int:
+    """The index of the n-th nearest to ``at`` of ``sites``, which are in order; the earlier of two equally near."""
+    after = bisect_left(sites, at, key=_start)
+    before = after - 1
+    while True:
+        back = before >= 0 and (
+            after == len(sites) or at - _start(sites[before]) <= _start(sites[after]) - at
+        )
+        if n == 0:
+            return before if back else after
+        n -= 1
+        before, after = (before - 1, after) if back else (before, after + 1)
 
 
 def _edits(scan: Scan, attribute: str, picks: Sequence[tuple[_Site, Term]]) -> tuple[Edit, ...]:

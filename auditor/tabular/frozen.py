@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from auditor import freeze
+from auditor import freeze, userfile
 from auditor.errors import ConfigError, DataFileError
 from auditor.tabular.plan import TabularPlan
 from auditor.types import digest
@@ -38,7 +37,7 @@ def inputs_of(plan: TabularPlan, schema: Schema, given: int) -> dict[str, Any]:
 
 def _sha256(path: str) -> str:
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        return userfile.sha256(path)
     except OSError as error:
         raise DataFileError(f"{path}: cannot be read: {error.strerror or error}") from None
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from auditor import userfile
 from auditor._version import __version__
 from auditor.counting import plural
 from auditor.tabular.plan import TabularPlan
@@ -140,9 +140,7 @@ def write(
         sio.dump(retrained.model, folder.path / "retrained.skops")
     # The report is left out: `audit report` writes it anew, and the register names its hash.
     record["provenance"]["files"] = {
-        name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for name in FILES
-        if (path := folder.path / name).is_file()
+        name: userfile.sha256(path) for name in FILES if (path := folder.path / name).is_file()
     }
     finish(record, plan, evaluator, started)
     folder.write_run(record)

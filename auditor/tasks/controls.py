@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from auditor import userfile
 from auditor.errors import DataFileError
 
 _LARGEST = 1_000_000  # bytes; every text is asked of every model
@@ -46,9 +47,7 @@ def read(path: Path, kept: Callable[[str], int] = len) -> tuple[tuple[str, str],
 
 def _text(path: Path) -> str:
     try:
-        if path.stat().st_size > _LARGEST:
-            raise DataFileError(f"{path}: larger than {_LARGEST:,} bytes; a few pairs of texts are enough.")
-        return path.read_text(encoding="utf-8-sig")
+        return userfile.text(path, largest=_LARGEST)
     except UnicodeDecodeError as error:
         raise DataFileError(f"{path}: not UTF-8 at byte {error.start}; save the file as UTF-8.") from None
     except OSError as error:

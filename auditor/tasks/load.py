@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from auditor import data
+from auditor import data, yamlfile
 from auditor.counting import plural
 from auditor.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.tasks import controls
@@ -71,9 +71,13 @@ def load(name_or_path: str | Path) -> Task:
 
 
 def _from_file(path: Path, *, builtin: bool) -> Task:
-    from auditor.tasks import yamlfile
-
-    raw, lines = yamlfile.read(path, largest=_LARGEST)
+    raw, lines = yamlfile.read(
+        path,
+        largest=_LARGEST,
+        missing=" The tasks that come with the tool: audit tasks list. A file of your own: audit tasks new NAME",
+    )
+    if raw is None:
+        raise DataFileError(f"{path}: the file is empty; `audit tasks new` writes one to start from")
     part = _validate(path, raw, lines)
     from auditor.tasks.schema import SUPPORTED
 

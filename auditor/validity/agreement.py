@@ -122,7 +122,8 @@ class Agreement:
         for rule, count in Counter(problem.rule for problem in after).items():
             if count > had[rule]:
                 same = [problem for problem in after if problem.rule == rule]
-                new = [problem for problem in same if problem not in before] or same
+                old = set(before)
+                new = [problem for problem in same if problem not in old] or same
                 return Check(
                     variant_id=variant.id,
                     check=self.name,

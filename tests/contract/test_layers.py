@@ -30,9 +30,9 @@ LAYERS = [  # top first; names in one tuple are siblings and may not import each
     ),
     ("measure",),
     ("registry", "stats", "config", "dictionaries", "_dictionary_file", "grammar"),
-    ("text", "provenance", "explain", "rules"),
+    ("text", "provenance", "explain", "rules", "yamlfile"),
     ("data", "waivers", "csvfile"),
-    ("protocols",),
+    ("protocols", "userfile"),
     ("types", "errors", "_version", "counting"),
     ("shown", "secrets"),
 ]

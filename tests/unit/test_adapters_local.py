@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 from auditor.errors import (
     BadRequest,
@@ -23,6 +26,7 @@ from auditor.errors import (
     RateLimited,
     ServerFault,
 )
+from auditor.models import lexicon
 from auditor.models.lexicon import Vader
 from auditor.models.local import classify
 from auditor.models.process import Exec, ProcessGone
@@ -694,3 +698,80 @@ class TestRecorded:
         assert (model.deterministic, model.cacheable, model.style, model.size) == (False, False, "chat", 1)
         assert isinstance(ask(model, text_request("x"))[0], Reply)
         assert issubclass(NotRecorded, BadRequest)
+
+
+PACKAGE = SentimentIntensityAnalyzer()
+WORDS = [
+    "but",
+    "never",
+    "so",
+    "this",
+    "without",
+    "doubt",
+    "the",
+    "shit",
+    "bomb",
+    "bad",
+    "ass",
+    "kiss",
+    "of",
+    "death",
+    "no",
+    "not",
+    "least",
+    "at",
+    "kind",
+    "very",
+    "good",
+    "GREAT",
+    "happy",
+    "sort",
+    "yeah",
+    "right",
+    "cut",
+    "mustard",
+    "upper",
+    "hand",
+    "!",
+    "😀",
+    "nor",
+    "or",
+    "isn't",
+    "film",
+    "people",
+]
+
+
+@given(words=st.lists(st.sampled_from(WORDS), max_size=30))
+def test_vader_in_linear_time_says_what_the_package_says(words: list[str]) -> None:
+    text = " ".join(words)
+    assert lexicon.analyzer().polarity_scores(text) == PACKAGE.polarity_scores(text)
+
+
+@given(
+    valences=st.lists(st.sampled_from([0, 0.0, 0.25, 0.5, 1, 1.5, 2, 3, 4, -0.5, -1, -2]), max_size=15),
+    data=st.data(),
+)
+def test_what_stands_around_but_is_weighed_as_in_the_package(valences: list[float], data: Any) -> None:
+    words = data.draw(
+        st.lists(st.sampled_from(["a", "But", "b"]), min_size=len(valences), max_size=len(valences))
+    )
+    wanted = PACKAGE._but_check(words, list(valences))
+    assert lexicon.weigh_but(words, list(valences)) == wanted
+
+
+def test_a_long_text_costs_vader_a_few_looks_at_each_word() -> None:
+    class Counted(str):
+        looks = 0
+        __slots__ = ()
+
+        def lower(self) -> str:
+            Counted.looks += 1
+            return str.lower(self)
+
+    words = [Counted(word) for word in ["very", "good"] * 500]
+    analyzer = lexicon.analyzer()
+    for i in range(3, len(words)):
+        analyzer._negation_check(1.0, words, 2, i)
+        analyzer._special_idioms_check(1.0, words, i)
+    assert Counted.looks < 15 * len(words)

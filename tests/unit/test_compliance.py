@@ -107,7 +107,7 @@ class TestFrameworks:
             frameworks.read(self._write(tmp_path, {"clauses": [self._clause(), self._clause()]}))
         path = tmp_path / "x.yaml"
         path.write_text("a: [", encoding="utf-8")
-        with pytest.raises(DataFileError, match="cannot be read"):
+        with pytest.raises(DataFileError, match="no valid YAML"):
             frameworks.read(path)
 
     def _clause(self) -> dict[str, Any]:

@@ -225,7 +225,7 @@ slots:
         (("young: {}", "young: {colour: red}"), "field groups.young.colour"),
         (("attribute: age", "attribute: age\ndefault: perhaps"), "neither true nor false"),
         (("slots:", "slots: ]"), "line 4"),
-        (("  adult.sg: {pos: NN", "  adult.sg: {pos: [NN"), "not valid YAML"),
+        (("  adult.sg: {pos: NN", "  adult.sg: {pos: [NN"), "no valid YAML"),
     ],
 )
 def test_malformed_files_name_file_and_field(tmp_path: Path, change: tuple[str, str], message: str) -> None:

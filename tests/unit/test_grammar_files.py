@@ -292,3 +292,41 @@ def test_list_and_sample(capsys: pytest.CaptureFixture[str]) -> None:
     first, second, *_ = capsys.readouterr().out.splitlines()
     assert "[" in first
     assert "[" in second
+
+
+def doubled(levels: int) -> str:
+    rules = [f"  r{n}: ['{{r{n - 1}}} and {{r{n - 1}#2}}']" for n in range(1, levels + 1)]
+    people = "  r0: {attribute: gender, groups: {a: [he], b: [she]}}"
+    return "\n".join(["format: 1", "rules:", f"  s: ['{{r{levels}}}']", people, *rules])
+
+
+def copied(terms: int, length: int) -> str:
+    long, listed = "x" * length, ", ".join(f"w{n}" for n in range(terms))
+    return f"format: 1\nrules:\n  s: ['{{who}} {{b}}']\n  b: ['{{t}} {long}', 'a{long} {{t}}']\n  t: {{terms: [{listed}]}}\n{PEOPLE}"
+
+
+PEOPLE = "  who: {attribute: gender, groups: {a: [he], b: [she]}}\n"
+HUGE = {
+    "a sentence that doubles": (doubled(40), "a sentence of more than 300 parts"),
+    "a long text copied for each term": (
+        copied(2000, 20_000),
+        "hold more than 50,000,000 parts and characters",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_finite_grammars_that_are_too_large_are_refused_before_they_are_unfolded(
+    name: str, tmp_path: Path
+) -> None:
+    text, message = HUGE[name]
+    with pytest.raises(DataFileError, match=rf"g\.yaml, line \d+: .*{message}"):
+        _ = grammar.space(grammar.load(write(tmp_path, text))).structures
+
+
+def test_forms_that_agree_in_too_many_ways_are_not_counted(tmp_path: Path) -> None:
+    forms = " ".join(f"{{t#{n}}} {{is/are@t#{n}}}" for n in range(2, 20))
+    text = f"format: 1\nrules:\n  s: ['{{who}} {forms}']\n  t: {{terms: [cat, {{text: owls, number: pl}}]}}\n{PEOPLE}"
+    space = grammar.space(grammar.load(write(tmp_path, text)))
+    assert space.derivations == 2 * 2**18
+    assert space.sentences is None

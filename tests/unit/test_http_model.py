@@ -281,7 +281,7 @@ GOOD = 'format: 1\nurl: http://h/x\nrequest: {q: "{{prompt}}"}\nanswer: a\n'
     ("text", "told"),
     [
         (GOOD + "anser: b\n", "line 5: unknown field 'anser'. Did you mean answer?"),
-        (GOOD + "answer: b\n", "line 5: the field 'answer' stands here and in line 4"),
+        (GOOD + "answer: b\n", "line 5: the field answer stands here and in line 4"),
         (GOOD.replace("format: 1", "format: 2"), "line 1: format must be 1"),
         (GOOD.replace("http://h/x", "ftp://h/x"), "line 2: url must start with http"),
         (

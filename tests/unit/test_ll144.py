@@ -193,7 +193,7 @@ def test_exclusion_is_a_recorded_decision(capsys: pytest.CaptureFixture[str], tm
         (("--selected", "ok", "--leave-out", "x"), "only with --rankings"),
         (("--selected", "ok", "--out", "x.pdf"), ".html or a .json"),
         (("--selected", "ok", "--format", "xml"), "terminal or json"),
-        (("--selected", "ok", "--map", "nowhere.yaml"), "nowhere.yaml: cannot be read"),
+        (("--selected", "ok", "--map", "nowhere.yaml"), "nowhere.yaml: there is no such file"),
     ],
 )
 def test_mistakes_are_told(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import namedtuple
 from random import Random
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from auditor.dictionaries import builtin, load, neutral
 from auditor.measure.observations import Arm, shape_of
 from auditor.suites.mutation import MutationSuite
-from auditor.suites.placebo import Placebos
+from auditor.suites.placebo import Placebos, _nearest, _Site
 from auditor.suites.wordings import GAP, worded
 from auditor.testing import check_variant
 from auditor.types import Case, Seed, is_wording
@@ -212,3 +213,13 @@ def test_a_wording_is_another_arm_of_the_same_comparison() -> None:
         if shape.arm == Arm.REWORDED:
             assert shape.attributes == ("gender",)
             assert [d[1] for d in shape.directions] == ["female"]
+
+
+@given(starts=st.sets(st.integers(0, 60), min_size=1, max_size=12), at=st.integers(-5, 65), data=st.data())
+def test_the_nth_nearest_site_is_found_without_sorting_all(starts: set[int], at: int, data: Any) -> None:
+    hit = namedtuple("hit", "start")
+    term: Any = None
+    sites = [_Site(hit(start), term, ()) for start in sorted(starts)]  # type: ignore[arg-type]
+    n = data.draw(st.integers(0, len(sites) - 1))
+    wanted = sorted(sites, key=lambda s: (abs(s.hit.start - at), s.hit.start))[n]
+    assert sites[_nearest(sites, at, n)] is wanted

@@ -286,7 +286,7 @@ def test_hashes_of_plan_code_and_files_are_recorded_and_checked(capsys: pytest.C
         (("--distance-threshold", "0.1"), "go with --distance absolute or a file"),
         (("--distance", "absolute", "--distance-threshold", "1"), "0 <= threshold < 1"),
         (("--distance", "absolute", "--distance-scale", "0"), "scale > 0"),
-        (("--distance", "none.yaml"), "cannot read the distances none.yaml"),
+        (("--distance", "none.yaml"), "none.yaml: there is no such file"),
         (("--price-in", "1"), "belong together"),
         (("--set", "max_samples=many"), "wrong kind"),
         (("--method", "aequitas", "--set", "global_n=many"), "wrong kind"),

@@ -182,7 +182,7 @@ def test_a_variable_that_is_not_set(place: tuple[Path, Server], monkeypatch: pyt
         ("url: http://x\nanswer: a\ntimeout: soon", "timeout must be"),
         ("url: http://x\nanswer: a\nheaders: {a: 1}", "headers must be"),
         ("url: http://x\nanswer: a\ndeterministic: 3", "deterministic must be"),
-        ("url: [", "cannot read"),
+        ("url: [", "no valid YAML"),
     ],
 )
 def test_files_that_are_wrong(tmp_path: Path, text: str, message: str) -> None:

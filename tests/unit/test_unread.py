@@ -7,7 +7,7 @@ import html
 import itertools
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,14 @@ from auditor import audit, models
 from auditor.cli.common import finish
 from auditor.cli.main import run
 from auditor.errors import ContentFiltered
+from auditor.models.lexicon import Vader
+from auditor.protocols import Reply
 from auditor.registry import RENDERERS
 from auditor.render import cautions as told
 from auditor.render import headline, view
 from auditor.result import Result
 from auditor.stats import cautions
+from auditor.types import Request
 
 TEXTS = ["My mother is a doctor.", "His Black sister is kind.", "Her Indian brother sings in a choir."]
 
@@ -393,3 +396,25 @@ def test_a_filter_that_keeps_everything_back_leaves_nothing_to_judge() -> None:
     result = asked(nothing)
     assert not result.complete
     assert "filtered" in result.record["status_reason"]
+
+
+class Moved(Vader):
+    """An alias that is moved on to the next version mid-run."""
+
+    name, names = "alias", ("m-1",)
+    calls = 0
+
+    async def generate(self, batch: Sequence[Request]) -> list[Any]:
+        self.calls += len(batch)
+        found = [reply for reply in await super().generate(batch) if isinstance(reply, Reply)]
+        return [r._replace(model_reported=self.names[self.calls % len(self.names)]) for r in found]
+
+
+@pytest.mark.parametrize("names", [("m-1",), ("m-1", "m-2")])
+def test_a_model_whose_name_changes_mid_run_is_a_banner(names: tuple[str, ...]) -> None:
+    model = Moved()
+    model.name, model.names, model.max_batch = "alias", names, 1
+    result = asked(model)
+    found = [one for one in view.build(result.record).banners if "named 2 models" in one]
+    assert len(found) == len(names) - 1
+    assert all("alias named 2 models for its" in one and "“m-1, m-2”" in one for one in found)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor import yamlfile
 from auditor.errors import ConfigError, DataFileError, PluginError
 from auditor.suites.tabular._values import name
 
@@ -175,12 +176,7 @@ def read_distance(spec: str, threshold: float, scale: float) -> Distance:
 
 
 def _read_table(path: Path) -> dict[tuple[str, str], float]:
-    import yaml
-
-    try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise DataFileError(f"cannot read the distances {path}: {error}") from error
+    value = yamlfile.load(path)
     table: dict[tuple[str, str], float] = {}
     if not isinstance(value, dict) or not all(isinstance(row, dict) for row in value.values()):
         raise DataFileError(f"{path}: expected distances by label, e.g. `good: {{excellent: 0.2}}`")

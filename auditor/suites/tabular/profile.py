@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor import yamlfile
 from auditor.errors import DataFileError
 from auditor.suites.tabular.evaluate import uniform
 from auditor.suites.tabular.given import Given, Rows
@@ -64,17 +65,12 @@ def load_profile(path: str | Path, schema: Schema) -> Profile:
     DataFileError
         It cannot be read, or names a column or value that the schema does not have.
     """
-    import yaml
-
     from auditor.suites.tabular.schemafile import read_table
 
     path = Path(path)
     if path.suffix not in (".yaml", ".yml"):
         return Profile(name=path.name, weights={}, rows=Given.of(schema, read_table(path), where=str(path)))
-    try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise DataFileError(f"cannot read the profile {path}: {error}") from error
+    value = yamlfile.load(path)
     if not isinstance(value, dict) or not value:
         raise DataFileError(
             f"{path}: expected columns with weights of values, e.g. `sex: {{Female: 1, Male: 2}}`"

@@ -23,6 +23,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from auditor import yamlfile
 from auditor.errors import ConfigError, DataFileError
 from auditor.suites.tabular.constraints import Constraint
 from auditor.suites.tabular.infer import infer
@@ -105,12 +106,7 @@ def load(path: str | Path) -> Schema:
     ConfigError
         The values contradict each other.
     """
-    import yaml
-
-    try:
-        value = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise DataFileError(f"cannot read the schema {path}: {error}") from error
+    value = yamlfile.load(path)
     if not isinstance(value, dict) or not isinstance(value.get("columns"), dict):
         raise DataFileError(
             f"{path}: expected a mapping with the entry `columns` (column name: what it holds)"

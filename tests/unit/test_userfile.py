@@ -1,0 +1,139 @@
+"""Files that users name are bounded in time and memory, and refused with a message."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import csvfile, userfile, yamlfile
+from auditor.config import read_toml
+from auditor.dictionaries import read_text
+from auditor.errors import DataFileError
+from auditor.freeze import load as load_plan
+from auditor.grammar.load import parse
+from auditor.ll144.categories import load as load_categories
+from auditor.models.http_file import read as read_http
+from auditor.models.recorded import Recorded
+from auditor.models.table_http import read_server
+from auditor.suites.tabular import schemafile
+from auditor.suites.tabular.distance import read_distance
+from auditor.tasks import load as load_task
+from auditor.tasks.seeds import read as read_seeds
+from auditor.waivers import load as load_waivers
+
+RUN = "from auditor.cli.main import main; main()"
+BOMB = "a0: &a0 {x: 1, y: 2}\n" + "".join(
+    f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 12)
+)
+LAUGHS = "a0: &a0 [x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)
+)
+READERS: list[tuple[str, Callable[[Path], Any]]] = [
+    ("x.yaml", schemafile.load),
+    ("x.yaml", lambda path: read_distance(str(path), 0, 1)),
+    ("x.yaml", read_server),
+    ("x.yaml", lambda path: read_http(str(path))),
+    ("x.yaml", load_task),
+    ("x.yaml", load_categories),
+    ("x.yaml", yamlfile.load),
+]
+OTHERS: list[tuple[str, Callable[[Path], Any]]] = [
+    ("x.csv", csvfile.content),
+    ("x.jsonl", read_seeds),
+    ("x.jsonl", Recorded),
+    ("x.toml", read_toml),
+    ("x.toml", load_plan),
+    ("x.toml", load_waivers),
+    ("x.csv", read_text),
+    ("x.yaml", parse),
+]
+
+
+@pytest.mark.parametrize(("name", "read"), READERS)
+@pytest.mark.parametrize("text", [BOMB, LAUGHS])
+def test_yaml_bombs_are_counted_before_they_are_built(
+    name: str, read: Callable[[Path], Any], text: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(DataFileError, match=r"x\.yaml, line \d+: more than 200,000 fields"):
+        read(path)
+
+
+def test_aliases_within_bounds_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text("one: &one {a: 1}\ntwo: {<<: *one, b: [*one, *one]}\n")
+    assert yamlfile.load(path) == {"one": {"a": 1}, "two": {"a": 1, "b": [{"a": 1}, {"a": 1}]}}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: &a [*a]", "line 1: this field holds itself"),
+        ("[" * 100 + "]" * 100, "fields inside each other"),
+        ("[" * 100_000, "inside each other"),
+        ("a: " + ":".join(["1"] * 100_000), "a number of more than 400 characters"),
+        ("a: " + "9" * 5000, "a number of more than 400 characters"),
+        ("a: [", "no valid YAML"),
+        ("!!python/object:os.system {}", "no valid YAML"),
+        ("a: 2020-99-99", "cannot be read"),
+    ],
+)
+def test_hostile_yaml_is_refused_with_a_message(text: str, message: str) -> None:
+    with pytest.raises(DataFileError, match=f"x.yaml.*{message}"):
+        yamlfile.load("x.yaml", text)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize(("name", "read"), READERS + OTHERS)
+def test_pipes_are_refused_before_they_are_opened(
+    name: str, read: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    os.mkfifo(path)
+    with pytest.raises(DataFileError, match="this is a pipe, not a regular file; write what it gives into"):
+        read(path)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no /dev/zero")
+@pytest.mark.parametrize(("name", "read"), READERS + OTHERS)
+def test_endless_devices_are_refused(name: str, read: Callable[[Path], Any], tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.symlink_to("/dev/zero")
+    with pytest.raises(DataFileError, match="this is a device, not a regular file"):
+        read(path)
+
+
+def test_sizes_are_bounded_while_reading(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"x" * 11)
+    assert userfile.content(path, largest=11) == b"x" * 11
+    with pytest.raises(DataFileError, match="larger than 10 bytes"):
+        userfile.content(path, largest=10)
+    with pytest.raises(IsADirectoryError):
+        userfile.content(tmp_path)
+
+
+def test_packed_data_are_bounded_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(userfile, "LARGEST", 1000)
+    path = tmp_path / "x.csv.gz"
+    assert csvfile.decode(path, gzip.compress(b"a" * 1000)) == "a" * 1000
+    with pytest.raises(DataFileError, match="unpacked it is larger than 1,000 bytes"):
+        csvfile.decode(path, gzip.compress(b"a" * 1001))
+
+
+@pytest.mark.e2e
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_the_command_names_the_pipe_and_ends(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.jsonl")
+    run = [sys.executable, "-c", RUN, "--task", "sentiment", "--data", "x.jsonl"]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "x.jsonl: this is a pipe, not a regular file" in done.stderr
