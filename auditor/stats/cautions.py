@@ -18,8 +18,8 @@ class Caution:
     """One reason to be careful with the figures of one model.
 
     ``n`` of ``of`` answers are alike or could not be read (``control_not_seen``: pairs of control texts that
-    were answered differently; ``model_changed``: names that the server gave, of that many answers). ``label`` is the answer that is given so often, None for texts, or the
-    names. ``format`` is empty
+    were answered differently; ``model_changed``: names that the server gave, of that many answers). ``label`` is the
+    answer that is given so often, None for texts, or the names. ``format`` is empty
     where the model was asked in one format, or where all are meant.
     """
 
