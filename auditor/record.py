@@ -16,6 +16,7 @@ from auditor.stats import cautions
 from auditor.types import FORMAT_VERSION, Diagnosis, Finding, Verdict
 
 if TYPE_CHECKING:
+    from auditor.measure.claims import Claim
     from auditor.pipeline import Loop, Tally
 
 Confirmed = Mapping[tuple[str, str, str], Mapping[str, Any]]
@@ -53,7 +54,6 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     seconds : float
         How long it took.
     """
-    from auditor.controls import control_seen, outcomes
     from auditor.stats import arms, contrast, summary, two_way
     from auditor.stats import findings as found
 
@@ -72,8 +72,9 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     noise = {tally.model.name: _noise(loop, tally, oracle) for tally in loop.tallies}
     estimates += [_noise_row(name, value) for name, value in noise.items() if "value" in value]
     findings: list[Finding] = []
+    claims = _claims(loop)
     # Claims about labels say nothing of amounts and texts: those have claims of their own.
-    free = loop.free_text()
+    free = loop.free_text(claims)
     if free is not None:
         findings = free.findings
     elif loop.plan.protocol == "default":
@@ -85,19 +86,12 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
                 for t in loop.tallies
                 if not t.model.deterministic and loop.plan.oracle != "probability"
             },
-            answers={t.model.name: t.labels for t in loop.tallies},
-            outcomes=outcomes(loop.parts.task, _given(loop)),
-            silent={t.model.name: t.silent for t in loop.tallies},
-            placebos=placebos,
-            positive_control={t.model.name: control_seen(t) for t in loop.tallies},
             interactions=_interactions(loop),
             fresh={key: value["p_value"] for key, value in confirmed.items()},
-            delta=loop.plan.delta,
             confirmed={key: value["confirmed"] for key, value in confirmed.items()},
-            seed=loop.plan.seed,
             directed=frozenset(loop.directed),
         )
-        findings = found.findings(verdicts, loop.about, settings, table=table)
+        findings = found.findings(verdicts, loop.about, settings, claims, table=table)
     reason = _why_partial(loop)
     folder = loop.folder
     record: dict[str, Any] = {
@@ -114,7 +108,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "estimates": estimates,
         "controls": _controls(loop, noise, judged),
         "performance": _performance(loop),
-        "claims": _claims(loop),
+        "claims": [claim.as_record() for claim in claims],
         "findings": found.as_records(findings),
         "diagnoses": [dataclasses.asdict(d) for d in _diagnoses(findings, confirmed)],
         "models": {t.model.name: _model(loop, t) for t in loop.tallies},
@@ -149,13 +143,13 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     return record
 
 
-def _claims(loop: Loop) -> list[dict[str, Any]]:
+def _claims(loop: Loop) -> list[Claim]:
     """Who is worse off, by how much, how sure: for the default protocol, where answers are labels or numbers."""
-    from auditor.measure.claims import claims
+    from auditor.measure import claims
 
     if loop.plan.protocol != "default" or loop.parts.task.kind == "generation":
         return []
-    return [claim.as_record() for claim in claims(loop.observed.table, _question(loop))]
+    return claims.claims(loop.observed.table, _question(loop))
 
 
 def _question(loop: Loop) -> Any:

@@ -20,7 +20,7 @@ NEUTRAL: frozenset[EditKind] = frozenset(("placebo", "wording"))  # edits that c
 Outcome = Literal["pass", "violation", "inconclusive", "skipped"]
 Sampling = Literal["iid", "directed"]
 AnswerStatus = Literal["ok", "unparsed", "refused", "filtered", "failed", "not_asked"]
-ClaimVerdict = Literal["shown", "bounded", "not_determined", "not_tested"]
+ClaimVerdict = Literal["shown", "shown_for_words", "bounded", "not_determined", "not_tested"]
 InteractionKind = Literal["confirmed", "threshold_crossing", "not_tested"]
 
 FORMAT_VERSION = 1

@@ -14,6 +14,7 @@ from auditor.render import words
 
 LEADS = {
     "shown": "A difference was shown",
+    "shown_for_words": "A difference was shown for the words used",
     "bounded": "Changes were bounded below δ",
     "not_determined": "Not determined: a difference was neither shown nor bounded",
     "not_tested": "Not tested on fresh texts",
@@ -52,7 +53,7 @@ def lead(record: Mapping[str, Any]) -> list[str]:
 
 def others(record: Mapping[str, Any]) -> list[str]:
     """The other attribute sets, one line each, those that were shown first; what the first lines tell is left out."""
-    rank = ("shown", "bounded", "not_determined", "not_tested")
+    rank = ("shown", "shown_for_words", "bounded", "not_determined", "not_tested")
     lines = []
     for model, questions in _by_model(record):
         prefix = f"{_model(record, model)}: " if len(record["models"]) > 1 else ""
@@ -84,7 +85,9 @@ def _by_model(record: Mapping[str, Any]) -> Iterable[tuple[str, list[dict[str, A
 
 
 def _strength(q: Mapping[str, Any]) -> float:
-    rank = {"shown": 3.0, "bounded": 2.0, "not_determined": 1.0, "not_tested": 0.0}[q["verdict"]]
+    rank = {"shown": 4.0, "shown_for_words": 3.0, "bounded": 2.0, "not_determined": 1.0, "not_tested": 0.0}[
+        q["verdict"]
+    ]
     rate = (q["row"] or {}).get("rate")
     return rank + (0.0 if rate is None else min(0.99, rate["value"]))
 

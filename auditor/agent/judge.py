@@ -59,7 +59,7 @@ def questions(runs: Iterable[Mapping[str, Any]], declared: Iterable[tuple[str, .
     """
     asked = list(declared)
     table: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
-    rank = {"shown": 3, "bounded": 2, "not_determined": 1, "not_tested": 0}
+    rank = {"shown": 4, "shown_for_words": 3, "bounded": 2, "not_determined": 1, "not_tested": 0}
     models: list[str] = []
     for run in runs:
         for row in run["figures"]["sets"]:

@@ -17,7 +17,7 @@ from auditor.agent.request import Request
 from auditor.agent.session import LEAST_CALLS, Session
 from auditor.counting import plural, verb
 from auditor.errors import ConfigError, UserError
-from auditor.stats.claims import MIN_DISCORDANT
+from auditor.measure.claims import MIN_TEXTS
 
 PILOT_TEXTS, PILOT_SHARE = 40, 0.25
 LEAST_JOINT = 30  # texts that name all attributes; with fewer, words are inserted
@@ -277,7 +277,7 @@ class Rules:
             what = "texts" if have < LEAST_TEXTS else "budget"
             return f"an attribute set is open and changed answers, and the {what} left do not reach for another test"
         # So many texts that six of them should change; fewer could not show anything.
-        needed = {id(row): math.ceil(MIN_DISCORDANT * self._per_change(row)) for row in rows}
+        needed = {id(row): math.ceil(MIN_TEXTS * self._per_change(row)) for row in rows}
         reached = [row for row in rows if needed[id(row)] <= min(have, affordable)]
         if not reached:
             least = min(needed.values())
@@ -330,7 +330,7 @@ class Rules:
         return [
             entry["row"] or _empty(entry)
             for entry in entries
-            if entry["verdict"] not in ("shown", "bounded")
+            if entry["verdict"] not in ("shown", "shown_for_words", "bounded")
             and (entry["declared"] or not self.session.declared())
         ]
 

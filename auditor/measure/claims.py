@@ -16,15 +16,15 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from auditor.measure import contrasts
+from auditor.measure import contrasts, instability
 from auditor.measure.linear import Adjustment, Estimated, Fit, Rows, Unidentified, fit
-from auditor.measure.observations import STATUS, Columns, Observations
+from auditor.measure.observations import STATUS, Arm, Columns, Observations
 from auditor.measure.sequential import Look, nominal, overall
 from auditor.stats.multiplicity import weighted_holm
+from auditor.types import ClaimVerdict
 
 Family = Literal["net", "instability", "interaction", "refusal"]
 Scale = Literal["log_odds", "share", "number"]
-Verdict = Literal["shown", "shown_for_words", "bounded", "not_determined", "not_tested"]
 
 ALPHA = 0.05
 MIN_TEXTS = 6  # no exact two-sided test of five differences reaches 5 %
@@ -84,7 +84,7 @@ class Claim:
     p_value: float | None = None
     p_words: float | None = None
     p_adjusted: float | None = None
-    verdict: Verdict = "not_tested"
+    verdict: ClaimVerdict = "not_tested"
     why: str = ""
     delta: float | None = None
     calls_needed: int | None = None
@@ -158,7 +158,7 @@ class Tested:
 
 
 def claims(observations: Observations, question: Question) -> list[Claim]:
-    """All net, refusal and interaction claims of a run, each family with its own level of 5 %."""
+    """All claims of a run, each family with its own level of 5 %."""
     from auditor.measure import interactions
 
     columns = observations.columns()
@@ -171,7 +171,66 @@ def claims(observations: Observations, question: Question) -> list[Claim]:
             for one in _family(observations, columns, model, name, family, question)
         ]
         found += decide(tested, question)
+    unsigned = dataclasses.replace(question, delta=None)
+    changes = [
+        one
+        for model in range(len(observations.models.values))
+        for name in range(len(observations.formats.values))
+        for one in _instability(observations, columns, model, name)
+    ]
+    found += decide(changes, unsigned)
     return found + interactions.claims(observations, columns, question)
+
+
+def _instability(observations: Observations, columns: Columns, model: int, name: int) -> list[Tested]:
+    """Unsigned changes beyond placebo edits of the same shape, for each set of attributes."""
+    rows = (columns.model == model) & (columns.format == name)
+    if not (rows & (columns.label >= 0)).any():
+        return []
+    placebos = {s.attributes for s in observations.shapes.values if s.arm == Arm.PLACEBO}
+    edited = {s.attributes for s in observations.shapes.values if s.arm == Arm.EDITED}
+    found = instability.paired(observations, columns, rows)
+    out = []
+    for attributes in sorted(edited, key=lambda a: (len(a), a)):
+        claim = Claim(
+            family="instability",
+            attribute="+".join(attributes),
+            groups=(),
+            label="",
+            model=observations.models.values[model],
+            format=observations.formats.values[name],
+            scale="share",
+            unit="points",
+        )
+        pair = found.get(attributes)
+        if pair is None or len(pair.rows.y) < MIN_TEXTS:
+            texts = 0 if pair is None else len(pair.rows.y)
+            why = f"{texts} texts have placebo edits of the same shape; at least {MIN_TEXTS} are needed"
+            if attributes not in placebos:
+                why = "the run has no placebo edits for it"
+            out.append(Tested(dataclasses.replace(claim, texts=texts, why=why)))
+            continue
+        made = rare(fit(pair.rows), pair.rows)
+        low, high = made.group.interval()
+        words_low, words_high = made.these.interval()
+        # Fewer changes than under placebo edits are no instability.
+        more = made.group.value > 0
+        claim = dataclasses.replace(
+            claim,
+            estimate=made.group.value,
+            low=low,
+            high=high,
+            words_estimate=made.these.value,
+            words_low=words_low,
+            words_high=words_high,
+            texts=made.texts,
+            words=made.words,
+            shares=(pair.edited, pair.placebo),
+            p_value=made.group.p_value() if more else 1.0,
+            p_words=made.these.p_value() if more else 1.0,
+        )
+        out.append(Tested(claim, 1.0, made, made, pair.rows))
+    return out
 
 
 def attributes_of(observations: Observations) -> list[str]:
@@ -424,7 +483,7 @@ def _verdict(t: Tested, p: PValues, question: Question) -> Claim:
     assert t.rows is not None
     changed = int((np.abs(t.rows.y[t.rows.focal > 0]) > 1e-9).sum())
     few = claim.scale == "share" and changed < MIN_TEXTS
-    verdict: Verdict = "not_determined"
+    verdict: ClaimVerdict = "not_determined"
     why = ""
     alpha = question.alpha
     if few:
@@ -452,9 +511,9 @@ def _verdict(t: Tested, p: PValues, question: Question) -> Claim:
     )
 
 
-def _calls(t: Tested, verdict: Verdict, question: Question) -> int | None:
+def _calls(t: Tested, verdict: ClaimVerdict, question: Question) -> int | None:
     """Calls after which a net difference of delta would be shown with 80 %; None where words forbid it."""
-    if verdict != "not_determined" or t.share is None:
+    if verdict != "not_determined" or t.share is None or t.claim.family == "instability":
         return None
     target = question.delta or (None if question.number else USUAL_DELTA)
     if target is None or t.share.these.se == 0:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from auditor.types import Answer, Case, Check, Finding
 
 if TYPE_CHECKING:
+    from auditor.measure.claims import Claim
     from auditor.pipeline.loop import Loop, Tally
 
 KINDS = ("score", "generation")
@@ -78,7 +79,7 @@ class FreeText(NamedTuple):
     section: dict[str, Any]
 
 
-def study(loop: Loop) -> FreeText | None:
+def study(loop: Loop, claims: Sequence[Claim]) -> FreeText | None:
     """Findings and the section of the record; None where answers are labels.
 
     Under other protocols than the default one there are figures, and no findings.
@@ -86,7 +87,7 @@ def study(loop: Loop) -> FreeText | None:
     if not is_free(loop):
         return None
     score = loop.parts.task.kind == "score"
-    findings, section = (_scores if score else _pairs)(loop)
+    findings, section = _scores(loop, claims) if score else _pairs(loop)
     if loop.plan.protocol != "default":
         findings = []
     numbered = [dataclasses.replace(f, id=f"F{n:03d}") for n, f in enumerate(findings, 1)]
@@ -131,11 +132,9 @@ def judge_cost(loop: Loop) -> float | None:
     return float(judge.cost_usd) if known else None
 
 
-def _scores(loop: Loop) -> tuple[list[Finding], dict[str, Any]]:
-    import numpy as np
-
-    from auditor.controls import control_seen
-    from auditor.stats import directions, scores
+def _scores(loop: Loop, claims: Sequence[Claim]) -> tuple[list[Finding], dict[str, Any]]:
+    """Every direction is described; what may be said of it is said by the claims."""
+    from auditor.stats import findings, scores
 
     task, oracle = loop.parts.task, loop.parts.oracle
     values = {t.model.name: t.labels for t in loop.tallies}
@@ -145,37 +144,22 @@ def _scores(loop: Loop) -> tuple[list[Finding], dict[str, Any]]:
         )
         for arm in ("verdicts", "placebos")
     }
-    tests = len({a.place for a in groups["verdicts"]})
-    rows = scores.differences(
+    rows = scores.described(
         groups["verdicts"],
         groups["placebos"],
         metric="score",
         unit=task.unit,
         noise={name: scores.noise_of_values(given) for name, given in values.items()},
-        rng=np.random.default_rng([loop.plan.seed, 9]),
-        resamples=scores.resamples_for(tests),
-    )
-    rows = scores.decide(
-        rows,
-        tolerance=oracle.tolerance,
-        positive_control={t.model.name: control_seen(t) for t in loop.tallies},
-    )
-    silences = directions.silence_tests(
-        [v for t in loop.tallies for v in t.verdicts if v.case_id not in loop.directed],
-        loop.about,
-        {t.model.name: t.silent for t in loop.tallies},
-        rng=np.random.default_rng([loop.plan.seed, 3]),
-        resamples=1999,
     )
     section = {
         "unit": task.unit,
         "scale": list(task.scale or ()),
         "tolerance": oracle.tolerance,
         "alpha": scores.ALPHA,
-        "rows": [row.as_record() for row in rows],
+        "rows": [scores.with_claim(row, claims).as_record() for row in rows],
         "hidden": {"status": "not_tested", "reason": NOT_CONFIRMED},
     }
-    return [*scores.findings(rows), *directions.silence_findings(silences, alpha=scores.ALPHA)], section
+    return findings.of_claims(claims, [v for t in loop.tallies for v in t.verdicts], loop.about), section
 
 
 def _pairs(loop: Loop) -> tuple[list[Finding], dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from auditor.controls import outcomes
 from auditor.pipeline import free
-from auditor.pipeline.tally import KEPT_HIDDEN, LOST, Facts, Tally
+from auditor.pipeline.tally import KEPT_HIDDEN, Facts, Tally
 from auditor.store.compact import OfCase
 from auditor.types import Answer, Case, Check, Outcome, Variant, Verdict
 
@@ -189,23 +189,12 @@ def _keep(
     else:
         arms = [_labels(loop, given) for given in present.values()]
         tally.labels[case.id, name] = OfCase(case.id, list(present), arms)
-    silent = {variant_id: share for variant_id, given in present.items() if (share := _silent(given))}
-    if silent:
-        tally.silent[case.id, name] = silent
 
 
 def _labels(loop: Loop, given: Sequence[Answer]) -> tuple[Any, ...]:
     """The labels of the replicates; equal ones are kept once (not numbers: 1 and 1.0 are equal)."""
     values = tuple([a.value for a in given if a.status == "ok"])
     return loop.shared(values) if all(isinstance(v, str) for v in values) else values
-
-
-def _silent(answers: Sequence[Answer]) -> float:
-    """Share of answers that were refused, filtered or unreadable, calls that failed left out."""
-    if all(a.status == "ok" for a in answers):
-        return 0.0
-    came = [a for a in answers if a.status not in LOST]
-    return sum(a.status in ("refused", "filtered", "unparsed") for a in came) / len(came) if came else 0.0
 
 
 def _contrasts(

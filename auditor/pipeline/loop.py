@@ -12,7 +12,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auditor.config import DEFAULT_REPLICATES
 from auditor.errors import Unreadable, UserError
@@ -30,6 +30,9 @@ from auditor.store.lines import Line
 from auditor.types import Answer, Case, Check, Progress, Prompt, Request, Response, Variant, Verdict
 
 __all__ = ["About", "Loop", "Tally", "silent"]
+if TYPE_CHECKING:
+    from auditor.measure.claims import Claim
+
 KEPT_OUTPUTS = 10_000  # short outputs of models whose reading is remembered
 SHORT = 200  # characters
 WAITING_S = 1.0  # how long answers may wait to be journaled: some models say that they are deterministic, and are slow
@@ -486,6 +489,6 @@ class Loop:
                 self._read[output, style] = found
         return found
 
-    def free_text(self) -> free.FreeText | None:
+    def free_text(self, claims: Sequence[Claim]) -> free.FreeText | None:
         """What the answers came to where they are amounts or texts; else None."""
-        return free.study(self)
+        return free.study(self, claims)

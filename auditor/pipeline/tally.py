@@ -128,9 +128,6 @@ class Tally:
     hidden: list[tuple[Case, str, str]] = field(default_factory=list)  # case, variant id, format
     placebos: Verdicts = field(default_factory=Verdicts)  # kept apart: they enter no rate of changes
     discarded: list[Verdict] = field(default_factory=list)  # of invalid variants, where the plan asks them
-    silent: dict[tuple[str, str], dict[str, float]] = field(
-        default_factory=dict
-    )  # (case, format) -> variant -> share of answers without a label, where there are some
     contrasts: Contrasts = field(default_factory=Contrasts)  # interaction contrasts of joint variants
     canaries: dict[tuple[str, str], dict[str, list[Any]]] = field(
         default_factory=dict

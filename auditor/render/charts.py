@@ -20,6 +20,7 @@ PLOT = 64.0  # percent of the width that the plot takes
 BARS = 44.0  # percent of the width left of bars, whose labels are longer
 MARKS = {
     "shown": "M0,-6 L6,5 L-6,5 Z",
+    "shown_for_words": "M0,-6 L6,5 L-6,5 Z",
     "bounded": "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0",
     "not_determined": "M-4.5,0 a4.5,4.5 0 1,0 9,0 a4.5,4.5 0 1,0 -9,0",
     "not_tested": "M-4.5,0 L0,-4.5 L4.5,0 L0,4.5 Z",

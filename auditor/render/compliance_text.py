@@ -5,8 +5,8 @@ from __future__ import annotations
 SAYS = (
     "It says how often the answers of the models named here changed when words for the groups named here were "
     "changed, with the interval and the controls beside each figure.",
-    "Each claim has one of four verdicts: shown, bounded, not determined, not tested. Not determined is a statement "
-    "about the data.",
+    "Each claim has one of five verdicts: shown, shown for these words, bounded, not determined, not tested. Not "
+    "determined is a statement about the data.",
 )
 SAYS_ROWS = (
     "It says how often the label of the model named here changed when protected columns of a row were changed and "
@@ -66,8 +66,8 @@ MEASURES = (
     ),
     (
         "Direction",
-        "share of a label on the changed texts minus that on the originals",
-        "Whether one group gets a label more often. Opened only below a claim that was shown.",
+        "share of a label for texts about one group minus that for the same texts about another",
+        "Whether one group gets a label more often than another, whichever was the original.",
     ),
     (
         "Hidden",
@@ -97,16 +97,15 @@ OUTCOME_MEASURES = (
 STATISTICS = (
     "Unit: the seed text. Variants of one seed are not independent. Intervals of rates: Korn–Graubard (1998), "
     "Clopper–Pearson on the effective number of seeds, at 95 %.",
-    "A claim is shown if the rate lies above the model's own noise (permutation test of the answers within each seed; "
-    "needless for a model that is declared deterministic) and, where placebo edits were asked, above these on the same "
-    "seeds (the larger p value of a sign-flip test of the seed differences and a test that deals the changed answers "
-    "of a seed anew to its variants).",
-    "The p value of a claim is the largest of its tests. Holm's correction over all claims of the run, level 5 %.",
-    "Fewer than 6 discordant seeds are not determined: no exact two-sided test reaches 5 % with 5.",
-    "Bounded: δ was set before the run, the positive control was seen, and the upper 90 % limit lies below δ. Each "
-    "claim also prints the smallest δ that the run could have bounded.",
-    "Directions: two-sided sign-flip test over seeds, Benjamini–Hochberg within the family. Cases that a search was "
-    "led to enter no rate.",
+    "A claim is about the net difference between two groups: the mean over texts of answers to versions about the one "
+    "minus those about the other, whichever was the original, with the effect of an edit, of a word and of a character "
+    "more taken out (estimated from all edits and placebo edits of the run).",
+    "Shown: the difference differs from 0 with texts and words as samples (bias-reduced sandwich by text, variance of "
+    "word effects by restricted maximum likelihood, Satterthwaite degrees of freedom). Shown for these words: texts "
+    "are a sample and the words as they are. Holm's correction over all net claims of the run, level 5 %.",
+    "Fewer than 6 texts with different answers are not determined: no exact two-sided test reaches 5 % with 5.",
+    "Bounded: δ was set before the run, the positive control was seen, and two one-sided tests place the difference "
+    "between minus and plus δ (Holm over bounds). Cases that a search was led to enter no rate.",
 )
 ROW_STATISTICS = (
     "Rows are drawn independently; intervals are exact or confidence sequences, as named at each score. Where all rows "

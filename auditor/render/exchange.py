@@ -11,7 +11,7 @@ from auditor.render import tabular as tabular_
 from auditor.render import unread, view, words
 
 Data = Mapping[str, Any]
-_ORDER = {"shown": 0, "not_determined": 1, "bounded": 2, "not_tested": 3}
+_ORDER = {"shown": 0, "shown_for_words": 1, "not_determined": 2, "bounded": 3, "not_tested": 4}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

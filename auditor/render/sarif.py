@@ -12,13 +12,20 @@ from auditor.render import exchange, words
 from auditor.render.planned import deviations
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-KINDS = {"shown": "fail", "bounded": "pass", "not_determined": "open", "not_tested": "notApplicable"}
+KINDS = {
+    "shown": "fail",
+    "shown_for_words": "review",
+    "bounded": "pass",
+    "not_determined": "open",
+    "not_tested": "notApplicable",
+}
 
 
 class SarifReport:
     """One result for each finding, one rule for each code.
 
-    ``kind`` follows the verdict: shown is ``fail`` (level ``warning``), bounded ``pass``, not determined
+    ``kind`` follows the verdict: shown is ``fail`` (level ``warning``), shown for these words
+    ``review``, bounded ``pass``, not determined
     ``open``, not tested ``notApplicable``. A waiver is an accepted suppression. Results are told apart across
     runs by the finding's key (``partialFingerprints``).
 

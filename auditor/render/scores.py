@@ -68,7 +68,7 @@ def ordered(rows: Sequence[Data]) -> list[Data]:
     return ranked[: shown + MAX_ROWS]
 
 
-_RANK = {"shown": 0, "bounded": 1, "not_determined": 2, "not_tested": 3}
+_RANK = {"shown": 0, "shown_for_words": 1, "bounded": 2, "not_determined": 3, "not_tested": 4}
 
 
 def line(row: Data, names: Mapping[tuple[str, str], str]) -> tuple[str, ...]:

@@ -133,7 +133,7 @@ def steps_of(value: Iterable[Sequence[str]] | None) -> Steps:
     return tuple((str(a), str(s), str(t)) for a, s, t in value or ())
 
 
-_RANK = {"shown": 0, "bounded": 2, "not_determined": 1, "not_tested": 3}
+_RANK = {"shown": 0, "shown_for_words": 1, "bounded": 3, "not_determined": 2, "not_tested": 4}
 
 
 def _rank(finding: Data) -> tuple[int, str, str]:

@@ -19,22 +19,26 @@ from auditor.shown import quoted as quoted
 from auditor.shown import visible as visible
 
 DEFAULT_OUT = "reports"  # where commands look for a run by its name
-SYMBOLS = {"shown": "▲", "bounded": "●", "not_determined": "?", "not_tested": "–"}
+SYMBOLS = {"shown": "▲", "shown_for_words": "△", "bounded": "●", "not_determined": "?", "not_tested": "–"}
 VERDICTS = {
     "shown": "shown",
+    "shown_for_words": "shown for these words",
     "bounded": "bounded",
     "not_determined": "not determined",
     "not_tested": "not tested",
 }
 VERDICT_MEANING = {
     "shown": (
-        "A difference was shown: the rate lies above the noise of repeated identical prompts and, where placebo "
-        "edits were asked, above what edits that change no group bring about; also after correction for the "
-        "number of questions asked."
+        "A difference was shown for the groups: it holds with other texts and other words, edits by themselves "
+        "taken out, also after correction for the number of questions asked."
     ),
-    "bounded": ("The rate was shown to lie below the bound δ that was set before the run."),
+    "shown_for_words": (
+        "A difference was shown between the words that were put in, with other texts of this kind; whether other words "
+        "for the same groups give it too is open."
+    ),
+    "bounded": "The net difference was shown to lie below the bound δ that was set before the run, in both directions.",
     "not_determined": (
-        "The data support neither of the two. This is a statement about the data, not about the model."
+        "Too little data to show a difference or to rule one out. This says something of the data, not of the model."
     ),
     "not_tested": ("No claim was tested here; a rate, where one is given, is a description."),
 }

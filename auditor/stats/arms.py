@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from auditor.stats.intervals import korn_graubard
 from auditor.stats.multiplicity import benjamini_hochberg
-from auditor.stats.paired import RESAMPLES, OverPlacebo, over_placebo
+from auditor.stats.paired import RESAMPLES, over_placebo
 from auditor.stats.summary import Counts, Key
 from auditor.types import Estimate, Verdict
 
@@ -20,14 +20,6 @@ MIN_SEEDS = 6  # with fewer seeds in both arms no test can tell them apart
 Tallied = tuple[int, int]  # changed, judged
 Arm = dict[tuple[str, ...], Tallied]  # controlled attributes -> one seed's placebo variants
 Placebos = dict[tuple[str, str], dict[str, Arm]]  # (model, format) -> case -> arm
-
-
-class Compared(NamedTuple):
-    """A claim's seeds beside their placebo variants."""
-
-    rate: Estimate | None  # how often placebo edits changed the label
-    over: OverPlacebo | None  # None where too few seeds have both arms
-    seeds: int  # with both arms
 
 
 def placebo_arm(verdicts: Iterable[Verdict]) -> Placebos:
@@ -63,33 +55,6 @@ def controls_of(arm: Arm, attributes: Sequence[str], tested: frozenset[str]) -> 
     if not chosen:
         return None
     return sum(x for x, _ in chosen), sum(n for _, n in chosen)
-
-
-def compare(
-    cells: Mapping[str, Counts],
-    arms: Mapping[str, Arm],
-    attributes: Sequence[str],
-    tested: frozenset[str],
-    *,
-    rng: np.random.Generator,
-    level: float,
-    resamples: int,
-) -> Compared:
-    """One claim against its placebo arm, which some seeds of the run have."""
-    pairs: list[tuple[Tallied, Tallied]] = []
-    for case_id in sorted(cells):
-        cell = cells[case_id]
-        placebo = controls_of(arms.get(case_id, {}), attributes, tested)
-        if cell.judged and placebo is not None:
-            pairs.append(((cell.violations, cell.judged), placebo))
-    if not pairs:
-        return Compared(None, None, 0)
-    first, second = [a for a, _ in pairs], [p for _, p in pairs]
-    judged = sum(cell.judged > 0 for cell in cells.values())
-    over = None
-    if len(pairs) >= MIN_SEEDS:
-        over = over_placebo(first, second, rng=rng, level=level, resamples=resamples)
-    return Compared(_rate(second, judged - len(pairs)), over, len(pairs))
 
 
 def placebo_rates(table: Mapping[Key, Mapping[str, Counts]], placebos: Placebos) -> list[dict[str, Any]]:

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from auditor.counting import plural, verb
-from auditor.stats.arms import Compared
-from auditor.stats.noise import Excess
+from auditor.measure.claims import OTHERS, Claim
 from auditor.stats.summary import Counts, Direction, Key, percent, with_interval
 from auditor.types import Estimate, Verdict
-
-
-class Measured(NamedTuple):
-    """What one claim rests on."""
-
-    cells: list[Counts]
-    noise: Estimate | None
-    test: Excess | None
-    placebo: Compared | None
 
 
 def claim_text(
@@ -54,15 +43,9 @@ def _noise_text(deterministic: bool, noise: Estimate | None) -> str:
     return f"two answers to the same prompt differed in {with_interval(noise)}"
 
 
-def claim_notes(key: Key, known: Measured, rate: Estimate | None) -> list[str]:
-    """What else was measured: the noise, what was lost, how many changes are hidden."""
-    cells, test = known.cells, known.test
+def claim_notes(key: Key, cells: Sequence[Counts], rate: Estimate | None) -> list[str]:
+    """What else was measured: what was lost, how many changes are hidden."""
     notes = [rate.note] if rate is not None and rate.note else []
-    if test is not None:
-        notes.append(
-            f"answers to changed and unchanged prompts differ by {percent(max(0.0, test.value))} percentage "
-            f"points more than answers to one prompt ({plural(test.n, 'seed')}, permutation test)"
-        )
     lost = sum(cell.lost for cell in cells)
     if lost:
         notes.append(
@@ -78,27 +61,89 @@ def claim_notes(key: Key, known: Measured, rate: Estimate | None) -> list[str]:
     return notes
 
 
-def placebo_notes(placebo: Compared | None, upper: float | None, rate: Estimate | None) -> list[str]:
-    """What placebo edits did, and the smallest delta that could have been bounded."""
-    notes = []
-    if placebo is not None and placebo.rate is not None:
-        notes.append(
-            f"placebo edits, which change no group, changed the label in {with_interval(placebo.rate)} of "
-            f"{plural(placebo.rate.n_variants or 0, 'variant')} of {plural(placebo.rate.n, 'seed')}"
+def placebo_notes(claim: Claim | None) -> list[str]:
+    """What placebo edits of the same shape did."""
+    if claim is None:
+        return []
+    if claim.shares is None or claim.estimate is None or claim.low is None or claim.high is None:
+        return [f"changes are not compared with placebo edits: {claim.why}"]
+    edited, placebo = claim.shares
+    return [
+        f"placebo edits of the same shape changed the label in {percent(placebo)} %, edits of the group in "
+        f"{percent(edited)} % of the same {plural(claim.texts, 'text')}: {_points(claim.estimate)} points more "
+        f"(95 %: {_points(claim.low)} to {_points(claim.high)})"
+    ]
+
+
+def net_text(claim: Claim) -> str:
+    """What was measured, in one sentence."""
+    if not claim.groups:
+        return f"the label changed more often with {_sets(claim.attribute)} than under placebo edits of the same shape"
+    group, reference = (_plain(g) for g in claim.groups)
+    reference = f"other groups of {_plain(claim.attribute)}" if reference == OTHERS else reference
+    texts = plural(claim.texts, "text")
+    if claim.family == "refusal":
+        what = "got no label (refused, filtered or not readable)"
+        return (
+            f"texts about {group} {what} {_difference(claim)} than the same texts about {reference} ({texts})"
         )
-        over = placebo.over
-        if over is not None:
-            notes.append(
-                f"excess over placebo: {100 * over.value:.1f} percentage points ({over.level * 100:.0f} %: "
-                f"{100 * over.low:.1f} to {100 * over.high:.1f}; {plural(over.n, 'seed')}, p = "
-                f"{over.p_value:.2g} before "
-                "correction)"
-            )
-    elif placebo is None and rate is not None:
-        notes.append("without placebo edits: any other change of wording may change the label as often")
-    if upper is not None:
-        notes.append(f"the smallest delta this run could have bounded is {percent(upper, up=True)} %")
-    return notes
+    if claim.scale == "number":
+        more = "lower" if (claim.estimate or 0) < 0 else "higher"
+        size = f"{abs(claim.estimate or 0):.3g} {claim.unit}".strip()
+        interval = f"95 %: {claim.low:.3g} to {claim.high:.3g}"
+        return (
+            f"the mean answer was {size} {more} for texts about {group} than for the same texts about {reference} "
+            f"({interval}; {texts})"
+        )
+    return (
+        f"texts about {group} got the label {claim.label} {_difference(claim)} than the same texts about {reference} "
+        f"({texts})"
+    )
+
+
+def _difference(claim: Claim) -> str:
+    value, low, high = claim.estimate, claim.low, claim.high
+    if claim.scale == "log_odds":
+        value, low, high = claim.share_difference, claim.share_low, claim.share_high
+    assert value is not None
+    assert low is not None
+    assert high is not None
+    return (
+        f"{_points(abs(value))} percentage points {'less' if value < 0 else 'more'} often "
+        f"(95 %: {_points(low)} to {_points(high)})"
+    )
+
+
+def net_notes(claim: Claim) -> tuple[str, ...]:
+    """How the claim was reached, and what it would take where it is open."""
+    notes = [claim.why] if claim.why else []
+    if claim.scale == "log_odds" and claim.estimate is not None:
+        notes.append(
+            f"on the log odds of the label: {claim.estimate:+.3f} (95 %: {claim.low:+.3f} to {claim.high:+.3f}), "
+            "which decides"
+        )
+    if claim.words_low is not None and claim.words_high is not None and claim.scale != "number":
+        scale = "log odds " if claim.scale == "log_odds" else ""
+        shown = (
+            f"{claim.words_low:+.3f} to {claim.words_high:+.3f}"
+            if scale
+            else (f"{_points(claim.words_low)} to {_points(claim.words_high)} points")
+        )
+        notes.append(
+            f"for these words alone: {scale}95 % {shown}; {claim.words:.1f} words stand for the groups"
+        )
+    if claim.calls_needed is not None:
+        notes.append(f"some {claim.calls_needed:,} calls would decide it, as far as texts do")
+    return tuple(notes)
+
+
+def _points(share: float) -> str:
+    text = f"{100 * abs(share):.1f}"
+    return f"−{text}" if share < 0 and float(text) else text
+
+
+def _sets(attribute: str) -> str:
+    return " and ".join(_plain(a) for a in attribute.split("+"))
 
 
 def hidden_text(verdict: Verdict, directions: Sequence[Direction]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
+from auditor.measure.claims import ALPHA
 from auditor.stats.claim_words import hidden_text
 from auditor.stats.multiplicity import benjamini_hochberg
 from auditor.stats.noise import hidden_by_chance
@@ -116,7 +117,7 @@ def _told(v: Verdict, settings: Settings, fresh: Mapping[tuple[str, str, str], f
         return told
     if key not in fresh:
         return _replaced(told, "not_tested", "not confirmed by repeating its prompts")
-    if fresh[key] > settings.alpha:
+    if fresh[key] > ALPHA:
         why = f"on fresh answers it does not differ from each of its parts (exact test, adjusted p = {fresh[key]:.2g})"
         return _replaced(told, "threshold_crossing", why)
     return told

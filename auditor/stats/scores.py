@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from auditor.counting import plural
+from auditor.measure.claims import OTHERS, Claim
 from auditor.stats.intervals import mean_interval
 from auditor.stats.multiplicity import holm
 from auditor.stats.multiplicity import resamples_for as resamples_for  # for callers of this module
@@ -26,7 +27,6 @@ from auditor.stats.paired import sign_flip
 from auditor.stats.summary import Direction, Edited
 from auditor.types import ClaimVerdict, Finding, Verdict
 
-SCORE = "SCO130"
 MIN_SEEDS = 6  # a two-sided sign-flip test of five differences cannot reach 0.05
 ALPHA = 0.05
 EXEMPLARS = 5
@@ -262,6 +262,36 @@ def _difference(
     )
 
 
+def described(
+    variants: Iterable[Arm],
+    placebos: Iterable[Arm],
+    *,
+    metric: str,
+    unit: str,
+    noise: Mapping[str, float | None],
+) -> list[Difference]:
+    """Mean paired differences as `differences` has them, without tests: claims are made elsewhere."""
+    rng = np.random.default_rng(0)
+    found = differences(variants, placebos, metric=metric, unit=unit, noise=noise, rng=rng, resamples=1)
+    return [replace(d, p_sign=None, p_value=None, p_placebo=None) for d in found]
+
+
+def with_claim(d: Difference, claims: Iterable[Claim]) -> Difference:
+    """``d`` with the verdict of the net claim about its two groups, whichever was the original."""
+    if len(d.place.directions) != 1:
+        return replace(d, verdict="not_tested")
+    ((attribute, source, target),) = d.place.directions
+    own = [
+        c
+        for c in claims
+        if (c.family, c.model, c.format, c.attribute) == ("net", d.place.model, d.place.format, attribute)
+    ]
+    for c in own:
+        if set(c.groups) in ({source, target}, {target, OTHERS}):
+            return replace(d, verdict=c.verdict, p_value=c.p_value, p_adjusted=c.p_adjusted)
+    return replace(d, verdict="not_tested")
+
+
 def decide(
     found: Sequence[Difference],
     *,
@@ -292,11 +322,6 @@ def decide(
             )
         out.append(replace(one, p_adjusted=p, verdict=verdict, notes=notes))
     return out
-
-
-def findings(found: Iterable[Difference]) -> list[Finding]:
-    """One claim for each difference that was shown or bounded."""
-    return [finding(d, SCORE) for d in found if d.verdict in ("shown", "bounded")]
 
 
 def finding(d: Difference, code: str) -> Finding:

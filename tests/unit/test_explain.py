@@ -12,7 +12,7 @@ from auditor import audit, compare, errors, explain, types
 from auditor.cli.main import run as cli
 from auditor.errors import CallError, UnknownPlugin
 from auditor.registry import CHECKS
-from auditor.stats import directions, findings, hidden_findings
+from auditor.stats import findings, hidden_findings
 
 PACKAGE = Path(explain.__file__).parent
 
@@ -45,7 +45,7 @@ LITERALS = {
     "claim", "hidden", "violation", "complete", "partial", "mixed", "active", "expired", "unmatched",
 }  # fmt: skip
 CODES = {
-    findings.ATOMIC, findings.JOINT, hidden_findings.HIDDEN, directions.DIRECTION, directions.SILENCE, "tabular-finds",
+    findings.ATOMIC, findings.JOINT, hidden_findings.HIDDEN, findings.NET, findings.REFUSAL, findings.INSTABILITY, findings.SCORE, "tabular-finds",
 }  # fmt: skip
 SCORES = {"causal", "group", "apparent_causal", "apparent_group", "discriminatory_share"}
 REASONS = {

@@ -1,0 +1,220 @@
+"""Claims from observations: orientation, what an edit does by itself, words as a sample, verdicts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from auditor.measure import instability
+from auditor.measure.claims import Claim, Question, claims, pairs
+from auditor.measure.observations import Arm, Observations, shape_of
+from auditor.types import Answer, Edit
+
+WOMEN = [f"w{n:02d}" for n in range(12)]  # as long as the others: length is a covariate
+MEN = [f"m{n:02d}" for n in range(12)]
+Margin = Callable[[int, str, str, bool], float]  # text, group, word, edited
+ASKED = Question(outcomes=("yes",), primary={"gender": ("female", "male")}, positive_control={"m": True})
+
+
+def edit(source: str, target: str, *, kind: str = "swap", attribute: str = "gender") -> Edit:
+    group = {"w": "female", "m": "male"}
+    return Edit(
+        attribute=attribute,
+        kind=kind,  # type: ignore[arg-type]
+        source_group=group.get(source[0], "neutral"),
+        target_group=group.get(target[0], "neutral"),
+        source=source,
+        target=target,
+        where=(0, len(source)),
+    )
+
+
+def observe(margin: Margin, *, texts: int = 120, scores: bool = False, flip: bool = True) -> Observations:
+    """Texts about a woman or a man in turn, each with the other version and a placebo of the same group."""
+    table = Observations()
+    rng = np.random.default_rng(5)
+    for n in range(texts):
+        woman, man = WOMEN[rng.integers(12)], MEN[rng.integers(12)]
+        words = [woman, man] if n % 2 or not flip else [man, woman]
+        other = (WOMEN if words[0] in WOMEN else MEN)[rng.integers(12)]
+        versions = [
+            ((), words[0], False),
+            ((edit(words[0], words[1]),), words[1], True),
+            ((edit(words[0], other, kind="placebo"),), other, True),
+        ]
+        for edits, word, edited in versions:
+            value = margin(n, "female" if word in WOMEN else "male", word, edited)
+            p = 1 / (1 + np.exp(-value))
+            answer = Answer(
+                status="ok", value="yes" if value > 0 else "no", scores={"yes": p} if scores else None
+            )
+            table.answers(
+                table.version(f"t{n}", edits), model="m", format="plain", answers=[answer], score_of="yes"
+            )
+    return table
+
+
+def noise(seed: int, size: float = 1.0) -> Callable[[int], float]:
+    draws = np.random.default_rng(seed).normal(0, size, 10_000)
+    return lambda n: float(draws[n])
+
+
+def net(table: Observations, question: Question = ASKED) -> Claim:
+    (found,) = (c for c in claims(table, question) if c.family == "net")
+    return found
+
+
+def test_a_shift_against_one_group_is_shown_with_its_sign_whichever_was_the_original() -> None:
+    base = noise(1)
+    found = net(observe(lambda n, g, w, e: base(n) - 0.6 * (g == "female")))
+    assert (found.verdict, found.scale, found.groups) == ("shown", "share", ("female", "male"))
+    assert found.estimate is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert -0.4 < found.low < found.estimate < found.high < 0
+    assert found.texts == 120
+    assert found.shares is not None
+    assert found.shares[0] < found.shares[1]
+
+
+def test_what_an_edit_does_by_itself_is_no_difference_between_groups() -> None:
+    base = noise(2)
+    found = net(observe(lambda n, g, w, e: base(n) - 0.8 * e))
+    assert found.verdict == "not_determined"
+    assert abs(found.estimate or 0) < 0.06
+
+
+def test_without_both_orientations_and_placebos_an_edit_cannot_be_told_from_a_group() -> None:
+    table = Observations()
+    for n in range(40):
+        for edits in ((), (edit("man", "woman"),)):
+            answer = Answer(status="ok", value="no" if edits else "yes")
+            table.answers(table.version(f"t{n}", edits), model="m", format="plain", answers=[answer])
+    found = net(table)
+    assert (found.verdict, found.estimate) == ("not_tested", None)
+    assert "the same other change" in found.why
+
+
+def test_effects_of_words_alone_are_not_shown_for_the_group() -> None:
+    shown = {"shown": 0, "shown_for_words": 0, "not_determined": 0}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        effect = dict(zip(WOMEN + MEN, rng.normal(0, 0.4, 24), strict=True))
+        base = noise(100 + seed)
+        shown[net(observe(lambda n, g, w, e: base(n) + effect[w], scores=True)).verdict] += 1  # noqa: B023
+    assert shown["shown"] <= 5, shown
+    assert shown["shown_for_words"] >= 5, shown
+
+
+def test_scores_decide_and_the_share_is_printed_beside_them() -> None:
+    base = noise(3)
+    found = net(observe(lambda n, g, w, e: base(n) - 0.05 * (g == "female"), scores=True))
+    assert (found.scale, found.unit, found.verdict) == ("log_odds", "log odds", "shown")
+    assert found.estimate == pytest.approx(-0.05, abs=0.01)
+    assert found.share_difference is not None
+
+
+@pytest.mark.parametrize(("control", "verdict"), [(True, "bounded"), (False, "not_determined")])
+def test_a_bound_needs_the_positive_control(control: bool, verdict: str) -> None:
+    base = noise(4)
+    table = observe(lambda n, g, w, e: base(n), texts=200)
+    question = dataclasses.replace(ASKED, delta=0.05, positive_control={"m": control})
+    assert net(table, question).verdict == verdict
+    assert net(table, dataclasses.replace(question, delta=0.005)).verdict == "not_determined"
+
+
+def test_few_texts_with_different_answers_show_nothing() -> None:
+    found = net(observe(lambda n, g, w, e: -1.0 if n < 5 and g == "female" else 1.0))
+    assert found.verdict == "not_determined"
+    assert "5 of 120 texts" in found.why
+
+
+def test_one_word_for_a_group_says_nothing_of_the_group() -> None:
+    table = Observations()
+    base = noise(6)
+    for n in range(80):
+        words = ["m00", "w00"] if n % 2 else ["w00", "m00"]
+        for edits, word in (((), words[0]), ((edit(*words),), words[1])):
+            value = base(n) - 1.0 * (word == "w00")
+            answer = Answer(status="ok", value="yes" if value > 0 else "no")
+            table.answers(table.version(f"t{n}", edits), model="m", format="plain", answers=[answer])
+    found = net(table)
+    assert found.verdict == "shown_for_words"
+    assert found.words <= 2.01
+
+
+def test_an_edit_that_moves_people_to_different_groups_has_no_orientation() -> None:
+    table = observe(lambda n, g, w, e: 1.0, texts=10)
+    both = (edit("m00", "w00"), dataclasses.replace(edit("w01", "m01"), where=(9, 15)))
+    for n in range(10):
+        row = table.version(f"t{n}", both)
+        table.answers(row, model="m", format="plain", answers=[Answer(status="ok", value="no")])
+    assert net(table).estimate == pytest.approx(0.0)
+
+
+def test_refusals_are_a_family_of_their_own_and_enter_no_share() -> None:
+    base = noise(7)
+
+    def margin(n: int, g: str, w: str, e: bool) -> float:
+        return base(n)
+
+    table = Observations()
+    plain = observe(margin).columns()
+    for n in range(120):
+        words = [MEN[n % 12], WOMEN[n % 11]] if n % 2 else [WOMEN[n % 11], MEN[n % 12]]
+        for edits, word in (((), words[0]), ((edit(*words),), words[1])):
+            refused = word in WOMEN and n % 3 == 0
+            answer = Answer(status="refused", reason="no") if refused else Answer(status="ok", value="yes")
+            table.answers(table.version(f"t{n}", edits), model="m", format="plain", answers=[answer])
+    found = {c.family: c for c in claims(table, ASKED) if c.groups}
+    assert found["refusal"].verdict == "shown"
+    assert (found["refusal"].estimate or 0) > 0.2
+    assert found["net"].verdict == "not_determined"
+    assert len(plain.version) == 360
+
+
+def test_changes_are_unstable_only_beyond_placebo_edits_of_the_same_shape() -> None:
+    rng = np.random.default_rng(1)
+    anything = observe(lambda n, g, w, e: float(rng.normal()))
+    by_family = {c.family: c for c in claims(anything, ASKED)}
+    assert by_family["instability"].verdict == "not_determined"
+    base = noise(8, 0.3)
+    swapped = observe(lambda n, g, w, e: base(n) * (1 if g == "female" else -1))
+    assert {c.family: c for c in claims(swapped, ASKED)}["instability"].verdict == "shown"
+
+
+def test_a_placebo_of_another_shape_stands_against_nothing() -> None:
+    table = Observations()
+    for n in range(20):
+        longer = dataclasses.replace(edit("mana", "trans woman"), source="man")
+        for edits in ((), (longer,), (edit("man", "mana", kind="placebo"),)):
+            answer = Answer(status="ok", value="yes")
+            table.answers(table.version(f"t{n}", edits), model="m", format="plain", answers=[answer])
+    columns = table.columns()
+    assert instability.paired(table, columns, np.ones(len(columns.version), dtype=bool)) == {}
+
+
+def test_which_groups_are_compared() -> None:
+    names = ["black", "other", "white"]
+    every = pairs(names, "race", Question())
+    assert [(g, r, round(w, 3)) for g, r, _, w in every] == [(n, "others", 0.333) for n in names]
+    against = pairs(names, "race", Question(references={"race": "white"}))
+    assert [(g, r) for g, r, *_ in against] == [("black", "white"), ("other", "white")]
+    first = pairs(names, "race", Question(primary={"race": ("black", "white")}))
+    assert [(g, r, w) for g, r, _, w in first] == [
+        ("black", "white", 0.8),
+        ("other", "others", pytest.approx(0.2)),
+    ]
+    two = pairs(["female", "male", "unmarked"], "gender", Question(unmarked={"gender": ["unmarked"]}))
+    assert [(g, r, w) for g, r, _, w in two] == [("female", "male", 1.0)]
+
+
+def test_shapes_of_versions() -> None:
+    assert shape_of([]).arm == Arm.ORIGINAL
+    assert shape_of([edit("a", "b", kind="placebo")]).arm == Arm.PLACEBO
+    both = shape_of([edit("man", "woman"), edit("big", "large", kind="placebo")])
+    assert (both.arm, both.attributes, both.spans) == (Arm.REWORDED, ("gender",), 2)
+    assert both.words_in == ("large", "woman")
