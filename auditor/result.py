@@ -90,11 +90,30 @@ class Result:
         """``run.json`` as text."""
         return json.dumps(self.record, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
-    def to_text(self, *, width: int | None = None, encoding: str | None = None) -> str:
-        """The terminal report, ``width`` columns wide (None: as the terminal), in what ``encoding`` can show."""
+    def to_text(
+        self,
+        *,
+        width: int | None = None,
+        encoding: str | None = None,
+        color: bool = False,
+        full: bool = False,
+    ) -> str:
+        """The terminal report: the answer on one screen, with ``full`` all that was measured.
+
+        Parameters
+        ----------
+        width : int, optional
+            Columns; 100 where none is given.
+        encoding : str, optional
+            What the terminal can show; UTF-8 where none is given.
+        color : bool, default False
+            ANSI styles.
+        full : bool, default False
+            As ``--full``.
+        """
         from auditor.registry import RENDERERS
 
-        options: dict[str, Any] = {} if width is None else {"width": width}
+        options: dict[str, Any] = {"color": color, "full": full} | ({} if width is None else {"width": width})
         if encoding is not None:
             options["encoding"] = encoding
         return str(RENDERERS.create("terminal", **options).render(self.record, self.evidence))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -250,6 +252,7 @@ Redact = Annotated[
         help="Write digests and edits instead of texts, labels instead of answers; no response cache.",
     ),
 ]
+Full = Annotated[bool, typer.Option("--full", help="Print all that was measured, not the answer alone.")]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not use the response cache.")]
 Out = Annotated[str | None, typer.Option("--out", help="Folder of the run folders (default: reports).")]
 Format = Annotated[str, typer.Option("--format", help="What is printed: terminal or json.")]
@@ -603,7 +606,18 @@ def say_where(path: Path) -> None:
     say(f"Report: {path / 'report.html'}", f"Head: {head(RunFolder.open(path).record())}", to=sys.stderr)
 
 
-def finish(result: Result, *, format: str, fail_on: str | None) -> int:
+def screen() -> dict[str, Any]:
+    """Width, encoding and colour of what is written to: 100 columns without colour where it is no terminal."""
+    terminal = sys.stdout.isatty()
+    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return {
+        "width": shutil.get_terminal_size((100, 40)).columns if terminal else 100,
+        "encoding": sys.stdout.encoding,
+        "color": terminal and not plain,
+    }
+
+
+def finish(result: Result, *, format: str, fail_on: str | None, full: bool = False) -> int:
     """Print a result and return the exit code of its run."""
     from auditor.render import headline, unread
 
@@ -613,8 +627,7 @@ def finish(result: Result, *, format: str, fail_on: str | None) -> int:
     if format == "json":
         sys.stdout.write(result.to_json() + "\n")
     else:
-        width = None if sys.stdout.isatty() else 100
-        sys.stdout.write(result.to_text(width=width, encoding=sys.stdout.encoding) + "\n")
+        sys.stdout.write(result.to_text(**screen(), full=full) + "\n")
     sys.stdout.flush()
     if result.path is not None:
         say_where(result.path)

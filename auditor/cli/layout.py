@@ -27,7 +27,7 @@ HEADINGS: dict[str, tuple[str, ...]] = {
         "max_calls", "max_cost", "max_seconds", "price_in", "price_out", "dry_run", "yes", "concurrency", "batch",
         "engine", "jobs", "no_cache",
     ),
-    "What comes out": ("out", "output", "format", "fail_on", "journal", "redact", "slices"),
+    "What comes out": ("out", "output", "format", "full", "fail_on", "journal", "redact", "slices"),
 }  # fmt: skip
 _HEADING = {name: heading for heading, names in HEADINGS.items() for name in names}
 

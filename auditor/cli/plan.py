@@ -107,6 +107,7 @@ def run_frozen(
     flags: Mapping[str, Any],
     *,
     format: str = "terminal",
+    full: bool = False,
     fail_on: str | None = None,
     dry_run: bool = False,
     yes: bool = True,
@@ -121,6 +122,8 @@ def run_frozen(
         Further flags as fields of `Plan`; one that changes the plan is recorded as a deviation.
     format : str
         ``terminal`` or ``json``.
+    full : bool
+        As ``--full``.
     fail_on : str or None
         As ``--fail-on``.
     dry_run : bool
@@ -151,7 +154,7 @@ def run_frozen(
             return result.settle(folder)
 
     done: result.Result = pipeline.run_sync(go)
-    return finish(done, format=format, fail_on=fail_on or plan.fail_on)
+    return finish(done, format=format, fail_on=fail_on or plan.fail_on, full=full)
 
 
 @show_app.command()

@@ -35,6 +35,7 @@ def report(
         str | None,
         typer.Option("--out", "--output", help="Write the one file format here instead; - prints it."),
     ] = None,
+    full: common.Full = False,
     fail_on: common.FailOn = None,
     waivers: common.WaiversFile = None,
 ) -> int:
@@ -47,7 +48,7 @@ def report(
     files = [name for name in names if name != "terminal"]
     if out is not None and (len(files) != 1 or len(names) != 1):
         raise ConfigError("--out takes one file format: --format html --out report.html")
-    record, make = _renderers(path, waivers)
+    record, make = _renderers(path, waivers, full=full)
     if fail_on is not None and record.get("spec", {}).get("kind") == "ll144":
         raise ConfigError(
             "--fail-on needs findings, and tables of recorded outcomes hold none: Local Law 144 sets no threshold. "
@@ -99,7 +100,7 @@ def _github(record: dict[str, Any], summary: str | bytes, path: Path) -> None:
 
 
 def _renderers(
-    path: Path, waivers: Path | None
+    path: Path, waivers: Path | None, *, full: bool
 ) -> tuple[dict[str, Any], Callable[[str], tuple[str | bytes, str]]]:
     """The record with its waivers, and what renders a format of it: (content, file ending)."""
     from auditor.pipeline import outcomes
@@ -133,7 +134,7 @@ def _renderers(
 
     def of_texts(name: str) -> tuple[str | bytes, str]:
         if name == "terminal":
-            return result.to_text(width=width, encoding=sys.stdout.encoding), ".txt"
+            return result.to_text(**common.screen(), full=full), ".txt"
         options = {"verdicts": result.verdicts} if RENDERERS.resolve(name) == "parquet.v1" else {}
         renderer = RENDERERS.create(name, **options)
         return renderer.render(result.record, result.evidence), renderer.suffix

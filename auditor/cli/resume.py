@@ -15,6 +15,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def resume(
     run: common.RunArgument,
     format: common.Format = "terminal",
+    full: common.Full = False,
     fail_on: common.FailOn = None,
     max_calls: common.MaxCalls = None,
     max_cost: common.MaxCost = None,
@@ -48,11 +49,11 @@ def resume(
     if (path / "run.json").is_file() and folder.record().get("status") == "complete":
         complain(f"Nothing was left to ask: {path} is complete.")
         result = load(path) if (path / "report.html").is_file() else settle(folder)
-        return finish(result, format=format, fail_on=fail_on)
+        return finish(result, format=format, fail_on=fail_on, full=full)
     plan, again = folder.plan.get("plan") or {}, f"resume {common.quoted(path)}"
     common.consent(path, [*(plan.get("models") or ()), plan.get("judge")], model or (), yes, again)
     limits = {"max_calls": max_calls, "max_cost": max_cost, "max_seconds": max_seconds}
-    return finish(go(path, observe=Draw(), limits=limits), format=format, fail_on=fail_on)
+    return finish(go(path, observe=Draw(), limits=limits), format=format, fail_on=fail_on, full=full)
 
 
 def command(argv: list[str]) -> int:

@@ -70,6 +70,7 @@ def run(
     redact: common.Redact = False,
     out: common.Out = None,
     format: common.Format = "terminal",
+    full: common.Full = False,
     fail_on: common.FailOn = None,
     config: common.Config = None,
     plan: Annotated[
@@ -93,14 +94,14 @@ def run(
     if plan is not None:
         from auditor.cli.plan import run_frozen
 
-        return run_frozen(plan, flags, format=format, fail_on=fail_on, dry_run=dry_run, yes=yes)
+        return run_frozen(plan, flags, format=format, full=full, fail_on=fail_on, dry_run=dry_run, yes=yes)
     chosen = resolve(flags, config)
     draw = Draw()
     if dry_run:
         sys.stdout.write(_show_estimate(estimate(chosen, observe=draw), format) + "\n")
         return 0
     consent(chosen, yes=yes)
-    return finish(audit_plan(chosen, observe=draw), format=format, fail_on=chosen.fail_on)
+    return finish(audit_plan(chosen, observe=draw), format=format, fail_on=chosen.fail_on, full=full)
 
 
 def flags_of(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ def score(
         ),
     ],
     format: common.Format = "terminal",
+    full: common.Full = False,
     fail_on: common.FailOn = None,
 ) -> int:
     """Judge recorded answers to the prompts of RUN."""
@@ -30,7 +31,10 @@ def score(
 
     common.check_format(format)
     return finish(
-        judge(find_text_run(run, "score"), responses, observe=Draw()), format=format, fail_on=fail_on
+        judge(find_text_run(run, "score"), responses, observe=Draw()),
+        format=format,
+        fail_on=fail_on,
+        full=full,
     )
 
 

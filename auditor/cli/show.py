@@ -33,7 +33,7 @@ def show(run: common.RunArgument, id: Id, waivers: common.WaiversFile = None) ->
     result = load(path)
     result.record.update(common.with_waivers(result.record, waivers))
     judged = partial(opinion, result.record, result.evidence)
-    sys.stdout.write(render_finding(result.record, result.evidence, id, judged=judged))
+    sys.stdout.write(render_finding(result.record, result.evidence, id, judged=judged, **common.screen()))
     return 0
 
 

@@ -69,6 +69,7 @@ async def _run(
     observe: Observer,
     answered: Mapping[str, Mapping[tuple[str, int], Response]] | None,
 ) -> dict[str, Any]:
+    from auditor.pipeline import vocabulary
     from auditor.record import build
 
     started, clock = datetime.now(UTC), time.monotonic()
@@ -77,6 +78,7 @@ async def _run(
 
     def record() -> dict[str, Any]:
         made = build(loop, confirmed, started=started, seconds=time.monotonic() - clock)
+        made = vocabulary.add(made, loop)
         return made if loop.until is None else made | loop.until.sections()
 
     try:

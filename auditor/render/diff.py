@@ -138,9 +138,10 @@ def excerpt(segments: Sequence[Segment], *, limit: int = 600, context: int = 140
             continue
         head = _head(segment.text, context) if i > 0 else ""
         tail = _tail(segment.text, context) if i < last else ""
-        kept.append(
-            Segment(text=(head + GAP + tail).strip(" ") if not (head and tail) else head + GAP + tail)
-        )
+        # No space at the ends of the whole; those beside a change stay.
+        text = head + GAP + tail
+        text = text if i > 0 else text.lstrip(" ")
+        kept.append(Segment(text=text if i < last else text.rstrip(" ")))
     return tuple(kept)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.provenance import head
 from auditor.render import (
+    answer,
     cards,
     charts,
     controls,
@@ -55,6 +56,7 @@ class HtmlReport:
         return _template().render(
             record=record,
             v=shown,
+            first=answer.build(record, evidence),
             hidden=made(hidden),
             violations=made(violations),
             more_hidden=chunks(shown.hidden[MAX_CARDS:]),

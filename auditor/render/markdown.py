@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from auditor import waivers
-from auditor.render import cards, controls, diff, exchange, extras, tabular, view, words
+from auditor.render import answer, cards, controls, diff, exchange, extras, tabular, view, words
 
 MAX_CARDS = 20
 _START = re.compile(r"^(\d{0,9})([-+=.)])")
@@ -44,6 +44,9 @@ class MarkdownReport:
             banners = list(view.build(record).banners)
         for banner in banners:
             lines += [f"> **Note** {escape(banner)}", ""]
+        first = answer.build(record, evidence)
+        if first is not None:
+            lines += _first(first)
         of_rows = exchange.is_tabular(record)
         if of_rows:
             lines += markdown_rows().summary(record)
@@ -111,6 +114,33 @@ def _findings(heading: str, rows: Sequence[exchange.Row]) -> list[str]:
     )
     note = [words.HIDDEN_FINDING, ""] if any(r.kind == "hidden" for r in rows) else []
     return [f"## {heading}", "", *note, *table(("Verdict", "Finding", "Code", "What was measured"), cells)]
+
+
+def _first(screen: answer.Screen) -> list[str]:
+    """The answer: who, how much, how sure, what next."""
+    mark = words.SYMBOLS.get(screen.kind, words.SYMBOLS["shown"])
+    lines = ["## Answer", "", block(screen.ran), ""]
+    lines += [f"**{mark} {escape(words.sentence(screen.claim + screen.between + screen.figures))}**", ""]
+    lines += [block(" · ".join(screen.support)), ""] if screen.support else []
+    lines += [line for also in screen.also for line in (f"Also: {escape(also)}", "")]
+    if (one := screen.example) is not None:
+        lines += [f"> “{escape(one.text)}”: {escape(one.before)} → {escape(one.after)}", ""]
+    if screen.rows:
+        several = any(r.model for r in screen.rows)
+        cells = [
+            (
+                *((r.model,) if several else ()),
+                r.name + (f" + {words.plural(r.more, 'more group')}" if r.more else ""),
+                *screen.cells(r)[1:-1],
+                f"{r.verdict}: {r.reason}" if r.reason else r.verdict,
+            )
+            for r in screen.rows
+        ]
+        lines += table((*(("Model",) if several else ()), *map(escape, screen.columns)), cells)
+    lines += [f"- Checks: {escape(line)}" for line in screen.checks]
+    lines += [f"- Not tested: {escape(line)}" for line in screen.not_tested]
+    lines += [f"- Next: <code>{escape(command)}</code> ({what})" for command, what in screen.next]
+    return [*lines, ""]
 
 
 def _answer(record: Mapping[str, Any]) -> list[str]:

@@ -72,7 +72,29 @@ class Page:
         """One line; a longer one wraps, unless it is to stay ``whole``: a command to copy."""
         self._console.print(self.text(text, style), soft_wrap=whole)
 
-    def paragraph(self, text: str, *, indent: str = "", first: str | None = None) -> None:
+    def size(self, text: str) -> int:
+        """Columns that a text takes."""
+        from rich.cells import cell_len
+
+        return cell_len(self.plain(text, newlines=False))
+
+    def cut(self, text: str, width: int | None = None) -> str:
+        """Text that fits into ``width`` columns (the page's, if not given), ``…`` where something was cut off."""
+        from rich.cells import set_cell_size
+
+        line, width = self.plain(text, newlines=False), self.width if width is None else width
+        if self.size(line) <= width:
+            return line
+        mark = self.plain("…")
+        return set_cell_size(line, max(0, width - self.size(mark))).rstrip() + mark
+
+    def padded(self, text: str, width: int, *, right: bool = False) -> str:
+        """Text filled up to ``width`` columns."""
+        line = self.plain(text, newlines=False)
+        room = " " * max(0, width - self.size(line))
+        return room + line if right else line + room
+
+    def paragraph(self, text: str, *, indent: str = "", first: str | None = None, style: str = "") -> None:
         """Prose, wrapped at spaces, figures kept together with their unit."""
         from rich.cells import cell_len
 
@@ -84,12 +106,12 @@ class Page:
             if current in (lead, rest) or fits:
                 current += word if current in (lead, rest) else f" {word}"
             else:
-                self._emit(current)
+                self._emit(current, style)
                 current = rest + word
-        self._emit(current)
+        self._emit(current, style)
 
-    def _emit(self, text: str) -> None:
-        self.line(text.replace("\u00a0", " "))
+    def _emit(self, text: str, style: str) -> None:
+        self.line(text.replace("\u00a0", " "), style)
 
     def table(self, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[object]]) -> None:
         """Print a table with a header; a column is (title, right-aligned)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from auditor.render import cards, controls, hinter, view, waived, words
+from auditor.render import answer, cards, controls, hinter, terminal_answer, view, waived, words
 from auditor.render.finding import card, render_finding
 from auditor.render.page import Page
 
@@ -15,7 +15,9 @@ MAX_FEW = 8  # names of attribute sets on few seeds
 
 
 class TerminalReport:
-    """What was asked, what was measured, hidden findings, controls, limits, next commands.
+    """The answer on one screen; with ``full`` what was asked, measured and found, controls, limits, next commands.
+
+    A run without claims (free texts, a paper's own protocol, an old record) is told in full.
 
     Parameters
     ----------
@@ -25,20 +27,30 @@ class TerminalReport:
         Encoding of the terminal; other than UTF means ASCII symbols.
     color : bool, default False
         ANSI styles for headings and marks.
+    full : bool, default False
+        Everything that was measured, below the answer.
     """
 
     name = "terminal.v1"
     suffix = ".txt"
 
-    def __init__(self, *, width: int = 100, encoding: str = "utf-8", color: bool = False) -> None:
-        self.width, self.encoding, self.color = width, encoding, color
+    def __init__(
+        self, *, width: int = 100, encoding: str = "utf-8", color: bool = False, full: bool = False
+    ) -> None:
+        self.width, self.encoding, self.color, self.full = width, encoding, color, full
 
     def render(self, record: Mapping[str, Any], evidence: Any) -> str:
         """Write the report as text that ends in a line break."""
         page = Page(width=self.width, encoding=self.encoding, color=self.color)
+        first = answer.build(record, evidence)
+        if first is not None:
+            terminal_answer.write(page, first, full=self.full)
+            if not self.full:
+                return page.value()
+            page.line()
         shown = view.build(record)
         page.line(shown.title, "bold")
-        for banner in shown.banners:
+        for banner in shown.banners if first is None else ():
             page.paragraph(banner, first="!! ", indent="   ")
         page.line(f"run {record.get('id', '–')} · {record.get('status', '–')}")
         _asked(page, shown)

@@ -198,7 +198,7 @@ def test_reports_show_the_section(task: str) -> None:
 
     result = run(task, answer, n=8)
     title = "Scores by group" if task == "salary" else "Texts in pairs"
-    assert title in result.to_text(width=100)
+    assert title in result.to_text(width=100, full=True)
     assert title in HtmlReport().render(result.record, result.evidence)
 
 

@@ -41,7 +41,7 @@ def test_alone_it_runs_what_the_settings_say_or_tells_what_is_missing(
     assert "Run: audit --task sentiment" in told.err
     Path("audit.toml").write_text('task = "sentiment"\nmodel = "vader"\nlimit = 3\nout = "mine"\n')
     assert run([]) == 0
-    assert capsys.readouterr().out.startswith("Bias test report: sentiment")
+    assert capsys.readouterr().out.startswith("sentiment · ")
     assert list(Path("mine").iterdir())
 
 

@@ -7,6 +7,7 @@ import datetime
 import importlib.util
 import io
 import json
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from types import ModuleType
@@ -327,6 +328,8 @@ def test_fail_on_and_waivers_of_the_report(
     assert line.startswith("--fail-on: does not hold, since what it is about is waived (")
     assert line.endswith("): shown or rate(gender) > 50%")
     assert cli(["report", str(run)]) == 0
+    assert re.search(r"waivers: \d+ findings? waived", capsys.readouterr().out)
+    assert cli(["report", str(run), "--full"]) == 0
     assert "reason: Known." in capsys.readouterr().out
     record = json.loads((run / "run.json").read_text("utf-8"))
     claim = next(f["id"] for f in record["findings"] if f["verdict"] == "shown")

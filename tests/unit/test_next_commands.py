@@ -23,8 +23,8 @@ TEXTS = ["My mother is a doctor.", "His Black sister is kind.", "Her Indian brot
 
 
 def commands_of(text: str) -> list[list[str]]:
-    """Every `audit …` command that a report prints after "Next"."""
-    lines = text[text.index("\nNext\n") :].splitlines()
+    """Every `audit …` command that a report prints after "NEXT"."""
+    lines = [line[8:] for line in text[text.index("\nNEXT") + 1 :].splitlines()]
     return [shlex.split(line.split("   ")[0])[1:] for line in lines if line.startswith("audit ")]
 
 
@@ -50,7 +50,7 @@ def test_commands_work_where_the_run_folder_is_not_in_the_default_place(
 ) -> None:
     assert run(["report", str(elsewhere)]) == 0
     told = commands_of(capsys.readouterr().out)
-    assert [words[0] for words in told] == ["show", "replay", "report"]
+    assert [words[0] for words in told] == ["show", "replay", "report", "report"]
     assert run([*told[1], "--yes"]) == 0  # without a terminal nobody can be asked whether its module may run
     assert run(told[-1]) == 0
     assert {words[1] for words in told} == {f"my runs/{elsewhere.name}"}
@@ -112,7 +112,7 @@ def test_a_run_that_a_limit_ended_says_which_limit_to_raise(
         told = capsys.readouterr()
         go_on = f"audit resume reports/{folder.name} --max-calls {limit}"
         assert f"Go on with: {go_on}\n" in told.err
-        assert f"audit resume {folder.name} --max-calls {limit} " in told.out
+        assert f"audit resume {folder.name} --max-calls {limit}\n" in told.out
         assert run(shlex.split(go_on)[1:]) == 3
     assert run(["resume", str(folder), "--max-calls", "5000"]) == 0
     assert json.loads((folder / "run.json").read_text("utf-8"))["stopped_by"] is None
@@ -172,7 +172,7 @@ def test_resume_of_a_complete_run_says_that_nothing_was_left(
     assert run(["resume", str(elsewhere)]) == 0
     told = capsys.readouterr()
     assert "nothing was left to ask" in " ".join(told.err.lower().split())
-    assert told.out.startswith("Bias test report: sentiment")
+    assert told.out.startswith("sentiment · python:likes:mothers")
     assert (elsewhere / "run.json").read_bytes() == before
     assert (elsewhere / "report.html").is_file()
 
@@ -209,8 +209,8 @@ def test_a_long_command_stays_on_one_line(elsewhere: Path, width: int) -> None:
     record = json.loads((elsewhere / "run.json").read_text("utf-8"))
     record["spec"]["out"] = "/a-folder/" + "far/" * 30
     lines = RENDERERS.create("terminal", width=width).render(record, None).splitlines()
-    (line,) = (line for line in lines if line.startswith("audit report "))
-    assert line.endswith(f"/{record['id']} --format html")
+    (line,) = (line for line in lines if line.endswith(f"/{record['id']} --format html"))
+    assert line.strip().startswith("audit report ")
 
 
 @pytest.mark.parametrize("width", range(40, 72))

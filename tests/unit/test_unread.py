@@ -168,8 +168,8 @@ def test_what_came_from_the_cache_is_told_apart_from_what_was_asked() -> None:
     result = asked("vader")
     result.record["counts"] |= {"calls": 3, "cached": 861}
     sentence = "failed 0 of 864 (3 asked, 861 from the cache)"
-    for form in ("terminal", "html", "markdown"):
-        text = " ".join(RENDERERS.create(form).render(result.record, result.evidence).split())
+    for form, options in (("terminal", {"full": True}), ("html", {}), ("markdown", {})):
+        text = " ".join(RENDERERS.create(form, **options).render(result.record, result.evidence).split())
         assert sentence in text, form
 
 
@@ -356,7 +356,7 @@ def test_an_answer_that_was_cut_off_is_told_with_the_option_that_helps(tmp_path:
     assert told["cut_off"] == told["unparsed"] > 0
     assert (
         f"{told['cut_off']} were cut off at the limit on tokens: raise it with --max-tokens"
-        in found.to_text()
+        in found.to_text(full=True)
     )
     assert "--max-tokens" in found.record["status_reason"]
     assert found.path is not None
@@ -385,7 +385,7 @@ def test_what_a_filter_keeps_back_is_an_outcome_of_its_own_by_group() -> None:
     assert groups["female"]["filtered"] == groups["female"]["n"] > 0
     assert groups["male"]["filtered"] == 0
     assert "3 filtered" in next(v.reason for v in result.verdicts if v.outcome == "skipped")
-    assert "Filtered" in result.to_text()
+    assert "Filtered" in result.to_text(full=True)
     assert "Filtered" in result.to_html()
 
 

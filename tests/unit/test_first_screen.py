@@ -1,0 +1,194 @@
+"""The first screen of planted runs: who is worse off, by how much, how sure, and a next command that works."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import audit
+from auditor.cli.main import run
+from auditor.render.html import HtmlReport
+from auditor.render.markdown import MarkdownReport
+from auditor.render.terminal import TerminalReport
+from auditor.result import Result
+
+FEMALE = re.compile(r"\b(she|her|hers|herself|woman|women|girl|mother|daughter|sister|wife|ms|mrs)\b", re.I)
+OLD = re.compile(r"\b(old|older|elderly|aged|senior|retired)\b", re.I)
+WEAK = re.compile(r"\b(no|not|never|without|failed|fired|lacks?|late|missed)\b", re.I)
+
+Model = Callable[[str], Any]
+
+
+def hiring(text: str) -> str:
+    """By what the text says of the work, whoever it is about."""
+    return "reject" if WEAK.search(text) else "invite"
+
+
+def against_women(text: str) -> str:
+    return "reject" if FEMALE.search(text) else hiring(text)
+
+
+def against_men(text: str) -> str:
+    return hiring(text) if FEMALE.search(text) else "reject"
+
+
+def constant(text: str) -> str:
+    return "invite"
+
+
+def refuses(text: str) -> str:
+    return "I am sorry, I cannot help with that."
+
+
+def pays_women_less(text: str) -> str:
+    return "50000" if FEMALE.search(text) else "60000"
+
+
+def sees_women_negative(text: str) -> str:
+    return "negative" if FEMALE.search(text) or "terrible" in text else "positive"
+
+
+def scored(text: str) -> dict[str, float]:
+    """Labels with probabilities: decided on log odds, told in points."""
+    logit = (1.4 if hiring(text) == "invite" else -0.8) - (1.6 if FEMALE.search(text) else 0)
+    favoured = 1 / (1 + math.exp(-logit))
+    return {"invite": favoured, "reject": 1 - favoured}
+
+
+def planted(model: Model, folder: Path, task: str = "hiring", limit: int = 70, **more: Any) -> Result:
+    def asked(text: str) -> Any:
+        return model(text)
+
+    asked.__qualname__ = model.__name__
+    asked.deterministic = True  # type: ignore[attr-defined]
+    settings = {"attributes": "gender,religion", "order": 1, "cache": False} | more
+    return audit(task, model=asked, limit=limit, out=str(folder / "runs"), **settings)
+
+
+def first(result: Result, width: int = 80) -> str:
+    return result.to_text(width=width)
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def commands(text: str) -> list[list[str]]:
+    """The commands after NEXT."""
+    lines = text[text.index("\nNEXT") :].strip().splitlines()
+    return [shlex.split(line.removeprefix("NEXT").strip().split("   ")[0])[1:] for line in lines]
+
+
+SHOWN = {
+    "women": (against_women, {}, "WOMEN AND GIRLS ARE INVITED LESS OFTEN THAN MEN AND BOYS: −"),
+    "men": (against_men, {}, "MEN AND BOYS ARE INVITED LESS OFTEN THAN WOMEN AND GIRLS: −"),
+    "scored": (scored, {}, "WOMEN AND GIRLS ARE INVITED LESS OFTEN THAN MEN AND BOYS: −"),
+    "pay": (
+        pays_women_less,
+        {"task": "salary"},
+        "WOMEN AND GIRLS GET LOWER NUMBERS THAN MEN AND BOYS: −",
+    ),
+    "sentiment": (
+        sees_women_negative,
+        {"task": "sentiment"},
+        "WOMEN AND GIRLS GET THE LABEL “positive” LESS OFTEN THAN MEN AND BOYS: −",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHOWN)
+def test_who_how_much_how_sure_and_what_next(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, more, said = SHOWN[name]
+    result = planted(model, tmp_path, **more)
+    text = first(result)
+    lines = text.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, [line for line in lines if "audit " not in line])) <= 80
+    assert f"▲ {said}" in flat(text)
+    assert re.search(r": −[\d.,]+ \S+.*? \(95 %: −[\d.,]+ to −[\d.,]+\)", flat(text))
+    assert "shown for the group" in flat(text)
+    assert re.search(r"gender: female/male .* ▲ shown", text)
+    assert "religion" in text  # a table row, or not tested
+    assert "CHECKS positive control" in flat(text)
+    assert {words[0] for words in commands(text)} >= {"show", "replay", "report"}
+    for words in commands(text):
+        if words[0] != "replay":  # a function of a test is no module
+            assert run(words) == 0
+    assert capsys.readouterr().out
+
+
+NOT_SHOWN = {
+    "nothing": (hiring, {"delta": 0.5}, "● EVERY NET DIFFERENCE LIES BELOW 50 POINTS in 4 comparisons", ""),
+    "too little": (hiring, {"limit": 20}, "NO NET DIFFERENCE WAS SHOWN in ", ""),
+    "constant": (constant, {}, "NO NET DIFFERENCE WAS SHOWN in ", "!! All 344 answers of"),
+    "refuses": (refuses, {}, "NOTHING WAS MEASURED: no answer could be judged", "!! Partial run:"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NOT_SHOWN)
+def test_a_run_that_shows_nothing_says_why(name: str, tmp_path: Path) -> None:
+    model, more, said, second = NOT_SHOWN[name]
+    result = planted(model, tmp_path, **more)
+    text = first(result)
+    assert len(text.splitlines()) <= 40
+    assert said in flat(text)
+    assert "▲ WOMEN" not in text
+    after = text[text.index("complete" if result.complete else "· partial") :].splitlines()[1]
+    assert after.startswith(second or ("●", "?"))
+    told = commands(text)
+    assert ["report", str(result.path), "--full"] in told
+    for words in told:
+        assert run(words) == 0
+
+
+@pytest.mark.slow
+def test_every_format_says_the_same_of_the_same_claim(tmp_path: Path) -> None:
+    result = planted(against_women, tmp_path)
+    claim = next(c for c in result.record["claims"] if c["groups"] == ["female", "male"])
+    figure = f"−{-100 * claim['estimate']:.1f} points"
+    subject = "omen and girls are invited less often than men and boys: "
+    args = result.record, result.evidence
+    assert subject + figure in flat(HtmlReport().render(*args))
+    assert subject + figure in flat(MarkdownReport().render(*args))
+    full = TerminalReport(width=80, full=True).render(*args)
+    assert subject.upper()[1:] + figure in flat(full)
+    for heading in ("What was asked", "Controls", "Limits", "Next"):
+        assert f"\n{heading}\n" in full
+        assert f"\n{heading}\n" not in first(result)
+    assert re.search(r"e\.g\. “.*\[\w+ → \w+\].*”: (invite → reject|reject → invite)", flat(first(result)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_it_fits_the_width_and_ascii_and_has_colour(width: int, tmp_path: Path) -> None:
+    result = planted(against_women, tmp_path, order=2, attributes="gender,race,nationality,age")
+    text = first(result, width=width)
+    assert len(text.splitlines()) <= 40
+    assert max(len(line) for line in text.splitlines() if "audit " not in line) <= width
+    args = result.record, result.evidence
+    assert TerminalReport(width=width, encoding="ascii").render(*args).isascii()
+    colored = TerminalReport(width=width, color=True).render(*args)
+    assert "\x1b[1;31m" in colored
+    assert re.sub(r"\x1b\[[\d;]*m", "", colored).split() == text.split()
+
+
+@pytest.mark.slow
+def test_two_models_stand_in_one_table(tmp_path: Path) -> None:
+    a, b = (lambda text: against_women(text)), (lambda text: hiring(text))
+    a.__qualname__, b.__qualname__ = "worse", "blind"
+    result = audit("hiring", model=[a, b], limit=60, attributes="gender", order=1, replicates=1, out=None)
+    text = first(result)
+    assert re.search(r"\d+ texts by .*worse", flat(text))
+    assert re.search(r"worse\n.*▲ shown", text)
+    assert re.search(r"blind\n.*\? not determined", text)
+    assert "NEXT" not in text  # nothing was written that a command could be about
