@@ -129,7 +129,7 @@ def test_who_how_much_how_sure_and_what_next(
 NOT_SHOWN = {
     "nothing": (hiring, {"delta": 0.5}, "● EVERY NET DIFFERENCE LIES BELOW 50 POINTS in 4 comparisons", ""),
     "too little": (hiring, {"limit": 20}, "NO NET DIFFERENCE WAS SHOWN in ", ""),
-    "constant": (constant, {}, "NO NET DIFFERENCE WAS SHOWN in ", "!! All 344 answers of"),
+    "constant": (constant, {}, "NO NET DIFFERENCE WAS SHOWN in ", "!! All "),
     "refuses": (refuses, {}, "NOTHING WAS MEASURED: no answer could be judged", "!! Partial run:"),
 }
 
