@@ -54,8 +54,8 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     seconds : float
         How long it took.
     """
+    from auditor.measure import findings as found
     from auditor.stats import arms, contrast, summary, two_way
-    from auditor.stats import findings as found
 
     judged = [Judged.of(loop, tally) for tally in loop.tallies]
     verdicts = [v for own in judged for v in own.verdicts]

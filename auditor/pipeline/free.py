@@ -11,6 +11,7 @@ from auditor.types import Answer, Case, Check, Finding
 if TYPE_CHECKING:
     from auditor.measure.claims import Claim
     from auditor.pipeline.loop import Loop, Tally
+    from auditor.stats.scores import Difference
 
 KINDS = ("score", "generation")
 NOT_CONFIRMED = (
@@ -134,7 +135,8 @@ def judge_cost(loop: Loop) -> float | None:
 
 def _scores(loop: Loop, claims: Sequence[Claim]) -> tuple[list[Finding], dict[str, Any]]:
     """Every direction is described; what may be said of it is said by the claims."""
-    from auditor.stats import findings, scores
+    from auditor.measure import findings
+    from auditor.stats import scores
 
     task, oracle = loop.parts.task, loop.parts.oracle
     values = {t.model.name: t.labels for t in loop.tallies}
@@ -156,10 +158,28 @@ def _scores(loop: Loop, claims: Sequence[Claim]) -> tuple[list[Finding], dict[st
         "scale": list(task.scale or ()),
         "tolerance": oracle.tolerance,
         "alpha": scores.ALPHA,
-        "rows": [scores.with_claim(row, claims).as_record() for row in rows],
+        "rows": [_with_claim(row, claims).as_record() for row in rows],
         "hidden": {"status": "not_tested", "reason": NOT_CONFIRMED},
     }
     return findings.of_claims(claims, [v for t in loop.tallies for v in t.verdicts], loop.about), section
+
+
+def _with_claim(d: Difference, claims: Sequence[Claim]) -> Difference:
+    """``d`` with the verdict of the net claim about its two groups, whichever was the original."""
+    from auditor.measure.claims import OTHERS
+
+    if len(d.place.directions) != 1:
+        return dataclasses.replace(d, verdict="not_tested")
+    ((attribute, source, target),) = d.place.directions
+    own = [
+        c
+        for c in claims
+        if (c.family, c.model, c.format, c.attribute) == ("net", d.place.model, d.place.format, attribute)
+    ]
+    for c in own:
+        if set(c.groups) in ({source, target}, {target, OTHERS}):
+            return dataclasses.replace(d, verdict=c.verdict, p_value=c.p_value, p_adjusted=c.p_adjusted)
+    return dataclasses.replace(d, verdict="not_tested")
 
 
 def _pairs(loop: Loop) -> tuple[list[Finding], dict[str, Any]]:

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from auditor.counting import plural
-from auditor.measure.claims import OTHERS, Claim
 from auditor.stats.intervals import mean_interval
 from auditor.stats.multiplicity import holm
 from auditor.stats.multiplicity import resamples_for as resamples_for  # for callers of this module
@@ -274,22 +273,6 @@ def described(
     rng = np.random.default_rng(0)
     found = differences(variants, placebos, metric=metric, unit=unit, noise=noise, rng=rng, resamples=1)
     return [replace(d, p_sign=None, p_value=None, p_placebo=None) for d in found]
-
-
-def with_claim(d: Difference, claims: Iterable[Claim]) -> Difference:
-    """``d`` with the verdict of the net claim about its two groups, whichever was the original."""
-    if len(d.place.directions) != 1:
-        return replace(d, verdict="not_tested")
-    ((attribute, source, target),) = d.place.directions
-    own = [
-        c
-        for c in claims
-        if (c.family, c.model, c.format, c.attribute) == ("net", d.place.model, d.place.format, attribute)
-    ]
-    for c in own:
-        if set(c.groups) in ({source, target}, {target, OTHERS}):
-            return replace(d, verdict=c.verdict, p_value=c.p_value, p_adjusted=c.p_adjusted)
-    return replace(d, verdict="not_tested")
 
 
 def decide(

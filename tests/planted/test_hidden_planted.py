@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from auditor.diagnosis.hidden import mark_hidden
+from auditor.measure.findings import Settings, findings
 from auditor.oracles.label import LabelOracle
-from auditor.stats.findings import Settings, findings
 from auditor.stats.hinter import measures, mutants_of
 from auditor.stats.noise import hidden_by_chance
 from auditor.stats.summary import EditInfo, Labels, estimates, noise_of, tabulate

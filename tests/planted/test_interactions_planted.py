@@ -12,11 +12,11 @@ import pytest
 
 from auditor.measure.claims import Question, claims
 from auditor.measure.hidden import interactions
+from auditor.measure.hidden_findings import hidden_findings
 from auditor.measure.interactions import claims as interaction_claims
 from auditor.measure.lattices import joints
 from auditor.measure.observations import Observations
-from auditor.stats.hidden_findings import hidden_findings
-from auditor.stats.settings import Settings
+from auditor.measure.settings import Settings
 from auditor.stats.summary import EditInfo
 from auditor.types import Answer, Edit, Finding, Verdict
 

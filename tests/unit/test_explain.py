@@ -11,8 +11,8 @@ import pytest
 from auditor import audit, compare, errors, explain, types
 from auditor.cli.main import run as cli
 from auditor.errors import CallError, UnknownPlugin
+from auditor.measure import findings, hidden_findings
 from auditor.registry import CHECKS
-from auditor.stats import findings, hidden_findings
 
 PACKAGE = Path(explain.__file__).parent
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from auditor.stats.claim_words import hidden_text
-from auditor.stats.findings import Settings, as_records, findings
+from auditor.measure.claim_words import hidden_text
+from auditor.measure.findings import Settings, as_records, findings
 from auditor.stats.intervals import korn_graubard
 from auditor.stats.summary import EditInfo, estimates, noise_of, percent, tabulate, valid_share, with_interval
 from auditor.types import Interaction, Verdict

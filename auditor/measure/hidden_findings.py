@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
+from auditor.measure.claim_words import hidden_text
 from auditor.measure.claims import ALPHA
-from auditor.stats.claim_words import hidden_text
+from auditor.measure.settings import Settings
 from auditor.stats.multiplicity import benjamini_hochberg
 from auditor.stats.noise import hidden_by_chance
-from auditor.stats.settings import Settings
 from auditor.stats.summary import Edited, Key, percent
 from auditor.types import ClaimVerdict, Estimate, Finding, Interaction, Verdict
 

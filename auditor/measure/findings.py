@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from auditor.measure.claim_words import claim_notes, claim_text, net_notes, net_text, placebo_notes
 from auditor.measure.claims import OTHERS, Claim
-from auditor.stats.claim_words import claim_notes, claim_text, net_notes, net_text, placebo_notes
-from auditor.stats.hidden_findings import clearest, hidden_findings
-from auditor.stats.settings import Settings as Settings
+from auditor.measure.hidden_findings import clearest, hidden_findings
+from auditor.measure.settings import Settings as Settings
 from auditor.stats.summary import (
     Direction,
     Edited,
