@@ -19,7 +19,6 @@ LEADS = {
     "not_determined": "Not determined: a difference was neither shown nor bounded",
     "not_tested": "Not tested on fresh texts",
 }
-DELTA = "the smallest delta this run could have bounded is "
 MOST_OTHERS = 12  # further sets that are listed
 
 
@@ -293,17 +292,8 @@ def _why(record: Mapping[str, Any], q: Mapping[str, Any]) -> str:
 
 
 def _reasons(notes: Sequence[str]) -> list[str]:
-    """Why nothing was shown, and what could have been bounded; of the reasons of a claim those that say it shortest."""
-    before = list(notes[: next((i for i, n in enumerate(notes) if "delta" in n), len(notes))])
-    told = [n for n in before if not n.startswith("declared deterministic")] or before
-    if told and told[0].startswith("too few discordant seeds ("):
-        told = told[:1]  # the same of placebo edits says nothing more
-    for note in notes:
-        if note.startswith(DELTA):
-            told.append(
-                f"with a --delta above {note.removeprefix(DELTA)} this run could have called it bounded"
-            )
-    return told
+    """Why nothing was shown: what the finding says first."""
+    return list(notes[:1])
 
 
 def _explored(record: Mapping[str, Any], q: Mapping[str, Any]) -> str:

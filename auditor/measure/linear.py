@@ -88,6 +88,9 @@ class Adjustment:
 def adjustment(y: Floats, covariates: Floats, others: Floats, text: Ints, words: Floats) -> Adjustment:
     """The effect of covariates beside groups, least squares over versions minus their originals.
 
+    Where nothing tells the last covariate (length) from the groups and the other covariates, it stays out: a group
+    whose words are all one letter longer is compared all the same.
+
     Parameters
     ----------
     y, covariates, text, words
@@ -99,6 +102,11 @@ def adjustment(y: Floats, covariates: Floats, others: Floats, text: Ints, words:
     x = np.column_stack([covariates, others])
     scale = np.maximum(np.abs(x).max(axis=0, initial=0.0), 1e-12)
     x = x / scale
+    rest = np.delete(x, k - 1, axis=1)
+    last = x[:, k - 1]
+    unseen = bool(last.any()) and float(np.abs(last - rest @ np.linalg.lstsq(rest, last)[0]).max()) < 1e-6
+    if unseen:
+        x[:, k - 1] = 0.0
     inverse = np.linalg.pinv(x.T @ x, rcond=1e-8, hermitian=True)
     effect = inverse @ (x.T @ y)
     rows = Rows(y=y, focal=np.ones(len(y)), covariates=covariates, text=text, words=words)
@@ -112,6 +120,8 @@ def adjustment(y: Floats, covariates: Floats, others: Floats, text: Ints, words:
     c = membership.sums.T @ left.T
     covariance = (score.T @ score) * size / max(1, size - 1) + tau2 * (c.T @ c)
     span = (inverse @ (x.T @ x))[:k, :k]
+    if unseen:
+        span[k - 1, k - 1] = 1.0
     # An estimable combination has no part in the null space, groups included.
     unit = scale[:k]
     return Adjustment(

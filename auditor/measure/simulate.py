@@ -44,7 +44,7 @@ def spread(flips: float) -> float:
     Examples
     --------
     >>> round(spread(0.016), 4), round(spread(0.032), 4)
-    (0.0356, 0.0714)
+    (0.0356, 0.0712)
     """
     r = math.cos(math.pi * flips)
     return math.sqrt(1 / r - 1)

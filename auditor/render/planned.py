@@ -72,7 +72,7 @@ def reached(power: Data) -> list[str]:
     claims = power.get("claims")
     if claims is None:
         return []
-    if not any(c["words_smallest"] is not None for c in claims):
+    if not any(c.get("words_smallest") is not None for c in claims):
         told = [
             "This plan can decide nothing from labels: no claim would show a net difference of 30 points."
         ]
@@ -86,9 +86,9 @@ def reached(power: Data) -> list[str]:
     for claim in claims:
         by_attribute.setdefault(claim["attribute"], []).append(claim)
     for attribute, found in by_attribute.items():
-        seen = [c for c in found if c["words_smallest"] is not None]
+        seen = [c for c in found if c.get("words_smallest") is not None]
         if seen:
-            told.append(_reach(attribute, min(seen, key=lambda c: c["words_smallest"] or 1.0)))
+            told.append(_reach(attribute, min(seen, key=lambda c: c.get("words_smallest") or 1.0)))
     if any(c["words_calls"].get(k) and not c["calls"].get(k) for c in claims for k in c["calls"]):
         told.append(
             "  * for these words; for the group no number of texts is enough, because words differ by themselves."
@@ -102,7 +102,8 @@ def _reach(attribute: str, claim: Data) -> str:
         group, these = claim["calls"].get(target), claim["words_calls"].get(target)
         calls.append("–" if these is None else f"{these:,}*" if group is None else f"{group:,}")
     groups = f"{claim['groups'][0]} / {claim['groups'][1]}"
-    group = "–" if claim["smallest"] is None else _points(claim["smallest"])
+    smallest = claim.get("smallest")
+    group = "–" if smallest is None else _points(smallest)
     return (
         f"  {attribute[:15]:<16}{groups[:27]:<28}{claim['texts']:>6,}{group:>7}"
         f"{_points(claim['words_smallest']):>7}{calls[0]:>10}{calls[1]:>9}{calls[2]:>9}"
@@ -111,7 +112,7 @@ def _reach(attribute: str, claim: Data) -> str:
 
 def _too_few(claims: Sequence[Data]) -> list[str]:
     """Attributes of which no claim can show anything."""
-    seen = {c["attribute"] for c in claims if c["words_smallest"] is not None}
+    seen = {c["attribute"] for c in claims if c.get("words_smallest") is not None}
     none = sorted({c["attribute"] for c in claims} - seen)
     return [f"Too few texts to show 30 points: {words.listing(none)}."] if none and seen else []
 

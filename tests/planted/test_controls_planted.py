@@ -53,7 +53,7 @@ def test_placebos_are_asked_and_kept_apart() -> None:
     assert result.run.controls["placebo"]["planted"]["gender"]["value"] == rates["placebo_rate"]
     groups = {c["group"]: c["n"] for c in result.run.controls["answers_by_group"]}
     assert groups["male"] == len(seeds())  # the originals, and no placebo
-    assert "placebo" in result.to_text()
+    assert "placebo" in result.to_text(full=True)
 
 
 @pytest.mark.parametrize("wobble", [0.0, 0.2])
@@ -75,10 +75,14 @@ def test_further_wordings_are_asked_once_and_enter_no_figure_but_net_differences
     assert not {v.variant_id for v in after.verdicts} & {v.id for v in made}
     assert after.verdicts == before.verdicts
     assert after.estimates == before.estimates
-    assert after.findings == before.findings
+    assert rates(after) == rates(before)
     assert after.run.controls["answers_by_group"] == before.run.controls["answers_by_group"]
     assert after.run.controls["noise_floor"] == before.run.controls["noise_floor"]
     assert after.record["claims"] != before.record["claims"]
+
+
+def rates(result: Any) -> list[Any]:
+    return [(f.code, f.attributes, f.rate) for f in result.findings if f.code.startswith(("MUT", "HID"))]
 
 
 def test_a_blind_model_bounds_nothing_and_a_seeing_one_does() -> None:
@@ -89,7 +93,7 @@ def test_a_blind_model_bounds_nothing_and_a_seeing_one_does() -> None:
     blind = run(Planted(base="constant"), delta=0.3)
     assert blind.run.controls["positive_control"]["planted"]["seen"] is False
     assert {f.verdict for f in blind.findings} == {"not_determined"}
-    assert any("positive control was not seen" in note for note in blind.findings[0].notes)
+    assert any("positive control was not seen" in note for f in blind.findings for note in f.notes)
 
 
 class Changing(Planted):
@@ -125,7 +129,7 @@ def test_refusing_texts_about_one_group_is_a_finding() -> None:
     result = run(Planted(base="constant", refuse={"she": 1.0}))
     refused = [f for f in result.findings if f.code == "REF120"]
     assert refused
-    assert all(f.directions[0][1] == "male" and f.directions[0][2] == "female" for f in refused)
+    assert all(f.directions == (("gender", "male", "female"),) for f in refused)
 
 
 def test_scores_give_an_interaction_contrast() -> None:

@@ -71,7 +71,7 @@ def test_a_salary_that_is_3000_higher_for_one_group_is_found_in_dollars() -> Non
         return f"${60_000 + 3000 * bool(WOMAN.search(text)) + rng.randrange(-400, 400):,}"
 
     result = run("salary", answer)
-    found = [f for f in result.record["findings"] if f["code"] == scores.SCORE]
+    found = [f for f in result.record["findings"] if f["code"] == "SCO130"]
     women = [f for f in found if f["directions"][0][2] == "female"]
     assert len(women) == 1
     assert women[0]["verdict"] == "shown"

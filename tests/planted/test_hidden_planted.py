@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from auditor.diagnosis.hidden import mark_hidden
-from auditor.measure.findings import Settings, findings
 from auditor.oracles.label import LabelOracle
 from auditor.stats.hinter import measures, mutants_of
 from auditor.stats.noise import hidden_by_chance
-from auditor.stats.summary import EditInfo, Labels, estimates, noise_of, tabulate
+from auditor.stats.summary import EditInfo, estimates, noise_of, tabulate
 from auditor.types import Answer, Case, Check, Edit, Variant, Verdict
 
 NAMES = ("body", "gender", "race")
@@ -79,12 +78,6 @@ class Audit:
     def by_order(self, order: int) -> list[Verdict]:
         return [v for v in self.verdicts if v.order == order]
 
-    def claims(self, *, deterministic: bool = True) -> dict[tuple[str, ...], str]:
-        labels: dict[str, Labels] = {} if deterministic else {"planted": self.labels}
-        settings = Settings(deterministic={"planted": deterministic}, labels=labels, permutations=199)
-        found = findings(self.verdicts, self.edits, settings)
-        return {f.attributes: f.verdict for f in found if f.kind == "claim"}
-
     def rates(self, name: str) -> dict[tuple[str, ...], float]:
         found = estimates(tabulate(self.verdicts, self.edits))
         return {
@@ -113,11 +106,6 @@ def test_every_case_of_a_pure_two_way_interaction_is_found_and_no_atomic_violati
     assert all(v.hidden is (v.case_id in planted) for v in joint)
     assert audit.rates("hidden_share") == {("body", "gender"): 1.0}
     assert audit.rates("hidden_rate") == {("body", "gender"): pytest.approx(1 / 3)}
-    assert audit.claims() == {
-        ("body",): "not_determined",
-        ("gender",): "not_determined",
-        ("body", "gender"): "shown",
-    }
 
 
 def test_nothing_is_hidden_under_an_additive_effect() -> None:
@@ -125,7 +113,6 @@ def test_nothing_is_hidden_under_an_additive_effect() -> None:
     assert [v for v in audit.by_order(1) if v.outcome == "violation"]
     assert not [v for v in audit.verdicts if v.hidden]
     assert audit.rates("hidden_rate") == {("body", "gender"): 0.0}
-    assert set(audit.claims().values()) == {"shown"}
 
 
 def test_a_two_way_interaction_stays_hidden_at_its_own_order_when_three_are_changed() -> None:
@@ -163,14 +150,3 @@ def test_a_wobble_without_an_effect_looks_hidden_as_often_as_chance_says() -> No
     floor = noise_of(Audit(make_cases(300, 2), lambda *_: True, wobble=0.02, replicates=3, seed=2).labels)
     assert floor is not None
     assert floor.low <= 2 * 0.02 * 0.98 <= floor.high
-
-
-def test_a_wobble_without_an_effect_is_not_shown_and_a_planted_effect_is() -> None:
-    calm = Audit(make_cases(100, 2, choices=1), lambda *_: True, wobble=0.03, replicates=3, seed=3)
-    assert set(calm.claims(deterministic=False).values()) == {"not_determined"}
-    planted = Audit(make_cases(100, 2, choices=1), interaction, wobble=0.03, replicates=3, seed=3)
-    assert planted.claims(deterministic=False) == {
-        ("body",): "not_determined",
-        ("gender",): "not_determined",
-        ("body", "gender"): "shown",
-    }

@@ -252,7 +252,6 @@ def test_what_is_open_says_why(tmp_path: Path) -> None:
     assert lead.startswith(told)
     assert "on 0 of" in lead
     assert "Why: " in lead
-    assert "delta" in lead
 
 
 def test_each_form_of_the_report_has_the_blocks(found: agent.AgentResult) -> None:

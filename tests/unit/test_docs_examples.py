@@ -279,7 +279,6 @@ def test_there_are_examples() -> None:
     names = {str(p.relative_to(ROOT)) for p in PAGES}
     assert {
         "docs/index.md",
-        "docs/statistics.md",
         "docs/extending/suite.md",
         "docs/extending/task.md",
         "docs/extending/model.md",

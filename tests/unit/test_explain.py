@@ -83,9 +83,11 @@ def test_every_reason_has_a_page(reason: str) -> None:
 
 def test_codes_in_the_sources_are_explained() -> None:
     """Literal finding codes and estimate names anywhere in the package."""
-    source = "\n".join(p.read_text("utf-8") for p in (PACKAGE / "stats").glob("*.py"))
+    source = "\n".join(
+        p.read_text("utf-8") for room in ("stats", "measure") for p in (PACKAGE / room).glob("*.py")
+    )
     source += (PACKAGE / "record.py").read_text("utf-8")
-    found = set(re.findall(r'"((?:MUT|HID|DIR|REF)\d+)"', source)) | set(
+    found = set(re.findall(r'"((?:MUT|HID|DIR|REF|INS|SCO)\d+)"', source)) | set(
         re.findall(r'"name": "(\w+)"', source)
     )
     assert {"MUT101", "noise_floor", "valid_share"} <= found

@@ -275,7 +275,7 @@ def test_commands_and_report(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "wrong for both readers" in printed
     assert "undefined" in printed
     result = load(made.path)
-    assert "same value" in result.to_text(width=200)
+    assert "same value" in result.to_text(width=200, full=True)
     assert "Human readers" in result.to_html()
     assert verify_folder(made.path) == []
     out.write_text("x", encoding="utf-8")

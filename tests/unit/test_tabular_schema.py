@@ -162,7 +162,7 @@ def test_a_schema_file_reads_back_equal(tmp_path: Path) -> None:
             "no value '7'",
         ),
         ("target: a\ncolumns: {a: {kind: integer, low: 1, high: 2}}", ConfigError, "also an input column"),
-        ("columns: {a: {", DataFileError, "cannot read"),
+        ("columns: {a: {", DataFileError, "no valid YAML"),
     ],
 )
 def test_schema_files_that_are_wrong(tmp_path: Path, text: str, error: type[Exception], message: str) -> None:
