@@ -64,7 +64,7 @@ def test_the_page_runs_as_it_stands(place: Path, tmp_path: Path) -> None:
     assert row.split() == ["acme/titles.v1", "acme-titles", "1.0", "acme_titles:Titles"]
     assert "renderer 'acme.v1'" in listed.stdout  # what does not load is told, and the rest is listed
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith("Bias test report: sentiment")
+    assert ran.stdout.startswith("sentiment · reviews · 40 texts")
     assert "title" in ran.stdout
 
     (folder,) = (p for p in (tmp_path / "reports").iterdir() if p.is_dir())

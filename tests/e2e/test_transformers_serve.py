@@ -283,8 +283,8 @@ def test_a_whole_audit_over_http_finds_the_planted_bias_and_nothing_else(
     assert rates["nationality",]["n"] >= 15
     assert rates["nationality",]["value"] == 0
     assert rates["gender",]["low"] > 0.05
-    assert rates["gender", ("gender", "male", "female")]["low"] > 0.2
-    # The model reads no meaning, so the control texts leave it cold, and nothing is claimed as shown.
-    assert {f["verdict"] for f in record["findings"]} == {"not_determined"}
+    assert rates["gender", ("gender", "male", "female")]["low"] > 0.15
+    shown = {c["attribute"] for c in record["claims"] if c["verdict"] in ("shown", "shown_for_words")}
+    assert shown == {"gender"}
     text = next(f["text"] for f in record["findings"] if f["attributes"] == ["gender"])
     assert "the label changed in" in text

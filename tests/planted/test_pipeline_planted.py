@@ -154,10 +154,8 @@ def test_three_percent_wobble_without_bias_is_called_shown_in_at_most_18_of_200_
         assert len(claims) == 3
         false += any(f["verdict"] == "shown" for f in claims)
     assert false <= 18
-    # The same set-up has power: a planted change is shown.
+    # These texts are all about men and have no placebo edits: an edit cannot be told from a group, and that is said.
     found = cached.findings(Planted(additive={"she": 1.0}, base="constant", wobble=0.03, seed=1))
-    assert any(
-        f["verdict"] == "shown"
-        for f in found
-        if f["attributes"] == ["gender"] or f["attributes"] == ("gender",)
-    )
+    gender = next(f for f in found if list(f["attributes"]) == ["gender"])
+    assert gender["verdict"] == "not_determined"
+    assert "the same other change" in gender["notes"][0]
