@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help audit install check test soak bench lint fmt types docs golden clean
+.PHONY: help audit install check test soak bench lint fmt types docs golden examples clean
 
 help:
 	@echo "make audit    install, then audit --task sentiment on the embedded models, offline"
@@ -14,6 +14,7 @@ help:
 	@echo "make soak     what takes hours"
 	@echo "make bench    measurements, to benchmarks/results/"
 	@echo "make docs     build the documentation"
+	@echo "make examples the reports and pictures of reports/examples"
 	@echo "make lint | fmt | types | golden | clean"
 
 $(VENV)/bin/python:
@@ -71,6 +72,9 @@ soak: $(VENV)/.e2e
 
 golden: $(VENV)/.test
 	UPDATE_GOLDEN=1 $(BIN)/pytest -q tests/golden
+
+examples: $(VENV)/.test
+	$(BIN)/python tools/make_examples.py
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py

@@ -20,13 +20,17 @@ from auditor.secrets import hidden
 from auditor.types import names
 
 SCOPES = ("text", "term", "occurrence")
+GATES = ("constructs", "dependency")
 PROTOCOLS = ("default", "hinter", "astraea")
 SUITES = ("mutation", "grammar")  # beside them those of other packages: `auditor.pipeline.plugins`
 GENERATIONS = ("prob", "rand", "uniform", "bandit")
 ORACLES = ("label", "probability")
 REFERENCES = ("equal", "bls")
+WHO = ("subject", "subject-or-all", "each", "all-one-way", "all")
+UNTIL_WORDINGS = 5  # of both sides of a text, where a run looks at its claims on the way
 STRATEGIES = ("exhaustive", "adaptive")
 ENGINES = ("local", "ray")
+CARRIERS = ("words", "name", "statement")
 SERVER = ("max_tokens", "temperature", "timeout_s", "reasoning_effort", "extra_body", "headers")
 NO_TEMPERATURE = "none"
 DEFAULT_REPLICATES = 3
@@ -40,15 +44,21 @@ class Plan:
 
     ``replicates`` None means 3, or 1 for an adapter that declares itself deterministic. ``per_seed`` None
     means every variant there is. ``wordings`` says in how many wordings both sides of a text are asked; one is given.
+    ``carrier`` says what states an attribute of the person who is judged: of `CARRIERS`, for each text the first that
+    fits; empty means words, then names where the task says what that person is called.
+    ``gate`` empty means constructs, and dependency under the protocol hinter, which is made of it.
     ``attributes`` None means those that the seeds name. ``groups`` are written
     ``attribute:group``; changes of such an attribute lead to one of its groups here, or from one; of
-    ``attribute:group/group`` they are between the two. ``oracle`` empty means labels (sets of them for multi-label
-    tasks). ``epsilon`` are the tolerances of the probability oracle, the one that decides first; empty means
-    `auditor.oracles.probability.EPSILONS`. ``tolerance`` is the difference of scores that counts as none, in the
+    ``attribute:group/group`` they are between the two. ``who`` says whose words an edit changes; empty means
+    ``subject`` where the task names the person who is judged, else ``all-one-way``. ``oracle`` empty means labels
+    (sets of them for multi-label tasks). ``epsilon`` are the tolerances of the probability oracle, the one that
+    decides first; empty
+    means `auditor.oracles.probability.EPSILONS`. ``tolerance`` is the difference of scores that counts as none, in the
     unit of the task; None means that of the task, or else what two answers to one prompt differ by.
     ``max_tokens``, ``temperature`` ("none": the server's own), ``timeout_s``, ``reasoning_effort``, ``extra_body`` and
     ``headers`` say how a server is asked (`SERVER`); None means the task's, or the adapter's default.
-    ``until_decided`` stops asking about an attribute when it is decided (`auditor.pipeline.until`).
+    ``until_decided`` stops asking about an attribute when it is decided (`auditor.pipeline.until`): then
+    order is 1 and wordings are 5, unless they are given.
     ``judge`` is the spec of a model that compares texts in pairs, ``embedding`` that of an encoder (``hf:NAME``).
     """
 
@@ -71,8 +81,10 @@ class Plan:
     reference: str = "equal"
     dictionaries: tuple[str, ...] = ()
     scope: str = "text"
+    who: str = ""
     per_seed: int | None = 8
     wordings: int = 1
+    carrier: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
     protocol: str = "default"
     replicates: int | None = None
@@ -99,8 +111,9 @@ class Plan:
     strategy: str = "exhaustive"
     engine: str = "local"
     jobs: int = 1
-    logprobs: bool = False
+    logprobs: bool | None = None  # None: where the server gives them
     batch: bool = False
+    gate: str = ""
     parser: str = "embedded"
     cache: bool = True
     redact: bool = False
@@ -114,8 +127,7 @@ class Plan:
                 object.__setattr__(self, name, names(given))
         if isinstance(self.temperature, str) and self.temperature != NO_TEMPERATURE:
             object.__setattr__(self, "temperature", _temperature(self.temperature))
-        if self.delta is not None and 1 <= self.delta < 100:
-            object.__setattr__(self, "delta", self.delta / 100)
+        object.__setattr__(self, "delta", as_share(self.delta))
         _check(self)
 
     @property
@@ -123,6 +135,16 @@ class Plan:
         """By attribute the group that the others are compared with; empty where each is compared with the others."""
         pairs = [one.strip().partition(":") for one in self.reference.split(",") if ":" in self.reference]
         return {attribute: group for attribute, _, group in pairs}
+
+    @property
+    def lines(self) -> bool:
+        """Whether a line may be put in front of texts."""
+        return (self.suite, self.protocol, self.strategy) == ("mutation", "default", "exhaustive")
+
+    @property
+    def checked_by(self) -> str:
+        """What decides whether a variant is valid: one of `GATES`."""
+        return self.gate or ("dependency" if self.protocol == "hinter" else "constructs")
 
     def server(self) -> dict[str, Any]:
         """How servers are asked: what the plan says, by the names of adapters' parameters."""
@@ -143,8 +165,15 @@ class Plan:
         if unknown := sorted(set(given) - set(FIELDS) - {"journal"}):  # journal: an option that there was
             raise ConfigError(f"the plan has settings that this version does not know: {', '.join(unknown)}.")
         given.pop("journal", None)
+        if "redact" in given:  # a whole plan, perhaps of a version that had one gate
+            given.setdefault("gate", "dependency")
         if given.get("until_decided"):
             given.setdefault("order", 1)
+            if (given.get("suite") or "mutation", given.get("protocol") or "default") == (
+                "mutation",
+                "default",
+            ):
+                given.setdefault("wordings", UNTIL_WORDINGS)
         return cls(**given)
 
 
@@ -176,6 +205,27 @@ def _temperature(given: str) -> float:
         ) from None
 
 
+def as_share(delta: float | None) -> float | None:
+    """``--delta`` as a share, of percentage points (from 1 on) or a share.
+
+    Raises
+    ------
+    ConfigError
+        It is neither.
+
+    Examples
+    --------
+    >>> as_share(2), as_share(0.02)
+    (0.02, 0.02)
+    """
+    share = delta / 100 if delta is not None and delta >= 1 else delta
+    if share is not None and not 0 < share < 1:
+        raise ConfigError(
+            f"--delta is a number of percentage points (2), or a share (0.02 is the same); got {delta:g}."
+        )
+    return share
+
+
 def _check(plan: Plan) -> None:
     def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
         if value not in allowed:
@@ -187,7 +237,13 @@ def _check(plan: Plan) -> None:
     at_least = require_at_least
 
     one_of("scope", plan.scope, SCOPES)
+    if plan.who:
+        one_of("who", plan.who, WHO)
     one_of("protocol", plan.protocol, PROTOCOLS)
+    if plan.gate:
+        one_of("gate", plan.gate, GATES)
+    if plan.protocol == "hinter" and plan.checked_by != "dependency":
+        raise ConfigError("--protocol hinter checks variants as published; leave --gate out.")
     one_of("generation", plan.generation, GENERATIONS)
     one_of("strategy", plan.strategy, STRATEGIES)
     one_of("engine", plan.engine, ENGINES)
@@ -214,8 +270,20 @@ def _check(plan: Plan) -> None:
     _check_groups(plan)
     if plan.insertions and plan.suite != "mutation":
         raise ConfigError("--insertions puts words into given texts; it belongs to --suite mutation.")
+    if plan.who not in ("", "all") and (plan.suite != "mutation" or plan.protocol != "default"):
+        raise ConfigError("--who belongs to --suite mutation and the default protocol.")
+    if plan.who == "each" and plan.strategy == "adaptive":
+        raise ConfigError(
+            "--strategy adaptive changes one set of words at a time in several attributes; leave --who out."
+        )
     if plan.wordings > 1 and (plan.suite != "mutation" or plan.protocol != "default"):
         raise ConfigError("--wordings belongs to --suite mutation and the default protocol.")
+    for carrier in plan.carrier:
+        one_of("carrier", carrier, CARRIERS)
+    if plan.carrier and not plan.lines and set(plan.carrier) != {"words"}:
+        raise ConfigError(
+            "--carrier name and statement belong to --suite mutation, the default protocol and --strategy exhaustive."
+        )
     at_least("tolerance", plan.tolerance, 0)
     at_least("max-tokens", plan.max_tokens, 1)
     at_least("timeout", plan.timeout_s, 0.001)
@@ -227,10 +295,6 @@ def _check(plan: Plan) -> None:
     at_least("price-out", plan.price_out, 0)
     if plan.order > 4:
         raise ConfigError(f"--order must be between 1 and 4; got {plan.order}.")
-    if plan.delta is not None and not 0 < plan.delta < 1:
-        raise ConfigError(
-            f"--delta is a number of percentage points (2), or a share (0.02 is the same); got {plan.delta:g}."
-        )
     if (plan.price_in is None) != (plan.price_out is None):
         raise ConfigError("--price-in and --price-out belong together (USD per million tokens).")
 
@@ -293,7 +357,7 @@ def _check_oracle(plan: Plan, one_of: Callable[[str, str, tuple[str, ...]], None
 
 
 FIELDS = {field.name: field for field in dataclasses.fields(Plan)}
-_NAMES = ("models", "attributes", "groups", "dictionaries", "formats", "headers")
+_NAMES = ("models", "attributes", "groups", "dictionaries", "carrier", "formats", "headers")
 _LISTS = {*_NAMES, "epsilon"}
 _TOML_NAMES = {"models": "model", "dictionaries": "dictionary", "timeout_s": "timeout", "headers": "header"}
 _TOML_ALIASES = {flag: field for field, flag in _TOML_NAMES.items()} | {
@@ -348,6 +412,7 @@ _TYPES: dict[str, Any] = {
         "str": str,
         "int": int,
         "bool": bool,
+        "bool | None": bool | None,
         "str | None": str | None,
         "int | None": int | None,
         "float | None": float | int | None,

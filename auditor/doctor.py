@@ -1,14 +1,12 @@
 """``audit doctor``: whether a model can be audited, found out in a handful of calls.
 
-Asked are prompts of a task, as an audit asks them, through the same client without its cache: one text three times,
-two further texts once, and one request for log-probabilities where the adapter can send it. What fails in passing is
-asked again as in a run.
+Asked are prompts of a task, as an audit asks them, through the same client without its cache: one text three times
+and two further texts once. What fails in passing is asked again as in a run.
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -151,7 +149,7 @@ async def aexamine(
     if await _first(found, model, budget, prompts):
         _answers(found, model)
         _repeats(found, model)
-        await _scores(found, model, budget, prompts[0], base_url, server)
+        _scores(found, model)
         _parameters(found, model)
         _speed(found, model)
         _money(found, model, budget.price_of(model), prompts)
@@ -276,48 +274,24 @@ def _repeats(found: _Examination, model: Model) -> None:
         found.note("repeats", "failed" if model.deterministic else "note", f"{told}{declared}")
 
 
-async def _scores(
-    found: _Examination,
-    model: Model,
-    budget: Any,
-    prompt: Prompt,
-    base_url: str | None,
-    server: Mapping[str, Any] | None,
-) -> None:
+def _scores(found: _Examination, model: Model) -> None:
     """Whether scores of labels can be had."""
-    from auditor import models
-    from auditor.registry import MODELS
-
     name = "label scores"
-    if any(r.scores for r in found.responses):
-        found.note(
-            name,
-            "ok",
-            "every answer brings them"
-            if all(r.scores for r in found.responses)
-            else "some answers bring them",
-        )
-        return
-    plugin = MODELS.load(found.spec.partition(":")[0])
-    if "logprobs" not in inspect.signature(plugin).parameters:
-        found.note(name, "skipped", "the answers bring none; --oracle probability cannot be used")
-        return
-    asking = models.make(found.spec, base_url=base_url, task=found.task, logprobs=True, server=server)
-    try:
-        (response,) = await _ask(found, asking, budget, [(prompt, 0)])
-    finally:
-        await asking.aclose()
-    found.facts["label_scores"] = dict(response.scores) if response.scores else None
-    if response.error is not None:
-        found.note(name, "note", f"refused: {response.detail}")
-    elif response.scores:
-        told = ", ".join(f"{label} {share:.3f}" for label, share in response.scores.items())
-        found.note(name, "ok", f"from log-probabilities: {told}")
+    given = [r.scores for r in found.responses if r.scores]
+    found.facts["label_scores"] = dict(given[0]) if given else None
+    changed: Mapping[str, str] = getattr(model, "changed", {})
+    if given:
+        told = ", ".join(f"{label} {share:.3f}" for label, share in given[0].items())
+        share = "every answer brings" if len(given) == len(found.responses) else "some answers bring"
+        found.note(name, "ok", f"{share} them, such as {told}")
+    elif "logprobs" in changed:
+        found.note(name, "note", "the server refuses log-probabilities; an audit goes by labels alone")
     else:
         found.note(
             name,
             "note",
-            "none: the server sent no log-probabilities, or the labels' first tokens are not told apart by them",
+            "none: no log-probabilities came, or the labels' first tokens are not told apart by them; an audit goes by "
+            "labels alone",
         )
 
 

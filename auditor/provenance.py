@@ -19,9 +19,10 @@ def head(record: Mapping[str, Any]) -> str:
     """The head of a run: one hash for its plan, journals and figures, to be noted elsewhere.
 
     SHA-256 of the canonical JSON of ``run.json``, which names the plan's hash and the last hash of each journal. What
-    is laid over a record when it is shown (waivers, what readers found) does not enter.
+    is laid over a record when it is shown (waivers, what readers found or people filled in) does not enter.
     """
-    plain: dict[str, Any] = json.loads(json.dumps({k: v for k, v in record.items() if k != "waivers"}))
+    own = {k: v for k, v in record.items() if k not in ("waivers", "responsible")}
+    plain: dict[str, Any] = json.loads(json.dumps(own))
     if isinstance(controls := plain.get("controls"), dict):
         controls.pop("human_readers", None)
     return digest(plain)

@@ -16,7 +16,7 @@ from auditor.stats import cautions
 from auditor.types import FORMAT_VERSION, Diagnosis, Finding, Verdict
 
 if TYPE_CHECKING:
-    from auditor.measure.claims import Claim
+    from auditor.measure.claims import Claim, Question
     from auditor.pipeline import Loop, Tally
 
 Confirmed = Mapping[tuple[str, str, str], Mapping[str, Any]]
@@ -140,19 +140,24 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     if loop.plan.protocol == "hinter":
         record["hinter"] = _hinter(loop)
         record["hinter_figures"] = _hinter_figures(loop)
+    if loop.until is not None:
+        record["looks"] = loop.until.record()
     return record
 
 
 def _claims(loop: Loop) -> list[Claim]:
     """Who is worse off, by how much, how sure: for the default protocol, where answers are labels or numbers."""
-    from auditor.measure import claims
+    from auditor.measure.families import claims
 
     if loop.plan.protocol != "default" or loop.parts.task.kind == "generation":
         return []
-    return claims.claims(loop.observed.table, _question(loop))
+    if loop.until is not None:  # as they are after all looks
+        return loop.until.claims()
+    return claims(loop.observed.table, question(loop))
 
 
-def _question(loop: Loop) -> Any:
+def question(loop: Loop) -> Question:
+    """What the claims of a run are about."""
     from auditor.controls import control_seen
 
     seen = {t.model.name: control_seen(t) for t in loop.tallies}
@@ -165,7 +170,7 @@ def _interactions(loop: Loop) -> Mapping[tuple[str, str, str], Any]:
 
     if not loop.observed.hidden:
         return {}
-    return interactions(loop.observed.table, _question(loop), loop.observed.hidden, seed=loop.plan.seed)
+    return interactions(loop.observed.table, question(loop), loop.observed.hidden, seed=loop.plan.seed)
 
 
 def _candidates(loop: Loop, confirmed: Confirmed) -> list[dict[str, Any]]:
@@ -375,11 +380,13 @@ def _cautions(loop: Loop, tally: Tally) -> list[cautions.Caution]:
     from auditor.controls import seen_by_format
     from auditor.oracles.label import label_text
 
-    texts = loop.parts.task.kind == "generation"
+    task = loop.parts.task
+    texts = task.kind == "generation"
+    given = {asked: told for asked, told in tally.given.items() if not task.graded(asked)}  # numbers say more
     labels = {v: str(label_text(v)) for given in tally.given.values() for v in given} if not texts else {}
     name = tally.model.name
     return [
-        *cautions.alike(name, tally.given, labels),
+        *cautions.alike(name, given, labels),
         *cautions.unreadable(name, tally.lost, len(tally.seen)),
         *cautions.control(name, seen_by_format(tally)),
         *cautions.changed(name, tally.reported, len(tally.seen)),
@@ -498,7 +505,7 @@ def _canary(loop: Loop, *, hinter: bool) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for tally in loop.tallies:
         if tally.model.deterministic:
-            out[tally.model.name] = _none("the adapter declares itself deterministic")
+            out[tally.model.name] = _none("the model is declared deterministic")
             continue
         asked = [[times.get(t, ()) for t in ("start", "middle", "end")] for times in tally.canaries.values()]
         found = shift(asked, rng=np.random.default_rng([loop.plan.seed, 4]))

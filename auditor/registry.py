@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
+from auditor import data
 from auditor.errors import ConfigError, PluginError, UnknownPlugin
 
 
@@ -134,6 +135,7 @@ SUITES = Registry(
 CHECKS = Registry(
     "check",
     {
+        "constructs.v1": "auditor.validity.constructs:Constructs",
         "dependency.v1": "auditor.validity.dependency:DependencyInvariant",
         "agreement.v1": "auditor.validity.agreement:Agreement",
     },
@@ -165,9 +167,15 @@ MODELS = Registry(
         "http.v1": "auditor.models.http:HttpTemplate",
     },
 )
+PAGES = tuple(sorted(path.stem for path in data.path("embedded", "frameworks").glob("*.yaml")))
 RENDERERS = Registry(
     "renderer",
     {
+        f"{page}{form}.v1": f"auditor.render.compliance:page-{page}{form}"
+        for page in PAGES
+        for form in ("", "-md", "-json")
+    }
+    | {
         "terminal.v1": "auditor.render.terminal:TerminalReport",
         "html.v1": "auditor.render.html:HtmlReport",
         "json.v1": "auditor.render.json:JsonReport",
@@ -177,10 +185,7 @@ RENDERERS = Registry(
         "sarif.v1": "auditor.render.sarif:SarifReport",
         "parquet.v1": "auditor.render.parquet:ParquetReport",
         "github.v1": "auditor.render.github:GithubSummary",
-        "eu-ai-act.v1": "auditor.render.compliance:EuAiAct",
-        "nist-ai-rmf.v1": "auditor.render.compliance:NistAiRmf",
-        "ai-verify.v1": "auditor.render.compliance:AiVerify",
         "ai-verify-json.v1": "auditor.render.compliance_data:AiVerifyJson",
-        "ll144.v1": "auditor.render.compliance:Ll144",
+        "ll144-summary.v1": "auditor.render.ll144_summary:Ll144Summary",
     },
 )

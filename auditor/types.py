@@ -14,8 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Scalar = str | int | float | bool | None
+Span = tuple[int, int]  # characters of a text, the end not among them
 Input = str | Mapping[str, Scalar]  # a text, or one table row
-EditKind = Literal["swap", "marking", "insertion", "agreement", "placebo", "wording"]
+EditKind = Literal[
+    "swap", "marking", "insertion", "agreement", "placebo", "wording", "name_line", "statement"
+]
 NEUTRAL: frozenset[EditKind] = frozenset(("placebo", "wording"))  # edits that change no group
 Outcome = Literal["pass", "violation", "inconclusive", "skipped"]
 Sampling = Literal["iid", "directed"]
@@ -57,6 +60,11 @@ def id_of(kind: str, value: object) -> str:
     return kind + digest(value, size=8)
 
 
+def text_of(case_id: str) -> str:
+    """What the cases of one text share: a text may have a case for its words and one for a line in front of it."""
+    return case_id[1:]
+
+
 def draws_of(case_id: str) -> str:
     """What random choices about a case are keyed by: the part of its id that it had when ids were shorter."""
     return case_id[:11]
@@ -66,12 +74,20 @@ def draws_of(case_id: str) -> str:
 class Seed:
     """One text that is given; the source of one `Case`.
 
-    ``label`` is the gold label where the data has one; it never selects seeds.
+    Attributes
+    ----------
+    label : str or None
+        The gold label where the data has one; it never selects seeds.
+    subject : tuple of (int, int), or None
+        Where the text speaks of the person it is about: nouns, names, titles and pronouns as ``[start, end)`` in
+        characters of ``text``, in order, none inside another. Empty: it is said that there is no single such person;
+        None: nothing is said.
     """
 
     id: str
     text: str
     label: str | None = None
+    subject: tuple[Span, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +97,8 @@ class Edit:
     ``where`` is ``[start, end)`` in characters of the *original*, or a column name for rows; an
     insertion has ``start == end``. ``kind`` is ``agreement`` for a repair that another edit of the same
     attribute forces (a/an, a verb); it never stands alone. ``placebo`` and ``wording`` edits put one neutral word
-    for another; they carry the attribute that they stand beside.
+    for another; they carry the attribute that they stand beside. ``name_line`` and ``statement`` edits
+    lie in a line that stands in front of a text, of the original too.
     """
 
     attribute: str
@@ -90,7 +107,7 @@ class Edit:
     target_group: str
     source: str
     target: str
-    where: tuple[int, int] | str
+    where: Span | str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -250,13 +267,15 @@ class Answer:
 
     ``value`` is the canonical label; for multi-label tasks a sorted tuple; for scores a float; for free
     text the text. It is None unless ``status`` is "ok": a refusal or an answer that does not parse is an
-    outcome of its own and never a label. ``not_asked`` is what a run that stopped kept from being asked.
+    outcome of its own and never a label. ``number`` is what a graded answer said, of which ``value`` is the label.
+    ``not_asked`` is what a run that stopped kept from being asked.
     """
 
     status: AnswerStatus
     value: str | tuple[str, ...] | float | None = None
     reason: str = ""
     scores: Mapping[str, float] | None = None
+    number: float | None = None
 
     def __post_init__(self) -> None:
         if (self.status == "ok") != (self.value is not None):

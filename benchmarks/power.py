@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,9 +21,10 @@ from typing import Literal
 
 import numpy as np
 
-from auditor.config import Plan
-from auditor.measure.claims import Claim, Question, claims
-from auditor.measure.observations import Arm, Observations
+from auditor.config import UNTIL_WORDINGS, Plan
+from auditor.measure.claims import Claim, Question
+from auditor.measure.families import claims
+from auditor.measure.observations import Observations
 from auditor.measure.simulate import MODEL, YES, Effects, Simulated, shift, spread
 from auditor.pipeline.dryrun import versions
 from auditor.pipeline.observed import Observed
@@ -34,6 +36,7 @@ PLANNED = {"sentiment": "vader", "hiring": "rules"}  # local models: what they a
 PAIR = {"female": 0.5, "male": -0.5}
 # Every claim of gender lies at one unit at least: a group minus the mean of the others, women minus men.
 ALL_APART = {"female": 0.5, "male": -0.5, "nonbinary": 1.0, "trans_female": 1.0, "trans_male": -1.0}
+WORDINGS = UNTIL_WORDINGS
 ALLOWED = 0.085  # upper 95 % limit of a share of 5 % in 200 runs
 
 
@@ -49,7 +52,7 @@ class Setting:
     worth: Mapping[str, float] = dataclasses.field(default_factory=lambda: PAIR)
     task: str = "sentiment"
     attributes: tuple[str, ...] | None = ("gender",)
-    most_calls: int | None = None
+    most_calls: int | None = None  # of what --until-decided asks: the primary pair in several wordings
     delta: float = 0.05
     must: float | None = None  # share of runs that a power row has to reach
 
@@ -73,38 +76,31 @@ class Measured:
 
 
 @cache
-def plan(task: str, attributes: tuple[str, ...] | None) -> tuple[Observations, Question]:
+def plan(
+    task: str, attributes: tuple[str, ...] | None, until: bool = False, wordings: int = 1
+) -> tuple[Observations, Question]:
     """The versions of a plan, and the question that its claims answer."""
-    parts = prepare(Plan(task=task, models=(PLANNED[task],), attributes=attributes))
+    given = {"task": task, "models": (PLANNED[task],), "attributes": attributes}
+    given |= {"until_decided": True} if until else {"wordings": wordings}
+    parts = prepare(Plan.from_dict(given))
     question = Observed(parts.task).question(parts.plan, parts.dictionaries, {MODEL: True}, {})
     return versions(parts), dataclasses.replace(question, outcomes=(YES,))
 
 
-def first(table: Observations, most: int) -> Observations:
-    """The texts of a table that ``most`` calls are enough for, women and men and placebo edits only."""
+@cache
+def first(task: str, most: int) -> Observations:
+    """The texts that ``most`` calls are enough for, of what ``--until-decided`` asks about."""
+    table, _ = plan(task, ("gender",), until=True)
     columns, out = table.columns(), Observations()
-    shapes = table.shapes.values
-    wanted = [
-        n
-        for n, shape in enumerate(columns.version_shape.tolist())
-        if shapes[shape].arm != Arm.EDITED
-        or {g for _, *pair in shapes[shape].directions for g in pair} == set(PAIR)
-    ]
-    oriented = {
-        int(columns.version_text[n])
-        for n in wanted
-        if shapes[int(columns.version_shape[n])].arm == Arm.EDITED
-    }
     by_text: dict[int, list[int]] = {}
-    for n in wanted:
-        if (text := int(columns.version_text[n])) in oriented:
-            by_text.setdefault(text, []).append(n)
+    for n, text in enumerate(columns.version_text.tolist()):
+        by_text.setdefault(text, []).append(n)
     left = most
     for text, rows in by_text.items():
         if (left := left - len(rows)) < 0:
             break
         for n in rows:
-            out.shape(table.texts.values[text], shapes[int(columns.version_shape[n])])
+            out.shape(table.texts.values[text], table.shapes.values[int(columns.version_shape[n])])
     return out
 
 
@@ -112,9 +108,9 @@ def runs(
     setting: Setting, many: int, start: int = 0
 ) -> Iterable[tuple[Simulated, list[Claim], np.random.Generator]]:
     """Repetitions of a setting: the table and the claims of each."""
-    table, question = plan(setting.task, setting.attributes)
+    table, question = plan(setting.task, setting.attributes, wordings=WORDINGS if setting.attributes else 1)
     if setting.most_calls is not None:
-        table = first(table, setting.most_calls)
+        table = first(setting.task, setting.most_calls)
     number = setting.scale == "number"
     question = dataclasses.replace(
         question, outcomes=() if number else (YES,), number=number, unit="points", delta=setting.delta
@@ -188,6 +184,7 @@ def settings() -> list[Setting]:
                     effects=dataclasses.replace(two, noise=noise),
                     kind="power",
                     task=task,
+                    most_calls=2000,
                     must=0.8,
                 )
             )
@@ -201,13 +198,15 @@ def settings() -> list[Setting]:
                 must=0.8,
             )
         )
-    for scale, must in (("log_odds", 0.95), ("share", 0.6)):
+    for task, (scale, must) in itertools.product(PLANNED, (("log_odds", 0.95), ("share", 0.6))):
         found.append(
             Setting(
                 name=f"5 % effect, word sd 0.05, {scale}",
                 effects=dataclasses.replace(five, word=0.05),
                 kind="power",
                 scale=scale,  # type: ignore[arg-type]
+                task=task,
+                most_calls=1336,
                 must=must,
             )
         )
@@ -277,7 +276,7 @@ def coverage(name: str, effects: Effects, scale: Scale, many: int) -> Covered:
     claim made from answers without any chance in them.
     """
     setting = Setting(name=name, effects=effects, kind="power", scale=scale)
-    table, question = plan(setting.task, setting.attributes)
+    table, question = plan(setting.task, setting.attributes, wordings=WORDINGS)
     expected = Simulated(table, "gender", PAIR)
     number = dataclasses.replace(question, outcomes=(), number=True)
     group = words = 0
@@ -353,27 +352,28 @@ def main() -> None:
     parser.add_argument("--only", default="", help="settings whose name holds this")
     parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent / "results")
     args = parser.parse_args()
-    rows, intervals = [], []
+    rows: list[Measured] = []
+    intervals: list[Covered] = []
+    args.out.mkdir(exist_ok=True)
 
-    def tell(text: Callable[[], str]) -> None:
-        print(text().splitlines()[-1], flush=True)
+    def tell(line: str) -> None:
+        print(line, flush=True)
+        record = {
+            "rows": [dataclasses.asdict(r) for r in rows],
+            "coverage": [dataclasses.asdict(c) for c in intervals],
+        }
+        (args.out / "power.json").write_text(json.dumps(record, indent=2) + "\n")
+        (args.out / "power.md").write_text(table(rows, intervals))
 
     for setting in settings():
         if args.only in f"{setting.kind}: {setting.name}":
-            rows.append(measure_setting(setting, args.runs))
-            print(table(rows, ()).splitlines()[len(rows) + 1], flush=True)
+            rows.append(measure_setting(setting, args.runs if setting.attributes else args.runs // 4))
+            tell(table(rows, ()).splitlines()[len(rows) + 1])
     for name, effects in covered().items():
         for scale in ("share", "log_odds"):
             if args.only in f"coverage: {name}":
                 intervals.append(coverage(name, effects, scale, args.runs))  # type: ignore[arg-type]
-                tell(lambda: table((), intervals))
-    args.out.mkdir(exist_ok=True)
-    record = {
-        "rows": [dataclasses.asdict(r) for r in rows],
-        "coverage": [dataclasses.asdict(c) for c in intervals],
-    }
-    (args.out / "power.json").write_text(json.dumps(record, indent=2) + "\n")
-    (args.out / "power.md").write_text(table(rows, intervals))
+                tell(table((), intervals).splitlines()[-1])
 
 
 if __name__ == "__main__":

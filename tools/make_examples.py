@@ -4,7 +4,7 @@ Usage::
 
     python tools/make_examples.py [--data ../shared/data]
 
-- ``sentiment``: the embedded subjects on the embedded film reviews;
+- ``sentiment``: the embedded subjects on the embedded film reviews; the two pictures show it;
 - ``german-credit``: a logistic regression on the German credit data (Hofmann 1994), sex and age band of
   ``personal_status`` protected;
 - ``rankings-gpt-3.5-turbo``: recorded rankings of résumés that differ in the name alone. Labelled test data.
@@ -15,8 +15,11 @@ What needs data that are not there is left out, and said.
 from __future__ import annotations
 
 import argparse
+import io
 import os
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -40,12 +43,46 @@ def newest(folder: Path) -> Path:
 
 
 def sentiment(work: Path) -> None:
-    """Two embedded subjects side by side, and the formats beside the page."""
-    run("--task", "sentiment", "--model", "reviews", "--model", "vader", "--no-cache", "--out", str(work))
-    found = newest(work)
+    """Two embedded subjects side by side, the formats beside the page, and the pictures of the README."""
+    run("--task", "sentiment", "--model", "reviews", "--model", "vader", "--no-cache")
+    found = newest(Path("reports"))
+    terminal(found, OUT / "first-screen.svg")
+    picture(found / "report.html", OUT / "first-page.png")
     shutil.copy(found / "report.html", OUT / "sentiment.html")
     for name, suffix in (("md", "md"), ("sarif", "sarif"), ("eu-ai-act", "eu-ai-act.html")):
         run("report", str(found), "--format", name, "--out", str(OUT / f"sentiment.{suffix}"))
+
+
+def terminal(found: Path, target: Path) -> None:
+    """The first screen as a drawing; it asks for no font from outside."""
+    from rich._export_format import CONSOLE_SVG_FORMAT
+    from rich.console import Console
+    from rich.text import Text
+
+    from auditor.result import load
+
+    text = load(found).to_text(width=100, color=True)
+    console = Console(record=True, width=100, file=io.StringIO(), force_terminal=True)
+    console.print(Text.from_ansi(f"$ audit --task sentiment\n{text}"), soft_wrap=True)
+    plain = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.S)
+    target.write_text(console.export_svg(title="audit", code_format=plain), encoding="utf-8")
+
+
+def picture(page: Path, target: Path) -> None:
+    """The top of a page, as a browser shows it; left out where there is none."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        print("first-page.png: left out, chromium is not there", file=sys.stderr)
+        return
+    options = (
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--hide-scrollbars",
+    )
+    shot = f"--screenshot={target}"
+    subprocess.run([browser, *options, "--window-size=1280,1400", shot, page.resolve().as_uri()], check=True)
 
 
 def german(work: Path, data: Path) -> None:

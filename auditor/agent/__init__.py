@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auditor.agent.goal import Goal, parse
 from auditor.agent.ledger import SESSION, STEPS, Changed
@@ -22,6 +22,9 @@ from auditor.counting import plural
 from auditor.errors import ConfigError, RunFolderError, UserError
 from auditor.protocols import Observer
 from auditor.types import Progress, Seed
+
+if TYPE_CHECKING:
+    from auditor.render.document import Document
 
 __all__ = ["AgentResult", "Goal", "load", "outline", "parse", "resume", "run"]
 
@@ -68,23 +71,30 @@ class AgentResult:
         whole = self.record | {"steps": [dict(s) for s in self.steps]}
         return json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
-    def to_text(self, *, width: int = 100, encoding: str = "utf-8") -> str:
-        """The report for a terminal."""
+    def document(self) -> Document:
+        """The report as typed parts, for a writer of any format."""
         from auditor.agent import report
 
-        return report.text(self.record, self.steps, width=width, encoding=encoding)
+        return report.build(self.record, self.steps)
+
+    def to_text(self, *, width: int = 100, encoding: str = "utf-8", color: bool = False) -> str:
+        """The report for a terminal."""
+        from auditor.render.page import Page
+        from auditor.render.terminal import write
+
+        return write(Page(width=width, encoding=encoding, color=color), self.document())
 
     def to_markdown(self) -> str:
         """The report as Markdown."""
-        from auditor.agent import report
+        from auditor.render.markdown import write
 
-        return report.markdown(self.record, self.steps)
+        return write(self.document())
 
     def to_html(self) -> str:
         """The self-contained HTML report."""
-        from auditor.agent import page
+        from auditor.render.html import write
 
-        return page.html(self.record, self.steps)
+        return write(self.document())
 
     def __repr__(self) -> str:
         return f"<AgentResult {self.record['id']}: {self.record['status']}, {plural(len(self.record['runs']), 'run')}>"
@@ -203,7 +213,8 @@ def resume(
     ConfigError
         The session came to its end, or an object is needed.
     RunFolderError
-        It is no session, another process writes it, or texts, task, model or version are not those of before.
+        It is no session, something in it was changed, another process writes it, or texts, task, model or version are
+        not those of before.
     """
     from auditor.agent import comeback
     from auditor.store.files import read_texts

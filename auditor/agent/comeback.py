@@ -11,7 +11,7 @@ from auditor.agent.request import Request, checked
 from auditor.agent.settings import Settings
 from auditor.errors import ConfigError, RunFolderError
 from auditor.secrets import hidden
-from auditor.types import FORMAT_VERSION
+from auditor.types import FORMAT_VERSION, digest
 
 LIMITS = ("max_calls", "max_cost", "max_seconds", "planner_max_calls", "planner_max_cost")
 
@@ -90,6 +90,25 @@ def before(path: Path, fixed: Mapping[str, Any]) -> dict[str, Any]:
                 "files back, or start a new session: answers that are cached are not asked again."
             )
     return record
+
+
+def require_intact(path: Path, fixed: Mapping[str, Any]) -> None:
+    """Refuse a session in whose steps or runs something was changed.
+
+    Raises
+    ------
+    RunFolderError
+        Something was changed; the message names the first place.
+    """
+    from auditor.store import verify
+    from auditor.store.journal import genesis
+    from auditor.store.journal import verify as chain
+
+    problems = chain(path / STEPS, genesis(STEPS, digest(fixed)))
+    if problems := [problem for problem in problems if problem.kind != "torn"]:
+        raise RunFolderError(f"{path} is not as it was written: {problems[0]}.")
+    for plan in sorted(path.glob("runs/*/plan.json")):
+        verify.require_intact(plan.parent)
 
 
 def steps(path: Path) -> Sequence[Mapping[str, Any]]:

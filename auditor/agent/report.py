@@ -1,34 +1,17 @@
 """The report of a session: goal, steps with reasons, what was measured, what was not looked at, budget used.
 
-One list of blocks, written three ways (terminal, Markdown, HTML). Everything that came from outside is made visible
-and escaped where it is laid out; the planner's own words stand in quotation marks and are called that.
+Everything that came from outside is made visible and escaped where it is laid out; the planner's own words stand in
+quotation marks and are called that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from auditor.agent import answer, reading
-from auditor.render import markdown as md
 from auditor.render import words
-from auditor.render.page import Page
-
-
-class Block(NamedTuple):
-    """A piece of the report: a heading, a paragraph, items, or a table with columns.
-
-    Paragraphs of kind ``lead`` are large; one of kind ``asked`` is the title of the HTML report, and ``chart`` the
-    place of a drawing there. ``link`` is a relative address. Items that begin with four spaces belong to the one
-    before.
-    """
-
-    kind: str
-    text: str = ""
-    rows: Sequence[Sequence[str]] = ()
-    columns: Sequence[str] = ()
-    link: str = ""
-
+from auditor.render.document import Block, Chart, Document, Items, Section, Table, Text
 
 PURPOSES = {
     "pilot": "pilot (exploratory)",
@@ -37,29 +20,37 @@ PURPOSES = {
 }
 
 
-def blocks(record: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> list[Block]:
-    """The report of a session as blocks."""
-    return [
-        *_answer(record),
-        *_goal(record),
-        *_answers(record),
-        *_steps(record, steps),
-        *_runs(record),
-        *_unseen(record),
-        *_used(record),
-        *_method(),
-    ]
+def build(record: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> Document:
+    """Lay a session out: the answer, how it was read, what fresh runs show, steps, runs, what was not seen, budget."""
+    parts = (
+        ("answer", "Answer", _answer(record), False),
+        ("read", "How the question was read", _goal(record), False),
+        ("fresh", "What the runs on fresh texts show", _answers(record), False),
+        ("runs", "Runs", _runs(record), False),
+        ("unseen", "What was not looked at", _unseen(record), False),
+        ("budget", "Budget", _used(record), False),
+        ("steps", "Steps and reasons", _steps(record, steps), True),
+        ("method", "Method and limits", _method(), True),
+    )
+    return Document(
+        title=record["goal"]["text"],
+        name=f"Audit session {record['id']}",
+        meta="",
+        banners=(),
+        first=None,
+        sections=tuple(
+            Section(id=id, title=title, short=title, blocks=tuple(blocks), folded=folded)
+            for id, title, blocks, folded in parts
+        ),
+    )
 
 
 def _answer(record: Mapping[str, Any]) -> list[Block]:
     further = answer.others(record)
     return [
-        Block("heading", "Answer"),
-        Block("asked", f"Asked: “{record['goal']['text']}”"),
-        *(Block("lead", told) for told in answer.lead(record)),
-        Block("chart"),
-        *([Block("text", "Each part, and smaller sets:")] if further else []),
-        *([Block("items", rows=[[line] for line in further])] if further else []),
+        *(Text(told, "lead") for told in answer.lead(record)),
+        *_chart(record),
+        *((Text("Each part, and smaller sets:"), Items(tuple(further))) if further else ()),
     ]
 
 
@@ -81,7 +72,7 @@ def _goal(record: Mapping[str, Any]) -> list[Block]:
         items.append(f"Read from the goal: {'; '.join(goal['read'])}.")
     if goal["assumed"]:
         items.append(f"Filled in: {'; '.join(goal['assumed'])}.")
-    return [Block("heading", "How the question was read"), Block("items", rows=[[i] for i in items])]
+    return [Items(tuple(items))]
 
 
 def _answers(record: Mapping[str, Any]) -> list[Block]:
@@ -99,14 +90,16 @@ def _answers(record: Mapping[str, Any]) -> list[Block]:
             [f"{q['model']}: {name}" if several else name, words.verdict(q["verdict"]), measured, where, seen]
         )
     return [
-        Block("heading", "What the runs on fresh texts show"),
-        Block(
-            "text",
+        Text(
             "A verdict stands here only where a run on texts that no earlier run had asked gave it, by a plan that was "
             "on disk before. What pilots and searches saw is exploratory: it chose where to look next.",
         ),
         *(
-            [Block("table", rows=rows, columns=("changed", "verdict", "measured", "from", "exploratory"))]
+            [
+                _table(
+                    "Verdicts of fresh runs", ("Changed", "Verdict", "Measured", "From", "Exploratory"), rows
+                )
+            ]
             if rows
             else []
         ),
@@ -135,15 +128,15 @@ def _directions(record: Mapping[str, Any]) -> list[Block]:
         for row in run["figures"]["directions"]:
             ends = {(a, g) for a, source, target in row["steps"] for g in (source, target)}
             if not named or named & ends:
-                items.append([f"{run['name']} {row['finding']}: {words.direction(row['steps'])}"])
+                items.append(f"{run['name']} {row['finding']}: {words.direction(row['steps'])}")
     if not items:
         return []
     what = "Directions that these runs showed" + (" and that touch the groups of the goal:" if named else ":")
-    return [Block("text", what), Block("items", rows=items)]
+    return [Text(what), Items(tuple(items))]
 
 
 def _steps(record: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> list[Block]:
-    items = []
+    items: list[str | Items] = []
     for number, step in enumerate(steps, 1):
         text = f"{number}. {step['kind']}"
         if step.get("run"):
@@ -157,10 +150,10 @@ def _steps(record: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> lis
             text += f" [{step['error']}]"
         if note:
             text += f" — the planner's own words, no result: “{note}”"
-        items.append([text])
-        if step["kind"] == "read":
-            items += [[f"    {line}"] for line in reading.lines(figures)]
-    return [Block("heading", "Steps and reasons"), Block("items", rows=items)]
+        items.append(text)
+        if step["kind"] == "read" and (below := reading.lines(figures)):
+            items.append(Items(tuple(below)))
+    return [Items(tuple(items))]
 
 
 FIGURES = {
@@ -199,7 +192,7 @@ def _told(figures: Mapping[str, Any]) -> list[str]:
 
 
 def _runs(record: Mapping[str, Any]) -> list[Block]:
-    out = [Block("heading", "Runs")]
+    out: list[Block] = []
     for run in record["runs"]:
         request = run["request"]
         asked = request["attributes"]
@@ -217,9 +210,7 @@ def _runs(record: Mapping[str, Any]) -> list[Block]:
         elif not run["figures"]["complete"]:
             what += "; partial"
         out.append(
-            Block(
-                "text", what, link=f"{run['folder']}/report.html" if run["folder"] and run["figures"] else ""
-            )
+            Text(what, link=f"{run['folder']}/report.html" if run["folder"] and run["figures"] else "")
         )
         if run["figures"]:
             rows = [
@@ -233,10 +224,14 @@ def _runs(record: Mapping[str, Any]) -> list[Block]:
                 for row in run["figures"]["sets"]
             ]
             out.append(
-                Block("table", rows=rows, columns=("finding", "changed", "verdict of the run", "measured"))
+                _table(
+                    f"Verdicts of {run['name']}",
+                    ("Finding", "Changed", "Verdict of the run", "Measured"),
+                    rows,
+                )
             )
         if run["notes"]:
-            out.append(Block("items", rows=[[note] for note in run["notes"]]))
+            out.append(Items(tuple(run["notes"])))
     return out
 
 
@@ -280,7 +275,7 @@ def _unseen(record: Mapping[str, Any]) -> list[Block]:
     elif skipped and not any(r["request"]["suite"] == "grammar" for r in record["runs"]):
         items.append("Generated texts (suite grammar): no run asked any.")
     items.append("Other prompt formats, other wordings of the task, other languages: not part of a session.")
-    return [Block("heading", "What was not looked at"), Block("items", rows=[[i] for i in items])]
+    return [Items(tuple(items))]
 
 
 def _used(record: Mapping[str, Any]) -> list[Block]:
@@ -318,7 +313,7 @@ def _used(record: Mapping[str, Any]) -> list[Block]:
             ]
         ),
     ]
-    return [Block("heading", "Budget"), Block("table", rows=rows, columns=("what", "used"))]
+    return [_table("What was used", ("What", "Used"), rows)]
 
 
 def _method() -> list[Block]:
@@ -327,52 +322,62 @@ def _method() -> list[Block]:
         "level 0.025, each later one at half the level before, so that all fresh runs of a session together keep 5 %. "
         "Within a run, Holm's correction covers all its claims."
     )
-    return [
-        Block("heading", "Method and limits"),
-        Block("text", text),
-        Block("items", rows=[[line] for line in words.LIMITS]),
-    ]
+    return [Text(text), Items(words.LIMITS)]
 
 
-def text(
-    record: Mapping[str, Any],
-    steps: Sequence[Mapping[str, Any]],
-    *,
-    width: int = 100,
-    encoding: str = "utf-8",
-) -> str:
-    """The report for a terminal."""
-    page = Page(width=width, encoding=encoding, color=False)
-    for block in blocks(record, steps):
-        if block.kind == "heading":
-            page.heading(block.text)
-        elif block.kind in ("text", "lead", "asked"):
-            page.paragraph(block.text)
-            if block.link:
-                page.line(f"  {block.link}")
-        elif block.kind == "items":
-            for (item,) in block.rows:
-                deeper = item.startswith("    ")
-                page.paragraph(
-                    item.strip(), indent="      " if deeper else "  ", first="    · " if deeper else "· "
+def _table(caption: str, columns: tuple[str, ...], rows: Sequence[Sequence[str]]) -> Table:
+    return Table(caption=caption, columns=columns, lines=tuple(map(tuple, rows)))
+
+
+def _chart(record: Mapping[str, Any]) -> Iterable[Chart]:
+    """Rates of the attribute sets with their intervals, noise and placebo edits beside them."""
+    from auditor.render import charts, view
+
+    asked = [q for q in answer.ordered(record) if q["row"]["rate"] is not None]
+    if not asked:
+        return
+    models = sorted({q["model"] for q in asked})
+    subjects = [view.Subject(model=m, format="", name=record["models"][int(m[1:]) - 1]) for m in models]
+    sets = list(dict.fromkeys(tuple(q["attributes"]) for q in asked))
+    found = {(q["model"], tuple(q["attributes"])): q for q in asked}
+    empty = view.Cell(rate=None, noise=None, verdict="not_tested", hidden=None, claim=None)
+    rows = []
+    for names in sets:
+        cells = []
+        for m in models:
+            q = found.get((m, names))
+            if q is None:
+                cells.append(empty)
+                continue
+            between = q["row"].get("intervals") or {}
+            cells.append(
+                view.Cell(
+                    rate=q["row"]["rate"],
+                    noise=between.get("noise"),
+                    verdict=q["verdict"],
+                    hidden=None,
+                    claim=None,
+                    placebo=between.get("placebo"),
                 )
-        elif block.kind == "table":
-            page.table([(name, False) for name in block.columns], block.rows)
-    return page.value()
-
-
-def markdown(record: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> str:
-    """The report as Markdown."""
-    lines = [f"# Audit session {md.escape(record['id'])}", ""]
-    for block in blocks(record, steps):
-        if block.kind == "heading":
-            lines += [f"## {md.escape(block.text)}", ""]
-        elif block.kind in ("text", "lead", "asked"):
-            lines += [md.block(block.text) + (f" ([report]({block.link}))" if block.link else ""), ""]
-        elif block.kind == "items":
-            lines += [
-                ("  " if item.startswith("    ") else "") + f"- {md.block(item)}" for (item,) in block.rows
-            ] + [""]
-        elif block.kind == "table":
-            lines += [*md.table(block.columns, [[md.escape(c) for c in row] for row in block.rows]), ""]
-    return "\n".join(lines).rstrip("\n") + "\n"
+            )
+        label = " + ".join(words.group(a) for a in names)
+        rows.append(
+            view.Row(
+                label=label,
+                attributes=names,
+                steps=(),
+                seeds=None,
+                valid=None,
+                discarded=None,
+                cells=tuple(cells),
+            )
+        )
+    drawn = charts.forest(
+        rows, subjects, name="answers", title="Share of changed versions with another answer"
+    )
+    told = (
+        "Share of changed versions in which the answer changed, with 95 % intervals, in the fresh run that the verdict "
+        "comes from. Triangle: shown; circle: not determined. Grey band: the same prompt asked again; grey bar: edits "
+        "that change no group."
+    )
+    yield Chart(drawn, told)

@@ -78,6 +78,7 @@ class Session:
         from auditor.agent import comeback
 
         self._before = comeback.before(path, self._fixed())
+        comeback.require_intact(path, self._fixed())
         self.spent.seconds = comeback.seconds(path, self._before)
         self.spent.planner_calls = self._before["spent"]["planner_calls"]
         self.spent.planner_usd = self._before["spent"]["planner_cost_usd"]

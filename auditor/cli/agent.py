@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from auditor.cli import common
+from auditor.cli import common, consent
 from auditor.cli.common import Draw, invoke
 from auditor.cli.server_options import with_server_options
 from auditor.cli.spending import agree
@@ -92,7 +92,10 @@ def agent(
 
         kept = comeback.options(Path(goal))
         again = f"agent {common.quoted(goal)} --resume"
-        common.consent(Path(goal), kept.get("models") or (), None, yes, again)
+        servers = [(kept.get("common") or {}).get("base_url"), kept.get("planner_base_url")]
+        consent.Named.of(kept.get("models") or (), servers).consent(
+            Path(goal), again=again, yes=yes, given=None
+        )
         return _show(agents.resume(Path(goal), observe=Draw()), format)
     shared: dict[str, Any] = {
         "base_url": base_url,
@@ -146,7 +149,7 @@ def _show(result: Any, format: str) -> int:
     if format == "json":
         sys.stdout.write(result.to_json() + "\n")
     else:
-        sys.stdout.write(result.to_text(encoding=sys.stdout.encoding or "utf-8"))
+        sys.stdout.write(result.to_text(**common.screen()))
     sys.stdout.flush()
     if (result.path / "agent.html").is_file():
         common.say(f"Report: {result.path / 'agent.html'}", to=sys.stderr)

@@ -152,6 +152,15 @@ Dictionaries = Annotated[
 Scope = Annotated[
     str | None, typer.Option("--scope", help="text, term or occurrence: what one edit changes.")
 ]
+Who = Annotated[
+    str | None,
+    typer.Option(
+        "--who",
+        help="Whose words are changed: subject (the person who is judged; default of tasks that name one), "
+        "subject-or-all (everybody's where that is not clear), each (one person at a time), "
+        "all-one-way (everybody's, of a man and a woman one at a time; default of other tasks), all.",
+    ),
+]
 PerSeed = Annotated[
     int | None, typer.Option("--per-seed", help="Variants per seed and attribute set (default 8; 0 = all).")
 ]
@@ -159,11 +168,27 @@ Wordings = Annotated[
     int | None,
     typer.Option("--wordings", help="Ask both sides of each text in so many neutral wordings (default 1)."),
 ]
+Carrier = Annotated[
+    str | None,
+    typer.Option(
+        "--carrier",
+        help="What states an attribute of the person who is judged: words (those of the text), name (a line with a "
+        "name), statement (a sentence); with commas, the first that fits a text (default: words,name where the task "
+        "has a subject, else words).",
+    ),
+]
 Insertions = Annotated[
     bool,
     typer.Option(
         "--insertions",
         help="Also put attributes that a text does not name before its person nouns (a man, a disabled man).",
+    ),
+]
+Gate = Annotated[
+    str | None,
+    typer.Option(
+        "--gate",
+        help="What a variant must pass: constructs (default), or dependency, HInter's comparison of whole parses.",
     ),
 ]
 TestDiscarded = Annotated[
@@ -193,10 +218,11 @@ Batch = Annotated[
     ),
 ]
 Logprobs = Annotated[
-    bool,
+    bool | None,
     typer.Option(
-        "--logprobs",
-        help="Ask the server for log-probabilities and keep the labels' scores, where it gives them.",
+        "--logprobs/--no-logprobs",
+        help="Insist on log-probabilities of the labels, or do without (default: where the server gives them).",
+        show_default=False,
     ),
 ]
 Formats = Annotated[
@@ -282,7 +308,9 @@ WaiversFile = Annotated[
 Config = Annotated[
     Path | None, typer.Option("--config", help="Settings file (default: audit.toml, where there is one).")
 ]
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or its name under reports/.")]
+RunArgument = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A run folder, its name under reports/, or latest.")
+]
 
 
 def _usage_error(error: Any) -> str:
@@ -415,7 +443,7 @@ def find_run(name: Path, *, outcomes: bool = False) -> Path:
     """
     from auditor.errors import RunFolderError
 
-    for path in (name, Path("reports") / name):
+    for path in (name, Path("reports") / name, *_latest(name)):
         if path.is_dir():
             if not outcomes:
                 _refuse_outcomes(path)
@@ -429,6 +457,15 @@ def find_run(name: Path, *, outcomes: bool = False) -> Path:
     raise RunFolderError(f"{name}: there is no such run folder.{hint}")
 
 
+def _latest(name: Path) -> list[Path]:
+    """The newest run below ``reports/`` for ``latest``, below another folder for ``FOLDER/latest``."""
+    if name.name != "latest":
+        return []
+    where = Path("reports") if name == Path("latest") else name.parent
+    begun = {path.parent: path.stat().st_mtime_ns for path in where.glob("*/plan.json")}
+    return sorted(begun, key=lambda path: (begun[path], path.name))[-1:]
+
+
 def find_intact(name: Path, *, outcomes: bool = False) -> Path:
     """As `find_run`; a folder in which something was changed is refused."""
     from auditor.store.verify import require_intact
@@ -437,57 +474,6 @@ def find_intact(name: Path, *, outcomes: bool = False) -> Path:
     if (path / "plan.json").is_file():
         require_intact(path)
     return path
-
-
-RUNS_CODE = ("exec", "python", "sklearn")  # kinds of models that are programs, modules or files that run
-MayRun = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model", help="A program or module that RUN names and that may run here; may be given again."
-    ),
-]
-RunIt = Annotated[
-    bool, typer.Option("--yes", help="Run the programs and modules that RUN names without a question.")
-]
-
-
-def consent(
-    path: Path, specs: Iterable[str | None], given: Iterable[str] | None, yes: bool, again: str
-) -> None:
-    """Ask before a program or module runs that a folder names: the user may not have written it.
-
-    Parameters
-    ----------
-    path : Path
-        The folder.
-    specs : iterable of str or None
-        The models that it names.
-    given : iterable of str or None
-        What the user named on the command line; None where the command takes no names.
-    yes : bool
-        The user said so already.
-    again : str
-        The command with the folder, for the message.
-
-    Raises
-    ------
-    ConfigError
-        The user did not name them and cannot be asked.
-    """
-    from auditor.errors import ConfigError
-
-    named = dict.fromkeys(s for s in specs if s and s.partition(":")[0] in RUNS_CODE)
-    left = [spec for spec in named if spec not in set(given or ())]
-    if yes or not left:
-        return
-    told = f"{path} names what would run on this machine: {'; '.join(left)}."
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        complain(told)
-        typer.confirm("Run it?", abort=True, err=True)
-        return
-    how = "with --yes" if given is None else "if you name it too (--model), or with --yes"
-    more = ["--yes"] if given is None else [f"--model {quoted(spec)}" for spec in left]
-    raise ConfigError(f"{told} It is run only {how}.", below=f"Go on with: audit {again} {' '.join(more)}")
 
 
 def _refuse_outcomes(path: Path) -> None:
@@ -619,6 +605,7 @@ def screen() -> dict[str, Any]:
 
 def finish(result: Result, *, format: str, fail_on: str | None, full: bool = False) -> int:
     """Print a result and return the exit code of its run."""
+    from auditor.cli.consent import Named
     from auditor.render import headline, unread
 
     record = with_waivers(result.record)
@@ -638,7 +625,6 @@ def finish(result: Result, *, format: str, fail_on: str | None, full: bool = Fal
         else:
             raised = headline.raised(result.record)
             more = " A higher limit is for the whole run." if raised else ""
-            models = [m for m in result.record["spec"]["models"] if m.partition(":")[0] in RUNS_CODE]
-            named = "".join(f" --model {quoted(spec)}" for spec in models)
+            named = Named.of_texts(result.record["spec"]).options()
             complain(f"{reason}{more}", f"Go on with: audit resume {quoted(result.path)}{named}{raised}")
     return judge(record, fail_on, partial=not result.complete)

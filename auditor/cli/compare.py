@@ -5,22 +5,31 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from auditor.cli import common
 from auditor.cli.common import find_intact, invoke, split
 
+if TYPE_CHECKING:
+    from auditor.render.document import Document
+
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-FORMATS = ("terminal", "json", "markdown")
+FORMATS = ("terminal", "json", "markdown", "html")
 FAIL_ON = ("worse", "new", "never")
 
 
 @app.command()
 def compare(
-    before: Annotated[Path, typer.Argument(metavar="A", help="The run before: a folder, or its name.")],
+    before: Annotated[
+        Path, typer.Argument(metavar="A", help="The run before: a folder, its name, or latest.")
+    ],
     after: Annotated[Path, typer.Argument(metavar="B", help="The run after.")],
-    format: Annotated[str, typer.Option("--format", help="terminal, json or markdown (md).")] = "terminal",
+    format: Annotated[
+        str, typer.Option("--format", help="terminal, json, markdown (md) or html.")
+    ] = "terminal",
+    out: Annotated[Path | None, typer.Option("--out", help="Write it here instead of printing it.")] = None,
     fail_on: Annotated[
         str | None, typer.Option("--fail-on", help="Exit 1 on: worse, new (or both, comma-separated); never.")
     ] = None,
@@ -30,7 +39,7 @@ def compare(
 
     from auditor import compare as comparing
     from auditor.errors import ConfigError
-    from auditor.render import two_runs as shown
+    from auditor.render import ll144_more, two_runs, two_searches
 
     format = {"md": "markdown"}.get(format, format)
     if format not in FORMATS:
@@ -42,38 +51,41 @@ def compare(
     paths = [find_intact(run, outcomes=True) for run in (before, after)]
     tables = _tables(paths)
     if tables is not None:
-        from auditor.render import ll144_more
-
         if set(words) - {"never"}:
             raise ConfigError("--fail-on worse, new: tables of recorded outcomes hold no findings.")
-        _print(tables, format, ll144_more)
+        _print(tables, format, ll144_more.build(tables), out)
         return 0
     if (rows := _rows(paths)) is not None:
-        from auditor.render import two_searches
-
-        _print(rows, format, two_searches)
+        _print(rows, format, two_searches.build(rows), out)
         worse = [s for s in rows["scores"] if s["change"] in words]
         # Which slices are kept hangs on the others, so a new one is none that was not there before.
         fresh = [e for e in rows["entries"] if e["kind"] != "slice" and e["fate"] in words]
         return 1 if worse or fresh else 0
-    found = comparing.compare(comparing.read(paths[0]), comparing.read(paths[1]))
+    sides = [comparing.read(path) for path in paths]
+    found = comparing.compare(*sides)
     plain = dataclasses.asdict(found)
-    _print(plain, format, shown)
+    _print(plain, format, two_runs.build(plain, [side.record for side in sides]), out)
     bad = [r for r in found.rates if r.change in words] + [f for f in found.findings if f.fate in words]
     return 1 if bad else 0
 
 
-def _print(plain: dict[str, Any], format: str, shown: Any) -> None:
-    """One comparison, by the module that lays it out."""
+def _print(plain: dict[str, Any], format: str, document: Document, out: Path | None) -> None:
+    """One comparison, in one format."""
+    from auditor.render import html, markdown, terminal
     from auditor.render.json import JsonReport
+    from auditor.render.page import Page
 
     if format == "json":
-        sys.stdout.write(JsonReport().render(plain))
-    elif format == "markdown":
-        sys.stdout.write(shown.markdown(plain))
+        text = JsonReport().render(plain)
+    elif format == "terminal":
+        text = terminal.write(Page(**common.screen()), document)
     else:
-        width = None if sys.stdout.isatty() else 100
-        sys.stdout.write(shown.text(plain, width=width, encoding=sys.stdout.encoding or "utf-8"))
+        text = (html if format == "html" else markdown).write(document)
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        out.write_text(text, encoding="utf-8")
+        common.say(out)
 
 
 def _tables(paths: Sequence[Path]) -> dict[str, Any] | None:

@@ -52,6 +52,7 @@ def groups(
     seed: common.SeedOption = None,
     out: common.Out = None,
     format: common.Format = "terminal",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending money.")] = False,
 ) -> int:
     """Compare the mean scores of the groups in the sentences of RUN, or of a run that is made for it.
 
@@ -69,7 +70,7 @@ def groups(
         "max_calls": max_calls,
     }
     own |= {"max_cost": max_cost, "seed": seed, "out": out}
-    path = _ask(model, attribute, own) if run is None else find_text_run(_only(run, own), "groups")
+    path = _ask(model, attribute, own, yes=yes) if run is None else find_text_run(_only(run, own), "groups")
     with RunFolder.open(path) as folder:
         found = group_report(
             folder, attribute=attribute, labels=None if label is None else [label], model=model
@@ -93,8 +94,9 @@ def _only(run: Path, own: dict[str, Any]) -> Path:
     return run
 
 
-def _ask(model: str | None, attribute: str, own: dict[str, Any]) -> Path:
+def _ask(model: str | None, attribute: str, own: dict[str, Any], *, yes: bool) -> Path:
     """Make the run: every sentence with a term of every group."""
+    from auditor.cli.run import consent
     from auditor.config import resolve
     from auditor.errors import ConfigError, UserError
     from auditor.result import audit_plan
@@ -107,7 +109,9 @@ def _ask(model: str | None, attribute: str, own: dict[str, Any]) -> Path:
         )
     fixed = {"suite": "grammar", "generation": "rand", "per_seed": 0, "order": 1, "attributes": (attribute,)}
     values = own | fixed | {"models": (model,), "task": own["task"] or "fill-mask"}
-    result = audit_plan(resolve(values | {"limit": own["limit"] or DEFAULT_CASES}, None), observe=Draw())
+    plan = resolve(values | {"limit": own["limit"] or DEFAULT_CASES}, None)
+    consent(plan, yes=yes)
+    result = audit_plan(plan, observe=Draw())
     if result.path is None:
         raise UserError("The run left no folder, so nothing can be compared.")
     return Path(result.path)

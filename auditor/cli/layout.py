@@ -15,8 +15,8 @@ HEADINGS: dict[str, tuple[str, ...]] = {
     ),
     "How a server is asked": ("max_tokens", "temperature", "timeout_s", "reasoning_effort", "extra_body", "headers"),
     "What is changed": (
-        "attributes", "groups", "protected", "order", "suite", "grammar", "generation", "dictionary", "scope",
-        "per_seed", "wordings", "insertions", "test_discarded", "parser", "seed_source",
+        "attributes", "groups", "protected", "order", "suite", "grammar", "generation", "dictionary", "scope", "who",
+        "per_seed", "wordings", "carrier", "insertions", "gate", "test_discarded", "parser", "seed_source",
     ),
     "How it is measured": (
         "protocol", "replicates", "oracle", "epsilon", "reference", "tolerance", "delta", "until_decided", "seed",

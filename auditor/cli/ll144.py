@@ -128,6 +128,8 @@ def ll144(
     if out is not None and out.suffix and out.suffix not in (".html", ".json") and not out.is_dir():
         raise ConfigError(f"--out writes a .html or a .json file, or run folders below a folder; got {out}")
     started = datetime.datetime.now(datetime.UTC)
+    if data_kind is None and rankings is None:
+        data_kind = _ask_kind()
     settings = Settings(
         data_kind=data_kind,
         test_data_reason=test_data_reason,
@@ -178,6 +180,19 @@ def ll144(
     path = outcomes.write(record, plan, out, started=started)
     common.say_where(path)
     return _show(record, format, None)
+
+
+def _ask_kind() -> str | None:
+    """Ask a person at a terminal what the data are; nothing is assumed where nobody is there, or does not say."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+    said: str = typer.prompt(
+        "Historical data of applicants, or test data? (historical, test; Enter leaves it open)",
+        default="",
+        show_default=False,
+        err=True,
+    )
+    return said.strip() or None
 
 
 def _plain(settings: Settings) -> dict[str, Any]:
@@ -277,19 +292,19 @@ def _write_map(path: Path) -> int:
 
 
 def _show(record: dict[str, Any], format: str, out: Path | None) -> int:
-    from auditor.render import ll144 as render
+    from auditor.render import ll144, ll144_text
     from auditor.render.json import JsonReport
     from auditor.store.files import write_bytes
 
     if out is not None:
-        text = render.html(record) if out.suffix == ".html" else JsonReport().render(record)
+        text = ll144.html(record) if out.suffix == ".html" else JsonReport().render(record)
         write_bytes(out, text.encode("utf-8"))
         common.say(f"Report: {out}", to=sys.stderr)
     if format == "json":
         sys.stdout.write(JsonReport().render(record))
     else:
         encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(render.text(record, encoding=encoding))
+        sys.stdout.write(ll144_text.text(record, encoding=encoding))
     return 0
 
 

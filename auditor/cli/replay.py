@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from auditor.cli import common
+from auditor.cli import common, consent
 from auditor.cli.common import Draw, find_text_run, invoke
 from auditor.cli.show import Id
 from auditor.counting import plural
@@ -20,8 +20,9 @@ def replay(
     id: Id,
     replicates: Annotated[int, typer.Option("--replicates", min=1, help="Times each prompt is asked.")] = 5,
     format: common.Format = "terminal",
-    model: common.MayRun = None,
-    yes: common.RunIt = False,
+    model: consent.Models = None,
+    base_url: consent.Address = None,
+    yes: consent.Yes = False,
 ) -> int:
     """Ask the prompts of one finding of RUN again; the cache is not used."""
     from auditor.result import replay as ask
@@ -32,13 +33,9 @@ def replay(
     path = find_text_run(run, "replay")
     require_intact(path)
     spec = RunFolder.open(path).record().get("spec") or {}
-    common.consent(
-        path,
-        [*(spec.get("models") or ()), spec.get("judge")],
-        model or (),
-        yes,
-        f"replay {common.quoted(path)} {common.quoted(id)}",
-    )
+    again = f"replay {common.quoted(path)} {common.quoted(id)}"
+    named = consent.Named.of_texts(spec)
+    named.consent(path, again=again, yes=yes, given=model or (), base_url=base_url)
     found = ask(path, id, replicates=replicates, observe=Draw())
     return common.print_as(format, found, lambda found: _lines(found, replicates))
 

@@ -13,6 +13,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import find_intact, invoke, split
+from auditor.registry import PAGES
 from auditor.shown import own
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -27,8 +28,8 @@ def report(
         typer.Option(
             "--format",
             help="Comma-separated: terminal (printed); html, json, markdown (md), csv, junit, sarif, parquet, "
-            "eu-ai-act, nist-ai-rmf, ai-verify, ai-verify-json, ll144, "
-            "github (files in RUN).",
+            f"github, ai-verify-json, ll144-summary; legal pages {', '.join(PAGES)} (NAME-md, NAME-json: the "
+            "page as Markdown, as data). Files in RUN.",
         ),
     ] = "terminal",
     out: Annotated[
@@ -36,6 +37,14 @@ def report(
         typer.Option("--out", "--output", help="Write the one file format here instead; - prints it."),
     ] = None,
     full: common.Full = False,
+    fill: Annotated[
+        Path | None,
+        typer.Option("--fill", help="TOML with what only the people responsible can say, for legal pages."),
+    ] = None,
+    write_fill: Annotated[
+        str | None,
+        typer.Option("--write-fill", help="Write that file to fill in, and stop; - prints it."),
+    ] = None,
     fail_on: common.FailOn = None,
     waivers: common.WaiversFile = None,
 ) -> int:
@@ -48,7 +57,9 @@ def report(
     files = [name for name in names if name != "terminal"]
     if out is not None and (len(files) != 1 or len(names) != 1):
         raise ConfigError("--out takes one file format: --format html --out report.html")
-    record, make = _renderers(path, waivers, full=full)
+    if write_fill is not None:
+        return _write_fill(RunFolder.open(path).record(), write_fill)
+    record, make = _renderers(path, waivers, fill, full=full)
     if fail_on is not None and record.get("spec", {}).get("kind") == "ll144":
         raise ConfigError(
             "--fail-on needs findings, and tables of recorded outcomes hold none: Local Law 144 sets no threshold. "
@@ -99,8 +110,33 @@ def _github(record: dict[str, Any], summary: str | bytes, path: Path) -> None:
         common.say(target)
 
 
+def _own_fields() -> dict[str, dict[str, str]]:
+    """The fields that each legal page alone has."""
+    from auditor.render import compliance_frameworks as frameworks
+
+    return {name: frameworks.load(name).fields for name in PAGES}
+
+
+def _write_fill(record: dict[str, Any], target: str) -> int:
+    """The file to fill in, with a line for each finding that was shown."""
+    from auditor.errors import ConfigError
+    from auditor.render import claimed, compliance_claims, compliance_fill
+
+    claims = compliance_claims.claims(record, "label") if record.get("findings") else ()
+    shown = [(c.id, c.sentence) for c in claims if c.verdict in claimed.SHOWN]
+    text = compliance_fill.template(_own_fields(), shown)
+    if target == "-":
+        _print(text.encode("utf-8"))
+        return 0
+    if Path(target).exists():
+        raise ConfigError(f"{target} exists already; give another file with --write-fill.")
+    Path(target).write_text(text, encoding="utf-8")
+    common.say(target)
+    return 0
+
+
 def _renderers(
-    path: Path, waivers: Path | None, *, full: bool
+    path: Path, waivers: Path | None, fill: Path | None, *, full: bool
 ) -> tuple[dict[str, Any], Callable[[str], tuple[str | bytes, str]]]:
     """The record with its waivers, and what renders a format of it: (content, file ending)."""
     from auditor.pipeline import outcomes
@@ -111,25 +147,23 @@ def _renderers(
 
     width = None if sys.stdout.isatty() else 100
     record = common.with_waivers(RunFolder.open(path).record(), waivers)
+    if fill is not None:
+        from auditor.render import compliance_fill
+
+        record["responsible"] = compliance_fill.load(fill, _own_fields())
     if outcomes.is_outcomes(record):
         return record, _of_outcomes(record, width)
     if record.get("spec", {}).get("kind") == "tabular":
-        from auditor.render import tabular
 
         def of_rows(name: str) -> tuple[str | bytes, str]:
-            if name == "terminal":
-                return tabular.text(record, width=width), ".txt"
-            if name == "html":
-                return tabular.html(record), ".html"
-            renderer = RENDERERS.create(name)
+            renderer = RENDERERS.create(name, **(common.screen() if name == "terminal" else {}))
             # These lay outcomes of people beside the run, where its folder holds them; rows have no other evidence.
             beside = SimpleNamespace(path=path) if (path / OUTCOMES).is_file() and name in BESIDE else None
             return renderer.render(record, beside), renderer.suffix
 
         return record, of_rows
     loaded = load(path)
-    if "waivers" in record:
-        loaded.record["waivers"] = record["waivers"]
+    loaded.record |= {name: record[name] for name in ("waivers", "responsible") if name in record}
     result = Result(loaded.record, path=path, evidence=loaded.evidence, verdicts=loaded.verdicts)
 
     def of_texts(name: str) -> tuple[str | bytes, str]:
@@ -142,7 +176,8 @@ def _renderers(
     return result.record, of_texts
 
 
-BESIDE = ("ll144", "eu-ai-act", "nist-ai-rmf", "ai-verify")
+FORMS = tuple(page + form for page in PAGES for form in ("", "-md", "-json"))
+BESIDE = (*(name for name in FORMS if name != "ai-verify-json"), "ll144-summary")
 OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)
 
 
@@ -150,11 +185,13 @@ def _of_outcomes(record: dict[str, Any], width: int | None) -> Callable[[str], t
     """The renderer of tables of recorded outcomes: there are no findings, texts or verdicts in them."""
     from auditor.errors import ConfigError
     from auditor.registry import RENDERERS
-    from auditor.render import ll144, ll144_more
+    from auditor.render import ll144, ll144_more, ll144_text
 
     def make(name: str) -> tuple[str | bytes, str]:
         if name == "terminal":
-            return ll144.text(record, width=width or 110, encoding=sys.stdout.encoding or "utf-8"), ".txt"
+            return ll144_text.text(
+                record, width=width or 110, encoding=sys.stdout.encoding or "utf-8"
+            ), ".txt"
         if name == "html":
             return ll144.html(record), ".html"
         if name == "csv":
@@ -163,7 +200,7 @@ def _of_outcomes(record: dict[str, Any], width: int | None) -> Callable[[str], t
         if name not in OF_OUTCOMES:
             raise ConfigError(
                 f"--format {name} is about findings of a test of a model; {record['id']} holds tables of recorded "
-                f"outcomes. Formats for these: {', '.join(OF_OUTCOMES)}."
+                f"outcomes. Formats for these: {', '.join(n for n in OF_OUTCOMES if n in PAGES or n not in FORMS)}."
             )
         return renderer.render(record, None), renderer.suffix
 

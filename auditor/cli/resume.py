@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from auditor.cli import common
+from auditor.cli import common, consent
 from auditor.cli.common import Draw, find_run, finish, invoke
 from auditor.cli.main import complain
 
@@ -20,8 +20,9 @@ def resume(
     max_calls: common.MaxCalls = None,
     max_cost: common.MaxCost = None,
     max_seconds: common.MaxSeconds = None,
-    model: common.MayRun = None,
-    yes: common.RunIt = False,
+    model: consent.Models = None,
+    base_url: consent.Address = None,
+    yes: consent.Yes = False,
 ) -> int:
     """Finish RUN; what was answered is not asked again. New limits may be given; they are for the whole run."""
     from auditor.result import load, settle
@@ -50,8 +51,9 @@ def resume(
         complain(f"Nothing was left to ask: {path} is complete.")
         result = load(path) if (path / "report.html").is_file() else settle(folder)
         return finish(result, format=format, fail_on=fail_on, full=full)
-    plan, again = folder.plan.get("plan") or {}, f"resume {common.quoted(path)}"
-    common.consent(path, [*(plan.get("models") or ()), plan.get("judge")], model or (), yes, again)
+    named = consent.Named.of_texts(folder.plan.get("plan") or {})
+    again = f"resume {common.quoted(path)}"
+    named.consent(path, again=again, yes=yes, given=model or (), base_url=base_url)
     limits = {"max_calls": max_calls, "max_cost": max_cost, "max_seconds": max_seconds}
     return finish(go(path, observe=Draw(), limits=limits), format=format, fail_on=fail_on, full=full)
 

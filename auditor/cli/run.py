@@ -41,14 +41,17 @@ def run(
     reference: common.Reference = None,
     dictionary: common.Dictionaries = None,
     scope: common.Scope = None,
+    who: common.Who = None,
     per_seed: common.PerSeed = None,
     wordings: common.Wordings = None,
+    carrier: common.Carrier = None,
     insertions: common.Insertions = False,
+    gate: common.Gate = None,
     test_discarded: common.TestDiscarded = False,
     strategy: common.Strategy = None,
     engine: common.Engine = None,
     jobs: common.Jobs = None,
-    logprobs: common.Logprobs = False,
+    logprobs: common.Logprobs = None,
     batch: common.Batch = False,
     formats: common.Formats = None,
     protocol: common.Protocol = None,
@@ -113,7 +116,7 @@ def flags_of(values: Mapping[str, Any]) -> dict[str, Any]:
         "models": tuple(values.get("model") or ()),
         "headers": tuple(values.get("headers") or ()),
         "dictionaries": tuple(values.get("dictionary") or ()),
-        **{name: split(values.get(name)) for name in ("attributes", "groups", "formats")},
+        **{name: split(values.get(name)) for name in ("attributes", "groups", "carrier", "formats")},
         "epsilon": numbers(values.get("epsilon"), "--epsilon"),
         "cache": False if values.get("no_cache") else None,
     }
@@ -141,7 +144,15 @@ def _show_estimate(values: dict[str, Any], format: str) -> str:
 
         return json.dumps(values, indent=2, sort_keys=True)
     lines = [
-        f"Seeds with people-terms  {values['cases']:,} of {values['seeds']:,}",
+        f"Seeds with people-terms  {values['taken']:,} of {values['seeds']:,}",
+        *(
+            [
+                f"{f'Texts about {attribute}':<25}{', '.join(f'{n:,} by {c}' for c, n in sorted(by.items()))}"
+                for attribute, by in values["carried"].items()
+            ]
+            if any(c != "words" for by in values["carried"].values() for c in by)
+            else []
+        ),
         f"Variants                 {values['variants']:,} "
         f"({values['valid']:,} valid, {values['discarded']:,} discarded)",
         f"Placebo variants         {values['placebos']:,} ({values['placebos_valid']:,} valid)",

@@ -19,7 +19,7 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="A finding (F001), a varia
 def show(run: common.RunArgument, id: Id, waivers: common.WaiversFile = None) -> int:
     """Show one finding, variant or case of RUN: its prompts, answers and edits, and what a judge said of them."""
     from auditor.pipeline.opinions import opinion
-    from auditor.render.terminal import render_finding
+    from auditor.render.finding import render_finding
     from auditor.result import load
     from auditor.store.folder import RunFolder
 
@@ -28,7 +28,7 @@ def show(run: common.RunArgument, id: Id, waivers: common.WaiversFile = None) ->
     if record.get("spec", {}).get("kind") == "tabular":
         from auditor.render.tabular import finding_text
 
-        sys.stdout.write(finding_text(record, id, width=None if sys.stdout.isatty() else 100))
+        sys.stdout.write(finding_text(record, id, **common.screen()))
         return 0
     result = load(path)
     result.record.update(common.with_waivers(result.record, waivers))

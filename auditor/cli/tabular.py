@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from auditor.cli import common
+from auditor.cli import common, consent
 from auditor.cli.common import Draw, invoke, split
 from auditor.cli.spending import agree
 from auditor.shown import inline
@@ -303,7 +303,7 @@ def _finish(run: Any, format: str, fail_on: str | None) -> int:
         sys.stdout.write(json.dumps(record, indent=1, allow_nan=False) + "\n")
     else:
         run.record.update(record)
-        sys.stdout.write(run.to_text(width=None if sys.stdout.isatty() else 100))
+        sys.stdout.write(run.to_text(**common.screen()))
     sys.stdout.flush()
     if run.path is not None:
         common.say_where(run.path)
@@ -311,9 +311,9 @@ def _finish(run: Any, format: str, fail_on: str | None) -> int:
         spec = run.record["spec"]
         further, reason = "", run.record["status_reason"].rstrip(".")
         if run.path is not None and (spec["task"] is not None or spec["model"].startswith("http:")):
-            further = (
-                f"Go on with: audit tabular resume {common.quoted(run.path)} --max-calls N (or another limit)"
-            )
+            named = consent.Named.of([spec["model"]], [spec["base_url"]]).options()
+            further = f"Go on with: audit tabular resume {common.quoted(run.path)}{named} --max-calls N"
+            further += " (or another limit)"
         complain(f"The search is incomplete: {reason}.", further)
     return common.judge(record, fail_on, partial=not run.complete)
 
@@ -369,8 +369,9 @@ def resume(
     max_cost: common.MaxCost = None,
     max_seconds: common.MaxSeconds = None,
     fail_on: common.FailOn = None,
-    model: common.MayRun = None,
-    yes: common.RunIt = False,
+    model: consent.Models = None,
+    base_url: consent.Address = None,
+    yes: consent.Yes = False,
 ) -> int:
     """Finish RUN, a run with --task or an http: model. New limits may be given; they are for the whole run."""
     from auditor.store.folder import RunFolder
@@ -379,13 +380,9 @@ def resume(
     common.check_format(format)
     limits = {"max_calls": max_calls, "max_cost": max_cost, "max_seconds": max_seconds}
     path = common.find_intact(run)
-    common.consent(
-        path,
-        [RunFolder.open(path).plan.get("model")],
-        model or (),
-        yes,
-        f"tabular resume {common.quoted(path)}",
-    )
+    plan, again = RunFolder.open(path).plan, f"tabular resume {common.quoted(path)}"
+    named = consent.Named.of([plan.get("model")], [plan.get("base_url")])
+    named.consent(path, again=again, yes=yes, given=model or (), base_url=base_url)
     return _finish(resume_table(path, observe=Draw(), limits=limits), format, fail_on)
 
 

@@ -132,7 +132,8 @@ class _Reader:
         if self.content["groups"] == "from_table":
             rows = self.mapping(self.mapping(self.content.get("table"), "table").get("rows"), "table.rows")
             return {
-                g: Group(name=g, label=self.strings(cells, f"table.rows.{g}")[0]) for g, cells in rows.items()
+                g: Group(name=g, label=f"{self.strings(cells, f'table.rows.{g}')[0]} people")
+                for g, cells in rows.items()
             }
         out: dict[str, Group] = dict(self.base.groups) if self.base else {}
         for name, value in self.mapping(self.content["groups"], "groups").items():

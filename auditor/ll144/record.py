@@ -346,6 +346,7 @@ def _facts(table: ImpactTable) -> dict[str, Any]:
         "x": table.x,
         "reference": table.reference,
         "excluded_reference": table.excluded_reference,
+        "steady_reference": table.steady_reference,
         "omnibus_p": table.omnibus_p,
     }
 
@@ -364,6 +365,7 @@ def _row(row: Any) -> dict[str, Any]:
         "ratio_to_excluded_text": None
         if row.ratio_to_excluded is None
         else ratio_text(row.ratio_to_excluded),
+        "ratio_to_steady_text": None if row.ratio_to_steady is None else ratio_text(row.ratio_to_steady),
         "ir_ci95_best": None if best.low is None else [best.low, best.high],
         "ir_ci95": None if fixed.low is None else [fixed.low, fixed.high],
         "ir_ci_method": best.method or None,
@@ -373,6 +375,7 @@ def _row(row: Any) -> dict[str, Any]:
         "excluded": row.justification is not None,
         "justification": row.justification,
         "below_four_fifths": row.below_four_fifths,
+        "below_four_fifths_shown": row.below_shown,
         "fisher_p": row.p,
         "fisher_p_holm": row.p_holm,
         "z": row.z,

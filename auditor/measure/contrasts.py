@@ -1,57 +1,34 @@
 """From observations to rows of contrasts: two versions of one text that differ in who it is about.
 
 Each text gives one row for a pair of groups: the mean over its versions about the one group minus the mean over
-its versions about the other, **whichever was the original**. What an edit does by itself is taken out by
-covariates, which placebo contrasts of the same attribute (placebo versions minus original) help to tell apart.
+its versions about the other, **whichever was the original**. That is linear in the outcomes of versions: a sparse
+matrix, made once, gives the contrasts of outcomes, of covariates and of words alike. What an edit does by itself
+is taken out by covariates, whose effect all edits of the attribute and all placebo edits tell.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.measure.linear import Adjustment, Rows, adjustment
+from auditor.measure.adjustment import Adjustment, adjustment
+from auditor.measure.likelihood import Floats, Ints
+from auditor.measure.linear import Rows
 from auditor.measure.observations import SILENT, STATUS, Arm, Codes, Columns, Observations, Shape
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Bools = NDArray[np.bool_]
+Value = Callable[[Columns], tuple[Floats, Bools]]
 MOST_EDITS = 20_000  # versions that the effect of edits is estimated from
-Strand = tuple[int, str]  # text, group of its original: versions that can stand against each other
 
 
-class Version(NamedTuple):
-    """One version of a text with its mean outcome."""
-
-    text: int
-    group: str
-    shape: Shape
-    y: float
-
-
-@dataclass(frozen=True, slots=True)
-class Strands:
-    """The versions of every text for one attribute (or one set of them), by the group that they are about.
-
-    ``groups`` holds, by text and group of the original, the versions about each group. ``placebos`` holds, by
-    text, the original and its placebo versions.
-    """
-
-    groups: Mapping[Strand, Mapping[str, list[Version]]]
-    placebos: Mapping[int, tuple[Version, list[Version]]]
-    unoriented: int  # texts of which one edit changes several people to different groups
-
-    def names(self) -> list[str]:
-        """All groups, sorted."""
-        return sorted({name for sides in self.groups.values() for name in sides})
-
-
-def outcome_means(
-    columns: Columns, rows: NDArray[np.bool_], value: Callable[[Columns], tuple[Floats, NDArray[np.bool_]]]
-) -> tuple[Floats, NDArray[np.bool_]]:
+def outcome_means(columns: Columns, rows: Bools, value: Value) -> tuple[Floats, Bools]:
     """Mean outcome of each version over its replicates, and which versions have one."""
     y, known = value(columns)
     use = rows & known
@@ -62,218 +39,244 @@ def outcome_means(
     return out, count > 0
 
 
-def share_of(label: int) -> Callable[[Columns], tuple[Floats, NDArray[np.bool_]]]:
-    """1 where the answer is ``label``; answers that were read count."""
-
-    def value(columns: Columns) -> tuple[Floats, NDArray[np.bool_]]:
-        return (columns.label == label).astype(np.float64), columns.status == STATUS["ok"]
-
-    return value
-
-
-def share_in(labels: Iterable[int]) -> Callable[[Columns], tuple[Floats, NDArray[np.bool_]]]:
-    """1 where the answer is one of ``labels`` (sets that hold a label)."""
+def share_in(labels: Iterable[int]) -> Value:
+    """1 where the answer is one of ``labels`` (sets that hold a label); answers that were read count."""
     wanted = np.array(sorted(labels), dtype=np.int64)
 
-    def value(columns: Columns) -> tuple[Floats, NDArray[np.bool_]]:
+    def value(columns: Columns) -> tuple[Floats, Bools]:
         return np.isin(columns.label, wanted).astype(np.float64), columns.status == STATUS["ok"]
 
     return value
 
 
-def score(columns: Columns) -> tuple[Floats, NDArray[np.bool_]]:
+def score(columns: Columns) -> tuple[Floats, Bools]:
     """The score of an answer, where it has one."""
     known = ~np.isnan(columns.score) & (columns.status == STATUS["ok"])
     return np.where(known, columns.score, 0.0), known
 
 
-def silence(columns: Columns) -> tuple[Floats, NDArray[np.bool_]]:
+def silence(columns: Columns) -> tuple[Floats, Bools]:
     """1 where an answer was refused, filtered or could not be read; calls without any answer do not count."""
     silent = np.isin(columns.status, SILENT)
     return silent.astype(np.float64), silent | (columns.status == STATUS["ok"])
 
 
-def strands(
-    observations: Observations, columns: Columns, y: Floats, known: NDArray[np.bool_], attribute: str
-) -> Strands:
-    """The versions for ``attribute`` alone, put in order."""
-    wanted: dict[int, str | None] = {}  # shape -> source group; None: an original or placebo
-    unoriented: set[int] = set()
-    for code, shape in enumerate(observations.shapes.values):
-        if shape.arm == Arm.ORIGINAL:
-            wanted[code] = None
-        elif shape.attributes == (attribute,):
-            if shape.arm == Arm.PLACEBO:
-                wanted[code] = None
-            elif len(shape.directions) == 1:
-                wanted[code] = shape.directions[0][1]
-            else:
-                unoriented.add(code)
-    keep = np.isin(columns.version_shape, list(wanted)) & known
-    base: dict[int, list[Version]] = defaultdict(list)
-    edited: list[tuple[Version, str]] = []
-    for i in np.flatnonzero(keep).tolist():
-        code, text = int(columns.version_shape[i]), int(columns.version_text[i])
-        shape = observations.shapes.values[code]
-        source = wanted[code]
-        if source is None:
-            base[text].append(Version(text, "", shape, float(y[i])))
-        else:
-            edited.append((Version(text, shape.directions[0][2], shape, float(y[i])), source))
-    groups: dict[Strand, dict[str, list[Version]]] = {}
-    for version, source in edited:
-        sides = groups.get((version.text, source))
-        if sides is None:
-            sides = groups[version.text, source] = {}
-            own = [v._replace(group=source) for v in base.get(version.text, ())]
-            if own:
-                sides[source] = own
-        sides.setdefault(version.group, []).append(version)
-    placebos: dict[int, tuple[Version, list[Version]]] = {}
-    for text, found in base.items():
-        original = [v for v in found if v.shape.arm == Arm.ORIGINAL]
-        others = [v for v in found if v.shape.arm == Arm.PLACEBO]
-        if original and others:
-            placebos[text] = original[0], others
-    lost = {int(t) for t in columns.version_text[np.isin(columns.version_shape, list(unoriented)) & known]}
-    return Strands(groups, placebos, len(lost - {text for text, _ in groups}))
+class Contrast(NamedTuple):
+    """One group against others, as a map from versions.
 
-
-def rows(found: Strands, group: str, against: Iterable[str]) -> Rows:
-    """Contrasts of ``group`` with the mean of the groups ``against``, and the placebo contrasts.
-
-    Several strands of one text (people of two groups, changed one group at a time) give one row, their mean.
+    Attributes
+    ----------
+    text : (n,) array of int
+        Texts that have versions about both.
+    here, there : (n, versions) sparse array
+        Outcomes of versions to the mean outcome of either side.
     """
-    other = set(against)
-    by_text: dict[int, list[_Difference]] = defaultdict(list)
-    for (text, _), sides in found.groups.items():
-        here = sides.get(group)
-        there = [sides[name] for name in sorted(other & sides.keys())]
-        if here and there:
-            by_text[text].append(_difference([here], there))
-    made = [(text, 1.0, _mean(parts)) for text, parts in sorted(by_text.items())]
-    made += [
-        (text, 0.0, _difference([others], [[original]]))
-        for text, (original, others) in sorted(found.placebos.items())
-    ]
-    return _pack(made)
+
+    text: Ints
+    here: csr_array
+    there: csr_array
+
+    @property
+    def map(self) -> csr_array:
+        """Outcomes of versions to contrasts."""
+        return self.here - self.there
+
+    def levels(self, y: Floats) -> tuple[float, float]:
+        """Mean outcome of the two sides."""
+        return float((self.here @ y).mean()), float((self.there @ y).mean())
 
 
-def levels(found: Strands, group: str, against: Iterable[str]) -> tuple[float, float]:
-    """Mean outcome of the two sides, over the texts that have both."""
-    other = set(against)
-    here: dict[int, list[float]] = defaultdict(list)
-    there: dict[int, list[float]] = defaultdict(list)
-    for (text, _), sides in found.groups.items():
-        across = [sides[name] for name in sorted(other & sides.keys())]
-        if sides.get(group) and across:
-            here[text].append(_side([sides[group]]).y)
-            there[text].append(_side(across).y)
-    if not here:
-        return 0.0, 0.0
-    return (
-        sum(sum(y) / len(y) for y in here.values()) / len(here),
-        sum(sum(y) / len(y) for y in there.values()) / len(there),
-    )
+class Strands(NamedTuple):
+    """The versions about each group, by strand: a text, and the group of its original.
+
+    Attributes
+    ----------
+    names : list of str
+        Groups, sorted.
+    text : (s,) array
+        The text of each strand.
+    strand, group, version : (m,) array
+        One entry for each version of a strand.
+    """
+
+    names: list[str]
+    text: Ints
+    strand: Ints
+    group: Ints
+    version: Ints
+
+    def contrast(self, group: str, against: Iterable[str], versions: int) -> Contrast:
+        """``group`` against the mean of the groups ``against``.
+
+        Several strands of one text (people of two groups, changed one group at a time) give one row, their mean.
+        """
+        from scipy.sparse import csr_array
+
+        wanted = {name: code for code, name in enumerate(self.names)}
+        there = np.array([wanted[name] for name in set(against) if name in wanted], dtype=np.int64)
+        groups, strands = len(self.names), len(self.text)
+        count = np.bincount(self.strand * groups + self.group, minlength=strands * groups)
+        present = count.reshape(strands, groups) > 0
+        across = present[:, there].sum(axis=1)
+        usable = (
+            present[:, wanted[group]] & (across > 0) if group in wanted else np.zeros(strands, dtype=bool)
+        )
+        text, of_text = np.unique(self.text[usable], return_inverse=True)
+        row = np.full(strands, -1)
+        row[usable] = of_text
+        share = np.zeros(strands)  # of a strand in the row of its text
+        share[usable] = 1.0 / np.bincount(of_text, minlength=len(text))[of_text]
+        weight = share[self.strand] / count[self.strand * groups + self.group]
+
+        def side(entries: Bools, of: Floats) -> csr_array:
+            chosen = entries & usable[self.strand]
+            cells = row[self.strand[chosen]], self.version[chosen]
+            return csr_array((of[chosen], cells), shape=(len(text), versions))
+
+        own = self.group == wanted.get(group, -1)
+        others = np.isin(self.group, there)
+        return Contrast(text, side(own, weight), side(others, weight / np.maximum(across, 1)[self.strand]))
 
 
-class _Difference(NamedTuple):
-    y: float
-    covariates: Floats
-    words: Mapping[str, float]
+class Versions:
+    """The versions of a table, as arrays: all that contrasts are made of, besides outcomes."""
+
+    def __init__(self, observations: Observations, columns: Columns) -> None:
+        self.shapes: list[Shape] = observations.shapes.values
+        self.text, self.shape = columns.version_text, columns.version_shape
+        self.arm = np.array([s.arm for s in self.shapes], dtype=np.int64)[self.shape]
+        self.single = np.array([len(s.attributes) < 2 for s in self.shapes], dtype=bool)[self.shape]
+        self.covariates = np.array([_covariates(s) for s in self.shapes]).reshape(-1, 3)[self.shape]
+
+    @cached_property
+    def words(self) -> csr_array:
+        """Versions by words: 1 for a word that is put in, −1 for one that is taken out."""
+        codes: Codes[str] = Codes()
+        cells = [
+            (n, codes.of(word), sign)
+            for n, shape in enumerate(self.shapes)
+            for words, sign in ((shape.words_in, 1.0), (shape.words_out, -1.0))
+            for word in words
+        ]
+        return _sparse(cells, (len(self.shapes), max(1, len(codes.values))))[self.shape]
+
+    def strands(self, attribute: str, known: Bools) -> Strands:
+        """The versions for ``attribute`` alone; those of one edit that moves people to different groups stay out."""
+        sources: dict[int, str] = {}
+        targets: dict[int, str] = {}
+        for code, shape in enumerate(self.shapes):
+            edited = shape.attributes == (attribute,) and shape.arm in (Arm.EDITED, Arm.REWORDED)
+            if edited and len(shape.directions) == 1:
+                _, sources[code], targets[code] = shape.directions[0]
+        names = sorted({*sources.values(), *targets.values()})
+        number = {name: n for n, name in enumerate(names)}
+        groups = max(1, len(names))
+        source = np.full(len(self.shapes), -1)
+        target = np.full(len(self.shapes), -1)
+        for code in sources:
+            source[code], target[code] = number[sources[code]], number[targets[code]]
+        base = np.array(
+            [
+                s.arm == Arm.ORIGINAL or (s.arm == Arm.PLACEBO and s.attributes == (attribute,))
+                for s in self.shapes
+            ],
+            dtype=bool,
+        )
+        moved = np.flatnonzero((source >= 0)[self.shape] & known)
+        keys, strand = np.unique(self.text[moved] * groups + source[self.shape[moved]], return_inverse=True)
+        text = keys // groups
+        # What was not edited in this attribute is about the group of each strand of its text.
+        unedited = np.flatnonzero(base[self.shape] & known)
+        unedited = unedited[np.argsort(self.text[unedited], kind="stable")]
+        first = np.searchsorted(self.text[unedited], text, side="left")
+        many = np.searchsorted(self.text[unedited], text, side="right") - first
+        own = np.repeat(np.arange(len(text)), many)
+        at = np.arange(len(own)) - np.repeat(np.cumsum(many) - many, many) + np.repeat(first, many)
+        return Strands(
+            names=names,
+            text=text,
+            strand=np.concatenate([strand, own]),
+            group=np.concatenate([target[self.shape[moved]], (keys % groups)[own]]),
+            version=np.concatenate([moved, unedited[at]]),
+        )
+
+    def carriers(self, contrast: Contrast) -> dict[str, int]:
+        """How many texts of a contrast are about their groups by words, by a name, by a statement."""
+        both = contrast.map.tocoo()
+        edited = np.isin(self.arm[both.coords[1]], (Arm.EDITED, Arm.REWORDED))
+        rows, shapes = both.coords[0][edited], self.shape[both.coords[1][edited]]
+        found = {}
+        for carrier in sorted({s.carrier for s in self.shapes}):
+            has = np.array([s.carrier == carrier for s in self.shapes], dtype=bool)
+            if many := len(np.unique(rows[has[shapes]])):
+                found[carrier] = many
+        return found
+
+    def rows(self, contrast: Contrast, y: Floats) -> Rows:
+        """Contrasts of the outcomes ``y``, with what else differs between the two sides."""
+        both = contrast.map
+        words = (both @ self.words).tocoo()
+        kept = np.abs(words.data) > 1e-12
+        return Rows(
+            y=both @ y,
+            focal=np.ones(len(contrast.text)),
+            covariates=both @ self.covariates,
+            text=contrast.text,
+            words=np.column_stack([words.coords[0][kept], words.coords[1][kept], words.data[kept]]),
+        )
+
+    def adjust(self, attribute: str, y: Floats, known: Bools) -> Adjustment:
+        """What an edit, a word more and a character more do by themselves.
+
+        From the edits of ``attribute`` alone, and from placebo edits and wordings of all. Versions of a text with
+        the same words put in and taken out are one row: a word in many wordings of one text is seen there once.
+        """
+        from scipy.sparse import csr_array
+
+        about = np.array(
+            [s.attributes == (attribute,) and len(s.directions) == 1 for s in self.shapes], dtype=bool
+        )[self.shape]
+        neutral = (self.arm == Arm.PLACEBO) | (self.arm == Arm.ORIGINAL)
+        rows = np.flatnonzero(known & self.single & (about | neutral))
+        if len(rows) > MOST_EDITS:
+            kept = np.unique(self.text[rows])
+            drawn = np.random.default_rng(0).random(len(kept)) < MOST_EDITS / len(rows)
+            rows = rows[np.isin(self.text[rows], kept[drawn])]
+        same: Codes[tuple[tuple[str, ...], tuple[str, ...]]] = Codes()
+        worded = np.array([same.of((s.words_in, s.words_out)) for s in self.shapes], dtype=np.int64)
+        keys = self.text[rows] * len(same.values) + worded[self.shape[rows]]
+        _, first, row, size = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+        mean = csr_array((1.0 / size[row], (row, np.arange(len(rows)))), shape=(len(size), len(rows)))
+        return adjustment(
+            mean @ y[rows],
+            mean @ self.covariates[rows],
+            mean @ self._others(attribute)[self.shape[rows]],
+            self.text[rows][first],
+            self.words[rows[first]],
+        )
+
+    def _others(self, attribute: str) -> Floats:
+        """What is taken out beside covariates, by shape: the groups, and sentences before or after a text."""
+        codes: Codes[tuple[str, str]] = Codes()
+        cells = []
+        for n, shape in enumerate(self.shapes):
+            cells += [(n, codes.of(("frame", frame)), 1.0) for frame in shape.frames]
+            if shape.arm in (Arm.EDITED, Arm.REWORDED):
+                for name, source, target in shape.directions:
+                    if name == attribute:
+                        cells += [
+                            (n, codes.of(("group", target)), 1.0),
+                            (n, codes.of(("group", source)), -1.0),
+                        ]
+        return np.asarray(_sparse(cells, (len(self.shapes), len(codes.values))).toarray())
 
 
-def _side(versions: list[list[Version]]) -> _Difference:
-    """The mean over groups of the mean over versions."""
-    parts = []
-    for group in versions:
-        words: dict[str, float] = defaultdict(float)
-        covariates = np.zeros(3)
-        for v in group:
-            covariates += _covariates(v.shape)
-            for word in v.shape.words_in:
-                words[word] += 1 / len(group)
-            for word in v.shape.words_out:
-                words[word] -= 1 / len(group)
-        parts.append(_Difference(sum(v.y for v in group) / len(group), covariates / len(group), words))
-    return _mean(parts)
+def _sparse(cells: list[tuple[int, int, float]], shape: tuple[int, int]) -> csr_array:
+    from scipy.sparse import csr_array
+
+    table = np.array(cells, dtype=np.float64).reshape(-1, 3)
+    return csr_array((table[:, 2], (table[:, 0].astype(np.int64), table[:, 1].astype(np.int64))), shape=shape)
 
 
 def _covariates(shape: Shape) -> tuple[float, float, float]:
     return float(shape.arm != Arm.ORIGINAL), float(shape.more_words), float(shape.more_chars)
-
-
-def adjust(observations: Observations, columns: Columns, y: Floats, known: NDArray[np.bool_]) -> Adjustment:
-    """What an edit, a word more and a character more do by themselves, from all edits of one attribute and placebos."""
-    shapes = observations.shapes.values
-    single = np.array([len(s.attributes) < 2 for s in shapes])
-    is_original = np.array([s.arm == Arm.ORIGINAL for s in shapes])[columns.version_shape]
-    texts = len(observations.texts.values)
-    original, has = np.zeros(texts), np.zeros(texts, dtype=bool)
-    base = np.flatnonzero(known & is_original)
-    original[columns.version_text[base]], has[columns.version_text[base]] = y[base], True
-    rows = np.flatnonzero(known & ~is_original & single[columns.version_shape] & has[columns.version_text])
-    if len(rows) > MOST_EDITS:
-        rows = np.sort(np.random.default_rng(0).choice(rows, MOST_EDITS, replace=False))
-    groups: Codes[tuple[str, str]] = Codes()
-    codes: Codes[str] = Codes()
-    cells: list[tuple[int, int, float]] = []
-    words: list[tuple[int, int, float]] = []
-    for n, code in enumerate(columns.version_shape[rows].tolist()):
-        shape = shapes[code]
-        if shape.arm != Arm.PLACEBO:
-            for attribute, source, target in shape.directions:
-                cells += [(n, groups.of((attribute, target)), 1.0), (n, groups.of((attribute, source)), -1.0)]
-        words += [(n, codes.of(w), 1.0) for w in shape.words_in]
-        words += [(n, codes.of(w), -1.0) for w in shape.words_out]
-    others = np.zeros((len(rows), len(groups.values)))
-    for n, column, value in cells:
-        others[n, column] += value
-    covariates = [_covariates(shapes[code]) for code in columns.version_shape[rows].tolist()]
-    return adjustment(
-        y[rows] - original[columns.version_text[rows]],
-        np.array(covariates, dtype=np.float64).reshape(len(rows), 3),
-        others,
-        columns.version_text[rows],
-        np.array(words, dtype=np.float64).reshape(-1, 3),
-    )
-
-
-def _mean(parts: list[_Difference]) -> _Difference:
-    if len(parts) == 1:
-        return parts[0]
-    words: dict[str, float] = defaultdict(float)
-    for part in parts:
-        for word, weight in part.words.items():
-            words[word] += weight / len(parts)
-    covariates = np.mean([p.covariates for p in parts], axis=0)
-    return _Difference(sum(p.y for p in parts) / len(parts), covariates, words)
-
-
-def _difference(here: list[list[Version]], there: list[list[Version]]) -> _Difference:
-    a, b = _side(here), _side(there)
-    words = defaultdict(float, a.words)
-    for word, weight in b.words.items():
-        words[word] -= weight
-    return _Difference(a.y - b.y, a.covariates - b.covariates, words)
-
-
-def _pack(made: list[tuple[int, float, _Difference]]) -> Rows:
-    codes: dict[str, int] = {}
-    words = [
-        (row, codes.setdefault(word, len(codes)), weight)
-        for row, (_, _, d) in enumerate(made)
-        for word, weight in _sorted(d.words)
-        if abs(weight) > 1e-12
-    ]
-    return Rows(
-        y=np.array([d.y for _, _, d in made]),
-        focal=np.array([focal for _, focal, _ in made]),
-        covariates=np.array([d.covariates for _, _, d in made]).reshape(len(made), -1),
-        text=np.array([text for text, _, _ in made], dtype=np.int64),
-        words=np.array(words, dtype=np.float64).reshape(-1, 3),
-    )
-
-
-def _sorted(words: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-    return iter(sorted(words.items()))

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from auditor.measure import claims as net
 from auditor.measure import contrasts
+from auditor.measure.claims import MIN_TEXTS, Question
 from auditor.measure.lattices import Bools, Floats, Joints, joints
+from auditor.measure.net import scales
 from auditor.measure.observations import Columns, Observations
 from auditor.stats.multiplicity import benjamini_hochberg, holm
 from auditor.stats.paired import sign_flip
@@ -34,7 +35,7 @@ Key = tuple[str, str, str]  # model, variant id, format
 
 
 def interactions(
-    observations: Observations, question: net.Question, rows: Mapping[str, int], *, seed: int = 7
+    observations: Observations, question: Question, rows: Mapping[str, int], *, seed: int = 7
 ) -> dict[Key, Interaction]:
     """What is known of the joint versions in ``rows`` (variant id → row of its version).
 
@@ -60,7 +61,7 @@ def _of_model(
     columns: Columns,
     asked: Bools,
     found: Mapping[int, Joints],
-    question: net.Question,
+    question: Question,
     rng: np.random.Generator,
 ) -> dict[int, Interaction]:
     """By row of the joint version."""
@@ -88,14 +89,14 @@ class _Arms:
 
     @classmethod
     def of(
-        cls, observations: Observations, columns: Columns, asked: Bools, found: Joints, question: net.Question
+        cls, observations: Observations, columns: Columns, asked: Bools, found: Joints, question: Question
     ) -> _Arms | None:
         """Those of the answers ``asked``; None without any whose parts were all answered."""
         measures = []
         scale = ""
         here = np.zeros(len(found.text), dtype=bool)
         for label in question.outcomes or [""]:
-            scale, value = next(iter(net.scales(observations, columns, asked, label, question).items()))
+            scale, value = next(iter(scales(observations, columns, asked, label, question).items()))
             y, known = contrasts.outcome_means(columns, asked, value)
             measures.append(found.beyond_parts(y) if scale == "share" else found.contrasts(y))
             here = found.known(known)
@@ -118,14 +119,14 @@ class _Arms:
             for text, rows in sorted(self.placebos.items())
             if text in edited
         ]
-        if len(differences) < net.MIN_TEXTS:
+        if len(differences) < MIN_TEXTS:
             return None
         return sign_flip(differences, rng=rng, alternative="greater")
 
     def told(self, gate: float | None) -> dict[int, Interaction]:
         """By row of the version, given the p value of the whole run."""
         if gate is None:
-            why = f"fewer than {net.MIN_TEXTS} texts have joint placebo edits to compare with"
+            why = f"fewer than {MIN_TEXTS} texts have joint placebo edits to compare with"
             none = Interaction(kind="not_tested", why=why, scale=self.scale)
             return {
                 int(self.found.cells[row, -1]): replace(

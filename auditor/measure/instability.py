@@ -7,14 +7,19 @@ partner is left out, because nothing says what its shape alone would do.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.measure.linear import Floats, Rows
+from auditor.measure.claims import MIN_TEXTS, Claim
+from auditor.measure.likelihood import Floats
+from auditor.measure.linear import Rows, fit
 from auditor.measure.observations import STATUS, Arm, Codes, Columns, Observations, Shape
+from auditor.measure.verdicts import Tested, filled, rare
 
 Attributes = tuple[str, ...]
 
@@ -25,6 +30,44 @@ class Paired(NamedTuple):
     rows: Rows
     edited: float
     placebo: float
+
+
+def tested(observations: Observations, columns: Columns) -> Iterator[Tested]:
+    """The claims of the family, for each model, format and set of attributes."""
+    placebos = {s.attributes for s in observations.shapes.values if s.arm == Arm.PLACEBO}
+    edited = {s.attributes for s in observations.shapes.values if s.arm == Arm.EDITED}
+    for model, model_name in enumerate(observations.models.values):
+        for format, format_name in enumerate(observations.formats.values):
+            rows = (columns.model == model) & (columns.format == format)
+            if not (rows & (columns.label >= 0)).any():
+                continue
+            found = paired(observations, columns, rows)
+            for attributes in sorted(edited, key=lambda a: (len(a), a)):
+                claim = Claim(
+                    family="instability",
+                    attribute="+".join(attributes),
+                    groups=(),
+                    label="",
+                    model=model_name,
+                    format=format_name,
+                    scale="share",
+                    unit="points",
+                )
+                yield _test(claim, found.get(attributes), attributes in placebos)
+
+
+def _test(claim: Claim, pair: Paired | None, placebos: bool) -> Tested:
+    if pair is None or len(pair.rows.y) < MIN_TEXTS:
+        texts = 0 if pair is None else len(pair.rows.y)
+        why = f"{texts} texts have placebo edits of the same shape; at least {MIN_TEXTS} are needed"
+        if not placebos:
+            why = "the run has no placebo edits for it"
+        return Tested(dataclasses.replace(claim, texts=texts, why=why))
+    made = rare(fit(pair.rows), pair.rows)
+    claim = dataclasses.replace(filled(claim, made), shares=(pair.edited, pair.placebo))
+    if made.group.value <= 0:  # fewer changes than under placebo edits are no instability
+        claim = dataclasses.replace(claim, p_value=1.0, p_words=1.0)
+    return Tested(claim, 1.0, made, made, pair.rows)
 
 
 def differing(columns: Columns, rows: NDArray[np.bool_], original: NDArray[np.bool_]) -> Floats:

@@ -15,33 +15,29 @@ from typing import Any
 
 import numpy as np
 
-from auditor.measure import claims as net
 from auditor.measure import contrasts
+from auditor.measure.adjustment import Adjustment, Unidentified
+from auditor.measure.claims import MIN_TEXTS, About, Claim, Question
 from auditor.measure.lattices import Floats, Joints, joints
-from auditor.measure.linear import Adjustment, Rows, Unidentified, fit
+from auditor.measure.linear import Rows, fit
+from auditor.measure.net import Pair, pairs, scales
 from auditor.measure.observations import Columns, Observations, Shape
+from auditor.measure.verdicts import Tested, filled, rare
 
-UNITS = {"log_odds": "log odds", "share": "points"}
 
-
-def claims(observations: Observations, columns: Columns, question: net.Question) -> list[net.Claim]:
+def tested(observations: Observations, columns: Columns, question: Question) -> Iterator[Tested]:
     """Claims of the family "interaction": all pairs of attributes that were changed together in enough texts."""
     found = joints(observations, columns).get(2)
     if found is None:
-        return []
-    tested = []
+        return
     for model, name in itertools.product(
         range(len(observations.models.values)), range(len(observations.formats.values))
     ):
         rows = (columns.model == model) & (columns.format == name)
         if rows.any():
-            about = net.About(observations.models.values[model], observations.formats.values[name])
-            tested += [
-                one
-                for label in question.outcomes or [""]
-                for one in _of_label(observations, columns, rows, found, label, about, question)
-            ]
-    return net.decide(tested, question)
+            about = About(observations.models.values[model], observations.formats.values[name])
+            for label in question.outcomes or [""]:
+                yield from _of_label(observations, columns, rows, found, label, about, question)
 
 
 def _of_label(
@@ -50,10 +46,10 @@ def _of_label(
     rows: Any,
     found: Joints,
     label: str,
-    about: net.About,
-    question: net.Question,
-) -> Iterator[net.Tested]:
-    scale, value = next(iter(net.scales(observations, columns, rows, label, question).items()))
+    about: About,
+    question: Question,
+) -> Iterator[Tested]:
+    scale, value = next(iter(scales(observations, columns, rows, label, question).items()))
     y, known = contrasts.outcome_means(columns, rows, value)
     here = found.known(known)
     if not here.any():
@@ -61,53 +57,36 @@ def _of_label(
     table = _Table(observations, found, here, found.contrasts(y))
     for attributes in table.pairs():
         names = [sorted(groups) for groups in table.groups(attributes)]
-        chosen = [net.pairs(n, a, question) for n, a in zip(names, attributes, strict=True)]
+        chosen = [pairs(n, a, question) for n, a in zip(names, attributes, strict=True)]
         for first, second in itertools.product(*chosen):
-            made = table.rows(attributes, ((first[0], first[2]), (second[0], second[2])))
+            made = table.rows(attributes, (first, second))
             if made is None:
                 continue
-            claim = net.Claim(
+            claim = Claim(
                 family="interaction",
                 attribute="+".join(attributes),
-                groups=(f"{first[0]}+{second[0]}", f"{first[1]}+{second[1]}"),
+                groups=(f"{first.group}+{second.group}", f"{first.reference}+{second.reference}"),
                 label=label,
                 scale=scale,
-                unit=UNITS.get(scale, question.unit),
+                unit=question.unit_of(scale),
                 model=about.model,
                 format=about.format,
                 texts=int((made.focal > 0).sum()),
             )
-            yield _test(claim, made, first[3] * second[3], table.taken_out)
+            yield _test(claim, made, first.weight * second.weight, table.taken_out)
 
 
-def _test(claim: net.Claim, rows: Rows, weight: float, taken_out: Adjustment | None) -> net.Tested:
+def _test(claim: Claim, rows: Rows, weight: float, taken_out: Adjustment | None) -> Tested:
     if taken_out is None:
-        few = f"fewer than {net.MIN_TEXTS} texts have joint placebo edits and their parts"
-        return net.Tested(replace(claim, why=few))
+        few = f"fewer than {MIN_TEXTS} texts have joint placebo edits and their parts"
+        return Tested(replace(claim, why=few))
     try:
         found = fit(rows, taken_out)
     except Unidentified as error:  # pragma: no cover - placebo edits span the one covariate
-        return net.Tested(replace(claim, why=str(error)))
+        return Tested(replace(claim, why=str(error)))
     if claim.scale == "share":
-        found = net.rare(found, rows)
-    low, high = found.group.interval()
-    words_low, words_high = found.these.interval()
-    claim = replace(
-        claim,
-        estimate=found.group.value,
-        low=low,
-        high=high,
-        words_estimate=found.these.value,
-        words_low=words_low,
-        words_high=words_high,
-        words=found.words,
-        p_value=found.group.p_value(),
-        p_words=found.these.p_value(),
-    )
-    return net.Tested(claim, weight, found, None, rows)
-
-
-Side = tuple[str, Sequence[str]]  # a group, and those that it stands against
+        found = rare(found, rows)
+    return Tested(filled(claim, found), weight, found, None, rows)
 
 
 class _Table:
@@ -127,7 +106,7 @@ class _Table:
         self._placebos = [(text, [(row, 1.0) for row in rows]) for text, rows in sorted(placebos.items())]
         means = np.array([contrast[[row for row, _ in rows]].mean() for _, rows in self._placebos])
         self.taken_out = None
-        if len(means) >= net.MIN_TEXTS:
+        if len(means) >= MIN_TEXTS:
             variance = means.var(ddof=1) / len(means)
             self.taken_out = Adjustment(
                 effect=np.array([means.mean()]), covariance=np.array([[variance]]), span=np.eye(1)
@@ -144,7 +123,7 @@ class _Table:
             {g for code in shapes for g in self._shapes[code].directions[place][1:]} for place in range(2)
         ]
 
-    def rows(self, attributes: tuple[str, ...], sides: tuple[Side, Side]) -> Rows | None:
+    def rows(self, attributes: tuple[str, ...], sides: tuple[Pair, Pair]) -> Rows | None:
         """One row for each text, then one for each text with placebos; None for too few texts."""
         by_text: dict[int, list[tuple[int, float]]] = defaultdict(list)
         signs: dict[int, float] = {}
@@ -155,7 +134,7 @@ class _Table:
                 sign = signs[code] = _sign(self._shapes[code], sides)
             if sign:
                 by_text[int(self._found.text[row])].append((row, sign))
-        if len(by_text) < net.MIN_TEXTS:
+        if len(by_text) < MIN_TEXTS:
             return None
         made = [(text, 1.0, rows) for text, rows in sorted(by_text.items())]
         made += [(text, 0.0, rows) for text, rows in self._placebos]
@@ -185,9 +164,11 @@ class _Table:
         return words
 
 
-def _sign(shape: Shape, sides: tuple[Side, Side]) -> float:
+def _sign(shape: Shape, sides: tuple[Pair, Pair]) -> float:
     """How a contrast enters: reversing one attribute reverses it, reversing both does not; 0 where it does not."""
     out = 1.0
-    for (_, source, target), (group, against) in zip(shape.directions, sides, strict=True):
-        out *= (target == group and source in against) - float(source == group and target in against)
+    for (_, source, target), side in zip(shape.directions, sides, strict=True):
+        out *= (target == side.group and source in side.against) - float(
+            source == side.group and target in side.against
+        )
     return out

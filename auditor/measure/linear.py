@@ -11,21 +11,11 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from auditor.measure.adjustment import Adjustment, Unidentified
+from auditor.measure.likelihood import MOST_ROWS, Floats, Ints, Variances, likelihood
 
-# Shares of a row's variance that its words may have; the restricted likelihood is taken over them.
-SHARES: Floats = np.r_[np.linspace(0.0, 0.95, 39), 0.97, 0.985, 0.993, 0.998, 0.9995, 0.9999, 0.99999]
-LEAST_NOISE = (
-    1e-4  # share of the variance that is never words': a model without noise is no reason to divide by 0
-)
-MOST_ROWS = 2000  # rows that the variance of the words is estimated from
-
-
-class Unidentified(ValueError):
-    """The contrast cannot be told from what else differs between the two sides."""
+MIN_ROWS = 6  # that any weights are spread over
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,82 +43,7 @@ class Rows:
     words: Floats
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Adjustment:
-    """What one unit of each covariate does, estimated from every edit of a run.
-
-    Attributes
-    ----------
-    effect, covariance : (k,), (k, k) array
-        Texts and words random.
-    span : (k, k) array
-        Projector onto the combinations of covariates that the edits tell apart from groups.
-    """
-
-    effect: Floats
-    covariance: Floats
-    span: Floats
-
-    def variance(self, mean: Floats) -> float:
-        """What taking out ``mean`` units adds to the variance of a contrast.
-
-        Raises
-        ------
-        Unidentified
-            No edit tells these covariates from the groups.
-        """
-        off = mean - self.span @ mean
-        if np.abs(off).max(initial=0.0) > 1e-6 * max(1.0, float(np.abs(mean).max(initial=0.0))):
-            raise Unidentified(
-                "each change of group comes with the same other change, and no placebo edit tells the two apart"
-            )
-        return float(mean @ self.covariance @ mean)
-
-
-def adjustment(y: Floats, covariates: Floats, others: Floats, text: Ints, words: Floats) -> Adjustment:
-    """The effect of covariates beside groups, least squares over versions minus their originals.
-
-    Where nothing tells the last covariate (length) from the groups and the other covariates, it stays out: a group
-    whose words are all one letter longer is compared all the same.
-
-    Parameters
-    ----------
-    y, covariates, text, words
-        As in `Rows`.
-    others : (n, g) array
-        Columns that are taken out too: the groups.
-    """
-    k = covariates.shape[1]
-    x = np.column_stack([covariates, others])
-    scale = np.maximum(np.abs(x).max(axis=0, initial=0.0), 1e-12)
-    x = x / scale
-    rest = np.delete(x, k - 1, axis=1)
-    last = x[:, k - 1]
-    unseen = bool(last.any()) and float(np.abs(last - rest @ np.linalg.lstsq(rest, last)[0]).max()) < 1e-6
-    if unseen:
-        x[:, k - 1] = 0.0
-    inverse = np.linalg.pinv(x.T @ x, rcond=1e-8, hermitian=True)
-    effect = inverse @ (x.T @ y)
-    rows = Rows(y=y, focal=np.ones(len(y)), covariates=covariates, text=text, words=words)
-    membership = _Words(rows)
-    tau2, _, _ = _restricted(rows, x, membership)
-    left = inverse[:k] @ x.T
-    resid = y - x @ effect
-    _, by_text = np.unique(text, return_inverse=True)
-    score = np.column_stack([np.bincount(by_text, row * resid) for row in left])
-    size = score.shape[0]
-    c = membership.sums.T @ left.T
-    covariance = (score.T @ score) * size / max(1, size - 1) + tau2 * (c.T @ c)
-    span = (inverse @ (x.T @ x))[:k, :k]
-    if unseen:
-        span[k - 1, k - 1] = 1.0
-    # An estimable combination has no part in the null space, groups included.
-    unit = scale[:k]
-    return Adjustment(
-        effect=effect[:k] / unit,
-        covariance=covariance / np.outer(unit, unit),
-        span=span * unit[:, None] / unit[None, :],
-    )
+ROUNDING = 1e-9  # standard errors below it are errors of adding up
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,9 +74,7 @@ class Estimated:
         from scipy.special import stdtr
 
         distance = abs(self.value - limit)
-        if self.se == 0:
-            return 0.5 if distance == 0 else 0.0
-        return float(stdtr(self.df, -distance / self.se))
+        return float(stdtr(self.df, -distance / max(self.se, ROUNDING)))
 
     def p_value(self) -> float:
         """Two-sided, against a contrast of 0."""
@@ -181,7 +94,7 @@ class Fit:
     texts, words : int, float
         Texts with a contrast between groups; effective number of words (1 / Σ share²).
     tau : float
-        Standard deviation of the effect of a word, by restricted maximum likelihood.
+        Standard deviation of the effect of a word (`auditor.measure.likelihood`).
     """
 
     these: Estimated
@@ -195,10 +108,9 @@ def fit(rows: Rows, taken_out: Adjustment | None = None) -> Fit:
     """Estimate the mean contrast between groups.
 
     *For these words*: the mean over texts, the bias-reduced sandwich by text with Satterthwaite degrees of freedom
-    (Bell and McCaffrey 2002). *For the group*: weights by the covariance that shared words give (the words of a side
-    count one together, so that no text weighs below zero for having few), the same sandwich, and on top of it the
-    variance ``tau² · Σ c²`` that words add, ``c`` a word's summed weight; degrees of freedom by Satterthwaite.
-    Placebo contrasts add to what is known of ``tau``.
+    (Bell and McCaffrey 2002). *For the group*: weights by the covariance that shared words give (none below zero),
+    the same sandwich, and on top of it ``tau²`` times what words add by standing in several texts; degrees of freedom
+    by Satterthwaite. Placebo contrasts add to what is known of ``tau``.
 
     Parameters
     ----------
@@ -229,13 +141,16 @@ def fit(rows: Rows, taken_out: Adjustment | None = None) -> Fit:
         rows = replace(rows, y=rows.y - rows.covariates @ taken_out.effect)
     plain = x.T / float(rows.focal.sum())
     membership = _Words(rows)
-    tau2, noise2, info = _restricted(rows, x, membership)
-    weights = plain if tau2 == 0 else _weighted(x, membership, tau2 / noise2)
-    added = membership.variance_of(weights[0])
+    found = _restricted(rows, x, membership)
+    tau2, unsure = (0.0, 0.0) if found is None else (found.words, found.unsure)
+    weights = plain
+    if found is not None and tau2 > 0:
+        weights = _weighted(rows.focal, membership, tau2 / found.rest)[None, :]
+    added = membership.shared(weights[0])
     text = _sandwich(x, weights, rows)
     other = 0.0 if taken_out is None else taken_out.variance(rows.covariates.T @ weights[0])
     var = text.se**2 + tau2 * added + other
-    spread = 2 * text.se**4 / text.df + (added**2 / info if tau2 else 0.0)
+    spread = 2 * text.se**4 / text.df + added**2 * unsure
     these = _sandwich(x, plain, rows)
     if taken_out is not None:
         more = taken_out.variance(rows.covariates.T @ plain[0])
@@ -282,7 +197,7 @@ def _sandwich(x: Floats, weights: Floats, rows: Rows) -> Estimated:
 
 
 class _Words:
-    """Rows by words: as they are (``sums``), and with the words of a side counting one together (``means``)."""
+    """Rows by words."""
 
     def __init__(self, rows: Rows) -> None:
         from scipy.sparse import csr_array
@@ -291,20 +206,16 @@ class _Words:
         row = rows.words[:, 0].astype(np.int64)
         ids, word = np.unique(rows.words[:, 1], return_inverse=True)
         weight = rows.words[:, 2]
-        shape = (n, max(1, len(ids)))
-        side = np.where(weight > 0, row, n + row)
-        total = np.bincount(side, np.abs(weight), 2 * n)
-        self.sums = csr_array((weight, (row, word)), shape=shape)
-        self.means = csr_array((weight / total[side], (row, word)), shape=shape)
-        squares = float((self.sums.power(2)).sum())
-        halves = float((self.means.power(2)).sum())
-        self.scale = squares / halves if halves else 1.0  # of the variance of means, to that of sums
-        self.typical = squares / n if squares else 0.0
+        self.sums = csr_array((weight, (row, word)), shape=(n, max(1, len(ids))))
 
-    def variance_of(self, weights: Floats) -> float:
-        """What words of unit variance add to the variance of ``weights @ y``."""
+    def shared(self, weights: Floats) -> float:
+        """What words of unit variance add to the variance of ``weights @ y`` by standing in several rows.
+
+        What they add within a row is part of how much rows vary.
+        """
         c = self.sums.T @ weights
-        return float(c @ c)
+        own = (self.sums * self.sums).sum(axis=1) @ (weights * weights)
+        return max(0.0, float(c @ c - own))
 
     def effective(self, weights: Floats) -> float:
         """The effective number of words."""
@@ -312,50 +223,37 @@ class _Words:
         return float(c.sum() ** 2 / (c @ c)) if c.any() else 0.0
 
 
-def _restricted(rows: Rows, x: Floats, words: _Words) -> tuple[float, float, float]:
-    """Variance of the words and of the rest by restricted likelihood, and the information on the first."""
+def _restricted(rows: Rows, x: Floats, words: _Words) -> Variances | None:
+    """`likelihood` of rows, on a part of very many."""
     kept = (
         np.arange(len(rows.y))
         if len(rows.y) <= MOST_ROWS
         else np.flatnonzero(np.isin(rows.text, np.unique(rows.text)[: MOST_ROWS // 2]))
     )
-    n, p = len(kept), x.shape[1]
     z = words.sums[kept].toarray()
-    z = z[:, np.any(z != 0, axis=0)]
-    none = 0.0, 1.0, 1.0
-    if not z.shape[1] or n <= p + 2:
-        return none
-    q, _ = np.linalg.qr(x[kept])
-    r = rows.y[kept] - q @ (q.T @ rows.y[kept])
-    total = float(r @ r)
-    if total <= 1e-20 * max(1.0, float(rows.y @ rows.y)):
-        return none
-    z = z - q @ (q.T @ z)
-    # Eigenvectors of the smaller Gram matrix in place of a singular value decomposition: several times faster.
-    if z.shape[1] <= n:
-        squares, v = np.linalg.eigh(z.T @ z)
-        seen = v.T @ (z.T @ r)
-    else:
-        squares, u = np.linalg.eigh(z @ z.T)
-        seen = (u.T @ r) * np.sqrt(np.maximum(squares, 0.0))
-    found = squares > 1e-9 * squares.max()
-    s2, projected = squares[found], seen[found] ** 2 / squares[found]
-    rest = max(total - float(projected.sum()), LEAST_NOISE * total)
-    ratio = SHARES / (1 - SHARES) / words.typical
-    d = 1.0 + ratio[:, None] * s2
-    quad = rest + (projected / d).sum(axis=1)
-    likelihood = -0.5 * np.log(d).sum(axis=1) - 0.5 * (n - p) * np.log(quad)
-    best = int(likelihood.argmax())
-    noise2 = float(quad[best]) / (n - p)
-    info = 0.5 * float(((s2 / d[best]) ** 2).sum()) / noise2**2
-    return float(ratio[best]) * noise2, noise2, info
+    return likelihood(rows.y[kept], x[kept], z[:, np.any(z != 0, axis=0)])
 
 
-def _weighted(x: Floats, words: _Words, ratio: float) -> Floats:
-    """Weights of generalised least squares where a word has ``ratio`` times the variance of a row."""
-    ratio *= words.scale
-    m = words.means
-    inner = np.eye(m.shape[1]) / ratio + (m.T @ m).toarray()
-    vx = x - m @ np.linalg.solve(inner, m.T @ x)
-    out: Floats = np.linalg.solve(x.T @ vx, vx.T)
+def _weighted(focal: Floats, words: _Words, ratio: float) -> Floats:
+    """Weights of the smallest variance where a word has ``ratio`` times the variance of a row; none is negative.
+
+    Unbounded weights would set texts with many words against texts with a part of them, and rest on the effects of
+    words being sums to the last digit. Rows that would weigh less than nothing are left out, until none does.
+    """
+    active = np.flatnonzero(focal > 0)
+    out = np.zeros_like(focal)
+    while True:
+        z = words.sums[active]
+        z = z[:, np.unique(z.indices)]
+        x = focal[active]
+        vx = x
+        if z.shape[1]:
+            inner = np.eye(z.shape[1]) / ratio + (z.T @ z).toarray()
+            vx = x - z @ np.linalg.solve(inner, z.T @ x)
+        if (vx >= 0).all() or len(active) <= MIN_ROWS:
+            break
+        active = active[vx > 0]
+    if (vx < 0).any() or not vx.any():
+        return focal / float(focal @ focal)
+    out[active] = vx / float(x @ vx)
     return out

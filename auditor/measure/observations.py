@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import enum
 from array import array
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.types import NEUTRAL, Answer, AnswerStatus, Edit, Variant
+from auditor.types import NEUTRAL, Answer, AnswerStatus, Edit
 
 Direction = tuple[str, str, str]  # attribute, source group, target group
 H = TypeVar("H", bound=Hashable)
@@ -72,6 +72,14 @@ class Shape(NamedTuple):
     spans: int
     more_words: int
     more_chars: int
+    frames: tuple[str, ...] = ()  # sentences that were put before the text or after it
+    carrier: str = "words"  # what states the group: words of the text, or a line in front of it
+
+
+def carrier_of(edits: Iterable[Edit]) -> str:
+    """What states the group that ``edits`` change: "words" of the text, a "name" or a "statement" in front of it."""
+    kinds = {edit.kind for edit in edits}
+    return "name" if "name_line" in kinds else "statement" if "statement" in kinds else "words"
 
 
 def shape_of(edits: Iterable[Edit]) -> Shape:
@@ -85,6 +93,7 @@ def shape_of(edits: Iterable[Edit]) -> Shape:
     (('she',), 1, 'ORIGINAL')
     """
     given = list(edits)
+    frames = tuple(e.target.strip() for e in given if not e.source and e.kind == "wording")
     changes = [e for e in given if e.kind != "agreement"]
     placebo = {e.kind in NEUTRAL for e in changes}
     arm = (
@@ -97,6 +106,7 @@ def shape_of(edits: Iterable[Edit]) -> Shape:
         else Arm.EDITED
     )
     real = [e for e in changes if e.kind not in NEUTRAL] or changes
+    given, changes = ([e for e in some if e.source or e.kind != "wording"] for some in (given, changes))
     return Shape(
         arm=arm,
         attributes=tuple(sorted({e.attribute for e in real})),
@@ -106,6 +116,8 @@ def shape_of(edits: Iterable[Edit]) -> Shape:
         spans=len(changes),
         more_words=sum(len(e.target.split()) - len(e.source.split()) for e in given),
         more_chars=sum(len(e.target) - len(e.source) for e in given),
+        frames=frames,
+        carrier=carrier_of(given),
     )
 
 
@@ -125,6 +137,8 @@ class Observations:
         self.labels: Codes[Any] = Codes()
         self.shapes: Codes[Shape] = Codes()
         self._version_text, self._version_shape = array("i"), array("i")
+        self._version_name = array("i")
+        self._names: Codes[str] = Codes()
         self._version, self._model, self._format = array("i"), array("h"), array("h")
         self._replicate, self._status, self._label = array("h"), array("b"), array("i")
         self._score = array("d")
@@ -133,17 +147,21 @@ class Observations:
     def __len__(self) -> int:
         return len(self._version)
 
-    def version(self, text: str, edits: Sequence[Edit] = ()) -> int:
+    def version(self, text: str, edits: Sequence[Edit] = (), name: str = "") -> int:
         """Add a version of ``text``; returns its row."""
-        self._version_text.append(self.texts.of(text))
-        self._version_shape.append(self.shapes.of(shape_of(edits)))
-        return len(self._version_text) - 1
+        return self.shape(text, shape_of(edits), name)
 
-    def shape(self, text: str, shape: Shape) -> int:
-        """Add a version whose shape is known."""
+    def shape(self, text: str, shape: Shape, name: str = "") -> int:
+        """Add a version whose shape is known; ``name`` is its id without that of its text."""
         self._version_text.append(self.texts.of(text))
         self._version_shape.append(self.shapes.of(shape))
+        self._version_name.append(self._names.of(name))
         return len(self._version_text) - 1
+
+    def name(self, row: int) -> str:
+        """The id of a version; empty where it was added without."""
+        name = self._names.values[self._version_name[row]]
+        return f"{self.texts.values[self._version_text[row]]}{name}" if name else ""
 
     def answers(
         self,
@@ -156,15 +174,17 @@ class Observations:
     ) -> None:
         """Add the answers of one model to one version, one for each replicate.
 
-        A number is its own score; of a label the score is the log odds of ``score_of``, where the model gave
-        its probability.
+        A number is its own score, and so is that of a graded answer; of another label the score is the log odds of
+        ``score_of``, where the model gave its probability.
         """
         model_code, format_code = self.models.of(model), self.formats.of(format)
         for replicate, answer in enumerate(answers):
             value = answer.value
             score = float("nan")
             if answer.status == "ok":
-                if isinstance(value, float | int) and not isinstance(value, bool):
+                if answer.number is not None:
+                    score = answer.number
+                elif isinstance(value, float | int) and not isinstance(value, bool):
                     score, value = float(value), None
                 elif (
                     score_of is not None and answer.scores and (p := answer.scores.get(score_of)) is not None
@@ -217,6 +237,6 @@ def log_odds(p: float) -> float:
     return float(np.log(q / (1 - q)))
 
 
-def of_case(observations: Observations, text: str, variants: Iterable[Variant]) -> Mapping[str, int]:
-    """Add the versions of a case; returns their rows by variant id."""
-    return {v.id: observations.version(text, v.edits) for v in variants}
+def attributes_of(observations: Observations) -> list[str]:
+    """Attributes that are edited alone, sorted."""
+    return sorted({s.attributes[0] for s in observations.shapes.values if len(s.attributes) == 1 and s.arm})

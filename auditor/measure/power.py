@@ -9,24 +9,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.measure import contrasts
-from auditor.measure.claims import ALPHA, MIN_TEXTS, MIN_WORDS, Question, attributes_of, pairs
-from auditor.measure.linear import Adjustment, Rows, Unidentified
-from auditor.measure.observations import Arm, Observations
+from auditor.measure.adjustment import Adjustment, Unidentified
+from auditor.measure.claims import ALPHA, MIN_TEXTS, MIN_WORDS, Question
+from auditor.measure.contrasts import Contrast, Versions
+from auditor.measure.linear import Rows, fit
+from auditor.measure.net import Pair, pairs
+from auditor.measure.observations import Arm, Observations, attributes_of
 from auditor.measure.simulate import Effects, Simulated, shift, spread
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 
 POWER = 0.8
 DRAWS = 200
+FITS = 9  # of these, with words of their own, that say how sure a run will be of the group
 TARGETS = (0.01, 0.02, 0.05)  # net differences that calls are worked out for
 TRIED = (0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
 MOST_VERSIONS = 20_000  # a plan with more is worked out on a part of its texts
@@ -80,20 +80,30 @@ def reach(versions: Observations, question: Question, families: int = 1, seed: i
     simulated = Simulated(kept, "", {})
     effects = Effects(noise=spread(ASSUMED_FLIPS), word=ASSUMED_WORD)
     base = np.array([simulated.margins(rng, replace(effects, word=0.0)) for _ in range(DRAWS)]).T
-    simulated.draw(rng, effects)
-    columns = simulated.columns()
-    y = (simulated.margins(rng, effects) > 0).astype(np.float64)
+    worded = [(simulated.margins(rng, effects) > 0).astype(np.float64) for _ in range(FITS)]
+    y = worded[0]
     known = np.ones(len(y), dtype=bool)
-    taken_out = contrasts.adjust(kept, columns, y, known)
-    laid_out = [
-        _laid_out(kept, found, attribute, group, name, against, weight)
-        for attribute in attributes_of(kept)
-        for found in [contrasts.strands(kept, columns, np.arange(len(y), dtype=np.float64), known, attribute)]
-        for group, name, against, weight in pairs(found.names(), attribute, question)
-    ]
-    total = sum(one.weight for one in laid_out if one.reach.texts >= MIN_TEXTS) * families
+    layout = Versions(kept, kept.columns())
+    laid_out = []
+    for attribute in attributes_of(kept):
+        strands = layout.strands(attribute, known)
+        taken_out = layout.adjust(attribute, y, known)
+        laid_out += [
+            _LaidOut.of(
+                layout, strands.contrast(pair.group, pair.against, len(y)), attribute, pair, taken_out
+            )
+            for pair in pairs(strands.names, attribute, question)
+        ]
+    total = sum(one.pair.weight for one in laid_out if one.reach.texts >= MIN_TEXTS) * families
     claims = [
-        _reach(kept, one, base, taken_out, ALPHA * one.weight / total, ratio)
+        _reach(
+            kept,
+            one,
+            base,
+            [layout.rows(one.contrast, y) for y in worded],
+            ALPHA * one.pair.weight / total,
+            ratio,
+        )
         if one.reach.texts >= MIN_TEXTS
         else replace(one.reach, why=f"fewer than {MIN_TEXTS} texts have a version about both")
         for one in laid_out
@@ -111,11 +121,18 @@ class _LaidOut(NamedTuple):
     """A claim with the linear map from outcomes of versions to its contrasts."""
 
     reach: Reach
-    weight: float
-    against: tuple[str, ...]
+    pair: Pair
     rows: Rows
-    map: csr_array
-    columns: NDArray[np.int64]  # the versions that the map takes
+    contrast: Contrast
+    taken_out: Adjustment
+
+    @classmethod
+    def of(
+        cls, layout: Versions, contrast: Contrast, attribute: str, pair: Pair, taken_out: Adjustment
+    ) -> _LaidOut:
+        rows = layout.rows(contrast, np.zeros(len(layout.text)))
+        made = Reach(attribute=attribute, groups=(pair.group, pair.reference), texts=len(contrast.text))
+        return cls(made, pair, rows, contrast, taken_out)
 
 
 def _part(versions: Observations) -> tuple[Observations, float]:
@@ -133,51 +150,6 @@ def _part(versions: Observations) -> tuple[Observations, float]:
     return out, len(versions.texts.values) / max(1, len(out.texts.values))
 
 
-def _laid_out(
-    versions: Observations,
-    found: contrasts.Strands,
-    attribute: str,
-    group: str,
-    name: str,
-    against: tuple[str, ...],
-    weight: float,
-) -> _LaidOut:
-    """The contrasts of a claim; the outcome of each version in ``found`` is its own row number."""
-    from scipy.sparse import csr_array
-
-    by_text: dict[int, list[dict[int, float]]] = {}
-    for (text, _), sides in found.groups.items():
-        there = [sides[other] for other in sorted(set(against) & sides.keys())]
-        if sides.get(group) and there:
-            by_text.setdefault(text, []).append(_shares([sides[group]], there))
-    cells = [
-        (n, version, share / len(strands))
-        for n, (_, strands) in enumerate(sorted(by_text.items()))
-        for strand in strands
-        for version, share in strand.items()
-    ]
-    columns = np.array(sorted({version for _, version, _ in cells}), dtype=np.int64)
-    at = {int(version): n for n, version in enumerate(columns)}
-    matrix = csr_array(
-        ([c[2] for c in cells], ([c[0] for c in cells], [at[c[1]] for c in cells])),
-        shape=(len(by_text), len(columns)),
-    )
-    made = Reach(attribute=attribute, groups=(group, name), texts=len(by_text))
-    return _LaidOut(made, weight, against, contrasts.rows(found, group, against), matrix, columns)
-
-
-def _shares(
-    here: Sequence[list[contrasts.Version]], there: Sequence[list[contrasts.Version]]
-) -> dict[int, float]:
-    out: dict[int, float] = {}
-    for sides, sign in ((here, 1.0), (there, -1.0)):
-        for side in sides:
-            for version in side:
-                row = int(version.y)
-                out[row] = out.get(row, 0.0) + sign / len(sides) / len(side)
-    return out
-
-
 class _Spread(NamedTuple):
     """Under a net difference: the mean contrast, its variance by text and by word, and texts that change."""
 
@@ -188,35 +160,49 @@ class _Spread(NamedTuple):
 
 
 def _reach(
-    versions: Observations, one: _LaidOut, base: Floats, taken_out: Adjustment, level: float, ratio: float
+    versions: Observations,
+    one: _LaidOut,
+    base: Floats,
+    worded: Sequence[Rows],
+    level: float,
+    ratio: float,
 ) -> Reach:
     from scipy.stats import norm, t
 
-    focal = one.rows.focal > 0
-    n = int(focal.sum())
+    n = len(one.rows.y)
+    used = np.unique(one.contrast.map.indices)
+    to_contrasts = one.contrast.map[:, used]
     shares = Simulated(
-        versions, one.reach.attribute, {one.reach.groups[0]: 0.5} | dict.fromkeys(one.against, -0.5)
-    ).centres(np.random.default_rng(0), Effects(net=1.0))[one.columns]
+        versions, one.reach.attribute, {one.pair.group: 0.5} | dict.fromkeys(one.pair.against, -0.5)
+    ).centres(np.random.default_rng(0), Effects(net=1.0))[used]
     try:
-        other = taken_out.variance(one.rows.covariates[focal].mean(axis=0)) / ratio
+        other = one.taken_out.variance(one.rows.covariates.mean(axis=0)) / ratio
+        fits = [fit(rows, one.taken_out) for rows in worded]
     except Unidentified as error:
         return replace(one.reach, why=str(error))
-    moved, effective = _words(one.rows, n)
-    word = (ASSUMED_WORD / math.sqrt(2 * math.pi)) ** 2 * moved
-    need = float(t.isf(level / 2, max(1, n - 1))) + float(norm.ppf(POWER))
+    effective = float(np.median([f.words for f in fits]))
+    # What a run adds for words that it does not know, and how few degrees of freedom that leaves: as it estimates
+    # them, which differs from run to run, and as badly as in the share of runs that is not counted on.
+    sure = float(norm.ppf(POWER))
+    added = [max(0.0, f.group.se**2 - f.these.se**2) for f in fits]
+    needs = [float(t.isf(level / 2, max(1.0, f.group.df))) + sure for f in fits]
+    worst = sorted(range(FITS), key=lambda k: needs[k] ** 2 * (fits[k].these.se ** 2 + added[k]))
+    counted = worst[math.ceil(POWER * FITS) - 1]
+    word = added[counted]
+    need = [float(t.isf(level / 2, max(1, n - 1))) + sure, needs[counted]]
 
     def under(net: float) -> _Spread:
-        answers = (base[one.columns] + (shift(net) * shares)[:, None] > 0).astype(np.float64)
-        apart = one.map @ answers
+        answers = (base[used] + (shift(net) * shares)[:, None] > 0).astype(np.float64)
+        apart = to_contrasts @ answers
         changed = float((np.abs(apart) > 1e-9).sum(axis=0).mean()) * ratio
         text = float(apart.var(axis=0, ddof=1).mean()) / (n * ratio)
-        rare = 3 * math.exp(-float((apart**2).sum(axis=0).mean()) * ratio / 2) / (n * ratio) ** 2
+        rare = 3 * math.exp(-changed / 2) / (n * ratio) ** 2
         return _Spread(float(apart.mean()), text + rare + other, word, changed)
 
     tried = [under(net) for net in TRIED]
 
     def smallest(words: bool) -> float | None:
-        short = [need * math.sqrt(s.text + words * s.word) / max(s.mean, 1e-9) for s in tried]
+        short = [need[words] * math.sqrt(s.text + words * s.word) / max(s.mean, 1e-9) for s in tried]
         return _crossing(
             [max(a, MIN_TEXTS / max(s.changed, 1e-9)) for a, s in zip(short, tried, strict=True)]
         )
@@ -227,7 +213,7 @@ def _reach(
         out: dict[str, int | None] = {}
         for target in TARGETS:
             s = tried[TRIED.index(target)]
-            room = (s.mean / need) ** 2 - words * s.word
+            room = (s.mean / need[words]) ** 2 - words * s.word
             enough = room > 0 and s.changed > 0 and not (words and effective < MIN_WORDS)
             out[f"{target:g}"] = (
                 math.ceil(calls * max(s.text / room, MIN_TEXTS / s.changed)) if enough else None
@@ -255,16 +241,6 @@ def _crossing(short: Sequence[float]) -> float | None:
             share = (before - 1) / (before - value)
             return TRIED[n - 1] + share * (TRIED[n] - TRIED[n - 1])
     return None
-
-
-def _words(rows: Rows, texts: int) -> tuple[float, float]:
-    """What words of unit variance add to the variance of the mean contrast, and how many they come to."""
-    words = rows.words[rows.words[:, 0] < texts]  # contrasts between groups come first
-    if not len(words):
-        return 0.0, 0.0
-    c = np.bincount(words[:, 1].astype(np.int64), words[:, 2] / texts)
-    square = float(c @ c)
-    return square, float(np.abs(c).sum() ** 2 / square) if square else 0.0
 
 
 def _calls_about(versions: Observations, attribute: str) -> int:

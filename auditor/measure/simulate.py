@@ -107,7 +107,7 @@ class Simulated(Observations):
 
     def __init__(self, versions: Observations, attribute: str, worth: Mapping[str, float]) -> None:
         super().__init__()
-        self.texts, self.shapes = versions.texts, versions.shapes
+        self.texts, self.shapes, self.name = versions.texts, versions.shapes, versions.name  # type: ignore[method-assign]
         table = versions.columns()
         self._fixed = table
         self._given = table

@@ -55,7 +55,8 @@ def make(
     task : Task or None
         For adapters that can use it (the bound on an answer's tokens).
     logprobs : bool or None
-        True asks adapters that can for log-probabilities, and so for scores of the labels.
+        True asks adapters that can for log-probabilities, and so for scores of the labels; False asks for none; None
+        leaves it to the adapter.
     server : mapping or None
         How servers are asked (`auditor.config.Plan.server`): each adapter takes what it knows of it.
     **options

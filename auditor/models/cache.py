@@ -1,7 +1,8 @@
 """Answers of earlier runs, in one SQLite file that several processes may share.
 
 The cache saves calls; it is not the record of a run. Writes are committed in batches, so a crash can lose
-the last ones, which the run's journal has. A cache that fails never fails the run.
+the last ones, which the run's journal has. A cache that fails never fails the run. What one process is asking for is
+claimed, so that others wait for the answer instead of paying for it too.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from auditor.errors import ConfigError
+from auditor.models.claims import Claims
 from auditor.protocols import Reply
 from auditor.types import Usage, digest
 
 SCHEMA = 1
 FILE_NAME = "responses.sqlite"
 BUSY_S = 5.0
+COMMIT_S = 0.1  # from an answer to its commit, about
 CHUNK = 500  # SQLite allows 999 parameters in builds of before 2020
 
 
@@ -79,7 +82,7 @@ class Cache:
         path: str | Path | None = None,
         *,
         commit_every: int = 200,
-        commit_s: float = 0.1,
+        commit_s: float = COMMIT_S,
         warn: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -92,8 +95,7 @@ class Cache:
         self._first_waiting_at = 0.0
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
-        self.hits = 0
-        self.misses = 0
+        self._claims: Claims | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._open()
@@ -127,10 +129,24 @@ class Cache:
                 ).fetchall()
             )
             texts.update(rows or ())
-        found = {k: reply for k, text in texts.items() if (reply := _decode(text)) is not None}
-        self.hits += len(found)
-        self.misses += len(asked) - len(found)
-        return found
+        return {k: reply for k, text in texts.items() if (reply := _decode(text)) is not None}
+
+    def claim(self, keys: Iterable[str]) -> set[str]:
+        """Those of ``keys`` that nobody else is asking for; nobody else will, until they are released.
+
+        An answer that was put is released when it is committed, a key without an answer by `release`, and all of a
+        process by its end.
+        """
+        if self._connection is None:
+            return set(keys)
+        if self._claims is None:
+            self._claims = Claims(self.path)
+        return self._claims.take(keys)
+
+    def release(self, keys: Iterable[str]) -> None:
+        """Let others ask for ``keys``; one whose answer waits to be committed is released with that."""
+        if self._claims is not None:
+            self._claims.release(key for key in keys if key not in self._waiting)
 
     def put(self, key: str, reply: Reply) -> None:
         """Keep ``reply``; committed with the next batch."""
@@ -156,6 +172,7 @@ class Cache:
 
         self._try(write)
         self._waiting.clear()
+        self.release(key for key, _, _ in rows)
 
     def stats(self) -> CacheStats:
         """Number of answers and size on disk."""
@@ -182,9 +199,7 @@ class Cache:
     def close(self) -> None:
         """Commit and let go of the file."""
         self.flush()
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._let_go()
 
     def __enter__(self) -> Self:
         return self
@@ -194,9 +209,18 @@ class Cache:
 
     def __del__(self) -> None:
         # Without this, Python 3.13 warns about every cache that nobody closed.
-        connection = getattr(self, "_connection", None)
-        if connection is not None:
-            connection.close()
+        if hasattr(self, "_claims"):
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Close the file without an error, and release what was claimed."""
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+        if self._claims is not None:
+            self._claims.close()
+            self._claims = None
 
     def _open(self) -> None:
         connection = sqlite3.connect(self.path, timeout=BUSY_S, check_same_thread=False)
@@ -254,9 +278,7 @@ class Cache:
                 for side in self._side_files():
                     side.unlink(missing_ok=True)
                 self.path.rename(aside)
-                self._tell(
-                    f"the response cache {self.path} is damaged ({cause}); it was moved to {aside.name}"
-                )
+                self.say(f"the response cache {self.path} is damaged ({cause}); it was moved to {aside.name}")
         except FileNotFoundError:
             pass
         except OSError as error:
@@ -268,12 +290,9 @@ class Cache:
             self._switch_off(error)
 
     def _switch_off(self, cause: Exception) -> None:
-        if self._connection is not None:
-            with suppress(sqlite3.Error):
-                self._connection.close()
-            self._connection = None
+        self._let_go()
         self._waiting.clear()
-        self._tell(f"the response cache {self.path} is off for this run: {cause}")
+        self.say(f"the response cache {self.path} is off for this run: {cause}")
 
     def _side_files(self) -> tuple[Path, Path]:
         return (self.path.with_name(self.path.name + "-wal"), self.path.with_name(self.path.name + "-shm"))
@@ -285,7 +304,8 @@ class Cache:
         for message in unsaid:
             warn(message)
 
-    def _tell(self, message: str) -> None:
+    def say(self, message: str) -> None:
+        """Hand ``message`` to who asked for what has to be said."""
         if self._warn is not None:
             self._warn(message)
         else:

@@ -17,6 +17,7 @@ from itertools import islice
 from random import Random
 
 from auditor import secrets
+from auditor.counting import plural
 from auditor.errors import (
     AuthFailed,
     BadRequest,
@@ -28,7 +29,7 @@ from auditor.errors import (
     ServerFault,
 )
 from auditor.models.budget import Budget
-from auditor.models.cache import Cache
+from auditor.models.cache import COMMIT_S, Cache
 from auditor.models.cache import key as cache_key
 from auditor.models.limiter import Limiter
 from auditor.models.outcome import BUDGET, Counts, Key, answer, clean, failure
@@ -40,6 +41,9 @@ from auditor.types import Request, Response, Usage
 
 UNREACHABLE_AFTER = 3  # failed attempts at one request, where nothing was ever answered
 CHUNK = 256
+POLL_S = (0.05, 0.5)  # between two looks for what another process asks for: the first, and the longest
+NOTICE_S = 10.0  # that another process is waited for is said
+LONGEST_WAIT_S = 600.0  # without any answer of another process; it may hang, so its prompts are asked here
 _NOT_BILLED = (AuthFailed, BadRequest, RateLimited)
 
 
@@ -55,6 +59,10 @@ class _Round:
         self.buffer: deque[Request] = deque()
         self.places: dict[Key, list[int]] = {}
         self.waiting: list[tuple[int, asyncio.Future[Response | None]]] = []
+        self.elsewhere: set[Key] = set()  # of places: what another process is asking for
+
+    def request(self, key: Key) -> Request:
+        return self.requests[self.places[key][0]]
 
     def deliver(self, index: int, response: Response) -> None:
         request = self.requests[index]
@@ -78,7 +86,8 @@ class Client:
     model : Model
         The adapter. If it can cost money it has ``price`` (`Price` or None) and
         ``max_tokens(format) -> int``, which bounds an answer. With ``left_before(request) -> bool`` it says which
-        requests are with the provider already, and were counted when they left.
+        requests are with the provider already, and were counted when they left. ``at_once`` (int or None) says on how
+        many batches it works at a time: further ones would be counted while they wait.
     cache : Cache or None
         None, or a model that is not ``cacheable``: nothing is looked up or kept.
     budget : Budget
@@ -95,8 +104,8 @@ class Client:
         Keep this run's responses, so that a later `ask` repeats no call. False saves memory where
         ``answered`` is a live view of the journal.
     keep : callable or None
-        Says of the text of an answer whether the cache may hold it; None: of every one. One that nobody could read
-        is asked for again.
+        Says of the text of an answer, and the format that was asked in, whether the cache may hold it; None: of every
+        one. One that nobody could read is asked for again.
     clock, sleep : callables
         For tests.
 
@@ -119,7 +128,7 @@ class Client:
         answered: Mapping[Key, Response] | None = None,
         on_response: Callable[[Response], None] | None = None,
         remember: bool = True,
-        keep: Callable[[str], bool] | None = None,
+        keep: Callable[[str, str], bool] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -132,13 +141,14 @@ class Client:
         self.stopped: BudgetExceeded | CallError | None = None
         self.tokens = TokenCounter()
         self._cache = cache if model.cacheable else None
+        concurrency = min(concurrency, getattr(model, "at_once", None) or concurrency)
         self._limiter = Limiter(concurrency, clock=clock)
         if hasattr(model, "on_headers"):
             model.on_headers = self._limiter.headers
         self._answered: Mapping[Key, Response] = answered if answered is not None else {}
         self._on_response = on_response
         self._remember = remember
-        self._keep = keep or (lambda text: True)
+        self._keep = keep or (lambda text, format: True)
         self._memory: dict[Key, Response] = {}
         self._in_flight: dict[Key, asyncio.Future[Response | None]] = {}
         self._price: Price | None = budget.price_of(model)
@@ -148,6 +158,7 @@ class Client:
         self._clock, self._sleep = clock, sleep
         self._rng = Random(self.retry.seed)
         self._halt = asyncio.Event()
+        self._flush_due: asyncio.TimerHandle | None = None
         self._reached = False  # the server has shown that it is there
         self._fruitless = 0  # requests in a row that ended without an answer
         self._patience = max(64, 2 * concurrency)
@@ -182,6 +193,27 @@ class Client:
 
     async def _pass(self, round_: _Round) -> list[int]:
         """One pass; returns the requests whose answer another `ask` promised and then did not get."""
+        try:
+            await self._employ(round_)
+            while round_.elsewhere:
+                await self._watch(round_)
+                await self._employ(round_)
+        finally:
+            self._release(round_.places)
+            for key in round_.places:
+                self._in_flight.pop(key).set_result(None)
+            self._flush()
+        left: list[int] = []
+        for index, promise in round_.waiting:
+            response = await asyncio.shield(promise)  # its owner is not cancelled with us
+            if response is None:
+                left.append(index)
+            else:
+                round_.deliver(index, response)
+        return left
+
+    async def _employ(self, round_: _Round) -> None:
+        """Let workers ask until nothing is left that is ours to ask."""
         most = math.ceil(len(round_.requests) / self._batch)
         workers = [
             asyncio.create_task(self._work(round_)) for _ in range(min(self._limiter.concurrency, most))
@@ -193,22 +225,30 @@ class Client:
             for worker in workers:
                 worker.cancel()
             ends = await asyncio.gather(*workers, return_exceptions=True)
-            for key in round_.places:
-                self._in_flight.pop(key).set_result(None)
-            if self._cache is not None:
-                self._cache.flush()
         # The workers that were cancelled only followed the one that failed.
         failures = [end for end in ends if isinstance(end, BaseException)]
         for end in sorted(failures, key=lambda f: isinstance(f, asyncio.CancelledError)):
             raise end
-        left: list[int] = []
-        for index, promise in round_.waiting:
-            response = await asyncio.shield(promise)  # its owner is not cancelled with us
-            if response is None:
-                left.append(index)
-            else:
-                round_.deliver(index, response)
-        return left
+
+    async def _watch(self, round_: _Round) -> None:
+        """Wait for answers that another process asks for, or until it let go of some that are then asked here."""
+        assert self._cache is not None
+        began, nap, said = self._clock(), POLL_S[0], False
+        while round_.elsewhere and not round_.buffer:
+            self._flush()  # the other one may wait for ours
+            await self._pause(nap)
+            before = len(round_.elsewhere)
+            self._sort(round_, round_.elsewhere)
+            waited = self._clock() - began
+            if len(round_.elsewhere) < before:
+                began, nap = self._clock(), POLL_S[0]
+            elif self.stopped is not None or waited >= LONGEST_WAIT_S:
+                round_.buffer.extend(map(round_.request, round_.elsewhere))
+                round_.elsewhere = set()
+            elif waited >= NOTICE_S and not said:
+                self._cache.say(f"waiting for {plural(before, 'answer')} that another audit asks for")
+                said = True
+            nap = min(2 * nap, POLL_S[1])
 
     async def _work(self, round_: _Round) -> None:
         while True:
@@ -223,7 +263,7 @@ class Client:
     def _refill(self, round_: _Round) -> bool:
         """Sort the next requests: known, promised by another `ask`, cached, or to be asked."""
         indices = list(islice(round_.todo, CHUNK))
-        fresh: dict[Key, int] = {}
+        fresh: list[Key] = []
         for index in indices:
             request = round_.requests[index]
             key = (request.prompt.sha256, request.replicate)
@@ -241,23 +281,56 @@ class Client:
             else:
                 round_.places[key] = [index]
                 self._in_flight[key] = asyncio.get_running_loop().create_future()
-                fresh[key] = index
-        hits = self._look_up(fresh)
-        for key, index in fresh.items():
-            request = round_.requests[index]
-            if key in hits:
-                self.counts.cached += 1
-                self._finish(round_, answer(self.model.name, request, hits[key], cached=True, cost_usd=0.0))
-            else:
-                round_.buffer.append(request)
+                fresh.append(key)
+        self._sort(round_, fresh)
         return bool(indices)
 
-    def _look_up(self, keys: Iterable[Key]) -> dict[Key, Reply]:
+    def _sort(self, round_: _Round, keys: Iterable[Key]) -> None:
+        """Finish what is cached, note what another process asks for, and queue the rest."""
+        keys = list(keys)
+        hits = self._look_up(round_, keys)
+        if self._cache is not None:
+            digests = {self._digest(key): key for key in keys if key not in hits}
+            ours = {digests[d] for d in self._cache.claim(digests)}
+            again = self._look_up(round_, ours)  # answered and let go of since
+            self._release(again)
+            hits |= again
+            left = self._left_before or (lambda request: False)
+            theirs = set(digests.values()) - ours
+            round_.elsewhere -= set(keys)
+            round_.elsewhere |= {key for key in theirs if not left(round_.request(key))}
+        for key in keys:
+            if key in hits:
+                self.counts.cached += 1
+                request = round_.request(key)
+                self._finish(round_, answer(self.model.name, request, hits[key], cached=True, cost_usd=0.0))
+            elif key not in round_.elsewhere:
+                round_.buffer.append(round_.request(key))
+
+    def _look_up(self, round_: _Round, keys: Iterable[Key]) -> dict[Key, Reply]:
         if self._cache is None:
             return {}
-        by_digest = {cache_key(self.model.fingerprint, *key): key for key in keys}
-        found = self._cache.get_many(by_digest).items()
-        return {by_digest[d]: reply for d, reply in found if self._keep(reply.text)}
+        by_digest = {self._digest(key): key for key in keys}
+        found = {by_digest[d]: reply for d, reply in self._cache.get_many(by_digest).items()}
+        return {
+            key: reply
+            for key, reply in found.items()
+            if self._keep(reply.text, round_.request(key).prompt.format)
+        }
+
+    def _digest(self, key: Key) -> str:
+        return cache_key(self.model.fingerprint, *key)
+
+    def _release(self, keys: Iterable[Key]) -> None:
+        if self._cache is not None:
+            self._cache.release(map(self._digest, keys))
+
+    def _flush(self) -> None:
+        if self._flush_due is not None:
+            self._flush_due.cancel()
+            self._flush_due = None
+        if self._cache is not None:
+            self._cache.flush()
 
     async def _answer(self, round_: _Round, batch: list[Request]) -> None:
         """Ask until each request of ``batch`` has its response."""
@@ -407,10 +480,10 @@ class Client:
         self.counts.cost_usd += bound if cost is None else cost
         self.counts.answered += 1
         self._reached, self._fruitless = True, 0
-        if self._cache is not None and self._keep(reply.text):
-            self._cache.put(
-                cache_key(self.model.fingerprint, request.prompt.sha256, request.replicate), clean(reply)
-            )
+        if self._cache is not None and self._keep(reply.text, request.prompt.format):
+            self._cache.put(self._digest((request.prompt.sha256, request.replicate)), clean(reply))
+            if self._flush_due is None:  # somebody may wait for it, and the next answer may take long
+                self._flush_due = asyncio.get_running_loop().call_later(COMMIT_S, self._flush)
         self._finish(round_, answer(self.model.name, request, reply, cost_usd=cost, latency_s=latency))
 
     def _fail(self, round_: _Round, request: Request, error: CallError) -> None:
@@ -440,4 +513,5 @@ class Client:
         key = (response.prompt_sha256, response.replicate)
         for index in round_.places.pop(key):
             round_.deliver(index, response)
+        self._release((key,))
         self._in_flight.pop(key).set_result(response)

@@ -101,6 +101,7 @@ class Vader:
     deterministic = True
     cacheable = False
     max_batch = 256
+    at_once = 1
 
     def __init__(self, *, neutral: bool | None = None, task: Any = None) -> None:
         self.name = "vader"

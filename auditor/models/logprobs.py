@@ -1,8 +1,10 @@
 """Scores of labels from the log-probabilities that a chat server gives with its tokens.
 
 The position is found where the answer's label begins; there the alternatives are summed by the label that they
-begin. What cannot be told is None: an answer without a label, a label none of the alternatives begins, alternatives
-that begin several labels, a place where the labels together have less than half of the probability.
+begin. A label that none of them begins is less likely than each of them: it gets what the least likely one has, so
+that answers of which a model is sure keep a score. What cannot be told is None: an answer without a label, too few
+alternatives, alternatives that begin several labels, a place where the labels together have less than half of the
+probability.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 
 LEAST_MASS = 0.5  # of the labels together; with less, the label is not decided at this token
 AMBIGUOUS = 0.01  # share of the labels' mass that may begin several of them
+ENOUGH = 5  # alternatives that bound how likely a token is that is none of them
 _KINDS = ("classification", "decision", "coreference", "fill-mask", "ranking")
 
 
@@ -63,6 +66,11 @@ def _pair(entry: object) -> tuple[str, float] | None:
     return text, float(chance)
 
 
+def can_score(task: Any) -> bool:
+    """Whether answers to ``task`` hold one of two or more labels."""
+    return len(getattr(task, "labels", None) or ()) > 1 and getattr(task, "kind", "") in _KINDS
+
+
 def scores(task: Any, tokens: Sequence[Token]) -> Mapping[str, float] | None:
     """Shares of the labels at the token where the answer's label begins.
 
@@ -78,9 +86,9 @@ def scores(task: Any, tokens: Sequence[Token]) -> Mapping[str, float] | None:
     mapping of str to float, or None
         Every label's share of the labels' probability, in [0, 1], summing to 1; None where it cannot be told.
     """
-    labels = [str(label) for label in getattr(task, "labels", None) or ()]
-    if len(labels) < 2 or getattr(task, "kind", "") not in _KINDS:
+    if not can_score(task):
         return None
+    labels = [str(label) for label in task.labels]
     text = "".join(token.text for token in tokens)
     answer = task.read(text, "chat")
     if not isinstance(answer.value, str):
@@ -118,8 +126,8 @@ def shares(labels: Sequence[str], alternatives: Sequence[tuple[str, float]]) -> 
     Returns
     -------
     mapping of str to float, or None
-        None where a label has no token, more than a hundredth of the mass begins several labels, or the labels
-        have less than half of the probability.
+        None where a label is not among fewer than `ENOUGH` alternatives, more than a hundredth of the mass begins
+        several labels, or the labels have less than half of the probability.
 
     Examples
     --------
@@ -130,6 +138,7 @@ def shares(labels: Sequence[str], alternatives: Sequence[tuple[str, float]]) -> 
     """
     mass = dict.fromkeys(labels, 0.0)
     several = 0.0
+    chances = [math.exp(min(0.0, one)) for _, one in alternatives if math.isfinite(one)]
     for text, logarithm in alternatives:
         piece = _bare(text)
         if not piece or not math.isfinite(logarithm):
@@ -140,10 +149,13 @@ def shares(labels: Sequence[str], alternatives: Sequence[tuple[str, float]]) -> 
             mass[begun[0]] += chance
         elif begun:
             several += chance
+    if len(chances) >= ENOUGH:
+        least = min((chance for chance in chances if chance > 0.0), default=0.0)
+        mass = {label: chance or least for label, chance in mass.items()}
     total = sum(mass.values())
-    if total < LEAST_MASS or min(mass.values()) <= 0.0 or several > AMBIGUOUS * total:
+    if min(mass.values()) <= 0.0 or total < LEAST_MASS or several > AMBIGUOUS * total:
         return None
-    return {label: round(chance / total, 12) for label, chance in mass.items()}
+    return {label: float(f"{chance / total:.12g}") for label, chance in mass.items()}
 
 
 def _bare(text: str) -> str:

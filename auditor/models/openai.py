@@ -52,10 +52,12 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 ALTERNATIVES = 20  # tokens beside the one written; the most that the provider gives
+FEWER_ALTERNATIVES = 5  # the most that some other servers give
 MAX_TOKENS = 256  # where the task does not say
 REASONING_TOKENS = 4096  # models that think before they answer spend tokens of the same allowance
 _LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _LEFT_OUT = "left out"
+_LOGPROBS = ("logprobs", "top_logprobs")
 _REASONING = re.compile(r"(o\d|gpt-[5-9])(?!.*-chat)")
 
 # Every public exception of the openai package. Looked up along the class's bases, so that a class that a
@@ -127,9 +129,10 @@ class OpenAIChat:
     api_key : str or None
         None means ``OPENAI_API_KEY``, at Azure ``AZURE_OPENAI_API_KEY`` or the token in ``AZURE_OPENAI_AD_TOKEN``. A
         server given by URL needs none.
-    logprobs : bool
-        Ask for log-probabilities, and give the scores of the task's labels where they can be told
-        (`auditor.models.logprobs`); other answers have none. Servers without them refuse the request.
+    logprobs : bool or None
+        True: ask for log-probabilities, and give the scores of the task's labels where they can be told
+        (`auditor.models.logprobs`); a server without them refuses the request. None: ask where the task has labels to
+        score, fewer alternatives or none from the first refusal on.
     api_version : str or None
         Azure's; None means ``OPENAI_API_VERSION``.
 
@@ -166,7 +169,7 @@ class OpenAIChat:
         timeout_s: float = 60.0,
         price: Price | None = None,
         api_key: str | None = None,
-        logprobs: bool = False,
+        logprobs: bool | None = None,
         api_version: str | None = None,
         reasoning_effort: str | None = None,
         extra_body: str | Path | Mapping[str, Any] | None = None,
@@ -209,8 +212,8 @@ class OpenAIChat:
         self._extra = json_object(extra_body, "--extra-body")
         self._headers = secret_headers(headers)
         self._task = task
-        self.logprobs = logprobs
-        if logprobs:
+        self._own_logprobs, self._logprobs_came = logprobs is True, False
+        if logprobs or (logprobs is None and not thinks and label_scores.can_score(task)):
             self._params |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
         self.price = price or lookup(name, self._host)
         facts = {"server": self.server, "model": name, "params": self._params, "limits": self._limits}
@@ -305,7 +308,10 @@ class OpenAIChat:
                 )
             self._note(raw.headers)
             reply = read_completion(raw.content, raw.headers.get("content-type"))
-            if self.logprobs and isinstance(reply, Reply):
+            if rest.get("logprobs") and isinstance(reply, Reply):
+                self._logprobs_came = True
+                if self._task is not None and self._task.graded(request.prompt.format):
+                    return reply
                 tokens = label_scores.read_tokens(raw.content)
                 return reply._replace(scores=label_scores.scores(self._task, tokens))
             return reply
@@ -323,19 +329,40 @@ class OpenAIChat:
 
     def _changed(self, body: object, sent: Mapping[str, Any]) -> bool:
         """Whether a parameter in ``sent`` that the server refused is sent otherwise from now on."""
-        for name in sorted(unsupported(body, sent)):
-            if name in self.changed or name in self._extra:
+        refused = unsupported(body, sent)
+        # Refusals of these come in many words, and, where they never went through, in none.
+        if not self._own_logprobs and ("logprob" in str(body) or not (refused or self._logprobs_came)):
+            refused |= {"top_logprobs", "logprobs"} & sent.keys()
+        for name in sorted(refused):
+            if name in self._extra or sent[name] != self._params.get(name, sent[name]):
                 continue
-            if name == self._limit_name and _LIMITS[name] not in self.changed:
+            if name in _LOGPROBS and name in self._params:
+                self._fewer_logprobs(FEWER_ALTERNATIVES if "logprob" in str(body) else 0)
+            elif name in self.changed:
+                continue
+            elif name == self._limit_name and _LIMITS[name] not in self.changed:
                 self._rename_limit()
                 self.changed[name] = f"sent as {self._limit_name}"
             elif name == "temperature" and not self._own_temperature:
                 del self._params[name]
                 self.changed[name] = _LEFT_OUT
         # Calls that were under way when it was changed were sent in the old form.
+        now = {**self._params, **self._extra}
         return any(
-            n in self.changed and n not in {*self._params, self._limit_name, *self._extra} for n in sent
+            n in self.changed and n != self._limit_name and (n not in now or now[n] != sent[n]) for n in sent
         )
+
+    def _fewer_logprobs(self, most: int) -> None:
+        """Ask for fewer alternatives, then for none: some servers give five, some refuse the field."""
+        if self._own_logprobs:
+            return
+        if self._params["top_logprobs"] > most > 0:
+            self._params["top_logprobs"] = most
+            self.changed["top_logprobs"] = f"sent as {most}"
+        else:
+            for name in _LOGPROBS:
+                del self._params[name]
+                self.changed[name] = _LEFT_OUT
 
     def _rename_limit(self) -> None:
         """Send the limit by its other name; models that know only the newer one think, and need room for that."""

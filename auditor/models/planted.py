@@ -90,6 +90,7 @@ class Planted:
     """
 
     max_batch = 256
+    at_once = 1
 
     def __init__(
         self,

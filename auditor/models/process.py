@@ -25,12 +25,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import re
 import shlex
 import shutil
 import signal
-import sys
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,6 +36,7 @@ from typing import Any, Literal
 
 from auditor import userfile
 from auditor.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
+from auditor.models.keeper import GRACE_S, Keeper, end_group
 from auditor.models.local import read_scores
 from auditor.protocols import Reply
 from auditor.types import Request, Usage, digest
@@ -45,7 +44,6 @@ from auditor.types import Request, Usage, digest
 LINE_LIMIT = 16 * 1024 * 1024  # bytes of one answer
 TIMEOUT_S = 300.0  # for one answer
 STDERR_LINES = 12
-GRACE_S = 2.0  # how long a program may take to end before it is told more firmly
 GARBLED_AFTER = 5  # malformed answers in a row, where none was well-formed yet
 GARBLED_LATER = 25  # the same where some were
 _ID = re.compile(rb'"id"\s*:\s*"?(\d{1,18})\b')
@@ -191,6 +189,7 @@ class _Worker:
         self._argv = argv
         self._timeout_s = timeout_s
         self._process: asyncio.subprocess.Process | None = None
+        self._keeper: Keeper | None = None
         self._starting = asyncio.Lock()
         self._open: dict[int, asyncio.Future[Reply | CallError]] = {}
         self._last_id = 0
@@ -217,6 +216,7 @@ class _Worker:
                 raise ConfigError(
                     f"model {self._name} could not be started: {error.strerror or error}"
                 ) from error
+            self._keeper = Keeper(self._process.pid)
             stderr = self.loop.create_task(self._drain_stderr())
             self._tasks = [stderr, self.loop.create_task(self._read_answers(stderr))]
 
@@ -249,7 +249,10 @@ class _Worker:
 
     def kill(self) -> None:
         """End the program and what it started, at once, without waiting."""
-        self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
+        if self._process is not None:
+            end_group(self._process.pid)
+        if self._keeper is not None:
+            self._keeper.release()
 
     async def close(self) -> None:
         """End the program in order."""
@@ -263,7 +266,7 @@ class _Worker:
         try:
             process.stdin.close()
             if not await self._wait():
-                self._signal(signal.SIGTERM)
+                end_group(process.pid, signal.SIGTERM)
                 await self._wait()
         finally:
             self.kill()
@@ -280,16 +283,6 @@ class _Worker:
                 await self._process.wait()
                 return True
         return False
-
-    def _signal(self, number: int) -> None:
-        process = self._process
-        if process is None:
-            return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if sys.platform == "win32":
-                process.terminate()
-            else:
-                os.killpg(process.pid, number)
 
     async def _drain_stderr(self) -> None:
         assert self._process is not None

@@ -120,10 +120,12 @@ class PythonFunction:
         )
         self._function: Callable[..., Any] = function
         self._batch = bool(declared) if declared is not None else chosen == "text" and _takes_list(function)
-        self.max_batch = 64 if self._batch else 16
         self._async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 - asked for its kind, not for whether it is there
         )
+        # What is handed over at once counts as asked when the audit is killed: no more than the function works on.
+        self.max_batch = 64 if self._batch else 16 if self._async else 1
+        self.at_once = None if self._async else 1
         self._executor: ThreadPoolExecutor | None = None
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:

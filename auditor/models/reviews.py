@@ -78,6 +78,7 @@ class Reviews:
     deterministic = True
     cacheable = False
     max_batch = 256
+    at_once = 1
 
     def __init__(self, *, weights: str | Path | None = None) -> None:
         path = data.path("embedded", "reviews", "weights.tsv.gz") if weights is None else Path(weights)

@@ -155,7 +155,7 @@ class RowClient:
             concurrency=concurrency,
             answered=self._answered,
             on_response=on_response,
-            keep=lambda text: task.read(text, model.style).status == "ok",
+            keep=lambda text, format: task.read(text, model.style, format).status == "ok",
         )
         self._cache = cache if model.cacheable else None
         self._loop = asyncio.new_event_loop()
@@ -270,7 +270,7 @@ class RowClient:
             if response.output is None:
                 lost[unanswered(response.error or "").status] += 1
                 continue
-            answer = self.task.read(response.output, self.model.style)
+            answer = self.task.read(response.output, self.model.style, response.format)
             if answer.status == "ok" and isinstance(answer.value, str):
                 votes[answer.value] += 1
             else:

@@ -45,6 +45,7 @@ class Rules:
     deterministic = True
     cacheable = False
     max_batch = 64
+    at_once = 1
 
     def __init__(self) -> None:
         from auditor.text.parse import Parser

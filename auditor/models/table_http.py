@@ -254,7 +254,7 @@ class RowDecision:
         """As `bare`; there are no formats."""
         return self.bare(text)
 
-    def read(self, output: str, style: str) -> Answer:
+    def read(self, output: str, style: str, format: str = "bare") -> Answer:
         """The decision as the label."""
         if not output.strip():
             return Answer(status="unparsed", reason="an empty decision")

@@ -31,6 +31,7 @@ from auditor.errors import (
     UnknownPlugin,
     UserError,
 )
+from auditor.models.keeper import Keeper, end_group
 from auditor.models.process import LINE_LIMIT, TIMEOUT_S
 from auditor.models.process import _file_digest as file_digest
 from auditor.models.process import _split as split_command
@@ -318,9 +319,11 @@ class RowProgram:
                 split_command(command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                start_new_session=True,
             )
         except OSError as error:
             raise ConfigError(f"model exec:{command}: cannot start it: {error.strerror or error}") from error
+        self._keeper = Keeper(self._process.pid)
         assert self._process.stdout is not None
         self._reader = threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True)
         self._reader.start()
@@ -360,7 +363,7 @@ class RowProgram:
         try:
             line = self._lines.get(timeout=max(0.0, min(self._timeout_s, left)))
         except Empty:
-            self._process.kill()  # nobody reads what it may still write
+            end_group(self._process.pid)  # nobody reads what it may still write
             told = f"model exec:{self._command} gave no answer in {self._timeout_s:g} s"
             if left <= self._timeout_s:
                 told = f"the limit of {self._max_seconds:g} seconds (--max-seconds) is reached"
@@ -368,7 +371,7 @@ class RowProgram:
             self._stopped = BudgetExceeded(told) if late else UserError(told)
             raise self._stopped from None
         if len(line) >= LINE_LIMIT:
-            self._process.kill()
+            end_group(self._process.pid)
             raise PluginError(f"model exec:{self._command} wrote a line of more than {LINE_LIMIT} bytes")
         if not line:
             raise PluginError(
@@ -411,11 +414,11 @@ class RowProgram:
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):  # it was gone, with what was still to be written
                 self._process.stdin.close()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        end_group(self._process.pid)
+        self._process.wait()
+        self._keeper.release()
         self._reader.join(timeout=5)
         if self._process.stdout is not None and not self._reader.is_alive():
             self._process.stdout.close()

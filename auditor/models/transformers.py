@@ -71,6 +71,7 @@ class Transformers:
     deterministic = True
     cacheable = True
     max_batch = 16
+    at_once = 1
 
     def __init__(self, name: str, *, task: Any = None, device: str = "cpu", scores: bool = False) -> None:
         self._torch, library = _libraries()

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from auditor.controls import CANARIES, CANARY_REPLICATES, control_pairs
-from auditor.measure.observations import Observations
+from auditor.measure.observations import Observations, carrier_of
 from auditor.pipeline.loop import Loop, Tally, silent
 from auditor.pipeline.parts import Parts, StoredCases
 from auditor.pipeline.rounds import ROUND, source
 from auditor.pipeline.run import run_sync
 from auditor.protocols import Model, Observer
-from auditor.types import Case, Check, Prompt, is_wording
+from auditor.types import Case, Check, Prompt, Variant, is_beside, is_wording
 
 if TYPE_CHECKING:
     from auditor.models.prices import Price
 
 COUNTED = (
-    "cases", "variants", "valid", "discarded", "placebos", "placebos_valid", "wordings", "wordings_valid",
+    "cases", "taken", "variants", "valid", "discarded", "placebos", "placebos_valid", "wordings", "wordings_valid",
 )  # fmt: skip
 
 
@@ -35,6 +36,7 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
     once: list[set[str]] = [set() for _ in tallies]  # of these, prompts that are asked without replicates
     tokens = [0] * len(tallies)
     pairs = 0
+    carried: dict[str, Counter[str]] = {}
 
     def add(text: Any, *, wording: bool = False) -> None:
         for i, tally in enumerate(tallies):
@@ -53,10 +55,14 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
         nonlocal pairs
         async for case, checks in _cases(parts):
             loop.count(case, checks)
-            for variant in (case.original, *case.variants):
-                if variant is case.original or loop.asked(checks[variant.id]):
-                    add(variant.input, wording=is_wording(variant))
-                    table.version(case.id, variant.edits)
+            asked = _asked(loop, case, checks)
+            for attribute, carrier in {
+                (v.attributes[0], carrier_of(v.edits)) for v in asked if v.order == 1 and not is_beside(v)
+            }:
+                carried.setdefault(attribute, Counter())[carrier] += 1
+            for variant in asked:
+                add(variant.input, wording=is_wording(variant))
+                table.version(case.id, variant.edits)
             pairs += sum(
                 checks[variant.id].status != "invalid" for variant in case.variants if not is_wording(variant)
             )
@@ -100,6 +106,7 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
     return {
         "seeds": parts.seeds or counts["cases"],
         **{k: counts[k] for k in COUNTED},
+        "carried": {attribute: dict(sorted(by.items())) for attribute, by in sorted(carried.items())},
         **({"not_english": others} if others else {}),
         "models": models,
         **judge,
@@ -138,20 +145,22 @@ async def _cases(parts: Parts) -> AsyncIterator[tuple[Case, Mapping[str, Check]]
 
 def versions(parts: Parts) -> Observations:
     """The versions that a plan asks about, in a table without answers."""
+    loop = Loop(dataclasses.replace(parts, models=[], judge=None), None, observe=silent)
     table = Observations()
 
     async def fill() -> None:
         async for case, checks in _cases(parts):
-            for variant in (case.original, *case.variants):
-                if (
-                    variant is case.original
-                    or checks[variant.id].status != "invalid"
-                    or parts.plan.test_discarded
-                ):
-                    table.version(case.id, variant.edits)
+            for variant in _asked(loop, case, checks):
+                table.version(case.id, variant.edits, variant.id.removeprefix(case.id))
 
     run_sync(fill)
     return table
+
+
+def _asked(loop: Loop, case: Case, checks: Mapping[str, Check]) -> list[Variant]:
+    """The versions of ``case`` that are asked about before any answer is in."""
+    every = (case.original, *case.variants) if loop.until is None else loop.until.wanted(case, checks)
+    return [v for v in every if v is case.original or loop.asked(checks[v.id])]
 
 
 def _has_canaries(parts: Parts, model: Model) -> bool:

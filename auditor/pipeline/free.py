@@ -119,7 +119,7 @@ def pair_judge(loop: Loop) -> Any | None:
         answered=None if find is None else find(model.name),
         remember=find is None,
         on_response=judge.take,
-        keep=lambda text: task.read(text, model.style).status == "ok",
+        keep=lambda text, format: task.read(text, model.style, format).status == "ok",
     )
     return judge
 

@@ -8,6 +8,7 @@ after the last round.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -27,7 +28,7 @@ from auditor.pipeline.until import Until
 from auditor.protocols import Model, Observer
 from auditor.store.compact import ByVariant, Shared
 from auditor.store.lines import Line
-from auditor.types import Answer, Case, Check, Progress, Prompt, Request, Response, Variant, Verdict
+from auditor.types import Answer, Case, Check, Progress, Prompt, Request, Response, Variant, Verdict, text_of
 
 __all__ = ["About", "Loop", "Tally", "silent"]
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ class Loop:
         self.status_reason = ""
         self.stopped_by = ""  # the limit of the plan that was reached
         self.canary_prompts: dict[str, dict[tuple[str, str], Prompt]] = {}
-        self._read: dict[tuple[str, str], Answer] = {}
+        self._text = ""  # of the last case
+        self._read: dict[tuple[str, str, str], Answer] = {}
         self._waiting_since: dict[str, float] = {}  # by model
         self.agreement: dict[str, list[int]] = {k: [0, 0] for k in ("originals", "valid", "discarded")}
         self.valid_by_case: dict[str, dict[tuple[str, ...], list[int]]] = {}
@@ -130,7 +132,7 @@ class Loop:
             answered=answered,
             remember=not live,
             on_response=lambda response: self._journal(tally, response),
-            keep=lambda text: self._reading(text, model.style).status == "ok",
+            keep=lambda text, format: self._reading(text, model.style, format).status == "ok",
         )
 
     def _journal(self, tally: Tally, response: Response) -> None:
@@ -154,7 +156,7 @@ class Loop:
             return
         if getattr(tally.model, "recorded", False):
             return  # costs nothing, and nothing else will come
-        answer = self._reading(response.output, tally.model.style)
+        answer = self._reading(response.output, tally.model.style, response.format)
         first.add(answer.status)
         if first.hopeless:
             client = next(c for t, c in zip(self.tallies, self.clients, strict=True) if t is tally)
@@ -179,7 +181,7 @@ class Loop:
                 return value if isinstance(value, str) else str(value)
             return str(task.write(value, response.format))
 
-        return redact.response(response, lambda text: task.read(text, style), write)
+        return redact.response(response, lambda text: task.read(text, style, response.format), write)
 
     def _progress(self, tally: Tally, phase: str = "ask") -> None:
         planned = None
@@ -216,7 +218,8 @@ class Loop:
         await questions.canaries(self, {}, ())
         if self.until is None:
             await questions.positive_control(self)
-        self.observe(Progress(phase="generate", done=self.counts["cases"], planned=self.counts["cases"]))
+        done = self.counts["taken" if self.parts.seeds else "cases"]
+        self.observe(Progress(phase="generate", done=done, planned=done))
 
     async def _round(
         self, cases: Sequence[Case], checks: Mapping[str, Check], lines: Mapping[str, Line]
@@ -265,7 +268,8 @@ class Loop:
                 (case, {v.id: checks[v.id] for v in case.variants}, lines.get(case.id)) for case in cases
             )
             self.folder.add_prompts(written)
-        self.observe(Progress(phase="generate", done=self.counts["cases"], planned=self.parts.seeds))
+        done = self.counts["taken" if self.parts.seeds else "cases"]  # a text may have several cases
+        self.observe(Progress(phase="generate", done=done, planned=self.parts.seeds))
         return prompts
 
     def asked(self, check: Check) -> bool:
@@ -276,7 +280,9 @@ class Loop:
         """Count a case and keep what the statistics need to know of its variants."""
         counts = self.counts
         counts["cases"] += 1
-        counts["taken"] += 1
+        text = text_of(case.id)
+        counts["taken"] += text != self._text  # the cases of one text come one after the other
+        self._text = text
         groups = self.shared.made(tuple(case.original.groups.items()), case.original.groups)
         self.golds[case.id] = (case.label, groups)
         abouts: list[About] = []
@@ -330,7 +336,7 @@ class Loop:
         """Ask one model about one round and judge its answers."""
         tally, client = self.tallies[index], self.clients[index]
         answers: Answers = {name: defaultdict(list) for name in tally.formats}
-        first = [v for case in cases for v in self._first(case)]
+        first = [v for case in cases for v in self.first(case, checks)]
         once = {v.id for case in cases if self._once(case) for v in (case.original, *case.variants)}
         # A wording more says more of a text than the same wording again.
         worded = {v.id for v in first if self.facts(v).wording}
@@ -344,7 +350,7 @@ class Loop:
         self.stop(client)
         self._require_scores(tally, answers)
         if self.until is not None:
-            self.until.leave(cases, prompts, answers)
+            self.until.leave(cases, checks, prompts, answers)
         for case in cases:
             for name in tally.formats:
                 told += judge(self, tally, case, name, answers[name], checks)
@@ -392,10 +398,10 @@ class Loop:
     def _lazy(self, case: Case) -> bool:
         return self.plan.strategy == "adaptive" and case.sampling == "directed"
 
-    def _first(self, case: Case) -> Sequence[Variant]:
+    def first(self, case: Case, checks: Mapping[str, Check]) -> Sequence[Variant]:
         """What is asked at once: all, or of a directed case the original and variants that are part of no other."""
         if self.until is not None:
-            return self.until.wanted(case)
+            return self.until.wanted(case, checks)
         if not self._lazy(case):
             return (case.original, *case.variants)
         parts = [v for v in case.variants if not any(v.choices < other.choices for other in case.variants)]
@@ -452,11 +458,9 @@ class Loop:
         if response.error is not None:
             answer = unanswered(response.error)
         else:
-            answer = self._reading(response.output or "", tally.model.style)
+            answer = self._reading(response.output or "", tally.model.style, response.format)
             if response.scores:
-                answer = Answer(
-                    status=answer.status, value=answer.value, reason=answer.reason, scores=response.scores
-                )
+                answer = dataclasses.replace(answer, scores=response.scores)
         key = (response.prompt_sha256, response.replicate)
         journaled = key in tally.known or key in self._answered.get(tally.model.name, ())
         if not journaled and answer.status == "failed" and key not in tally.seen:
@@ -480,13 +484,13 @@ class Loop:
                 tally.reported.add(response.model_reported)
         return answer
 
-    def _reading(self, output: str, style: Any) -> Answer:
+    def _reading(self, output: str, style: Any, format: str) -> Answer:
         """What the task reads in an output; that of short ones, which come again and again, is remembered."""
-        found = self._read.get((output, style))
+        found = self._read.get((output, style, format))
         if found is None:
-            found = self.parts.task.read(output, style)
+            found = self.parts.task.read(output, style, format)
             if len(output) <= SHORT and len(self._read) < KEPT_OUTPUTS:
-                self._read[output, style] = found
+                self._read[output, style, format] = found
         return found
 
     def free_text(self, claims: Sequence[Claim]) -> free.FreeText | None:

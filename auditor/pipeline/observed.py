@@ -45,7 +45,9 @@ class Observed:
                 continue
             row = self._rows.get(variant.id)
             if row is None:
-                row = self._rows[variant.id] = self.table.shape(case.id, self._shape(variant))
+                row = self._rows[variant.id] = self.table.shape(
+                    case.id, self._shape(variant), variant.id.removeprefix(case.id)
+                )
             self.table.answers(row, model=model, format=format, answers=given, score_of=self._score_of)
 
     def _shape(self, variant: Variant) -> Shape:
@@ -71,6 +73,7 @@ class Observed:
             outcomes=outcomes(self._task, given),
             number=self._task.kind == "score",
             unit=str(getattr(self._task, "unit", "") or ""),
+            graded=frozenset(f for f in self._task.formats if self._task.graded(f)),
             primary={d.attribute: d.primary for d in dictionaries if d.primary is not None},
             references=plan.references,
             unmarked={d.attribute: [g.name for g in d.groups.values() if g.unmarked] for d in dictionaries},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -281,9 +282,10 @@ def stages(
         return plugins.stages(plan, task, list(texts), facts, _dictionaries(plan))
     # A worker sees a part of the texts, and there are several: each remembers less.
     few: dict[str, Any] = {} if isinstance(texts, Sequence) else {"max_sentences": WORKER_MEMORY}
-    pairs: dict[str, int] = {} if isinstance(texts, Sequence) else {"max_pairs": WORKER_MEMORY}
     parser = Parser(plan.parser, **few)
-    gate = CHECKS.create("dependency", parser=parser, **pairs)
+    remembered = "max_pairs" if plan.checked_by == "dependency" else "max_sentences"
+    memory = {} if isinstance(texts, Sequence) else {remembered: WORKER_MEMORY}
+    gate = CHECKS.create(plan.checked_by, parser=parser, **memory)
     agreement = CHECKS.create("agreement")
     facts["parser"] = {"name": parser.name, "sha256": parser.fingerprint}
     dictionaries = _dictionaries(plan)
@@ -294,8 +296,10 @@ def stages(
             "hinter", **common, attributes=plan.attributes, order=min(plan.order, 2), per_seed=plan.per_seed
         )
     else:
-        suite = _mutation(plan, gate)(
-            **common,
+        facts["people"] = {"who": who(plan, task), "subject": task.subject}
+        make = partial(
+            _mutation(plan, gate),
+            **{k: v for k, v in common.items() if k != "seeds"},
             attributes=plan.attributes,
             order=plan.order,
             scope=plan.scope,
@@ -304,9 +308,17 @@ def stages(
             limit_chars=task.kept,
             **({"insertions": True} if plan.insertions else {}),
             **({"groups": _groups(plan)} if plan.groups else {}),
+            who=who(plan, task),
+            subject=task.subject,
         )
+        suite = _with_lines(plan, task, make, common) or make(seeds=texts)
         placebos = _placebos(suite, dictionaries, task)
     return suite, gate, agreement, len(texts) if isinstance(texts, Sequence) else None, placebos
+
+
+def who(plan: Plan, task: Any) -> str:
+    """Whose words are changed: as the plan says, or those of the person whom the task judges, or everybody's."""
+    return plan.who or ("subject" if task.subject else "all-one-way")
 
 
 def _groups(plan: Plan) -> dict[str, list[str]]:
@@ -333,8 +345,6 @@ def _leave_calls(plan: Plan, task: Any, suite: Any, models: Sequence[Model]) -> 
 
 def _mutation(plan: Plan, gate: Any) -> Any:
     """What makes the suite over given texts: by its name, or the one that searches."""
-    from functools import partial
-
     from auditor.registry import SUITES
 
     if plan.strategy != "adaptive":
@@ -345,11 +355,34 @@ def _mutation(plan: Plan, gate: Any) -> Any:
     return partial(AdaptiveSuite, gate=gate, patience=None if limited else PATIENCE)
 
 
+def _with_lines(plan: Plan, task: Any, make: Any, common: Mapping[str, Any]) -> Any | None:
+    """The suite that also puts lines in front of texts, where the plan or the task asks for it."""
+    from auditor.suites.name_lines import NAME, WORDS, Lines
+
+    carriers = plan.carrier or ((WORDS, NAME) if task.subject and plan.lines else (WORDS,))
+    if set(carriers) == {WORDS}:
+        return None
+    if not task.subject:
+        raise ConfigError(
+            f"--carrier {','.join(carriers)}: the task {task.name!r} does not say what it calls the person whom its "
+            "texts are about. Add `subject: the applicant` to the task file."
+        )
+    return Lines(
+        lambda seeds: make(seeds=seeds),
+        **common,
+        carriers=carriers,
+        subject=task.subject,
+        attributes=plan.attributes,
+        per_seed=plan.per_seed,
+        limit_chars=task.kept,
+    )
+
+
 def _placebos(suite: Any, dictionaries: Sequence[Any], task: Any) -> Any:
     """The suite's own placebos, or for the suite of this project those made from its dictionaries."""
     if hasattr(suite, "placebos"):
         return suite
-    if not suite.name.startswith("mutation."):
+    if not suite.name.startswith(("mutation.", "lines.")):
         return None
     from auditor.suites.placebo import Placebos
 
@@ -444,7 +477,9 @@ def _models(plan: Plan, task: Any) -> list[Model]:
     from auditor.registry import MODELS
 
     specs = plan.models or models.defaults(task)
-    scores = plan.logprobs or plan.oracle == "probability"
+    scores = True if plan.oracle == "probability" else plan.logprobs
+    if scores is None and plan.batch:
+        scores = False  # a refusal would cost the whole batch
     server = plan.server()
     made = [
         models.make(spec, base_url=plan.base_url, task=task, logprobs=scores, server=server) for spec in specs

@@ -129,7 +129,7 @@ def stages(
     if hasattr(suite, "checks"):
         gate = FromSuite(suite)
     else:
-        gate = CHECKS.create("dependency", parser=parser)
+        gate = CHECKS.create(plan.checked_by, parser=parser)
         facts["parser"] = {"name": parser.name, "sha256": parser.fingerprint}
     placebos = suite if hasattr(suite, "placebos") else None
     return suite, gate, CHECKS.create("agreement"), len(texts) if "seeds" in taken else None, placebos

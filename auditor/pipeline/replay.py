@@ -64,7 +64,9 @@ async def replay(result: Any, wanted: str, replicates: int) -> dict[str, Any]:
                 raise UserError(f"{model_name} answered nothing: {client.stopped}")
             before = Counter(
                 label_text(
-                    parts.task.read(r.output, tally.model.style) if r.error is None else unanswered(r.error)
+                    parts.task.read(r.output, tally.model.style, r.format)
+                    if r.error is None
+                    else unanswered(r.error)
                 )
                 for r in result.evidence.responses(variant.id)
                 if r.model == model_name

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import sys
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from types import MappingProxyType
@@ -24,6 +24,7 @@ from auditor.pipeline.packed import PackedCase, pack, unpack
 from auditor.pipeline.parts import Parts, StoredCases, stages
 from auditor.pipeline.wordings import checked, with_wordings
 from auditor.store.lines import Line, case_line
+from auditor.suites.name_lines import Feed
 from auditor.types import Case, Check, Seed
 
 ROUND = 64  # seeds per round
@@ -124,21 +125,6 @@ class Made:
     passed_over: Mapping[str, int]
 
 
-class _Feed:
-    """An iterator that can be filled again after it has run dry."""
-
-    def __init__(self) -> None:
-        self.waiting: deque[Seed] = deque()
-
-    def __iter__(self) -> Iterator[Seed]:
-        return self
-
-    def __next__(self) -> Seed:
-        if not self.waiting:
-            raise StopIteration
-        return self.waiting.popleft()
-
-
 class Worker:
     """The stages before the model, for chunks of seeds; built once in each worker process."""
 
@@ -149,7 +135,7 @@ class Worker:
         self._plan = Plan.from_dict(plan)
         if self._plan.parser == "embedded":
             _spacy_without_torch()
-        self._feed = _Feed()
+        self._feed = Feed()
         self._suite, self._gate, _, _, self._placebos = stages(
             self._plan, tasks.load(self._plan.task), self._feed, {}
         )
@@ -159,7 +145,9 @@ class Worker:
         """Cases of ``seeds`` with placebos and checks."""
         before = Counter(self._suite.skipped), Counter(self._suite.passed_over)
         self._feed.waiting.extend(seeds)
-        asked = self._suite.ask(len(seeds), self._rng)
+        asked: list[Case] = []  # a text may make more than one
+        while more := self._suite.ask(len(seeds), self._rng):
+            asked += more
         cases, checks = gated(self._plan, asked, self._gate, self._placebos, {})
         return Made(
             cases=[pack(case, checks) for case in cases],

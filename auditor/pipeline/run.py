@@ -78,8 +78,7 @@ async def _run(
 
     def record() -> dict[str, Any]:
         made = build(loop, confirmed, started=started, seconds=time.monotonic() - clock)
-        made = vocabulary.add(made, loop)
-        return made if loop.until is None else made | loop.until.sections()
+        return vocabulary.add(made, loop)
 
     try:
         await loop.run()
@@ -135,10 +134,16 @@ def _refuse_if_nothing_was_answered(loop: Loop) -> None:
             if others
             else ""
         )
+        whose = getattr(loop.parts.task, "subject", "")
+        apart = (
+            f"Only what they say about {whose} would be changed; --who all changes what they say about anybody. "
+            if whose and not loop.plan.who
+            else ""
+        )
         raise UserError(
             f"None of the {plural(loop.parts.seeds or 0, 'text')} names people by {names}, so there is "
             "nothing to change. "
-            f"{language}Give texts about people (--data), other attributes (--attributes) or your own terms "
+            f"{apart}{language}Give texts about people (--data), other attributes (--attributes) or your own terms "
             "(--dictionary)."
         )
     for tally, client in zip(loop.tallies, loop.clients, strict=True):

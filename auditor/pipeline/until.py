@@ -1,5 +1,8 @@
 """``--until-decided``: looks at the answers at fixed shares of the plan, and asks on only about what is open.
 
+Of an attribute whose dictionary names a primary pair, only what decides the pair is asked: the two groups in several
+wordings, and a placebo edit.
+
 When a look is due depends on how many texts were taken and how many prompts were answered, never on time or on what
 came from a cache: a run that is gone on with looks and stops where it would have.
 """
@@ -10,11 +13,15 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from auditor.measure.claims import MIN_TEXTS, Claim, Question, attributes_of, claims
+from auditor.measure.claims import MIN_TEXTS, Claim, Question
+from auditor.measure.families import claims
+from auditor.measure.observations import attributes_of
 from auditor.measure.sequential import LOOKS, Look, nominal, spent
-from auditor.types import Answer, Case, Prompt, Variant
+from auditor.types import Answer, Case, Check, Prompt, Variant, is_beside, is_wording
 
 if TYPE_CHECKING:
+    from auditor.config import Plan
+    from auditor.dictionaries import Dictionary
     from auditor.pipeline.loop import Loop
     from auditor.pipeline.tally import Answers
 
@@ -46,6 +53,7 @@ class Until:
         self._decided: dict[Key, Claim] = {}  # as they were at their look: later answers take nothing back
         self._closed: dict[str, int] = {}  # attribute -> looks that it had
         self.done = False
+        self._ends = {d.attribute: _ends(d) for d in loop.parts.dictionaries if _asks_pair(loop.plan, d)}
 
     def share(self) -> float:
         """How much of the plan is done: of its texts, calls or cost, whichever is nearest to its end."""
@@ -73,11 +81,6 @@ class Until:
         planned_end = not loop.status_reason or loop.stopped_by in PLANNED
         share = 1.0 if planned_end else self.share()
         return self._now() if self.done or share <= self._seen else self._look(share)
-
-    def sections(self) -> dict[str, Any]:
-        """What stands in ``run.json`` of claims and looks."""
-        found = [claim.as_record() for claim in self.claims()]  # takes the last look
-        return {"claims": found, "looks": self.record()}
 
     def record(self) -> list[dict[str, Any]]:
         """The looks as ``run.json`` has them."""
@@ -120,15 +123,13 @@ class Until:
         return found
 
     def _question(self) -> Question:
-        from auditor.controls import control_seen
-        from auditor.record import _given
+        from auditor.record import question
 
         loop = self._loop
-        seen = {t.model.name: control_seen(t) for t in loop.tallies}
-        question = loop.observed.question(loop.plan, loop.parts.dictionaries, seen, _given(loop))
+        asked = question(loop)
         names = attributes_of(loop.observed.table)
         looks = {attribute: self._until(self._closed.get(attribute)) for attribute in names}
-        return dataclasses.replace(question, looks=looks)
+        return dataclasses.replace(asked, looks=looks)
 
     def _now(self) -> list[Claim]:
         found = claims(self._loop.observed.table, self._question())
@@ -136,19 +137,39 @@ class Until:
 
     # -- what is asked ------------------------------------------------------
 
-    def wanted(self, case: Case) -> list[Variant]:
-        """The versions of ``case`` that are asked about: those of attributes that are open, and then the original."""
+    def wanted(self, case: Case, checks: Mapping[str, Check]) -> list[Variant]:
+        """The versions of ``case`` that are asked about: those that decide what is open, and then the original."""
         facts = self._loop.facts
         closed = self._closed.keys()
-        kept = [v for v in case.variants if not set(facts(v).attributes) <= closed]
-        return [case.original, *kept] if kept or not closed else []
+        asked = [v for v in case.variants if self._loop.asked(checks[v.id])]
+        kept = [v for v in self._decisive(asked) if not set(facts(v).attributes) <= closed]
+        return [case.original, *kept] if kept else []
+
+    def _decisive(self, variants: Sequence[Variant]) -> list[Variant]:
+        """Of attributes with a primary pair: a version about each of the two, a placebo, and all wordings."""
+        primary = self._ends
+        kept: dict[Any, Variant] = {}
+        for v in variants:
+            ends = primary.get(v.attributes[0]) if v.order == 1 else None
+            if ends is None or is_wording(v):
+                kept[v.id] = v
+            elif is_beside(v):
+                kept.setdefault((v.attributes, "placebo"), v)
+            elif len(v.directions) == 1 and v.directions[0][1] in ends[0] and v.directions[0][2] in ends[1]:
+                kept.setdefault(v.directions, v)
+        real = {v.attributes for v in kept.values() if not is_beside(v)}
+        return [v for v in kept.values() if v.attributes in real or v.attributes[0] not in primary]
 
     def leave(
-        self, cases: Sequence[Case], prompts: Mapping[tuple[str, str], Prompt], answers: Answers
+        self,
+        cases: Sequence[Case],
+        checks: Mapping[str, Check],
+        prompts: Mapping[tuple[str, str], Prompt],
+        answers: Answers,
     ) -> None:
         """Say of the versions that were left unasked that they were."""
-        for case in cases if self._closed else ():
-            asked = {v.id for v in self.wanted(case)}
+        for case in cases:
+            asked = {v.id for v in self.wanted(case, checks)}
             for variant in (case.original, *case.variants):
                 for name, given in answers.items():
                     if variant.id not in asked and (variant.id, name) in prompts:
@@ -164,3 +185,20 @@ def primary(found: Iterable[Claim], pairs: Mapping[str, tuple[str, str]]) -> lis
 
 def _key(c: Claim) -> Key:
     return (c.family, c.attribute, *c.groups, c.label, c.model, c.format)
+
+
+def _asks_pair(plan: Plan, dictionary: Dictionary) -> bool:
+    """Whether the primary pair is what a plan asks about: no other groups, and no other reference, are named."""
+    name, pair = dictionary.attribute, dictionary.primary
+    named = [entry.partition(":")[2] for entry in plan.groups if entry.startswith(f"{name}:")]
+    return (
+        pair is not None
+        and name not in plan.references
+        and all(set(entry.split("/")) == set(pair) for entry in named)
+    )
+
+
+def _ends(dictionary: Dictionary) -> tuple[set[str], set[str]]:
+    """The groups that an edit which decides the primary pair may lead from, and to."""
+    pair = set(dictionary.primary or ())
+    return pair | {g.name for g in dictionary.groups.values() if g.unmarked}, pair

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from auditor.measure.claims import attributes_of
+from auditor.measure.observations import attributes_of
 from auditor.oracles.label import label_text
 
 if TYPE_CHECKING:

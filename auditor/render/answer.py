@@ -10,13 +10,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor import waivers
-from auditor.measure.claims import OTHERS, Claim
+from auditor.measure.claims import OTHERS, USUAL_DELTA, Claim
 from auditor.render import claimed, example, headline, unread, words
 from auditor.render.example import Example
+from auditor.text.people import NOT_CLEAR
 
 Data = Mapping[str, Any]
 LABELS = 4  # labels whose share the line of checks names
 ALSO = 3  # further shown differences that are named below the first
+NAMED = (
+    "reviews",
+    "vader",
+    "textblob",
+    "rules",
+    "openai",
+    "azure",
+    "hf",
+    "http",
+    "python",
+)  # models that a command can name
 FAMILIES = {"refusal": "refused", "instability": "any change", "interaction": "interaction"}
 
 
@@ -24,6 +36,7 @@ FAMILIES = {"refusal": "refused", "instability": "any change", "interaction": "i
 class Row:
     """One attribute of one model: the pair of groups that matters most."""
 
+    claim: Claim
     model: str  # as the subject is called; empty where there is one
     name: str
     texts: str
@@ -77,8 +90,9 @@ def build(record: Data, evidence: Any) -> Screen | None:
     if (record.get("spec") or {}).get("kind") == "generation" or record.get("probability"):
         return None
     claims = claimed.of(record)
-    names = _subjects(claims)
-    worst = _worst(claims)
+    names = subjects(claims)
+    leading = sorted((c for c in claims if c.verdict in claimed.SHOWN), key=claimed.order)
+    worst = leading[0] if leading else None
     told = claimed.tell(record, worst) if worst is not None else None
     shown = None if told is None else example.find(record, evidence, told)
     kind, claim, figures = _headline(record, claims, told, names)
@@ -90,13 +104,13 @@ def build(record: Data, evidence: Any) -> Screen | None:
         claim=claim,
         figures=figures,
         support=() if told is None else tuple(_support(record, told)),
-        also=tuple(_also(record, claims, worst)),
+        also=tuple(_also(record, leading[1:])),
         example=shown,
         label=labels.pop() if len(labels) == 1 else "",
         rows=tuple(_rows(record, claims, names)),
         checks=tuple(_checks(record)),
         not_tested=tuple(_not_tested(record, claims)),
-        next=_next(record, shown),
+        next=_next(record, claims, shown or _any(record, evidence, leading[1:])),
     )
 
 
@@ -117,7 +131,7 @@ def _ran(record: Data) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _subjects(claims: Sequence[Claim]) -> dict[tuple[str, str], str]:
+def subjects(claims: Sequence[Claim]) -> dict[tuple[str, str], str]:
     """(model, format) → what it is called; empty where there is one only."""
     pairs = list(dict.fromkeys((c.model, c.format) for c in claims))
     formats = {m for m, _ in pairs if sum(other == m for other, _ in pairs) > 1}
@@ -126,20 +140,13 @@ def _subjects(claims: Sequence[Claim]) -> dict[tuple[str, str], str]:
     return {(m, f): f"{m}, {f}" if m in formats else m for m, f in pairs}
 
 
-def _size(claim: Claim) -> float:
-    found = claimed.effect(claim)
-    return 0.0 if found is None else abs(found.value)
-
-
-def _worst(claims: Iterable[Claim]) -> Claim | None:
-    """The largest difference that was shown, those for the group before those for these words."""
-    shown = [c for c in claims if c.verdict in claimed.SHOWN]
-    return min(shown, key=_order, default=None)
-
-
-def _order(claim: Claim) -> tuple[bool, int, bool, float]:
-    """Who is worse off comes before how often anything changes, then the verdict, then the size."""
-    return claim.family == "instability", claimed.RANK[claim.verdict], claim.family != "net", -_size(claim)
+def _any(record: Data, evidence: Any, claims: Iterable[Claim]) -> Example | None:
+    """An example of the first claim that has one."""
+    for claim in claims:
+        told = claimed.tell(record, claim)
+        if told is not None and (found := example.find(record, evidence, told)) is not None:
+            return found
+    return None
 
 
 def _headline(
@@ -150,9 +157,11 @@ def _headline(
         claim, found = told.claim, told.effect
         by = f" by {names[claim.model, claim.format]}" if names.get((claim.model, claim.format)) else ""
         words_only = " with these words" if claim.verdict == "shown_for_words" else ""
+        person = words.whose(record)
+        whose = f" in words about {words.visible(person, newlines=False)}" if person else ""
         figures = (
             f"{found.told}{words_only} when only "
-            f"{words.attributes(claim.attribute.split('+'))} changes, {words.plural(claim.texts, 'text')}{by}"
+            f"{words.attributes(claim.attribute.split('+'))} changes{whose}, {words.plural(claim.texts, 'text')}{by}"
         )
         return claim.verdict, told.subject, figures
     net = [c for c in claims if c.family == "net"]
@@ -199,10 +208,8 @@ def _same_prompt(noise: Any) -> str:
     return "same prompt again: not measured"
 
 
-def _also(record: Data, claims: Sequence[Claim], worst: Claim | None) -> Iterable[str]:
-    """Other differences that were shown, the largest first."""
-    others = [c for c in claims if c.verdict in claimed.SHOWN and c is not worst]
-    others.sort(key=_order)
+def _also(record: Data, others: Sequence[Claim]) -> Iterable[str]:
+    """Other differences that were shown, in their order."""
     for claim in others[:ALSO]:
         told = claimed.tell(record, claim)
         if told is not None:
@@ -224,22 +231,27 @@ def _rows(record: Data, claims: Sequence[Claim], names: Mapping[tuple[str, str],
             groups.setdefault((claim.model, claim.format, claim.family, claim.attribute), []).append(claim)
     made = [(key, _leading(found), len(found) - 1) for key, found in groups.items()]
     order = list(names)
-    made.sort(key=lambda m: (order.index(m[0][:2]), _order(m[1])[:3], -claimed.clear(m[1])))
+    made.sort(
+        key=lambda m: (
+            order.index(m[0][:2]),
+            claimed.RANK[m[1].verdict],
+            claimed.order(m[1])[:5],
+            -claimed.clear(m[1]),
+        )
+    )
     for (model, format_, _, _), claim, more in made:
         yield _row(record, claim, names[model, format_], more)
 
 
 def _leading(found: Sequence[Claim]) -> Claim:
     """For an attribute: what was shown, else the dictionary's own pair, else what lies furthest from none."""
-    shown = _worst(found)
-    if shown is not None:
-        return shown
+    if shown := [c for c in found if c.verdict in claimed.SHOWN]:
+        return min(shown, key=claimed.order)
     own = [c for c in found if c.groups and c.groups[-1] != OTHERS]
     return own[0] if own and len(own) < len(found) else max(found, key=claimed.clear)
 
 
 def _row(record: Data, claim: Claim, model: str, more: int) -> Row:
-    found = claimed.effect(claim)
     groups = [words.group(g) for g in claim.groups if g != OTHERS]
     about = words.attributes(claim.attribute.split("+"))
     name = f"{about}: {'/'.join(groups)}" if groups else about
@@ -248,19 +260,15 @@ def _row(record: Data, claim: Claim, model: str, more: int) -> Row:
     several = len({c.get("label") for c in record["claims"] if c.get("family") == "net"}) > 1
     if several and claim.label:
         name += f", “{words.visible(claim.label, newlines=False)}”"
-    levels = ""
-    if claim.shares is not None:
-        group, reference = claim.shares
-        levels = f"{words.percent(reference, 0).removesuffix(' %')} → {words.percent(group, 0)}"
-    unit = "" if found is None or found.scale == 100 else f" {found.unit}"
     return Row(
+        claim=claim,
         model=model,
         name=name,
         texts=words.count(claim.texts),
-        levels=levels,
-        net="–" if found is None else "too wide" if found.vague else f"{found.text}{unit}".rstrip(),
+        levels=claimed.levels(claim),
+        net=claimed.net(claim),
         verdict=claimed.verdict(claim),
-        kind=claimed.SEEN_AS.get(claim.verdict, claim.verdict),
+        kind=claim.verdict,
         reason=claimed.reason(claim),
         more=more,
     )
@@ -277,6 +285,12 @@ def _checks(record: Data) -> Iterable[str]:
         if cached := (told.get("counts") or {}).get("cached"):
             parts.append(f"from cache {words.count(cached)}")
         yield (f"{model}: " if len(models) > 1 else "") + " · ".join(parts)
+    person, lost = words.whose(record), (record.get("counts") or {}).get("skipped") or {}
+    if person and (unclear := lost.get(NOT_CLEAR)):
+        yield (
+            f"left out: {words.plural(unclear, 'text')} where it is not clear who is "
+            f"{words.visible(person, newlines=False)}"
+        )
     if waived := len(waivers.of(record)):
         yield f"waivers: {words.plural(waived, 'finding')} waived, with reasons under --full"
 
@@ -288,7 +302,7 @@ def _control(record: Data, model: str) -> Iterable[str]:
         if words.is_estimate(value):
             where = key.removeprefix(model)
             seen = round(value["value"] * value["n"])
-            mark = words.SYMBOLS["bounded"] if value.get("seen") else f"{words.SYMBOLS['shown']} not seen"
+            mark = "●" if value.get("seen") else "▲ not seen"
             yield f"positive control{where} {seen}/{value['n']} {mark}"
     if not found:
         yield "positive control not run"
@@ -339,7 +353,42 @@ def _not_tested(record: Data, claims: Sequence[Claim]) -> Iterable[str]:
         yield f"{', '.join(silent)} (no text names them)"
 
 
-def _next(record: Data, shown: Example | None) -> tuple[tuple[str, str], ...]:
+def _more(record: Data, claims: Sequence[Claim]) -> Iterable[tuple[str, str]]:
+    """The command that asks until net differences are decided, where more calls would decide some."""
+    spec = record.get("spec") or {}
+    undecided = [c for c in claims if c.family == "net" and c.calls_needed is not None]
+    if not undecided or spec.get("until_decided"):
+        return
+    # Functions of a program and texts that a program handed over are no words of a command.
+    models = list(spec.get("models") or ())
+    known = all(m.partition(":")[0] in NAMED for m in models) and spec.get("suite", "mutation") == "mutation"
+    data = spec.get("data")
+    if not known or (data is None) != _embedded(record):
+        return
+    delta = spec.get("delta") or (USUAL_DELTA if undecided[0].scale != "number" else None)
+    if delta is None:
+        return
+    asked = spec.get("attributes") or ()
+    options = {
+        "--task": [spec["task"]],
+        "--model": models,
+        "--data": [data] if data else [],
+        "--attributes": [",".join(asked)] if asked else [],
+    }
+    given = "".join(f" {name} {words.quoted(str(v))}" for name, values in options.items() for v in values)
+    for name in ("base_url", "text_column", "label_column", "out"):
+        if spec.get(name) and (name, spec[name]) != ("out", words.DEFAULT_OUT):
+            given += f" --{name.replace('_', '-')} {words.quoted(str(spec[name]))}"
+    yield f"audit{given} --until-decided --delta {delta:g}", "ask until each difference is shown or bounded"
+
+
+def _embedded(record: Data) -> bool:
+    """Whether the texts are those of the task."""
+    source = str(((record.get("provenance") or {}).get("seeds") or {}).get("source") or "")
+    return not source or source.startswith("embedded")
+
+
+def _next(record: Data, claims: Sequence[Claim], shown: Example | None) -> tuple[tuple[str, str], ...]:
     """What to do next, the strongest finding that has an example first."""
     if record.get("id") == "in-memory":
         return ()
@@ -348,11 +397,11 @@ def _next(record: Data, shown: Example | None) -> tuple[tuple[str, str], ...]:
     out = [c for c in known if "audit show" not in c[0] and "audit replay" not in c[0]]
     looked = [c for c in known if c not in out]
     if shown is not None:
+        id = shown.finding_id or shown.variant_id
         looked = [
-            (f"audit show {run} {shown.finding_id or shown.variant_id}", "its prompts and every answer")
+            (f"audit show {run} {id}", "its prompts and every answer"),
+            (f"audit replay {run} {id} --replicates 5", "ask it again"),
         ]
-        if shown.finding_id:
-            looked.append((f"audit replay {run} {shown.finding_id} --replicates 5", "ask it again"))
     resume = [c for c in out if "audit resume" in c[0]]
     full = (f"audit report {run} --full", "all that was measured")
-    return (*resume, *looked, full, *(c for c in out if c not in resume))
+    return (*resume, *looked, full, *(c for c in out if c not in resume), *_more(record, claims))

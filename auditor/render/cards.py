@@ -79,7 +79,12 @@ class Card:
 
 
 def build(
-    finding: Mapping[str, Any], evidence: Any, *, noun: str = "label", record: Mapping[str, Any]
+    finding: Mapping[str, Any],
+    evidence: Any,
+    *,
+    noun: str = "label",
+    record: Mapping[str, Any],
+    sentence: str = "",
 ) -> Card:
     """Build the card of one finding, with the evidence of its clearest exemplar.
 
@@ -93,6 +98,8 @@ def build(
         What the task's answers are called.
     record : mapping
         The run record, for the diagnoses.
+    sentence : str
+        What was measured; the finding's own text if not given.
     """
     variant_id = next(iter(finding.get("exemplars") or ()), "")
     case, variant, missing = look_up(evidence, variant_id)
@@ -107,9 +114,7 @@ def build(
         asked = tuple(_asked(cell, evidence, model, format_) for cell in cells)
     return Card(
         finding=finding,
-        sentence=words.sentence(finding["text"])
-        if finding.get("text")
-        else words.claim_sentence(finding, noun),
+        sentence=sentence or words.sentence(finding.get("text") or "") or words.claim_sentence(finding, noun),
         case_id=case.id if case is not None else "",
         variant_id=variant_id,
         original=original,

@@ -22,18 +22,18 @@ def _sentence(record: Data, told: Data) -> str:
     label = f"“{words.visible(told['label'], newlines=False)}”" if told.get("label") else "the same"
     if told["code"] == "constant_answers":
         return (
-            f"All {of} answers of {who} that could be read are {label}. It may answer so whatever it is asked: that "
-            "its answer did not change then says nothing about groups."
+            f"{who} cannot be judged: all {of} answers that could be read are {label}. It may answer so whatever it is "
+            "asked, and then an answer that does not change says nothing about groups."
         )
     if told["code"] == "one_label":
         return (
-            f"{n} of {of} answers of {who} that could be read are {label}. On these texts its answer hardly "
-            "changes with anything, so few changes with a group say little."
+            f"{who} can hardly be judged: {n} of {of} answers that could be read are {label}. On these texts its "
+            "answer hardly changes with anything, so few changes with a group say little."
         )
     if told["code"] == "control_not_seen":
         return (
-            f"Positive control not seen: {who} answered {n} of {words.plural(told['of'], 'pair')} of texts "
-            "differently that must get different answers. A low rate of this model shows nothing."
+            f"{who} cannot be judged: the positive control was not seen. It answered {n} of "
+            f"{words.plural(told['of'], 'pair')} of texts differently that must get different answers."
         )
     if told["code"] == "model_changed":
         return (
@@ -44,6 +44,7 @@ def _sentence(record: Data, told: Data) -> str:
     if lost is None or lost["judged_nothing"]:
         return ""  # the status says so
     return (
-        f"{n} of {of} answers of {who} could not be read ({unread.losses(lost)}). Its figures rest on the others, "
+        f"{who} can hardly be judged: {n} of {of} answers could not be read ({unread.losses(lost)}). Its figures rest "
+        "on the others, "
         "which may not be like them."
     )

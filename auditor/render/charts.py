@@ -7,12 +7,13 @@ a mark says the same as its colour.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup, escape
 
-from auditor.render import view, words
+from auditor.render import claimed, view, words
 
 LINE = 22  # pixels per strip
 LABELS = 30.0  # percent of the width left of the plot
@@ -95,6 +96,47 @@ def forest(
     return svg(name, title, "; ".join(listed), y + 28, [frame, *body], "forest")
 
 
+def net(strips: Sequence[tuple[str, str, claimed.Effect, str, str]], *, name: str, title: str) -> Markup:
+    """Draw differences with their intervals on both sides of zero.
+
+    Parameters
+    ----------
+    strips : sequence of (label, subject, effect, verdict, text)
+        All effects of one unit; ``text`` is the figure in words.
+    name, title : str
+        As for `forest`.
+    """
+    reach = max(e.scale * max(abs(e.low), abs(e.high)) for _, _, e, _, _ in strips) or 1.0
+    step = 10 ** math.floor(math.log10(reach))
+    end = next(k * step for k in (1, 2, 3, 4, 5, 6, 8, 10) if k * step >= reach * 0.999)
+
+    def at(value: float) -> str:
+        return f"{LABELS + PLOT * (value + end) / (2 * end):.3f}%"
+
+    body: list[str] = []
+    y = 6
+    label = ""
+    for told, subject, effect, kind, _ in strips:
+        if told != label:
+            y += 18
+            label = told
+            body.append(f'<text class="row" x="0" y="{y - 4}">{safe(told)}</text>')
+        body.append(f'<text class="sub" x="0" y="{y + 15}">{safe(subject)}</text>')
+        ends = [at(effect.scale * v) for v in (effect.low, effect.high, effect.value)]
+        body.append(_drawn(ends, kind, y + 11))
+        y += LINE + 4
+    axis = []
+    for tick in (-end, -end / 2, 0.0, end / 2, end):
+        line = "zero" if not tick else "grid"
+        axis.append(f'<line class="{line}" x1="{at(tick)}" x2="{at(tick)}" y1="4" y2="{y}"/>')
+        text = f"{tick:+g}".replace("-", "−") if tick else "0"
+        axis.append(f'<text class="tick" x="{at(tick)}" y="{y + 17}">{text}</text>')
+    listed = "; ".join(
+        f"{told}{', ' if subject else ''}{subject}: {text}" for told, subject, _, _, text in strips
+    )
+    return svg(name, title, listed, y + 28, [*axis, *body], "forest")
+
+
 def _placebo(
     record: Mapping[str, Any] | None, subject: view.Subject, row: view.Row
 ) -> Mapping[str, Any] | None:
@@ -139,7 +181,11 @@ def _strip(cell: view.Cell, placebo: Mapping[str, Any] | None, y: int, end: floa
 
 def _interval(estimate: Mapping[str, Any], kind: str, y: int, end: float) -> str:
     """A line from end to end of the interval, and a mark at the value."""
-    low, high, value = (_x(float(estimate[k]), end) for k in ("low", "high", "value"))
+    return _drawn([_x(float(estimate[k]), end) for k in ("low", "high", "value")], kind, y)
+
+
+def _drawn(ends: Sequence[str], kind: str, y: int) -> str:
+    low, high, value = ends
     out = []
     out.append(f'<line class="ci {kind}" x1="{low}" x2="{high}" y1="{y}" y2="{y}"/>')
     out += [f'<line class="ci {kind}" x1="{x}" x2="{x}" y1="{y - 4}" y2="{y + 4}"/>' for x in (low, high)]

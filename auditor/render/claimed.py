@@ -11,9 +11,11 @@ from auditor.measure.claims import MIN_TEXTS, OTHERS, USUAL_DELTA, Claim
 from auditor.render import words
 
 Data = Mapping[str, Any]
+Claims = Mapping[tuple[object, ...], Claim]
 SHOWN = ("shown", "shown_for_words")
 RANK = {"shown": 0, "shown_for_words": 1, "not_determined": 2, "bounded": 3, "not_tested": 4}
-SEEN_AS = {"shown_for_words": "shown"}  # whose symbol and colour it gets
+MANY_TEXTS = 50  # a group of fewer, against all others, leads no report where anything else was shown
+ENOUGH_TEXTS = 30  # the same of a pair
 # What is done to the person: of labels that are verbs. Others are named as they are.
 DONE = {
     "accept": "accepted",
@@ -25,6 +27,7 @@ DONE = {
     "select": "selected",
     "shortlist": "shortlisted",
 }
+FAMILY_OF = {"DIR": "net", "SCO": "net", "REF": "refusal", "INS": "instability"}  # of codes of findings
 _KNOWN = {f.name for f in dataclasses.fields(Claim)}
 
 
@@ -60,24 +63,31 @@ class Effect:
     @property
     def figure(self) -> str:
         """``−5.1``."""
-        return signed(self.scale * self.value)
+        return signed(self.scale * self.value, self.digits)
+
+    @property
+    def digits(self) -> int:
+        """Decimals of the value and of both ends: one of a point, else as many as the interval is narrow."""
+        width = self.high - self.low
+        return 1 if self.scale == 100 else 2 if width < 1 else 1 if width < 100 else 0
 
     @property
     def interval(self) -> str:
         """``−7.4 to −2.9``."""
-        return f"{signed(self.scale * self.low)} to {signed(self.scale * self.high)}"
+        return (
+            f"{signed(self.scale * self.low, self.digits)} to {signed(self.scale * self.high, self.digits)}"
+        )
 
 
-def signed(value: float) -> str:
-    """A number with its sign, to one decimal; two below one tenth, none from a thousand on.
+def signed(value: float, digits: int = 1) -> str:
+    """A number with its sign, to ``digits`` decimals.
 
     Examples
     --------
-    >>> signed(-5.12), signed(0.0), signed(0.04), signed(1234.5)
+    >>> signed(-5.12), signed(0.0), signed(0.04, 2), signed(1234.5, 0)
     ('−5.1', '0', '+0.04', '+1,234')
     """
-    size = abs(value)
-    text = f"{size:,.0f}" if size >= 1000 else f"{size:.1f}" if size >= 0.095 else f"{size:.2f}"
+    text = f"{abs(value):,.{digits}f}"
     if not float(text.replace(",", "")):
         return "0"
     return ("−" if value < 0 else "+") + text
@@ -98,7 +108,8 @@ def of(record: Data) -> list[Claim]:
 def effect(claim: Claim) -> Effect | None:
     """What is printed of a claim: points where answers are labels, else the number; None where there is none.
 
-    Of a claim that is shown for these words alone it is the difference for these words.
+    Of a claim that is shown for these words alone it is the difference for these words. Where the log odds show a
+    difference and points alone would not, it is the log odds.
     """
     if claim.estimate is None or claim.low is None or claim.high is None:
         return None
@@ -110,6 +121,8 @@ def effect(claim: Claim) -> Effect | None:
     elif claim.scale == "log_odds" and claim.share_difference is not None:
         assert claim.share_low is not None
         assert claim.share_high is not None
+        if claim.verdict == "shown" and claim.share_low <= 0 <= claim.share_high:
+            return Effect(value=value, low=low, high=high, unit=unit)
         value, low, high = claim.share_difference, claim.share_low, claim.share_high
         scale, unit = 100.0, "points"
     if scale == 100:
@@ -118,12 +131,56 @@ def effect(claim: Claim) -> Effect | None:
     return Effect(value=value, low=low, high=high, unit=unit, scale=scale)
 
 
+def order(claim: Claim) -> tuple[bool, bool, int, bool, bool, float]:
+    """What is told first.
+
+    Who is worse off before how often anything changes; groups of many texts before small ones; then the verdict, pairs
+    of groups before a group against all others, and what is furthest from none.
+    """
+    found = effect(claim)
+    nearest = 0.0 if found is None or found.low <= 0 <= found.high else min(abs(found.low), abs(found.high))
+    other = claim.groups[-1:] in ((), (OTHERS,))
+    return (
+        claim.family == "instability",
+        claim.texts < (MANY_TEXTS if other else ENOUGH_TEXTS),
+        RANK[claim.verdict],
+        claim.family != "net",
+        other,
+        -nearest,
+    )
+
+
 def clear(claim: Claim) -> float:
     """How far a difference lies from none, in widths of its interval: what ranks claims alike otherwise."""
     found = effect(claim)
     if found is None or found.high <= found.low:
         return 0.0
     return abs(found.value) / (found.high - found.low)
+
+
+def net(claim: Claim) -> str:
+    """The difference with its interval, as tables print it."""
+    found = effect(claim)
+    if found is None:
+        return "–"
+    unit = "" if found.scale == 100 else f" {found.unit}"
+    return "too wide" if found.vague else f"{found.text}{unit}".rstrip()
+
+
+def levels(claim: Claim) -> str:
+    """The share of the label for the reference and for the group; empty for numbers.
+
+    Examples
+    --------
+    >>> told = Claim(family="net", attribute="a", groups=("b", "c"), label="yes", model="m", format="", scale="share",
+    ...              unit="share", shares=(0.5, 0.72))
+    >>> levels(told)
+    '72 → 50 %'
+    """
+    if claim.shares is None:
+        return ""
+    group, reference = claim.shares
+    return f"{words.percent(reference, 0).removesuffix(' %')} → {words.percent(group, 0)}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -182,6 +239,29 @@ def _gets(record: Data, claim: Claim, found: Effect) -> str:
     return f"get the label “{label}” {often}"
 
 
+def index(record: Data) -> Claims:
+    """The claims of a record by family, attribute, groups in order, label, model and format."""
+    return {(c.family, c.attribute, *sorted(c.groups), c.label, c.model, c.format): c for c in of(record)}
+
+
+def told(record: Data, finding: Data, claims: Claims) -> Told | None:
+    """The claim that a finding is about, in words; None where it is about no single claim."""
+    family = FAMILY_OF.get(str(finding.get("code", ""))[:3])
+    if finding["kind"] != "claim" or family is None:
+        return None
+    groups = sorted(g for step in finding.get("directions") or () for g in step[1:])
+    attribute, place = "+".join(finding["attributes"]), (finding["model"], finding.get("format", ""))
+    found = [c for k, c in claims.items() if k[:-3] == (family, attribute, *groups) and k[-2:] == place]
+    return tell(record, found[0]) if len(found) == 1 else None
+
+
+def sentence(found: Told) -> str:
+    """One claim in a sentence: who, by how much, how sure, on how many texts."""
+    claim = found.claim
+    mark = " with these words" if claim.verdict == "shown_for_words" else ""
+    return words.sentence(f"{found.subject}: {found.effect.told}{mark}, {words.plural(claim.texts, 'text')}")
+
+
 def loud(text: str) -> str:
     """In capital letters, but for what a task calls its labels.
 
@@ -218,10 +298,11 @@ def vocabulary(record: Data) -> Data:
 
 def verdict(claim: Claim) -> str:
     """``▲ shown`` and its like."""
-    symbol = words.SYMBOLS.get(claim.verdict, words.SYMBOLS["shown"])
     if claim.verdict == "bounded" and claim.delta is not None:
-        return f"{symbol} below {limit(claim)}"
-    return f"{symbol} {claim.verdict.replace('_', ' ')}"
+        return f"{words.SYMBOLS[claim.verdict]} below {limit(claim)}"
+    if claim.verdict == "shown_for_words":
+        return f"{words.SYMBOLS[claim.verdict]} these words"
+    return words.verdict(claim.verdict)
 
 
 def limit(claim: Claim) -> str:

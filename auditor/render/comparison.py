@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor.render import words
+from auditor.render.rows import DECLARED
+from auditor.stats.models_compared import MIN_SEEDS
 
 Data = Mapping[str, Any]
 Subject = tuple[str, str]  # model, format
@@ -23,7 +25,8 @@ NOTES = (
     "A model that wobbles changes its answers more often for that alone: read a difference beside the same-prompt "
     "noise of both models. The two models answer the same texts, so the test is paired; p is adjusted for all "
     "pairs and attribute sets of this table (Holm). Fewer than six seeds are not tested.",
-    "A difference between two models says nothing about which of them is the better one.",
+    "A difference between two models says nothing about which of them is the better one. Rows of fewer than six texts "
+    "stand in the CSV alone.",
 )
 
 
@@ -68,10 +71,11 @@ def build(record: Data, *, alpha: float = 0.05) -> Comparison | None:
         for (model, name, attributes), told in sorted(
             found.items(), key=lambda i: (len(i[0][2]), i[0][2], order.get(i[0][0], len(order)), i[0])
         )
-        if "violation_rate" in told
+        if "violation_rate" in told and (told["violation_rate"].get("n") or 0) >= MIN_SEEDS
     )
-    pairs = tuple(_pair(row, several, alpha) for row in (record.get("comparison") or {}).get("pairs", ()))
-    notes = NOTES if pairs else ("No two models were judged on the same variants, so none were compared.",)
+    measured = (record.get("comparison") or {}).get("pairs", ())
+    pairs = tuple(_pair(row, several, alpha) for row in measured if row["n"] >= MIN_SEEDS)
+    notes = NOTES if measured else ("No two models were judged on the same variants, so none were compared.",)
     return Comparison(rates=rates, pairs=pairs, notes=notes)
 
 
@@ -99,7 +103,7 @@ def _noise(noise: Data | None) -> str:
     if noise is None:
         return "not measured"
     if noise.get("declared"):
-        return "none (deterministic)"
+        return DECLARED
     return words.interval(noise) if words.is_estimate(noise) else str(noise.get("reason") or "not measured")
 
 

@@ -1,42 +1,51 @@
-"""Reports for auditors and lawyers: one record laid beside one framework, as one HTML file."""
+"""Pages for auditors and lawyers: one record laid beside one framework, as HTML, Markdown or JSON."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditor.errors import ConfigError, DataFileError
-from auditor.provenance import head
-from auditor.render import cards, charts, html, ll144, tabular, view, words
+from auditor.registry import PAGES
+from auditor.render import cards, charts, html, ll144, ll144_summary, tabular, view
 from auditor.render import compliance_claims as claimed
+from auditor.render import compliance_export as export
+from auditor.render import compliance_fill as fill
 from auditor.render import compliance_frameworks as frameworks
-from auditor.render import compliance_gates as gated
+from auditor.render import compliance_page as built
 from auditor.render import compliance_text as texts
-from auditor.render import compliance_view as work
+from auditor.render.document import Section
 from auditor.shown import quoted
-from auditor.types import digest
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
 OUTCOMES = "ll144.json"  # where a run folder may hold what `audit ll144 --out` wrote
 MAX_CARDS = 12
-MAX_LISTED = 200
 
 Data = Mapping[str, Any]
 
 
-class ComplianceReport:
-    """One framework's report.
+class LegalPage:
+    """The page of one framework in one form.
 
-    Treatment and impact have sections of their own; fields that only people can fill in stay empty. The
-    page runs no script and asks for nothing from outside; texts are escaped as in `auditor.render.html`.
+    Treatment and impact have sections of their own; fields that only people can fill in stay empty where they did
+    not. The HTML runs no script and asks for nothing from outside; texts are escaped as in `auditor.render.html`.
+
+    Attributes
+    ----------
+    framework : str
+        Id of a file in ``auditor/embedded/frameworks``.
+    form : str
+        A key of `FORMS`: what the name of the format ends in.
     """
 
     framework = ""
+    form = ""
     name = ""
     suffix = ""
 
@@ -46,7 +55,8 @@ class ComplianceReport:
         Parameters
         ----------
         record : mapping
-            ``run.json`` of an audit or of tabular search, or a record of ``audit ll144``.
+            ``run.json`` of an audit or of tabular search, or a record of ``audit ll144``; what people filled in lies
+            under ``responsible``.
         evidence : object, optional
             Reads cases and answers by id; its folder may hold ``ll144.json``.
 
@@ -54,55 +64,62 @@ class ComplianceReport:
         ------
         DataFileError
             ``ll144.json`` is no record of ``audit ll144``.
-        """
-        return page(frameworks.load(self.framework), record, evidence)
-
-
-class EuAiAct(ComplianceReport):
-    """``--format eu-ai-act``."""
-
-    framework, name, suffix = "eu-ai-act", "eu-ai-act.v1", ".eu-ai-act.html"
-
-
-class NistAiRmf(ComplianceReport):
-    """``--format nist-ai-rmf``."""
-
-    framework, name, suffix = "nist-ai-rmf", "nist-ai-rmf.v1", ".nist-ai-rmf.html"
-
-
-class AiVerify(ComplianceReport):
-    """``--format ai-verify``; the same as data: `auditor.render.compliance_data`."""
-
-    framework, name, suffix = "ai-verify", "ai-verify.v1", ".ai-verify.html"
-
-
-class Ll144(ComplianceReport):
-    """``--format ll144``: only where there are outcomes of people."""
-
-    framework, name, suffix = "ll144", "ll144.v1", ".ll144.html"
-
-    def render(self, record: Data, evidence: Any = None) -> str:
-        """Write the page about the outcomes; the rest of the run is not part of it.
-
-        Raises
-        ------
         ConfigError
-            The run holds no outcomes of people, or they are rankings of made-up applications.
+            The page is about outcomes of people and the run holds none, or they are rankings of made-up applications.
         """
-        found = outcomes_of(record, evidence)
-        if found is None:
-            raise ConfigError(
-                f"--format ll144 needs outcomes of people who applied; run {record.get('id', '')} measured how answers "
-                "change when texts or rows are altered, which says nothing about rates of selection. Compute the "
-                "tables from a file of applicants with: audit ll144 --data FILE --sex COLUMN --race COLUMN "
-                "--selected COLUMN (--out RUN/ll144.json puts them beside this run)"
-            )
-        if found["kind"] == "ranking":
-            raise ConfigError(
-                "these outcomes are recorded rankings of made-up applications: test data that can never become tables "
-                "under Local Law 144. See them with: audit ll144 --rankings FILE --out FILE.html"
-            )
-        return page(frameworks.load("ll144"), found, None)
+        framework = frameworks.load(self.framework)
+        if self.framework == OF_OUTCOMES:
+            record, evidence = people(record, evidence, self.framework), None
+        made = built.build(framework, record, evidence, outcomes_of(record, evidence))
+        if self.form == "-json":
+            return export.to_json(made)
+        return export.to_markdown(made) if self.form == "-md" else _html(made, record, evidence)
+
+
+FORMS = {"": ".html", "-md": ".md", "-json": ".json"}
+OF_OUTCOMES = "ll144"
+
+
+@cache
+def _kind(framework: str, form: str) -> type[LegalPage]:
+    told = {
+        "name": f"{framework}{form}.v1",
+        "suffix": f".{framework}{FORMS[form]}",
+        "__doc__": LegalPage.__doc__,
+    }
+    return type("LegalPage", (LegalPage,), {"framework": framework, "form": form, **told})
+
+
+def __getattr__(name: str) -> type[LegalPage]:
+    """``page-`` and the name of a format, which is the id of a framework with a key of `FORMS`: its renderer."""
+    for form in FORMS:
+        if name.endswith(form) and (id := name.removeprefix("page-").removesuffix(form)) in PAGES:
+            return _kind(id, form)
+    raise AttributeError(name)
+
+
+def people(record: Data, evidence: Any, format: str) -> Data:
+    """The outcomes of people that a page is about; the rest of the run is not part of it.
+
+    Raises
+    ------
+    ConfigError
+        The run holds none, or they are rankings of made-up applications.
+    """
+    found = outcomes_of(record, evidence)
+    if found is None:
+        raise ConfigError(
+            f"--format {format} needs outcomes of people who applied; run {record.get('id', '')} measured how answers "
+            "change when texts or rows are altered, which says nothing about rates of selection. Compute the "
+            "tables from a file of applicants with: audit ll144 --data FILE --sex COLUMN --race COLUMN "
+            "--selected COLUMN (--out RUN/ll144.json puts them beside this run)"
+        )
+    if found["kind"] == "ranking":
+        raise ConfigError(
+            "these outcomes are recorded rankings of made-up applications: test data that can never become tables "
+            "under Local Law 144. See them with: audit ll144 --rankings FILE --out FILE.html"
+        )
+    return {**found, "responsible": record["responsible"]} if "responsible" in record else found
 
 
 def outcomes_of(record: Data, evidence: Any) -> Data | None:
@@ -133,66 +150,22 @@ def outcomes_of(record: Data, evidence: Any) -> Data | None:
     return found
 
 
-def page(framework: frameworks.Framework, record: Data, evidence: Any) -> str:
-    """One report, doctype to end tag."""
-    kind = gated.kind_of(record)
-    outcomes = outcomes_of(record, evidence)
-    shown = view.build(record) if kind == "texts" else None
-    noun = shown.noun if shown else "label"
-    gates = gated.gates(record)
-    claims = claimed.claims(record, noun) if kind != "outcomes" else ()
-    own = {str(f["id"]) for f in record.get("findings", ()) if f["kind"] == "claim" and claimed.own(f)}
-    told, settings = work.plan(record)
+def _html(made: built.Page, record: Data, evidence: Any) -> str:
+    """The page as HTML: what every form has, with charts and examples."""
+    shown = made.view
+    rows = shown.rows if shown else ()
     return _template().render(
+        {name.name: getattr(made, name.name) for name in fields(made)},
+        f=made.framework,
         record=record,
-        f=framework,
-        kind=kind,
         v=shown,
-        t=tabular.shown(record) if kind == "rows" else None,
-        says={"texts": texts.SAYS, "rows": texts.SAYS_ROWS, "outcomes": texts.SAYS_OUTCOMES}[kind],
-        status=work.status(record),
-        report_id=_report_id(framework, record),
-        untested=work.untested(record, shown),
-        claims=[c for c in claims if c.id in own],
-        directions=[c for c in claims if c.id not in own][:MAX_LISTED],
-        n_directions=sum(c.id not in own for c in claims),
-        system=work.system(record),
-        fields=(*texts.SYSTEM_FIELDS, *texts.EXTRA_FIELDS.get(framework.id, ())),
-        plan_told=told,
-        plan=settings,
-        deviations=work.deviations(record),
-        measures={"texts": texts.MEASURES, "rows": texts.ROW_MEASURES, "outcomes": texts.OUTCOME_MEASURES}[
-            kind
-        ],
-        materials=work.materials(record),
-        coverage=work.coverage(shown) if shown else (),
-        gates=gates,
-        gate_banner=gated.gate_banner(gates),
-        single=[r for r in shown.rows if len(r.attributes) == 1] if shown else [],
-        joint=[r for r in shown.rows if len(r.attributes) > 1] if shown else [],
+        t=_rows(record, made.kind),
+        single=[r for r in rows if len(r.attributes) == 1],
+        joint=[r for r in rows if len(r.attributes) > 1],
         forest=_forest(record, shown, joint=False),
         forest_joint=_forest(record, shown, joint=True),
-        parts=ll144.parts(outcomes) if outcomes is not None else [],
-        outcomes=outcomes,
         cards=_cards(record, evidence, shown),
-        crossings=frameworks.cross(framework, work.facts(record, outcomes), work.absent(record, outcomes)),
-        dropped=work.OUTCOMES_LACK if kind == "outcomes" else frozenset(),
-        title="Rates of recorded outcomes" if kind == "outcomes" else "Bias test report",
-        limits=_limits(kind, outcomes),
-        statistics={
-            "texts": texts.STATISTICS,
-            "rows": texts.ROW_STATISTICS,
-            "outcomes": texts.OUTCOME_STATISTICS,
-        }[kind],
-        hashes=work.hashes(record),
-        versions=work.versions(record),
-        record_sha256=head(record),
     )
-
-
-def _report_id(framework: frameworks.Framework, record: Data) -> str:
-    name = record.get("id") or digest(record)[:12]
-    return f"{framework.id}/{name}"
 
 
 def _forest(record: Data, shown: view.View | None, *, joint: bool) -> Any:
@@ -220,22 +193,25 @@ def _cards(record: Data, evidence: Any, shown: view.View | None) -> list[cards.C
     return [cards.build(f, evidence, noun=shown.noun, record=record) for f in chosen[:MAX_CARDS]]
 
 
-def _limits(kind: str, outcomes: Data | None) -> list[str]:
-    people = list(texts.OUTCOME_LIMITS) if outcomes is not None else []
-    if kind == "outcomes":
-        return people
-    first = words.LIMITS if kind == "texts" else tabular.LIMITS
-    own = texts.TEXT_LIMITS if kind == "texts" else ()
-    return [*first, *own, *texts.MORE_LIMITS, *people]
+def _rows(record: Data, kind: str) -> dict[str, Section | None]:
+    """The sections of a search over rows that a legal page shows, by id; None where there is none."""
+    made = tabular.build(record).sections if kind == "rows" else ()
+    found = {section.id: section for section in made}
+    return {name: found.get(name) for name in ("summary", "scores", "lattice", "pairs")}
 
 
 @cache
 def _template() -> Template:
     environment = html._environment()
+    environment.filters["noise"] = view.noise_text
     environment.globals |= {
         "texts": texts,
         "ll": ll144,
-        "sections": frameworks.SECTIONS,
-        "max_listed": MAX_LISTED,
+        "split": view.split,
+        "few_seeds": view.MIN_SEEDS,
+        "summary_fields": ll144_summary.fields,
+        "to_fill": fill.TO_FILL,
+        "accuracy_scope": export.scope,
+        "max_listed": built.MAX_LISTED,
     }
     return environment.get_template("compliance.html.j2")

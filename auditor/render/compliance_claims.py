@@ -43,7 +43,7 @@ def _claim(record: Data, f: Data, noun: str) -> Claim:
     p = f.get("p_adjusted")
     rows = kind_of(record) == "rows"
     if rows:
-        what = _score(f, what)
+        what = _score(record, f, what)
     noise = f.get("noise") or (None if rows else view.noise_of(record, subject, attributes))
     placebo = None if directions or rows else view.find(record, "placebo_rate", subject, attributes)
     return Claim(
@@ -65,12 +65,13 @@ def _claim(record: Data, f: Data, noun: str) -> Claim:
     )
 
 
-def _score(finding: Data, columns: str) -> str:
+def _score(record: Data, finding: Data, columns: str) -> str:
     """Which score of which columns on which rows a claim of tabular search is about."""
     key = str(finding["code"]).removeprefix("tabular-").replace("-", "_")
-    # The text ends in columns and population, whatever it calls the score.
-    population = str(finding.get("text") or "").partition(f" of {', '.join(finding['attributes'])}, ")[2]
-    return f"{tabular.SCORES.get(key, key)}: {columns}" + (f" ({population})" if population else "")
+    scores = (*record["tabular"]["scores"], *record["tabular"]["minimal_sets"])
+    about = (s for s in scores if (s["name"], s["columns"]) == (key, list(finding["attributes"])))
+    of = next((s["population"] for s in about if s["estimate"] == finding["rate"]), "")
+    return f"{tabular.SCORES.get(key, key)}: {columns}" + (f" ({of})" if of else "")
 
 
 def effect(finding: Data) -> str:
@@ -80,6 +81,7 @@ def effect(finding: Data) -> str:
         return "not measured"
     value, low, high = (100 * float(rate[k]) for k in ("value", "low", "high"))
     if low < 0 or str(finding.get("code", "")).startswith(("DIR", "REF")):
+        low, high = max(low, -100.0), min(high, 100.0)  # shares cannot differ by more
         return f"{value:+.1f} points ({low:+.1f} to {high:+.1f})"
     if str(finding.get("code", "")).startswith("tabular-"):  # of several levels, so each is named
         return tabular.rate_text(rate)

@@ -24,7 +24,8 @@ SAYS_NOT = (
     "Treatment (does the answer change when only the group changes?) and impact (do outcomes of real people differ?) "
     "are two questions. Either may be answered without the other; they stand in sections of their own and enter no "
     "common figure.",
-    "What the people responsible have to fill in is left empty. Nothing is filled in for them.",
+    "What the people responsible have to fill in is left to them, and marked where they did not. Nothing is filled in "
+    "for them, and nothing that they filled in was checked.",
 )
 NO_TREATMENT = "Not tested: this record holds outcomes of people, and no altered texts or rows."
 NO_TEXTS = "Not tested: this run altered rows of a table. Texts take an audit of their own (audit run)."
@@ -37,22 +38,6 @@ IMPACT_NOTE = (
     "These figures are about people and outcomes. They share no denominator, model or sample with the sections on "
     "treatment, and nothing is computed across the two."
 )
-SYSTEM_FIELDS = (
-    "Provider of the system",
-    "Name and version of the system under test",
-    "Use, and the decision it serves",
-    "People and groups affected",
-    "Where it is used (jurisdictions)",
-    "What a human does before and after the answer",
-)
-EXTRA_FIELDS = {
-    "eu-ai-act": ("Point of Annex III, if any", "Intended purpose as documented"),
-    "nist-ai-rmf": ("Risk tolerance, and who set it (MAP 1, MANAGE)",),
-    "ai-verify": ("Use case and scope as in the AI Verify report",),
-    "ll144": ("Employer or agency", "Automated employment decision tool, and its vendor"),
-}
-RESPONSE_COLUMNS = ("Finding", "Decision and reason", "Measure", "Owner", "Due", "Run that tests it again")
-RESPONSE_LINES = 4
 MEASURES = (
     (
         "Share changed",
@@ -125,7 +110,9 @@ ROW_MEANING = {
     "shown": "Labels were seen to change: the interval of the score lies above 0, or cases were found and can be asked "
     "again. Scores are not corrected for their number; slices are.",
     "bounded": "The interval of the score ends below the bound δ that was set before the run.",
-    "not_determined": "The data support neither of the two. This is a statement about the data, not about the model.",
+    "not_determined": (
+        "Too little data to show a difference or to rule one out. This says something of the data, not of the model."
+    ),
     "not_tested": "No claim was tested here; a score, where one is given, is a description.",
 }
 MORE_LIMITS = (

@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from auditor.render import compliance_groups as groups
 from auditor.render import compliance_text as texts
 from auditor.render import planned, view, words
+from auditor.render.compliance_fill import Form
 from auditor.render.compliance_gates import gates, kind_of
 
 Data = Mapping[str, Any]
 Pairs = tuple[tuple[str, str], ...]
 UNKNOWN = "not recorded"
 MISSING = "not given"
-OUTCOMES_LACK = frozenset({"claims", "controls", "counterfactual", "intersections", "rows", "evidence"})
+OUTCOMES_LACK = frozenset(
+    {"claims", "accuracy", "controls", "counterfactual", "intersections", "rows", "evidence"}
+)
 
 
 def absent(record: Data, outcomes: Data | None) -> frozenset[str]:
@@ -23,12 +27,19 @@ def absent(record: Data, outcomes: Data | None) -> frozenset[str]:
     if kind == "outcomes":
         return OUTCOMES_LACK
     lack = {"rows"} if kind == "texts" else {"counterfactual"}
+    if not groups.accuracy(record):
+        lack.add("accuracy")
     return frozenset(lack | ({"impact"} if outcomes is None else set()))
 
 
-def facts(record: Data, outcomes: Data | None) -> frozenset[str]:
-    """Which of `compliance_frameworks.NEEDS` a record has."""
+def facts(record: Data, outcomes: Data | None, filled: Form | None = None) -> frozenset[str]:
+    """Which of `compliance_frameworks.NEEDS` a record has, with what people filled in."""
     has = set()
+    if groups.accuracy(record):
+        has.add("labels")
+    if filled is not None:
+        has |= {"dated"} if {"name", "date", "signed"} <= filled.filled else set()
+        has |= {"measures"} if any(e.value for line in filled.measures for e in line) else set()
     spec, estimates = record.get("spec") or {}, record.get("estimates") or ()
     if record.get("frozen"):
         has.add("frozen")
@@ -39,7 +50,11 @@ def facts(record: Data, outcomes: Data | None) -> frozenset[str]:
     found = {g.name: g.state for g in gates(record)}
     has |= {
         need
-        for need, name in (("noise", "Same-prompt noise"), ("placebo", "Placebo edits"))
+        for need, name in (
+            ("noise", "Same-prompt noise"),
+            ("placebo", "Placebo edits"),
+            ("readers", "Human readers"),
+        )
         if found.get(name, "not_run") != "not_run"
     }
     if outcomes is not None:
@@ -51,21 +66,25 @@ def facts(record: Data, outcomes: Data | None) -> frozenset[str]:
     return frozenset(has)
 
 
-def status(record: Data) -> Pairs:
+def status(record: Data, filled: Form) -> Pairs:
     """The strip at the top."""
+    by = {entry.key: entry.value for entry in filled.signature}
+    state = f"filled in and dated {by['date']}" if by["date"] and by["signed"] else "draft, unsigned"
+    who = ("Responsible person", by["name"] or "to be filled in below")
     if kind_of(record) == "outcomes":
         data = record["data"]
         return (
-            ("Report", "draft, unsigned"),
+            ("Report", state),
             ("Data", str(data.get("file") or ", ".join(data.get("models", ())) or UNKNOWN)),
             ("Date of the bias audit", record["ll144"]["audit_date"] or "not given"),
             ("Tool", f"{record['tool']['name']} {record['tool']['version']}"),
+            who,
         )
     provenance = record.get("provenance") or {}
     ended = provenance.get("ended") or provenance.get("finished") or UNKNOWN
     frozen = record.get("frozen") or {}
     return (
-        ("Report", "draft, unsigned"),
+        ("Report", state),
         ("Run", str(record.get("id", UNKNOWN))),
         ("State of the run", str(record.get("status", UNKNOWN))),
         ("Models", ", ".join(_models(record)) or UNKNOWN),
@@ -73,6 +92,7 @@ def status(record: Data) -> Pairs:
         ("Plan", f"frozen {frozen['frozen_at']}" if frozen else "not frozen in advance"),
         ("Tool", f"llm-bias-auditor {record.get('tool_version') or UNKNOWN}"),
         ("Holds for", "these models, prompts and dates; test again when any of them changes"),
+        who,
     )
 
 

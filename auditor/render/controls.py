@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor.render import words
+from auditor.render.rows import DECLARED
 
 Data = Mapping[str, Any]
 PAPER_COLUMNS = ("Model", "Pair", "Joint errors", "Atomic errors", "Hidden", "Valid, joint")
@@ -74,7 +75,7 @@ def control(name: str, scope: str, value: Any) -> Iterable[Control]:
             name=name, scope=scope, result=f"not run: {value.get('reason') or 'no reason given'}", ran=False
         )
     elif value.get("declared"):
-        yield Control(name=name, scope=scope, result="none: the adapter declares itself deterministic")
+        yield Control(name=name, scope=scope, result=DECLARED)
     elif words.is_estimate(value):
         n = f" · n = {words.count(value['n'])}" if value.get("n") is not None else ""
         note = f" · {value['note']}" if value.get("note") else ""

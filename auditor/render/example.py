@@ -39,11 +39,11 @@ def find(record: Data, evidence: Any, told: Told) -> Example | None:
         if (made := _fits(evidence, told, variant_id)) is None:
             continue
         original, variant, text = made
-        more = len(finding.get("exemplars") or ()) - 1 if finding else 0
+        others = set(finding.get("exemplars") or ()) - {variant_id} if finding else ()
         return Example(
             variant_id=variant_id,
             finding_id=str(finding["id"]) if finding else "",
-            more=max(0, more),
+            more=len(others),
             text=text,
             before=original,
             after=variant,
@@ -56,7 +56,8 @@ def _candidates(record: Data, told: Told) -> Iterator[tuple[str, Data | None]]:
     claim = told.claim
     findings = list(_findings(record, told))
     for variant_id in claim.examples:
-        yield variant_id, next((f for f in findings if variant_id in (f.get("exemplars") or ())), None)
+        holds = (f for f in findings if variant_id in (f.get("exemplars") or ()))
+        yield variant_id, next(holds, next((f for f in findings if f.get("exemplars")), None))
     for finding in findings:
         for variant_id in finding.get("exemplars") or ():
             yield variant_id, finding
@@ -99,7 +100,7 @@ def _fits(evidence: Any, told: Told, variant_id: str) -> tuple[str, str, str] | 
     if not _as_claimed(told, group, reference):
         return None
     left, right = diff.compare(case.original, variant)
-    return cards.shorten(old), cards.shorten(new), _marked(left, right)
+    return cards.shorten(old), cards.shorten(new), marked(left, right)
 
 
 def _side(told: Told, step: tuple[str, str, str]) -> bool | None:
@@ -131,7 +132,7 @@ def _as_claimed(told: Told, group: str, reference: str) -> bool:
     return (has and not other) if up else (other and not has)
 
 
-def _marked(left: tuple[diff.Segment, ...], right: tuple[diff.Segment, ...]) -> str:
+def marked(left: tuple[diff.Segment, ...], right: tuple[diff.Segment, ...]) -> str:
     """The variant in one line, its changed words as ``[old → new]``, what lies between them cut."""
     old = [s.text for s in left if s.changed]
     out = ""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor import waivers
-from auditor.render import tabular as tabular_
-from auditor.render import unread, view, words
+from auditor.render import claimed, unread, view, words
 
 Data = Mapping[str, Any]
-_ORDER = {"shown": 0, "shown_for_words": 1, "not_determined": 2, "bounded": 3, "not_tested": 4}
+SHOWN = ("shown", "shown_for_words")
+ORDER = {"shown": 0, "shown_for_words": 1, "not_determined": 2, "bounded": 3, "not_tested": 4}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +39,7 @@ class Row:
 def rows(record: Data) -> list[Row]:
     """Every finding, the shown ones first, then in the order of the record."""
     waived = waivers.of(record)
-    noun = noun_of(record)
+    noun, claims = noun_of(record), claimed.index(record)
     made = [
         Row(
             id=str(f["id"]),
@@ -50,19 +50,22 @@ def rows(record: Data) -> list[Row]:
             model=str(f["model"]),
             format=str(f.get("format") or ""),
             place=words.direction(f.get("directions") or ()) or words.attributes(f.get("attributes") or ()),
-            sentence=sentence(f, noun, tabular=is_tabular(record)),
+            sentence=sentence(record, f, noun, claims),
             finding=f,
             waiver=waived.get(str(f["id"])),
         )
         for f in record.get("findings", ())
     ]
-    return sorted(made, key=lambda row: _ORDER.get(row.verdict, 4))
+    return sorted(made, key=lambda row: ORDER.get(row.verdict, 4))
 
 
-def sentence(finding: Data, noun: str, *, tabular: bool = False) -> str:
+def sentence(record: Data, finding: Data, noun: str, claims: claimed.Claims) -> str:
     """What was measured, with interval and noise."""
-    if not tabular:
-        return words.claim_sentence(finding, noun)
+    if not is_tabular(record):
+        told = claimed.told(record, finding, claims)
+        return claimed.sentence(told) if told is not None else words.claim_sentence(finding, noun)
+    from auditor.render import tabular as tabular_
+
     text = f"{finding['model']}: {finding.get('text') or finding['code']}"
     rate = finding.get("rate")
     return (f"{text}: {tabular_.rate_text(rate)}" if rate else text).rstrip(".") + "."
@@ -88,7 +91,7 @@ def title(record: Data) -> str:
 
 def counted(record: Data) -> dict[str, int]:
     """How many findings carry each verdict, and how many of the shown ones are waived."""
-    out = dict.fromkeys(_ORDER, 0)
+    out = dict.fromkeys(ORDER, 0)
     for finding in record.get("findings", ()):
         out[finding["verdict"]] = out.get(finding["verdict"], 0) + 1
     waived = waivers.of(record)
@@ -113,8 +116,8 @@ def estimates(record: Data) -> Iterator[Data]:
 def summary(record: Data) -> str:
     """How many findings carry which verdict, in one sentence."""
     n = counted(record)
-    parts = [f"{n[name]} {words.VERDICTS[name]}" for name in _ORDER if n.get(name)]
-    found = words.plural(sum(n[name] for name in _ORDER), "finding")
+    parts = [f"{n[name]} {words.VERDICTS[name]}" for name in ORDER if n.get(name)]
+    found = words.plural(sum(n[name] for name in ORDER), "finding")
     text = f"{found}" + (f": {', '.join(parts)}" if parts else "")
     one = sum((f["kind"], f["verdict"]) == ("hidden", "shown") for f in record.get("findings", ()))
     more = [f"{one} of the shown about one text, not about a rate"] if one else []

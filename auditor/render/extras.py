@@ -7,7 +7,7 @@ from typing import Any
 
 from auditor import waivers
 from auditor.render import adaptive, comparison, planned, words
-from auditor.render.section import Lines, Section, Table, filled
+from auditor.render.document import Items, Section, Table, Text, noted
 from auditor.stats.models_compared import MIN_SEEDS
 
 Data = Mapping[str, Any]
@@ -20,7 +20,6 @@ DISCARDED = (
     "Share of all changes",
 )
 DEVIATIONS = ("What", "As planned", "As run")
-STATUS = {"active": "holds", "expired": "expired", "unmatched": "matches no finding"}
 
 
 def build(record: Data) -> tuple[Section, ...]:
@@ -36,15 +35,25 @@ def _comparison(record: Data) -> Section | None:
     if told is None:
         return None
     tables = (
-        _parted("Every model on the same texts", comparison.RATES, told.rates),
-        _parted("Two models on the variants that both answered", comparison.PAIRS, told.pairs),
+        Table(
+            caption="Every model on the same texts",
+            columns=comparison.RATES,
+            lines=told.rates,
+            right=comparison.RIGHT,
+        ),
+        Table(
+            caption="Two models on the variants that both answered",
+            columns=comparison.PAIRS,
+            lines=told.pairs,
+            right=comparison.RIGHT,
+        ),
     )
     return Section(
         id="comparison",
         title="The models beside each other",
         short="Models",
-        notes=told.notes,
-        tables=filled(tables),
+        blocks=noted(told.notes, tables),
+        folded=True,
     )
 
 
@@ -67,23 +76,8 @@ def _adaptive(record: Data) -> Section | None:
         ),
     )
     return Section(
-        id="adaptive", title=adaptive.TITLE, short="Search", notes=told.notes, tables=filled(tables)
+        id="adaptive", title=adaptive.TITLE, short="Search", blocks=noted(told.notes, tables), folded=True
     )
-
-
-def _parted(caption: str, columns: tuple[str, ...], lines: Lines) -> Table:
-    """A table with the lines of few seeds apart from the others."""
-    at = columns.index("Seeds")
-    few = tuple(line for line in lines if _count(line[at]) < MIN_SEEDS)
-    if len(few) == len(lines):
-        few = ()
-    kept = tuple(line for line in lines if line not in few)
-    return Table(caption=caption, columns=columns, lines=kept, right=comparison.RIGHT, more=few)
-
-
-def _count(text: str) -> int:
-    digits = text.replace(",", "")
-    return int(digits) if digits.isdecimal() else 0
 
 
 def _discarded(record: Data) -> Section | None:
@@ -101,6 +95,7 @@ def _discarded(record: Data) -> Section | None:
             _share(r),
         )
         for r in rows
+        if int(r["estimate"]["n"]) >= MIN_SEEDS
     )
     exemplars = (record["discarded"] or {}).get("exemplars") or ()
     notes = [
@@ -115,8 +110,18 @@ def _discarded(record: Data) -> Section | None:
         id="discarded",
         title="What the discarded variants would have added",
         short="Discarded",
-        notes=tuple(notes),
-        tables=(_parted("Answers to discarded and to valid variants", DISCARDED, lines),),
+        blocks=noted(
+            notes,
+            [
+                Table(
+                    caption="Answers to discarded and to valid variants",
+                    columns=DISCARDED,
+                    lines=lines,
+                    right=comparison.RIGHT,
+                )
+            ],
+        ),
+        folded=True,
     )
 
 
@@ -141,7 +146,7 @@ def _frozen(record: Data) -> Section | None:
         notes.append("No deviation was recorded.")
     table = Table(caption="What was done otherwise than planned", columns=DEVIATIONS, lines=lines)
     return Section(
-        id="frozen", title="The frozen plan", short="Plan", notes=tuple(notes), tables=filled((table,))
+        id="frozen", title="The frozen plan", short="Plan", blocks=noted(notes, (table,)), brief=True
     )
 
 
@@ -149,25 +154,13 @@ def _waivers(record: Data) -> Section | None:
     items = waivers.items(record)
     if not items:
         return None
-    lines = tuple(
-        (
-            str(item["finding"]),
-            STATUS.get(item["status"], item["status"]),
-            ", ".join(item["findings"]) or "–",
-            str(item["owner"]),
-            str(item["expires"]),
-            str(item["reason"]),
-        )
-        for item in items
-    )
-    columns = ("Waiver", "Status", "Findings", "Owner", "Until", "Reason")
     note = "Somebody lets these findings stand. They are shown all the same, and change no figure."
     source, date = (record["waivers"].get(key) or "not recorded" for key in ("source", "date"))
-    caption = f"Waivers, file: {source}, as of: {date}"
+    about = f"File: {source}, as of: {date}."
     return Section(
         id="waivers",
         title="Waivers",
         short="Waivers",
-        notes=(note,),
-        tables=(Table(caption=caption, columns=columns, lines=lines),),
+        blocks=(Text(note), Items(tuple(waivers.lines(record))), Text(about, "meta")),
+        brief=True,
     )

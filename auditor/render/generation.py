@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from auditor.render import words
-from auditor.render.section import Section, Table, filled
+from auditor.render.document import Section, Table, noted
 
 Data = Mapping[str, Any]
 TITLE = "Generated cases"
@@ -55,8 +55,7 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
         id="generation",
         title=TITLE if told else "Differences of the score",
         short="Generation" if told else "Differences",
-        notes=tuple(notes),
-        tables=filled(tables),
+        blocks=noted(notes, tables),
     )
 
 

@@ -56,7 +56,7 @@ def asked(record: Data) -> tuple[tuple[str, str], ...]:
         ("Texts", f"{_source(record)}{limit}; {seeds} used{_not_english(record)}"),
         ("Models", ", ".join(record.get("models") or spec.get("models") or ["none"])),
         ("Attributes", ", ".join(attributes) or "those that the texts name"),
-        ("Edits", _edits(spec)),
+        ("Edits", _edits(record)),
         (
             "Replicates",
             str(replicates) if replicates else "3 per prompt; 1 where a model is declared deterministic",
@@ -100,13 +100,14 @@ def _source(record: Data) -> str:
     return str(source) if source else "embedded seed texts"
 
 
-def _edits(spec: Data) -> str:
+def _edits(record: Data) -> str:
+    spec, person = record.get("spec", {}), words.whose(record)
     order = f"up to {words.plural(int(spec.get('order', 1)), 'attribute')} at once"
     if spec.get("protocol") == "hinter":
         return f"{order}, all occurrences of a word pair, one pair after the other"
     if spec.get("suite") == "grammar":
         return f"{order}, terminals of the grammar"
-    return f"{order}, scope {spec.get('scope', '–')}"
+    return f"{order}, scope {spec.get('scope', '–')}" + (f", in words about {person}" if person else "")
 
 
 def answer(
@@ -138,9 +139,8 @@ def answer(
             )
         else:
             first = (
-                f"changed its {noun} most clearly with {row.label}: in "
-                f"{words.interval(cell.rate)} of the variants of {_seeds(cell.rate)}; "
-                f"same-prompt noise: {cell.noise_text}"
+                f"changed its {noun} most often with {row.label}, in {words.interval(cell.rate)} of the variants of "
+                f"{words.plural(int(cell.rate['n']), 'text')}; the same prompt again: {cell.noise_text}"
                 + (f"; placebo edits changed it in {words.interval(cell.placebo)}." if cell.placebo else ".")
             )
         sets = words.plural(len(judged), "attribute set")
@@ -150,11 +150,16 @@ def answer(
                 none = "Its claims are about differences between groups: see their table."
             yield subject.name, f"{first} {none}"
             continue
-        claims = f"for {words.listing(shown)}" if shown else "for none"
+        few = sum(c.verdict == "not_tested" for _, c in judged)
+        tested = words.plural(len(judged) - few, "comparison")
+        claims = f"A difference was shown in {len(shown)} of {tested}: {words.listing(shown)}"
+        if not shown:
+            claims = f"No difference was shown in {tested}"
+        claims += f"; {few} had too few texts" if few else ""
         found = words.plural(n, "hidden finding") if n else "no hidden finding"
         about = ("", ", about one text,")[n] if n < 2 else ", each about one text,"
         told = f"{found}{about} {'was' if n < 2 else 'were'} recorded."
-        yield subject.name, f"{first} Of {sets}, a difference in the rate was shown {claims}; {told}"
+        yield subject.name, f"{first} {claims}. {words.sentence(told)}"
 
 
 def commands(record: Data, hidden: Sequence[Data], findings: Sequence[Data]) -> tuple[tuple[str, str], ...]:
@@ -215,7 +220,3 @@ def _why_no_rate(record: Data, model: str) -> str:
         was = "was" if made == 1 else "were"
         return f"was asked about no variant: {all_} that {was} made {was} discarded by the validity check"
     return "gave too few answers"
-
-
-def _seeds(rate: Data) -> str:
-    return words.plural(int(rate["n"]), "seed")

@@ -1,8 +1,8 @@
-"""Tables of Local Law 144 as text and as one HTML file; from the record as plain data."""
+"""Tables of Local Law 144 in words and as one HTML file; from the record as plain data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,8 @@ from auditor.counting import plural
 from auditor.provenance import head
 from auditor.render import html as page_html
 from auditor.render import words
-from auditor.render.ll144_chart import dots, limits
-from auditor.render.page import Page
+from auditor.render.ll144_chart import alarm, dots
+from auditor.render.ll144_chart import limits as limits
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -40,6 +40,9 @@ HOW = (
     "Rate: people {done} divided by people assessed, in the category. Impact ratio: the rate divided by the "
     "highest rate in the same table, from exact fractions; rounding comes last.",
     "Below four-fifths is decided in whole numbers (5 · x · n₀ < 4 · x₀ · n): exactly 4/5 is not below.",
+    "▲: below four-fifths with p (Holm) at most 0.05. Without the mark a ratio below four-fifths may be chance. Where "
+    "the reference holds fewer than 30 people or 2 % of the table, the mark needs a ratio below four-fifths to the "
+    "larger reference too.",
     "In brackets the 95 % interval of the ratio ({interval}). p: {test} against the reference, p (Holm): "
     "adjusted for the tests of the table. The reference is picked by the data because its rate is highest, so "
     "ratios come out low by chance, most of all with many small categories: the interval allows for that (Hsu 1984), "
@@ -114,29 +117,6 @@ def banner(record: Mapping[str, Any]) -> str:
     )
 
 
-def summary_fields(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Fields of the published summary (5-303); what was not given stays visibly empty."""
-    block, data = record["ll144"], record["data"]
-    fields = [
-        ("Independent auditor", EMPTY),
-        ("Statement of independence", EMPTY),
-        ("Date of the bias audit", block["audit_date"] or EMPTY),
-        ("Distribution date", block["distribution_date"] or EMPTY),
-        ("Source and explanation of the data", data["source"] or EMPTY),
-        ("Kind of data", f"{block['data_kind']} data" if block["data_kind"] else EMPTY),
-    ]
-    if block["data_kind"] == "test":
-        fields += [
-            ("Why no historical data were used", block["test_data_reason"] or EMPTY),
-            ("How the test data were made and obtained", block["test_data_generation"] or EMPTY),
-        ]
-    unknown = f"{block['unknown_count']:,} people with an unknown sex or race/ethnicity are not included"
-    if block["partly_known"]:
-        unknown += " in the intersectional table; who has one known attribute is in the table of that one"
-    return [*fields, ("Unknown category", unknown + ".")]
-
-
-EMPTY = "[to be filled in]"
 PUBLISHED = ("Table", "Category", "Published", "Computed", "Comes out")
 
 
@@ -202,13 +182,15 @@ def marks(row: Mapping[str, Any]) -> list[str]:
     """What has to be said about a row, in words."""
     found = []
     if row["below_four_fifths"]:
-        found.append("▲ below 4/5")
+        found.append("▲ below 4/5" if alarm(row) else "below 4/5, may be chance")
     if row["one_person_flip"]:
         found.append("one person")
     if row["excluded"]:
         found.append("left out")
     elif row["below_two_percent"]:
         found.append("share < 2 %")
+    if row.get("ratio_to_steady_text"):
+        found.append(f"{row['ratio_to_steady_text']} to the larger reference")
     return found
 
 
@@ -235,66 +217,59 @@ def table_note(facts: Mapping[str, Any], unit: str) -> str:
             f" {facts['excluded_reference']} has a higher rate than {facts['reference']} and was left out; "
             "the ratios to it stand beside."
         )
+    if facts.get("steady_reference"):
+        text += (
+            f" {facts['reference']} has the highest rate and holds few people: ratios to it are not to be relied on, "
+            f"and those to {facts['steady_reference']}, the highest of the larger categories, stand beside."
+        )
     return text
 
 
-def text(record: Mapping[str, Any], *, width: int = 110, encoding: str = "utf-8") -> str:
-    """Write the report for a terminal."""
-    page = Page(width=width, encoding=encoding, color=False)
-    page.line(heading(record), "bold")
-    page.paragraph(banner(record), first="!! ", indent="   ")
-    page.heading("What was computed")
-    for name, value in facts(record):
-        page.paragraph(value, first=f"{name}: ", indent="  ")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """What one table comes to: its category with the lowest ratio, and those below four-fifths by more than chance."""
+
+    title: str
+    lowest: Mapping[str, Any] | None
+    reference: str
+    below: tuple[Mapping[str, Any], ...]
+    few: bool  # the reference holds few people
+
+
+def results(record: Mapping[str, Any]) -> list[Found]:
+    """What each table comes to, in order."""
+    found = []
     for part in parts(record):
-        _text_part(page, part, record)
-    _text_sensitivity(page, record)
-    if record["ll144"].get("published"):
-        page.heading("Against the published ratios")
-        page.paragraph(published_sentence(record))
-        page.table([(title, False) for title in PUBLISHED], published_rows(record))
-    if record["warnings"]:
-        page.heading("Take note")
-        for warning in record["warnings"]:
-            page.paragraph(warning, first="! ", indent="  ")
-    if record["kind"] != "ranking":
-        page.heading("Draft of the published summary (6 RCNY 5-303)")
-        for name, value in summary_fields(record):
-            page.paragraph(value, first=f"{name}: ", indent="  ")
-        page.paragraph("Number of people, rates and impact ratios of all categories: the tables above.")
-    page.heading("What this is not")
-    for sentence in NOT_THIS:
-        page.paragraph(sentence, first="· ", indent="  ")
-    return page.value()
+        for name, rows in part.tables.items():
+            facts = part.facts[name]
+            rated = [r for r in rows if r["impact_ratio"] is not None and r["category"] != facts["reference"]]
+            found.append(
+                Found(
+                    title=f"{part.title + ': ' if part.title else ''}{TITLES[name]}",
+                    lowest=min(rated, key=lambda r: float(r["impact_ratio"]), default=None),
+                    reference=str(facts["reference"]),
+                    below=tuple(r for r in rated if alarm(r)),
+                    few=bool(facts.get("steady_reference")),
+                )
+            )
+    return found
 
 
-def _text_part(page: Page, part: Part, record: Mapping[str, Any]) -> None:
-    name = rate_name(record)
-    for table, rows in part.tables.items():
-        beside = bool(part.facts[table]["excluded_reference"])
-        page.heading(f"{part.title + ': ' if part.title else ''}{TITLES[table]}")
-        columns = [("Category", False), (name, True), ("Ratio", True), ("95 %", False), ("p", True)]
-        columns += [
-            ("p (Holm)", True),
-            ("Z", True),
-            *([("To left out", True)] if beside else []),
-            ("", False),
-        ]
-        page.table(columns, (_text_row(row, beside) for row in rows))
-        page.line()
-        page.paragraph(table_note(part.facts[table], unit(record)))
-        for row in rows:
-            if row["excluded"]:
-                page.paragraph(f"{row['category']}: {row['reason']}")
-    if part.bounds:
-        page.line()
-        page.paragraph(bounds_sentence(part))
-        page.table(
-            [("Table", False), ("Category", False), ("Ratio could be", False)],
-            ((TITLES[b["table"]], b["category"], f"{b['low_text']} … {b['high_text']}") for b in part.bounds),
-        )
-    else:
-        page.paragraph(f"No bounds for unknown people: {part.bounds_reason}.")
+def result_sentence(found: Found) -> str:
+    """One table in one or two sentences."""
+    row = found.lowest
+    if row is None:
+        return f"{found.title}: no impact ratio is computable."
+    text = (
+        f"{found.title}: the lowest ratio is {row['impact_ratio_text']} {limits(row)}, {row['category']} "
+        f"({row['x']:,} of {row['n']:,}) to {found.reference}{' (few people)' if found.few else ''}."
+    )
+    if found.below:
+        names = words.listing([r["category"] for r in found.below])
+        return f"{text} ▲ Below four-fifths, p (Holm) at most 0.05: {names}."
+    if row["below_four_fifths"]:
+        return f"{text} That is below four-fifths, and chance may do that (p (Holm) {p_equals(row['fisher_p_holm'])})."
+    return f"{text} None is below four-fifths."
 
 
 def bounds_sentence(part: Part) -> str:
@@ -302,31 +277,6 @@ def bounds_sentence(part: Part) -> str:
     return (
         f"If the {part.unknown:,} people of unknown category were known, the ratios to the same reference "
         "could lie anywhere between these ends (each by the most extreme allocation; nobody is guessed)."
-    )
-
-
-def _text_row(row: Mapping[str, Any], beside: bool) -> list[str]:
-    z = "–" if row["z"] is None else f"{row['z']:.2f}"
-    line = [row["category"], rate(row), row["impact_ratio_text"] or "–", limits(row)]
-    line += [p_value(row["fisher_p"]), p_value(row["fisher_p_holm"]), z]
-    line += [row["ratio_to_excluded_text"] or "–"] if beside else []
-    told = marks(row) if row["impact_ratio_text"] or row["excluded"] else [row["reason"] or ""]
-    return [*line, ", ".join(told)]
-
-
-def _text_sensitivity(page: Page, record: Mapping[str, Any]) -> None:
-    other = record["ll144"]["sensitivity"]
-    if other is None:
-        return
-    page.heading("With the other median")
-    page.paragraph(sensitivity_sentence(other))
-    page.table(
-        [("Category", False), ("Scoring rate", True), ("Ratio", True)],
-        (
-            (r["category"], rate(r), r["impact_ratio_text"] or "–")
-            for r in _all_rows(other["tables"])
-            if r["n"]
-        ),
     )
 
 
@@ -362,11 +312,6 @@ def sensitivity_sentence(other: Mapping[str, Any]) -> str:
     )
 
 
-def _all_rows(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterable[Mapping[str, Any]]:
-    for name in TITLES:
-        yield from tables[name]
-
-
 def html(record: Mapping[str, Any]) -> str:
     """Write the report as one HTML file that loads nothing and runs no script."""
     shown = parts(record)
@@ -387,6 +332,8 @@ def _chart(part: Part, i: int, name: str) -> Markup:
 def _template() -> Template:
     import sys
 
+    from auditor.render import ll144_summary as summary
+
     environment = page_html._environment()
-    environment.globals["ll"] = sys.modules[__name__]
+    environment.globals |= {"ll": sys.modules[__name__], "summary_fields": summary.fields}
     return environment.get_template("ll144.html.j2")

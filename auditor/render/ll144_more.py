@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from auditor.render import ll144, words
+from auditor.render.document import Document, Section, Table, beside, noted
 from auditor.render.ll144_chart import interval
-from auditor.render.markdown import escape, table
-from auditor.render.page import Page
 from auditor.shown import csv_text
 
 Data = Mapping[str, Any]
@@ -44,39 +43,28 @@ def to_csv(record: Data) -> str:
     return csv_text(lines, newlines=False)
 
 
-def text(compared: Data, *, width: int | None = None, encoding: str = "utf-8") -> str:
-    """The comparison for a terminal."""
-    page = Page(width=width or 100, encoding=encoding, color=False)
-    page.heading(f"Tables {compared['before']} before, {compared['after']} after")
-    for note in compared["notes"]:
-        page.paragraph(note, first="!! ", indent="   ")
-    page.heading("What differs in how they were made")
-    if compared["settings"]:
-        columns = [("Setting", False), ("Before", False), ("After", False)]
-        page.table(columns, [(s["name"], s["before"], s["after"]) for s in compared["settings"]])
-    else:
-        page.paragraph("Nothing that was recorded.")
-    for title, rows in _tables(compared):
-        page.heading(title)
-        page.table([(name, i > 0) for i, name in enumerate(COLUMNS)], rows)
-    page.line()
-    page.paragraph(MEANING)
-    return page.value()
-
-
-def markdown(compared: Data) -> str:
-    """The comparison as Markdown; texts are escaped."""
-    lines = [f"# Tables {escape(compared['before'])} before, {escape(compared['after'])} after", ""]
-    lines += [f"> {escape(note)}\n" for note in compared["notes"]]
-    lines += ["## What differs in how they were made", ""]
-    if compared["settings"]:
-        settings = [(s["name"], s["before"], s["after"]) for s in compared["settings"]]
-        lines += table(("Setting", "Before", "After"), settings)
-    else:
-        lines += ["Nothing that was recorded.", ""]
-    for title, rows in _tables(compared):
-        lines += [f"## {escape(title)}", "", *table(COLUMNS, rows)]
-    return "\n".join([*lines, escape(MEANING)]).rstrip() + "\n"
+def build(compared: Data) -> Document:
+    """Lay the comparison out."""
+    sections = [
+        Section(
+            id=f"tables-{n}",
+            title=title,
+            short=title,
+            blocks=noted(
+                [] if n else [MEANING],
+                [
+                    Table(
+                        caption=title,
+                        columns=COLUMNS,
+                        lines=tuple(map(tuple, rows)),
+                        right=frozenset(COLUMNS[1:]),
+                    )
+                ],
+            ),
+        )
+        for n, (title, rows) in enumerate(_tables(compared))
+    ]
+    return beside({**compared, "plans": compared["settings"]}, "", sections, what="Tables")
 
 
 def _tables(compared: Data) -> list[tuple[str, list[Sequence[str]]]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from auditor.render import scores, words
-from auditor.render.section import Section, Table
+from auditor.render.document import Section, Table, noted
 
 Data = Mapping[str, Any]
 TITLE = "Texts in pairs: what changed between the answers"
@@ -55,7 +55,7 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
         notes.append(f"{told}, most of them on too few seeds for a test, can be found in run.json.")
     if not tables:
         notes.append("No pair of texts could be measured.")
-    return Section(id="texts", title=TITLE, short="Texts", notes=tuple(notes), tables=tuple(tables))
+    return Section(id="texts", title=TITLE, short="Texts", blocks=noted(notes, tables))
 
 
 def _example(row: Data) -> str:

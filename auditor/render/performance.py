@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from auditor.render import words
-from auditor.render.section import Section, Table
+from auditor.render.document import Section, Table, noted
 
 Data = Mapping[str, Any]
 MEASURES = (("accuracy", "Accuracy"), ("micro_f1", "Micro-F1"), ("macro_f1", "Macro-F1"))
 
 
 MAX_GROUPS = 8  # per model, the largest ones
-FEW_TEXTS = 5  # smaller groups stand in long reports only
+FEW_TEXTS = 6  # smaller groups stand in run.json only
 
 
 def build(record: Data, names: Mapping[tuple[str, str], str], noun: str) -> Section | None:
@@ -44,8 +44,10 @@ def build(record: Data, names: Mapping[tuple[str, str], str], noun: str) -> Sect
         name = names.get((entry["model"], entry["format"]), entry["model"])
         lines.append((name, "all texts", *_figures(entry["overall"], shown)))
         ranked = sorted(entry["groups"], key=lambda g: (-g["n"], g["attribute"], g["group"]))
-        kept = {(g["attribute"], g["group"]) for g in ranked[:MAX_GROUPS] if g["n"] >= FEW_TEXTS}
+        kept = {(g["attribute"], g["group"]) for g in ranked[:MAX_GROUPS]}
         for group in entry["groups"]:
+            if group["n"] < FEW_TEXTS:
+                continue
             label = f"{group['attribute']}: {words.group(group['group'])}"
             row = (name, label, *_figures(group, shown))
             (lines if (group["attribute"], group["group"]) in kept else more).append(row)
@@ -65,7 +67,7 @@ def build(record: Data, names: Mapping[tuple[str, str], str], noun: str) -> Sect
 
 def _section(notes: tuple[str, ...], *tables: Table) -> Section:
     title = "Answers against the labels in the data"
-    return Section(id="performance", title=title, short="Labels", notes=notes, tables=tables)
+    return Section(id="performance", title=title, short="Labels", blocks=noted(notes, tables), folded=True)
 
 
 def _differs(overall: Data) -> bool:

@@ -10,6 +10,7 @@ from auditor.render import words
 from auditor.stats.models_compared import MIN_SEEDS as MIN_SEEDS
 
 Data = Mapping[str, Any]
+DECLARED = "not measured: the model is declared deterministic"
 Steps = tuple[tuple[str, str, str], ...]
 
 
@@ -65,7 +66,7 @@ def noise_text(noise: Data | None) -> str:
     if noise is None:
         return "not measured"
     if noise.get("declared"):
-        return "none (deterministic)"
+        return DECLARED
     if words.is_estimate(noise):
         return words.interval(noise)
     return str(noise.get("reason") or "not measured")

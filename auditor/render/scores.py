@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from auditor.render import words
-from auditor.render.section import Section, Table, filled
+from auditor.render.document import Section, Table, noted
 
 Data = Mapping[str, Any]
 TITLE = "Scores by group: mean paired differences"
@@ -48,7 +48,7 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
     table = Table(
         caption="Mean differences, those that show something first", columns=COLUMNS, lines=lines, right=RIGHT
     )
-    return Section(id="scores", title=TITLE, short="Scores", notes=tuple(notes), tables=filled([table]))
+    return Section(id="scores", title=TITLE, short="Scores", blocks=noted(notes, [table]))
 
 
 def ordered(rows: Sequence[Data]) -> list[Data]:

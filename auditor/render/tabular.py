@@ -1,15 +1,15 @@
-"""Reports of tabular search: terminal and one self-contained HTML page, from the run record alone."""
+"""The report of a search over rows, from the run record alone."""
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from auditor.provenance import head
-from auditor.render import extras, waived, words
-from auditor.render.tabular_tables import answers_line, blocks
+from auditor.render import exchange, extras, waived, words
+from auditor.render.document import Block, Cell, Document, Findings, Items, Section, Table, Text, facts, noted
+from auditor.render.tabular_tables import answers_line, sections
 
 TITLES = {"themis": "Themis", "aequitas": "Aequitas", "sg": "SG"}
 SCORES = {
@@ -40,6 +40,8 @@ LIMITS = (
     "anybody hid it.",
     "Models change. The figures hold for the model, schema and date named here; this report is no legal advice.",
 )
+PAIRS = "Pairs that differ in protected columns only"
+MAX_PAIRS = 10
 LATTICE_FINDS = (
     "Rows of the cases that the search found, so every one of them changes with some set: the shares compare the sets, "
     "and are no rates."
@@ -55,62 +57,146 @@ ROWS = {  # what a population is called in a sentence
 }
 
 
-def shown(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What both reports say, as plain texts and rows."""
+def build(record: Mapping[str, Any]) -> Document:
+    """Lay out a run over rows: summary, scores, sets of columns, pairs, what the method adds, method, provenance."""
     section = record["tabular"]
-    options, counts = section["options"], section["counts"]
     protected = section["schema"]["protected"]
     if section["mode"] == "search":
-        protected = list(options.get("columns") or protected)
-    verdicts = {(f["code"], tuple(f["attributes"]), f["text"]): f["verdict"] for f in record["findings"]}
-    rows = [
-        {
-            "name": SCORES.get(s["name"], s["name"]),
-            "columns": ", ".join(s["columns"]),
-            "rate": rate_text(s["estimate"]),
-            "n": s["estimate"]["n"],
-            "population": s["population"],
-            "method": s["estimate"]["method"],
-            "verdict": _verdict(verdicts, s),
-            "meaning": MEANING.get(s["name"], ""),
-            "detail": _detail(s),
-            "note": s["estimate"]["note"],
-        }
-        for s in (*section["scores"], *section["minimal_sets"])
-    ]
-    model = record["spec"]["model"]
-    return {
-        "title": f"Tabular search: {TITLES.get(section['method'], section['method'])}",
-        "lead": (
-            f"Rows of {section['schema']['name']} were given to {model}; only "
-            f"{words.listing(protected or ['the columns'])} changed, all else stayed as it was. "
-            f"A case is everything else in a row."
+        protected = list(section["options"].get("columns") or protected)
+    banners = []
+    if record["status"] != "complete":
+        banners.append(f"Incomplete: {record['status_reason']}")
+    if section["sampling"] == "directed":
+        banners.append("Cases were searched for; their number is not a rate.")
+    started = record["provenance"].get("started")
+    return Document(
+        title=f"Tabular search: {TITLES.get(section['method'], section['method'])}",
+        name=f"Run {record.get('id', '–')}",
+        meta=f"status: {record['status']} · {started} · version {record['tool_version']} · {exchange.summary(record)}",
+        banners=tuple(banners),
+        first=None,
+        sections=(
+            _answer(record, section, protected),
+            *_scores(record, section),
+            *_lattice(section),
+            *_findings(record),
+            *_pairs(section),
+            *sections(section),
+            *extras.build(record),
+            _method(record, section),
+            _provenance(record, section),
         ),
-        "summary": _summary(section, counts, protected),
-        "scores": rows,
-        "search": section["mode"] == "search",
-        "lattice_note": LATTICE_FINDS if section["sampling"] == "directed" else LATTICE_FIRST,
-        "lattice": [
-            {
-                "columns": " + ".join(s["columns"]),
-                "changes": s["changes"],
-                "share": words.percent(s["changes"] / s["rows"] if s["rows"] else None),
-                "minimal": s["minimal"],
-                "hidden": len(s["columns"]) > 1,
-                "rows": s["rows"],
-            }
-            for s in section["lattice"]
-        ],
-        "pairs": [_pair(p) for p in _varied(section["pairs"])],
-        "blocks": blocks(section),
-        "counts": [(key.replace("_", " "), value) for key, value in counts.items()],
-        "options": [(key, "default" if value is None else str(value)) for key, value in options.items()],
-        "notes": list(section["notes"]),
-        "directed": section["sampling"] == "directed",
-        "limits": LIMITS,
-        "extras": extras.build(record),
-        "reason": record["status_reason"] if record["status"] != "complete" else "",
-    }
+        footer=f"SHA-256 of the record (canonical JSON): {head(record)}",
+    )
+
+
+def _answer(record: Mapping[str, Any], section: Mapping[str, Any], protected: list[str]) -> Section:
+    lead = (
+        f"Rows of {section['schema']['name']} were given to {record['spec']['model']}; only "
+        f"{words.listing(protected or ['the columns'])} changed, all else stayed as it was. "
+        f"A case is everything else in a row."
+    )
+    told = _summary(section, section["counts"], protected)
+    blocks: tuple[Block, ...] = (Text(lead, "lead"), Items(tuple(told)))
+    return Section(id="summary", title="Answer", short="Answer", blocks=blocks, brief=True)
+
+
+def _scores(record: Mapping[str, Any], section: Mapping[str, Any]) -> list[Section]:
+    scores = [*section["scores"], *section["minimal_sets"]]
+    if not scores:
+        return []
+    lines = []
+    told = []
+    for s in scores:
+        name, verdict = SCORES.get(s["name"], s["name"]), _verdict(record, s)
+        mark = words.verdict(verdict)
+        lines.append(
+            (
+                Cell(text=name, sub=s["population"]),
+                ", ".join(s["columns"]),
+                rate_text(s["estimate"]),
+                f"{s['estimate']['n']:,}",
+                s["estimate"]["method"],
+                Cell(text="", mark=mark, kind=verdict),
+            )
+        )
+        detail = "; ".join(t for t in (MEANING.get(s["name"], ""), _detail(s), s["estimate"]["note"]) if t)
+        told.append(f"{name}, {s['population']}: {detail}.")
+    table = Table(
+        caption="Each score with its interval, the rows behind it, and how it was obtained",
+        columns=("Score", "Columns", "Value", "Rows", "Interval by", "Verdict"),
+        lines=tuple(lines),
+        right=frozenset({"Rows"}),
+    )
+    title = "Minimal sets" if section["mode"] == "search" else "Scores"
+    return [Section(id="scores", title=title, short=title, blocks=(table, Items(tuple(told))), brief=True)]
+
+
+def _findings(record: Mapping[str, Any]) -> list[Section]:
+    rows = tuple(exchange.rows(record))
+    if not rows:
+        return []
+    block = Findings(f"{words.plural(len(rows), 'finding')}, in a sentence each", rows)
+    return [Section(id="findings", title="Findings", short="Findings", blocks=(block,), brief=True)]
+
+
+def _lattice(section: Mapping[str, Any]) -> list[Section]:
+    if not section["lattice"]:
+        return []
+    columns = ("Changed together", "Rows looked at", "Label changes", "Share", "No smaller set does")
+    lines = tuple(
+        (
+            " + ".join(s["columns"]),
+            f"{s['rows']:,}",
+            f"{s['changes']:,}",
+            words.percent(s["changes"] / s["rows"] if s["rows"] else None),
+            f"{s['minimal']:,}",
+        )
+        for s in section["lattice"]
+    )
+    caption = (
+        "Rows whose label changes when a set of columns changes, and those that no smaller set changes (hidden, for "
+        "two and more)"
+    )
+    table = Table(caption=caption, columns=columns, lines=lines, right=frozenset(columns[1:]))
+    note = LATTICE_FINDS if section["sampling"] == "directed" else LATTICE_FIRST
+    return [
+        Section(id="lattice", title="Sets of protected columns", short="Sets", blocks=(table, Text(note)))
+    ]
+
+
+def _pairs(section: Mapping[str, Any]) -> list[Section]:
+    lines = tuple((p["changed"], p["labels"], p["rest"]) for p in map(pair, _varied(section["pairs"])))
+    if not lines:
+        return []
+    table = Table(
+        caption="No smaller change of the protected columns changes the label of the first row",
+        columns=("Changed", "Label", "The same in both rows"),
+        lines=lines[:MAX_PAIRS],
+        more=lines[MAX_PAIRS:],
+        left=("further pair", "further pairs"),
+    )
+    return [Section(id="pairs", title=PAIRS, short="Pairs", blocks=(table,))]
+
+
+def _method(record: Mapping[str, Any], section: Mapping[str, Any]) -> Section:
+    blocks = (
+        *noted(section["notes"]),
+        Items(LIMITS),
+        facts("Counts", section["counts"]),
+        facts("Options", section["options"]),
+        facts("Details", section["details"]),
+    )
+    return Section(id="method", title="Method and limits", short="Method", blocks=blocks, folded=True)
+
+
+def _provenance(record: Mapping[str, Any], section: Mapping[str, Any]) -> Section:
+    blocks = (
+        facts("Versions and hashes", record["provenance"]),
+        facts("Schema", section["schema"]),
+        facts("The plan", record["spec"]),
+    )
+    return Section(id="provenance", title="Provenance", short="Provenance", blocks=blocks, folded=True)
 
 
 def rate_text(estimate: Mapping[str, Any]) -> str:
@@ -122,16 +208,11 @@ def rate_text(estimate: Mapping[str, Any]) -> str:
     return words.interval(estimate).replace("(", f"({words.confidence(estimate['level'])}: ", 1)
 
 
-def _verdict(verdicts: Mapping[Any, str], score: Mapping[str, Any]) -> str:
+def _verdict(record: Mapping[str, Any], score: Mapping[str, Any]) -> str:
+    """The verdict of the finding that is about a score: the one with its estimate."""
     code = f"tabular-{score['name'].replace('_', '-')}"
-    return next(
-        (
-            v
-            for (c, names, text), v in verdicts.items()
-            if c == code and names == tuple(score["columns"]) and text.endswith(score["population"])
-        ),
-        "not_tested",
-    )
+    about = (f for f in record["findings"] if (f["code"], f["attributes"]) == (code, list(score["columns"])))
+    return next((str(f["verdict"]) for f in about if f["rate"] == score["estimate"]), "not_tested")
 
 
 def _detail(score: Mapping[str, Any]) -> str:
@@ -227,7 +308,8 @@ def _varied(pairs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [pair for _, pair in sorted(ranked, key=lambda entry: entry[0])]
 
 
-def _pair(pair: Mapping[str, Any]) -> dict[str, Any]:
+def pair(pair: Mapping[str, Any]) -> dict[str, Any]:
+    """A pair of rows in words: what changed, both labels, what stayed."""
     changed = list(pair["changed"])
     return {
         "changed": ", ".join(f"{c}: {pair['row'][c]} → {pair['other'][c]}" for c in changed),
@@ -236,97 +318,9 @@ def _pair(pair: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def text(record: Mapping[str, Any], *, width: int | None = None) -> str:
-    """The terminal report.
-
-    Parameters
-    ----------
-    record : mapping
-        ``run.json`` of a tabular run as plain data.
-    width : int, optional
-        Columns; default: the terminal's.
-    """
-    import shutil
-
-    from auditor.render.page import Page
-
-    what = shown(record)
-    page = Page(
-        width=width or min(shutil.get_terminal_size((100, 24)).columns, 120),
-        encoding=getattr(sys.stdout, "encoding", None) or "utf-8",
-        color=False,
-    )
-    page.line(what["title"], "bold")
-    page.paragraph(what["lead"])
-    if what["reason"]:
-        page.paragraph(f"Incomplete: {what['reason']}.")
-    page.heading("Summary")
-    for line in what["summary"]:
-        page.paragraph(line)
-    if what["scores"]:
-        page.heading("Minimal sets" if what["search"] else "Scores")
-        columns = [
-            ("score", False),
-            ("columns", False),
-            ("value (interval)", False),
-            ("rows", True),
-            ("verdict", False),
-        ]
-        page.table(
-            columns,
-            [
-                (
-                    f"{s['name']}, {s['population']}",
-                    s["columns"],
-                    s["rate"],
-                    f"{s['n']:,}",
-                    words.verdict(s["verdict"]),
-                )
-                for s in what["scores"]
-            ],
-        )
-        for s in what["scores"]:
-            if s["detail"]:
-                page.paragraph(f"{s['name']}, {s['population']}: {s['detail']}")
-    if what["lattice"]:
-        page.heading("Sets of protected columns")
-        page.table(
-            [
-                ("changed together", False),
-                ("rows whose label changes", True),
-                ("share", True),
-                ("no smaller set does", True),
-            ],
-            [(s["columns"], f"{s['changes']:,}", s["share"], f"{s['minimal']:,}") for s in what["lattice"]],
-        )
-        page.paragraph(what["lattice_note"])
-    if what["pairs"]:
-        page.heading("Pairs that differ in protected columns only")
-        for pair in what["pairs"][:5]:
-            page.paragraph(f"{pair['changed']}   label {pair['labels']}")
-            page.paragraph(pair["rest"], indent="    ")
-    for block in what["blocks"]:
-        page.heading(block.title)
-        for line in block.lines:
-            page.paragraph(line)
-        if block.rows:
-            page.table(block.columns, block.rows)
-    for section_ in what["extras"]:
-        if section_.id == "waivers":  # in sentences below
-            continue
-        page.heading(section_.title)
-        for line in section_.notes:
-            page.paragraph(line)
-        for table in section_.tables:
-            page.table([(name, name in table.right) for name in table.columns], table.lines)
-    waived.section(page, record)
-    page.heading("Notes")
-    for note in (*what["notes"], *what["limits"]):
-        page.paragraph(note, first="- ", indent="  ")
-    return page.value()
-
-
-def finding_text(record: Mapping[str, Any], id: str, *, width: int | None = None) -> str:
+def finding_text(
+    record: Mapping[str, Any], id: str, *, width: int = 100, encoding: str = "utf-8", color: bool = False
+) -> str:
     """One finding with its figure, its notes, and pairs of rows, for a terminal.
 
     Raises
@@ -341,7 +335,7 @@ def finding_text(record: Mapping[str, Any], id: str, *, width: int | None = None
     if id not in known:
         raise UnknownPlugin("finding", id, known)
     f = known[id]
-    page = Page(width=width or 100, encoding=getattr(sys.stdout, "encoding", None) or "utf-8", color=False)
+    page = Page(width=width, encoding=encoding, color=color)
     place = words.attributes(f["attributes"])
     page.line(f"{id} · {place} · {f['model']} · {words.verdict(f['verdict'])}", "bold")
     page.paragraph(words.sentence(f["text"]))
@@ -350,28 +344,12 @@ def finding_text(record: Mapping[str, Any], id: str, *, width: int | None = None
     for note in f.get("notes") or ():
         page.paragraph(words.sentence(note), first="- ", indent="  ")
     pairs = [p for p in record["tabular"]["pairs"] if set(p["changed"]) <= set(f["attributes"])]
-    page.heading("Pairs that differ in protected columns only")
-    for pair in map(_pair, pairs):
-        page.paragraph(f"{pair['changed']}   label {pair['labels']}")
-        page.paragraph(pair["rest"], indent="    ")
+    page.heading(PAIRS)
+    for told in map(pair, pairs):
+        page.paragraph(f"{told['changed']}   label {told['labels']}")
+        page.paragraph(told["rest"], indent="    ")
     if not pairs:
         page.paragraph("The run kept none.")
     waived.of_finding(page, record, id)
     page.paragraph(f"What {f['code']} means: audit explain {f['code']}")
     return page.value()
-
-
-def html(record: Mapping[str, Any]) -> str:
-    """The whole page, doctype to end tag; no script, nothing from outside."""
-    from auditor.render.html import _environment, flat
-
-    template = _environment().get_template("tabular.html.j2")
-    return template.render(
-        record=record,
-        t=shown(record),
-        details=list(flat(record["tabular"]["details"])),
-        schema=list(flat(record["tabular"]["schema"])),
-        provenance=list(flat(record["provenance"])),
-        plan=list(flat(record["spec"])),
-        record_sha256=head(record),
-    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from auditor.counting import plural, verb
 from auditor.render import words
+from auditor.render.document import Section, Table, noted
 
 PHASES = {
     "global": "global search",
@@ -22,27 +22,22 @@ SOLVER = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Block:
-    """One part of a report: paragraphs, then a table.
-
-    Parameters
-    ----------
-    columns : sequence of (str, bool)
-        Heading, and whether the column holds numbers.
-    rows : sequence of sequence of str
-        Cells; the first of each row names it.
-    """
-
-    id: str
-    title: str
-    lines: Sequence[str] = ()
-    caption: str = ""
-    columns: Sequence[tuple[str, bool]] = ()
-    rows: Sequence[Sequence[str]] = ()
+def _section(
+    id: str,
+    title: str,
+    lines: Sequence[str],
+    caption: str,
+    columns: Sequence[tuple[str, bool]],
+    rows: Sequence[Sequence[str]],
+) -> Section:
+    """Paragraphs, then a table; a column is a heading and whether it holds numbers."""
+    names = tuple(name[:1].upper() + name[1:] for name, _ in columns)
+    right = frozenset(name for name, (_, number) in zip(names, columns, strict=True) if number)
+    table = Table(caption=caption, columns=names, lines=tuple(map(tuple, rows)), right=right)
+    return Section(id=id, title=title, short=title, blocks=noted(lines, [table]))
 
 
-def blocks(section: Mapping[str, Any]) -> list[Block]:
+def sections(section: Mapping[str, Any]) -> list[Section]:
     """What a method reports beside scores, lattice and pairs.
 
     Parameters
@@ -57,7 +52,7 @@ def blocks(section: Mapping[str, Any]) -> list[Block]:
         _symbolic(details),
         _retraining(section.get("retraining")),
     ]
-    return [block for block in found if block is not None]
+    return [section for section in found if section is not None]
 
 
 def answers_line(section: Mapping[str, Any]) -> str:
@@ -88,7 +83,7 @@ def answers_line(section: Mapping[str, Any]) -> str:
     )
 
 
-def _slices(found: Mapping[str, Any] | None) -> Block | None:
+def _slices(found: Mapping[str, Any] | None) -> Section | None:
     """Subgroups with high rates."""
     if found is None or not found["n"]:
         return None
@@ -116,7 +111,7 @@ def _slices(found: Mapping[str, Any] | None) -> Block | None:
         )
         for s in found["shown"]
     ]
-    return Block(
+    return _section(
         id="slices",
         title="Where labels change most often",
         lines=lines,
@@ -132,7 +127,7 @@ def _slices(found: Mapping[str, Any] | None) -> Block | None:
     )
 
 
-def _phases(details: Mapping[str, Any]) -> Block | None:
+def _phases(details: Mapping[str, Any]) -> Section | None:
     phases = details.get("phases")
     if not phases:
         return None
@@ -157,7 +152,7 @@ def _phases(details: Mapping[str, Any]) -> Block | None:
         lines.append(f"Columns that it came to change most often: {named}.")
     if details.get("ended"):
         lines.append(f"The search ended because {details['ended']}.")
-    return Block(
+    return _section(
         id="phases",
         title="Phases",
         lines=lines,
@@ -167,7 +162,7 @@ def _phases(details: Mapping[str, Any]) -> Block | None:
     )
 
 
-def _symbolic(details: Mapping[str, Any]) -> Block | None:
+def _symbolic(details: Mapping[str, Any]) -> Section | None:
     coverage, solver = details.get("path_coverage"), details.get("solver")
     if coverage is None and solver is None:
         return None
@@ -195,7 +190,7 @@ def _symbolic(details: Mapping[str, Any]) -> Block | None:
     ):
         if details.get(key) is not None:
             rows.append((label, f"{details[key]:,}"))
-    return Block(
+    return _section(
         id="paths",
         title="Paths and solver",
         lines=lines,
@@ -205,7 +200,7 @@ def _symbolic(details: Mapping[str, Any]) -> Block | None:
     )
 
 
-def _retraining(retraining: Mapping[str, Any] | None) -> Block | None:
+def _retraining(retraining: Mapping[str, Any] | None) -> Section | None:
     if retraining is None:
         return None
 
@@ -237,7 +232,7 @@ def _retraining(retraining: Mapping[str, Any] | None) -> Block | None:
         )
         for p in retraining["portions"]
     ]
-    return Block(
+    return _section(
         id="retraining",
         title="Retraining",
         lines=lines,

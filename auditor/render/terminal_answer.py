@@ -11,7 +11,13 @@ from auditor.render.page import Page
 
 MOST = 40  # lines
 LEAST = 14  # columns of a row's name
-STYLES = {"shown": "bold red", "bounded": "green", "not_determined": "yellow", "not_tested": "dim"}
+STYLES = {
+    "shown": "bold red",
+    "shown_for_words": "red",
+    "bounded": "green",
+    "not_determined": "yellow",
+    "not_tested": "dim",
+}
 FULL = "--full"
 
 
@@ -53,8 +59,8 @@ def _put(page: Page, screen: Screen, detail: Detail) -> None:
         _told(page, banner, "!! ", "yellow", whole=detail.whole or banner is screen.banners[0])
     if (left := len(screen.banners) - detail.notes) > 0:
         page.line(f"   + {words.plural(left, 'more note')}: {FULL}", "yellow")
-    mark = words.SYMBOLS.get(screen.kind, words.SYMBOLS["shown"])
-    style = STYLES[claimed.SEEN_AS.get(screen.kind, screen.kind)]
+    mark = words.SYMBOLS[screen.kind]
+    style = STYLES[screen.kind]
     page.paragraph(
         f"{claimed.loud(screen.claim)}{screen.between}{screen.figures}",
         first=f"{mark} ",
@@ -77,11 +83,7 @@ def _put(page: Page, screen: Screen, detail: Detail) -> None:
         page.paragraph(line, first="CHECKS  ", indent="        ")
     if screen.not_tested:
         page.paragraph("; ".join(screen.not_tested), first="NOT TESTED  ", indent="        ")
-    widest = max((len(command) for command, _ in screen.next), default=0)
-    beside = all(8 + widest + 3 + len(what) <= page.width for _, what in screen.next)
-    for n, (command, what) in enumerate(screen.next):
-        lead = "        " if n else "NEXT    "
-        page.line(f"{lead}{command:<{widest}}   {what}" if beside else lead + command, whole=True)
+    page.commands(screen.next, lead=" " * 8, first="NEXT    ")
 
 
 def _told(page: Page, text: str, first: str, style: str, *, whole: bool) -> None:

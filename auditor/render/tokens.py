@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from auditor.render import words
-from auditor.render.section import Section, Table, filled
+from auditor.render.document import Section, Table, noted
 
 Data = Mapping[str, Any]
 MAX_TOKENS = 10  # per model in short reports
@@ -52,8 +52,8 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
         id="tokens",
         title="Words that the changes went with",
         short="Words",
-        notes=tuple(notes),
-        tables=filled([table]),
+        blocks=noted(notes, [table]),
+        folded=True,
     )
 
 

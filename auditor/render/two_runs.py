@@ -1,16 +1,17 @@
-"""Two runs side by side, as text and as Markdown. From plain data; see `auditor.compare`."""
+"""Two runs side by side. From plain data; see `auditor.compare`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from auditor.render import words
-from auditor.render.markdown import escape, table
-from auditor.render.page import Page
+from auditor.measure.claims import MIN_TEXTS, OTHERS, Claim
+from auditor.render import claimed, matrix, words
+from auditor.render.document import Cell, Document, Section, Table, beside, noted
 
 Data = Mapping[str, Any]
-Lines = list[Sequence[str]]
+Lines = list[tuple[str | Cell, ...]]
+Part = tuple[str, str, tuple[str, ...], Lines, list[str]]
 SIGNS = {
     "worse": "▲ worse",
     "better": "▼ better",
@@ -26,46 +27,63 @@ MEANING = (
 )
 
 
-def text(comparison: Data, *, width: int | None = None, encoding: str = "utf-8") -> str:
-    """The comparison for a terminal."""
-    page = Page(width=width or 100, encoding=encoding, color=False)
-    page.heading(f"Run {comparison['before']} before, run {comparison['after']} after")
-    page.paragraph(summary(comparison))
-    for note in comparison["notes"]:
-        page.paragraph(words.sentence(note))
-    page.heading("Plans")
-    if comparison["plans"]:
-        page.table([("Setting", False), ("Before", False), ("After", False)], _plans(comparison))
-    else:
-        page.paragraph("The plans and their inputs are the same.")
-    if comparison["rates"]:
-        page.heading("Rates")
-        page.table([(name, False) for name in RATES], _rates(comparison))
-        page.line()
-        for line in _tests(comparison):
-            page.paragraph(line)
-    if comparison["findings"]:
-        page.heading("Findings shown")
-        page.table([(name, False) for name in FINDINGS], _findings(comparison))
-    return page.value()
+def build(comparison: Data, records: Sequence[Data] = ()) -> Document:
+    """Lay the comparison out; with the records of both runs, their net differences side by side."""
+    parts = [
+        *_claims(records),
+        ("rates", "How often answers changed", RATES, _rates(comparison), _tests(comparison)),
+        ("findings", "Findings shown", FINDINGS, _findings(comparison), []),
+    ]
+    return beside(
+        comparison,
+        summary(comparison),
+        [
+            Section(
+                id=id,
+                title=title,
+                short=title,
+                blocks=noted(told, [Table(caption=title, columns=columns, lines=tuple(lines))]),
+            )
+            for id, title, columns, lines, told in parts
+            if lines
+        ],
+    )
 
 
-def markdown(comparison: Data) -> str:
-    """The comparison as Markdown; text from runs is escaped."""
-    lines = [f"# Run {escape(comparison['before'])} before, run {escape(comparison['after'])} after", ""]
-    lines += [escape(summary(comparison)), ""]
-    lines += [f"> {escape(words.sentence(note))}\n" for note in comparison["notes"]]
-    lines += ["## Plans", ""]
-    if comparison["plans"]:
-        lines += table(("Setting", "Before", "After"), _plans(comparison))
-    else:
-        lines += ["The plans and their inputs are the same.", ""]
-    if comparison["rates"]:
-        lines += ["## Rates", "", *table(RATES, _rates(comparison))]
-        lines += [f"{escape(line)}\n" for line in _tests(comparison)]
-    if comparison["findings"]:
-        lines += ["## Findings shown", "", *table(FINDINGS, _findings(comparison))]
-    return "\n".join(lines).rstrip() + "\n"
+NET = ("Attribute", "Groups", "Model", "Before", "After")
+SIDES = (
+    "The net difference of each run with its own interval, for pairs of groups that a dictionary names and for what "
+    "was shown in either run. Two intervals that overlap show no change."
+)
+
+
+def _claims(records: Sequence[Data]) -> list[Part]:
+    """Net differences of both runs: pairs of groups, and whatever was shown in one of them."""
+    if len(records) != 2:
+        return []
+    sides = [
+        {k: c for k, c in claimed.index(r).items() if c.family == "net" and c.texts >= MIN_TEXTS}
+        for r in records
+    ]
+    keys = [k for k in dict.fromkeys((*sides[0], *sides[1])) if any(_leads(side.get(k)) for side in sides)]
+    lines: list[tuple[str | Cell, ...]] = []
+    for key in keys:
+        one = sides[0].get(key) or sides[1][key]
+        place = f"{one.model}, {one.format}" if one.format not in ("", "bare") else one.model
+        cells = [_net(side.get(key)) for side in sides]
+        lines.append((one.attribute, matrix.pair(records[1], one), place, *cells))
+    return [("net", "Net differences, before and after", NET, lines, [SIDES])]
+
+
+def _leads(claim: Claim | None) -> bool:
+    return claim is not None and (claim.verdict in claimed.SHOWN or claim.groups[-1:] != (OTHERS,))
+
+
+def _net(claim: Claim | None) -> Cell:
+    if claim is None or claim.verdict == "not_tested":
+        return Cell(text="–", sub="not compared")
+    about = words.plural(claim.texts, "text")
+    return Cell(text=claimed.net(claim), mark=claimed.verdict(claim), kind=claim.verdict, sub=about)
 
 
 def summary(comparison: Data) -> str:
@@ -79,10 +97,6 @@ def summary(comparison: Data) -> str:
         f"{rates.count('unclear')} without a difference shown, {rates.count('untested')} not tested. Findings "
         f"shown: {fates.count('new')} new, {fates.count('gone')} gone, {fates.count('kept')} in both."
     )
-
-
-def _plans(comparison: Data) -> Lines:
-    return [(p["name"], p["before"], p["after"]) for p in comparison["plans"]]
 
 
 def _rates(comparison: Data) -> Lines:

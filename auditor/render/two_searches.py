@@ -1,4 +1,4 @@
-"""Two searches over rows side by side, as text and as Markdown. From plain data; see `auditor.tabular.compare`."""
+"""Two searches over rows side by side. From plain data; see `auditor.tabular.compare`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from auditor.render import tabular, words
-from auditor.render.markdown import escape, table
-from auditor.render.page import Page
+from auditor.render.document import Document, Section, Table, Text, beside, noted
 
 Data = Mapping[str, Any]
 Lines = list[Sequence[str]]
@@ -47,56 +46,34 @@ def summary(comparison: Data) -> str:
     )
 
 
-def text(comparison: Data, *, width: int | None = None, encoding: str = "utf-8") -> str:
-    """The comparison for a terminal."""
-    page = Page(width=width or 100, encoding=encoding, color=False)
-    page.heading(f"Run {comparison['before']} before, run {comparison['after']} after")
-    page.paragraph(summary(comparison))
-    for note in comparison["notes"]:
-        page.paragraph(words.sentence(note))
-    for title, lines, columns, cells in _parts(comparison):
-        page.heading(title)
-        if cells:
-            page.table([(name, False) for name in columns], cells)
-        for line in lines:
-            page.paragraph(line)
-    return page.value()
-
-
-def markdown(comparison: Data) -> str:
-    """The comparison as Markdown; text from runs is escaped."""
-    lines = [f"# Run {escape(comparison['before'])} before, run {escape(comparison['after'])} after", ""]
-    lines += [escape(summary(comparison)), ""]
-    lines += [f"> {escape(words.sentence(note))}\n" for note in comparison["notes"]]
-    for title, told, columns, cells in _parts(comparison):
-        lines += [f"## {title}", ""]
-        lines += table(columns, cells) if cells else []
-        lines += [f"{escape(line)}\n" for line in told]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _parts(comparison: Data) -> list[tuple[str, list[str], Sequence[str], Lines]]:
-    """(title, paragraphs, columns, cells) of each part that has something to say."""
-    plans: Lines = [(p["name"], p["before"], p["after"]) for p in comparison["plans"]]
-    none = [] if plans else ["The plans and their inputs are the same."]
-    parts: list[tuple[str, list[str], Sequence[str], Lines]] = [
-        ("Plans", none, ("Setting", "Before", "After"), plans)
+def build(comparison: Data) -> Document:
+    """Lay the comparison out."""
+    parts: list[tuple[str, str, tuple[str, ...], Lines, list[str]]] = [
+        ("scores", "Scores", SCORES, _scores(comparison), _tests(comparison))
     ]
-    if comparison["scores"]:
-        parts.append(("Scores", _tests(comparison), SCORES, _scores(comparison)))
-    if comparison["sets"]:
-        note = ["A description of the rows that each run looked at first; nothing is tested here."]
-        parts.append(("Sets of protected columns", note, SETS, _sets(comparison)))
-    parts.append(("Cases whose label changes", [_cases(comparison)], (), []))
+    note = ["A description of the rows that each run looked at first; nothing is tested here."]
+    parts.append(("sets", "Sets of protected columns", SETS, _sets(comparison), note))
     for kind, title in TITLES.items():
         cells: Lines = [
             (e["fate"], e["what"], e["before"] or "–", e["after"] or "–")
             for e in comparison["entries"]
             if e["kind"] == kind
         ]
-        if cells:
-            parts.append((title, [SLICES] if kind == "slice" else [], ENTRIES, cells))
-    return parts
+        parts.append((kind.replace(" ", "-"), title, ENTRIES, cells, [SLICES] if kind == "slice" else []))
+    made = [
+        Section(
+            id=id,
+            title=title,
+            short=title,
+            blocks=noted(told, [Table(caption=title, columns=columns, lines=tuple(map(tuple, cells)))]),
+        )
+        for id, title, columns, cells, told in parts
+        if cells
+    ]
+    cases = Section(
+        id="cases", title="Cases whose label changes", short="Cases", blocks=(Text(_cases(comparison)),)
+    )
+    return beside(comparison, summary(comparison), [*made, cases])
 
 
 def _scores(comparison: Data) -> Lines:

@@ -11,8 +11,8 @@ from typing import Any
 
 from auditor.render import controls, extras, generation, headline, pairs, performance, scores, tokens, words
 from auditor.render.controls import LOSSES, Control
+from auditor.render.document import Section
 from auditor.render.rows import MIN_SEEDS, Cell, Row, Steps, Subject, noise_text, split
-from auditor.render.section import Section
 
 __all__ = [
     "FEW_SEEDS",
@@ -208,6 +208,8 @@ KINDS = {
     "swap": "group for group",
     "marking": "group named where none was",
     "insertion": "word inserted",
+    "name_line": "name for name",
+    "statement": "statement for statement",
     "placebo": "placebo",
     "mixed": "both at once",
 }

@@ -9,15 +9,6 @@ from auditor import waivers
 from auditor.render.page import Page
 
 
-def section(page: Page, record: Mapping[str, Any]) -> None:
-    """Every waiver of the record, in a sentence or two; nothing where there are none."""
-    lines = waivers.lines(record)
-    if lines:
-        page.heading("Waivers")
-        for line in lines:
-            page.paragraph(line, first="· ", indent="  ")
-
-
 def of_finding(page: Page, record: Mapping[str, Any], finding: str) -> None:
     """The waiver of one finding, where it has one."""
     waiver = waivers.of(record).get(finding)

@@ -82,7 +82,7 @@ METHOD = (
     (
         "Each seed text names people. One variant changes the words of one attribute, or of several at "
         "once; all else stays byte for byte the same, save repairs such as a/an. A variant enters the "
-        "figures only if its sentences keep their grammatical structure (dependency invariant)."
+        "figures only if the gate of the run finds no broken construct and no contradiction in it."
     ),
     (
         "The model gets the original and its variants. An answer counts as changed where the majority "
@@ -194,6 +194,16 @@ def finding_verdict(finding: Mapping[str, Any], *, symbol: bool = True) -> str:
 def attributes(names: Sequence[str]) -> str:
     """``gender``, ``gender + race``; ``all attributes`` for the empty set."""
     return " + ".join(names) if names else "all attributes"
+
+
+def whose(record: Mapping[str, Any]) -> str:
+    """Whose words the edits of a run change, as ``the applicant``; empty where they are anybody's.
+
+    >>> whose({"provenance": {"people": {"who": "subject", "subject": "the applicant"}}})
+    'the applicant'
+    """
+    told = (record.get("provenance") or {}).get("people") or {}
+    return str(told.get("subject") or "the person judged") if told.get("who") == "subject" else ""
 
 
 def direction(steps: Iterable[Sequence[str]]) -> str:

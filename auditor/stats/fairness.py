@@ -4,11 +4,15 @@ A group is a value of one attribute (an occupation); its score is a mean over ma
 probability of "his" in a blank). Under the published definition a group violates when the absolute anomaly
 index of its mean is above 2. The index knows nothing of how well the means are known, so a permutation test and
 shrunken means stand beside it.
+
+References
+----------
+E. Chung and J. P. Romano, Exact and asymptotically robust permutation tests, Annals of Statistics 41 (2013).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +24,7 @@ from auditor.stats import anomaly
 DEFAULT_GROUPS = 43  # occupations of the published study
 DEFAULT_CASES = 150  # distinct sentences for each
 ROUNDS = 9_999  # permutations: the smallest p value is 1 / 10,000
+TINY = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,8 +45,8 @@ class Group:
     violates : bool or None
         ``|index| > 2``: the published definition of a violation of group fairness; None without an index.
     p, q : float or None
-        Permutation p value of the distance of this group's mean from the median of the groups' means, and after
-        Benjamini–Hochberg.
+        Permutation p value of the distance of this group's mean from the median of the groups' means, in standard
+        errors, and after Benjamini–Hochberg.
     shrunken : float
         The mean pulled towards the mean of the groups, by how well it is known.
     stands_out : bool
@@ -169,7 +174,10 @@ def group_fairness(
         share_violating=None if violating is None else violating / len(groups),
         standing_out=sum(g.stands_out for g in groups),
         paired=paired,
-        method={"test": "permutation of groups" + (" within sentences" if paired else ""), "rounds": rounds},
+        method={
+            "test": "studentised permutation of groups" + (" within sentences" if paired else ""),
+            "rounds": rounds,
+        },
     )
 
 
@@ -223,9 +231,15 @@ def _limits(values: NDArray[np.float64]) -> tuple[float | None, float | None]:
 
 
 # The centre is the median of the group means, in the data and in every permutation: with the mean, one far
-# group would move the centre away from all others and make them stand out as well.
-def _distance(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(np.abs(means - np.median(means)))
+# group would move the centre away from all others and make them stand out as well. Distances are in standard errors
+# of their own group and of the centre: permutations give every group the variance of all, so that without it a group
+# whose scores merely vary more stands out (Chung & Romano 2013).
+def _distance(means: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """|mean − centre| over its standard error; ``errors`` are squared standard errors of the means."""
+    centre = np.pi / 2 * np.median(errors) / len(errors)  # a median varies pi / 2 times as much as a mean
+    spread = np.sqrt(errors + centre)
+    away = np.abs(means - np.median(means))
+    return np.asarray(np.divide(away, spread, out=np.where(away > TINY, np.inf, 0.0), where=spread > TINY))
 
 
 def _free_p(
@@ -233,19 +247,35 @@ def _free_p(
 ) -> list[float | None]:
     """Sentences change groups freely."""
     pooled = np.concatenate(scores)
+    pooled = pooled - pooled.mean()  # sums of squares then lose no digits
     sizes = np.asarray([len(x) for x in scores])
     starts = np.cumsum(sizes) - sizes
-    seen = _distance(np.add.reduceat(pooled, starts) / sizes)
-    hits = np.zeros(len(scores), dtype=int)
-    for _ in range(rounds):
-        hits += _distance(np.add.reduceat(rng.permutation(pooled), starts) / sizes) >= seen - 1e-12
-    return [float((h + 1) / (rounds + 1)) for h in hits]
+
+    def distance(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        means = np.add.reduceat(values, starts) / sizes
+        within = np.maximum(np.add.reduceat(values**2, starts) - sizes * means**2, 0.0)
+        # A group of one sentence, or of equal scores, has no scatter of its own to go by: it takes that of all.
+        shared = within.sum() / max(1, len(values) - len(sizes))
+        own = np.where(within > TINY, within / np.maximum(sizes - 1, 1), shared)
+        return _distance(means, own / sizes)
+
+    return _p(distance(pooled), (distance(rng.permutation(pooled)) for _ in range(rounds)), rounds)
 
 
 def _paired_p(table: NDArray[np.float64], rounds: int, rng: np.random.Generator) -> list[float | None]:
     """Scores change groups within a sentence; ``table`` has shape (groups, sentences)."""
-    seen = _distance(table.mean(axis=1))
-    hits = np.zeros(len(table), dtype=int)
-    for _ in range(rounds):
-        hits += _distance(rng.permuted(table, axis=0).mean(axis=1)) >= seen - 1e-12
+    n = table.shape[1]
+    centred = table - table.mean(axis=0)
+
+    def distance(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        own = values.var(axis=1, ddof=1) if n > 1 else np.zeros(len(values))
+        return _distance(values.mean(axis=1), np.where(own > TINY, own, own.mean()) / n)
+
+    return _p(distance(centred), (distance(rng.permuted(centred, axis=0)) for _ in range(rounds)), rounds)
+
+
+def _p(seen: NDArray[np.float64], drawn: Iterable[NDArray[np.float64]], rounds: int) -> list[float | None]:
+    hits = np.zeros(len(seen), dtype=int)
+    for distances in drawn:
+        hits += distances >= seen - TINY
     return [float((h + 1) / (rounds + 1)) for h in hits]

@@ -20,6 +20,8 @@ from auditor.stats.multiplicity import holm
 from auditor.stats.ratio_interval import RatioInterval
 
 FOUR_FIFTHS = Fraction(4, 5)
+STEADY = 30  # people that a reference has at least, besides 2 % of the table, for ratios to rest on it
+ALPHA = 0.05
 REFERENCE, EMPTY = "the reference itself", "nobody in this category"
 ZERO_REFERENCE = "not computable: the rate of the reference is 0"
 NO_REFERENCE = "not computable: no category holds anybody"
@@ -61,6 +63,11 @@ class Row:
         Impact ratio; ``reason`` says why there is none.
     ratio_to_excluded : Fraction or None
         The ratio to the category with the highest rate of all, where that one is left out.
+    ratio_to_steady : Fraction or None
+        The ratio to `ImpactTable.steady_reference`, where there is one.
+    below_shown : bool or None
+        Below four-fifths, with an adjusted p value of at most 0.05; where the reference holds few people, below
+        four-fifths of the steady one too.
     below_four_fifths, one_person_flip : bool or None
         None where there is no ratio (and for the flip of the reference).
     interval : RatioInterval
@@ -79,7 +86,9 @@ class Row:
     justification: str | None
     ratio: Fraction | None
     ratio_to_excluded: Fraction | None
+    ratio_to_steady: Fraction | None
     below_four_fifths: bool | None
+    below_shown: bool | None
     one_person_flip: bool | None
     interval: RatioInterval
     interval_best: RatioInterval
@@ -94,8 +103,9 @@ class ImpactTable:
     """Rates and ratios of the categories of one breakdown.
 
     ``reference`` is the category with the highest rate among those that are not left out,
-    ``excluded_reference`` one that is left out and has a higher rate. ``omnibus_p`` belongs to the question
-    whether the rates differ at all.
+    ``excluded_reference`` one that is left out and has a higher rate, ``steady_reference`` where the reference holds
+    few people (below 2 % of the table, or fewer than `STEADY`) the one with the highest rate among the others.
+    ``omnibus_p`` belongs to the question whether the rates differ at all.
     """
 
     rows: tuple[Row, ...]
@@ -103,6 +113,7 @@ class ImpactTable:
     x: int
     reference: str | None
     excluded_reference: str | None
+    steady_reference: str | None
     omnibus_p: float | None
 
 
@@ -230,6 +241,8 @@ def table(
     beyond = None
     if top and top.category in excluded and (reference is None or _higher(top, reference)):
         beyond = top
+    large = [c for c in kept if not few(c.n, total)]
+    steady = highest(large) if reference and few(reference.n, total) else None
     rows = []
     for count in counts:
         row = _row(count, kept, reference, excluded, level, one_per_run)
@@ -239,17 +252,44 @@ def table(
                 share=Fraction(count.n, total) if total else None,
                 small=bool(count.n) and is_small(count.n, total),
                 ratio_to_excluded=impact_ratio(count, beyond) if beyond else None,
+                ratio_to_steady=impact_ratio(count, steady) if steady and row.ratio is not None else None,
             )
         )
     adjusted = holm([row.p for row in rows])
-    rows = [replace(row, p_holm=p) for row, p in zip(rows, adjusted, strict=True)]
+    rows = [
+        replace(row, p_holm=p, below_shown=_shown(row, p, steady))
+        for row, p in zip(rows, adjusted, strict=True)
+    ]
     return ImpactTable(
         rows=tuple(rows),
         n=total,
         x=sum(c.x for c in counts),
         reference=reference.category if reference else None,
         excluded_reference=beyond.category if beyond else None,
+        steady_reference=steady.category if steady else None,
         omnibus_p=ratio_interval.omnibus([(c.x, c.n) for c in counts if c.n], one_per_run=one_per_run),
+    )
+
+
+def few(n: int, total: int) -> bool:
+    """Whether a category of ``n`` people is too small for ratios to rest on it.
+
+    Examples
+    --------
+    >>> few(29, 1000), few(30, 1000), few(30, 2000)
+    (True, False, True)
+    """
+    return n < STEADY or is_small(n, total)
+
+
+def _shown(row: Row, p_holm: float | None, steady: Count | None) -> bool | None:
+    if row.below_four_fifths is None:
+        return None
+    return (
+        row.below_four_fifths
+        and p_holm is not None
+        and p_holm <= ALPHA
+        and (steady is None or below_four_fifths(row.count, steady))
     )
 
 
@@ -284,7 +324,9 @@ def _row(
         justification=justification,
         ratio=None,
         ratio_to_excluded=None,
+        ratio_to_steady=None,
         below_four_fifths=None,
+        below_shown=None,
         one_person_flip=None,
         interval=none,
         interval_best=none,

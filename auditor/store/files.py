@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -59,14 +60,17 @@ def file_sha256(path: Path) -> str:
 
 def write_texts(path: Path, texts: Iterable[Seed]) -> None:
     """Write texts as JSON lines that a plan can name as its data, in one step."""
-    rows = ({"id": s.id, "text": s.text} | ({} if s.label is None else {"label": s.label}) for s in texts)
+    rows = ({name: value for name, value in asdict(s).items() if value is not None} for s in texts)
     write_bytes(path, "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows).encode())
 
 
 def read_texts(path: Path) -> list[Seed]:
     """The texts that `write_texts` wrote."""
     rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    return [Seed(id=row["id"], text=row["text"], label=row.get("label")) for row in rows]
+    return [
+        Seed(**row | {name: tuple(map(tuple, row[name])) for name in row if name == "subject"})
+        for row in rows
+    ]
 
 
 def _not_finite(value: object, where: str = "") -> str | None:

@@ -77,7 +77,7 @@ def response(value: Response, read: Callable[[str], Answer], write: Callable[[An
     told = read(value.output)
     output = f"{MARK}: {told.status})"
     if told.status == "ok":
-        written = write(told.value)
+        written = write(told.value if told.number is None else told.number)
         if read(written).value == told.value:
             output = written
     return dataclasses.replace(value, output=output, detail=_sha256(value.output))

@@ -12,7 +12,15 @@ import re
 
 from auditor.dictionaries import Term
 from auditor.suites._match import Hit, Place, Scan
-from auditor.text.english import article_for, capitalise, case_of, match_case, plural_verb, starts_sentence
+from auditor.text.english import (
+    FUNCTION_WORDS,
+    article_for,
+    capitalise,
+    case_of,
+    match_case,
+    plural_verb,
+    starts_sentence,
+)
 from auditor.types import Edit, EditKind
 
 _ADVERBS = frozenset(
@@ -25,6 +33,9 @@ _ADVERBS = frozenset(
 _NEGATED = {"isn": "aren", "wasn": "weren", "hasn": "haven", "doesn": "don"}
 _QUOTE = re.compile(r"(?P<open>(?<![\w.,;:!?'’])['‘](?=\w))|(?<=[\w.,;:!?])['’](?!\w)")
 _AUXILIARIES = frozenset(("is", "was", "has", "does", *_NEGATED))
+_COLOURS = frozenset(("black", "white"))  # written with a capital or without, of people
+_LETTERS = re.compile(r"[^\W\d_]+")
+_MARKUP = re.compile(r"(?:\s|[*_]|</?[A-Za-z][^<>]*>)+")
 _SAME_TAG = frozenset(("a", "an", "was", "wasn"))
 _PERFECT = frozenset(("been", "got", "had"))
 _ASKS = frozenset(
@@ -39,11 +50,26 @@ def written(scan: Scan, hit: Hit, source: Term, target: Term) -> str:
     keeps its dictionary form and is capitalised only at a sentence start.
     """
     case = case_of(hit.surface)
+    if case == "title" and _in_heading(scan, hit):
+        return " ".join(map(capitalise, target.text.split(" ")))
+    if case == "title" and source.text in _COLOURS and target.text.islower() and target.text not in _COLOURS:
+        return capitalise(target.text) if starts_sentence(scan.text, hit.start) else target.text
     if not source.text[0].isupper() or case in {"upper", "mixed"}:
         return match_case(hit.surface, target.text)
     if case == "lower":
         return target.text.lower()
     return capitalise(target.text) if starts_sentence(scan.text, hit.start) else target.text
+
+
+def _in_heading(scan: Scan, hit: Hit) -> bool:
+    """Whether the next two words that are no function words begin with capitals, as in *A Woman's Guide to Court*."""
+    after = scan.text[hit.end : hit.end + 60].partition("\n")[0]
+    following = [w for w in _LETTERS.findall(after) if w not in FUNCTION_WORDS and len(w) > 1][:2]
+    return (
+        len(following) == 2
+        and all(w[0].isupper() and not w.isupper() for w in following)
+        and "." not in after[:20]
+    )
 
 
 def edits_of(
@@ -166,10 +192,14 @@ def _verb_after(scan: Scan, hit: Hit) -> _Repair | None:
             tokens[j + 1].end,
             _like(scan, tokens[j + 1].start, tokens[j + 1].end, new),
         )
-    end, limit = hit.end, j + 3
-    while j < len(tokens) and j < limit:
+    end, steps = hit.end, 0
+    while j < len(tokens) and steps < 3:
         word = tokens[j]
-        if not scan.text[end : word.start].isspace():
+        if word.key in {"*", "_"}:
+            j += 1
+            continue
+        steps += 1
+        if not _MARKUP.fullmatch(scan.text, end, word.start):
             return None
         new_form = _NEGATED.get(word.key) or plural_verb(word.key)
         if new_form is not None and word.key not in _ADVERBS:

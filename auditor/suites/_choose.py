@@ -14,9 +14,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import NamedTuple, TypeVar
 
-from auditor.dictionaries import Dictionary, Term, gendered
+from auditor.dictionaries import Dictionary, Term
 from auditor.suites._agree import changes_tag, edits_of, inserted
 from auditor.suites._match import Hit, Place, Scan
+from auditor.suites._plans import Crowd, Leads, Move, Plan, plans
 from auditor.suites._seams import misread
 from auditor.suites._wanted import EVERY, Wanted
 from auditor.types import Edit, EditKind
@@ -30,11 +31,10 @@ class Choice(NamedTuple):
     edits: tuple[Edit, ...]
     named: str  # the groups that the text names afterwards
     ends: frozenset[str] | None = None  # "to" and "from" a wanted group; None where no group is wanted
+    person: int = 0  # whose words are changed, where each person is changed apart
 
 
-_Move = tuple[Hit, Term, Term, str]  # what stands there, as which term, what it becomes, naming which group
 _T = TypeVar("_T")
-_Plan = tuple[str, list[_Move]]  # the stratum and the moves of one choice
 _Key = tuple[tuple[object, str], ...]  # where each edit of a choice stands, and what it writes
 
 
@@ -53,8 +53,8 @@ class Offer:
     ----------
     scan : Scan
         The text.
-    hits : sequence of Hit
-        The places of this dictionary's terms in it.
+    crowds : sequence of Crowd
+        The places of this dictionary's terms in it, of everybody or of one person after the other.
     dictionary : Dictionary
         The attribute.
     scope : {"text", "term", "occurrence"}
@@ -63,21 +63,37 @@ class Offer:
         Choices that are not offered are counted here, by reason.
     wanted : Wanted
         Which choices: those that lead to some groups, or from them, or between two; empty means all.
+    apart : sequence of Crowd
+        One person's terms after the other's: the groups of the primary pair are then not exchanged, but one person is
+        changed, where that can be done.
     """
 
     def __init__(
         self,
         scan: Scan,
-        hits: Sequence[Hit],
+        crowds: Sequence[Crowd],
         dictionary: Dictionary,
         scope: str,
         passed: Counter[str],
         wanted: Wanted = EVERY,
+        apart: Sequence[Crowd] = (),
     ) -> None:
-        make = {"text": _by_text, "term": _by_term, "occurrence": _by_occurrence}[scope]
-        self._scan, self._hits, self._dictionary, self._passed = scan, hits, dictionary, passed
-        self._wanted = wanted
-        self._plans = list(make(hits, _Leads(scan, dictionary, passed, wanted)))
+        self._scan, self._dictionary, self._passed, self._wanted = scan, dictionary, passed, wanted
+        self._hits = [hit for crowd in crowds for hit in crowd.own]
+        self._person = {hit.start: n for n, crowd in enumerate(crowds) for hit in crowd.own}
+
+        def made(crowds: Sequence[Crowd]) -> list[Plan]:
+            return [
+                plan
+                for crowd in crowds
+                for plan in plans(crowd, scope, Leads(scan, crowd, dictionary, passed, wanted))
+            ]
+
+        self._plans, pair = made(crowds), dictionary.primary
+        if pair is not None and apart:
+            single = [plan for plan in made(apart) if plan[0] in pair and self._source(plan) in pair]
+            exchange = "+".join(sorted(pair)) if single else ""
+            self._plans = single + [plan for plan in self._plans if plan[0] != exchange]
 
     def take(self, limit: int | None, rng: Random) -> list[Choice]:
         """Return up to ``limit`` different choices: of the dictionary's primary pair first, then of all target groups.
@@ -92,7 +108,7 @@ class Offer:
         out: dict[_Key, Choice] = {}
         first = self._primary()
         marked = any(self._source(plan) in (self._dictionary.primary or ()) for plan in first)
-        left: list[_Plan] = []
+        left: list[Plan] = []
         for target in sorted({label for label, _ in first}):
             own = [plan for plan in first if plan[0] == target]
             rng.shuffle(own)
@@ -103,12 +119,13 @@ class Offer:
         self._made(_spread([plan for plan in self._plans if id(plan) not in kept], rng), limit, out)
         return self._made(left, limit, out)
 
-    def _made(self, plans: Iterable[_Plan], limit: int | None, out: dict[_Key, Choice]) -> list[Choice]:
+    def _made(self, plans: Iterable[Plan], limit: int | None, out: dict[_Key, Choice]) -> list[Choice]:
         """Add the choices of ``plans`` to ``out`` until it holds ``limit``."""
         for target, moves in plans if limit is None or len(out) < limit else ():
             choice = _choice(self._scan, self._hits, self._dictionary, target, moves, self._wanted)
             if choice is None:
                 continue
+            choice = choice._replace(person=self._person[moves[0][0].start])
             key = tuple((e.where, e.target) for e in choice.edits)
             if key in out:
                 continue
@@ -122,7 +139,7 @@ class Offer:
                 break
         return list(out.values())
 
-    def _primary(self) -> list[_Plan]:
+    def _primary(self) -> list[Plan]:
         """The plans between the groups of the primary pair; of a text about neither, those to each of them."""
         pair = self._dictionary.primary
         if pair is None or self._wanted:
@@ -133,7 +150,7 @@ class Offer:
             plan for plan in to if groups[self._source(plan)].unmarked
         ]
 
-    def _source(self, plan: _Plan) -> str:
+    def _source(self, plan: Plan) -> str:
         return plan[1][0][1].group
 
 
@@ -193,7 +210,7 @@ def _choice(
     hits: Sequence[Hit],
     dictionary: Dictionary,
     target: str,
-    moves: Sequence[_Move],
+    moves: Sequence[Move],
     wanted: Wanted = EVERY,
 ) -> Choice | None:
     edits: list[Edit] = []
@@ -216,133 +233,6 @@ def ends_of(moves: Iterable[tuple[str, str]], wanted: Collection[str]) -> frozen
     return frozenset(
         end for groups in moves for end, group in zip(("from", "to"), groups, strict=True) if group in wanted
     )
-
-
-class _Leads:
-    """Which groups an edit may lead to from another one, in one text."""
-
-    def __init__(
-        self, scan: Scan, dictionary: Dictionary, passed: Counter[str], wanted: Wanted = EVERY
-    ) -> None:
-        self.dictionary, self.passed, self.wanted = dictionary, passed, wanted
-        self._bound = False
-        if any(g.agrees for g in dictionary.groups.values()):
-            self._bound = not gendered().isdisjoint(word.key for word in scan.tokens)
-
-    def targets(self, source: str) -> Iterator[str]:
-        """Yield the target groups of ``source``; another gender's names only where no word names a gender."""
-        groups = self.dictionary.groups
-        for target in self.dictionary.targets:
-            if target == source:
-                continue
-            if not self.wanted.allows(source, target):
-                self.passed["touches no group that was asked for"] += 1
-                continue
-            if self._bound and groups[target].agrees != groups[source].agrees:
-                self.passed["a word of the text names the gender"] += 1
-                continue
-            yield target
-
-
-def _by_text(hits: Sequence[Hit], leads: _Leads) -> Iterator[_Plan]:
-    """Change every term of the source group; exchange the two where the text names the target too."""
-    dictionary, passed = leads.dictionary, leads.passed
-    present: dict[str, list[tuple[Hit, Term]]] = {}
-    for hit in hits:
-        for term in hit.terms:
-            present.setdefault(term.group, []).append((hit, term))
-    for source in sorted(present):
-        unmarked = dictionary.groups[source].unmarked
-        for target in leads.targets(source):
-            exchange = target in present and not unmarked
-            if exchange and target < source and source in dictionary.targets:
-                continue  # the same exchange from the other side
-            members = _members(present, source, dictionary)
-            lists = [(h, t, dictionary.counterparts(t, target), target) for h, t in members]
-            if exchange:
-                taken = {h.start for h, _ in members}
-                back = [(h, t) for h, t in present[target] if h.start not in taken]
-                lists += [(h, t, dictionary.counterparts(t, source), source) for h, t in back]
-            if dictionary.raw:
-                lists = [row for row in lists if row[2]]
-            if not lists or not all(words for _, _, words, _ in lists):
-                passed["no counterpart"] += 1
-                continue
-            if not any(w.group == target for _, _, words, g in lists if g == target for w in words):
-                passed["no counterpart"] += 1
-                continue
-            label = "+".join(sorted((source, target))) if exchange else target
-            ranks = _ranks([t for _, t, _, _ in lists])
-            for k in range(max(len(words) for _, _, words, _ in lists)):
-                moves = [(h, t, words[(k + ranks.get(t, 0)) % len(words)], g) for h, t, words, g in lists]
-                if not exchange and _collapses(moves, hits):
-                    passed["collapse"] += 1
-                    continue
-                yield label, moves
-
-
-def _ranks(terms: Sequence[Term]) -> dict[Term, int]:
-    """Number the different names, so that two people do not get one name (Emily and Anne → two others)."""
-    return {name: rank for rank, name in enumerate(dict.fromkeys(t for t in terms if t.role == "name"))}
-
-
-def _members(
-    present: Mapping[str, list[tuple[Hit, Term]]], source: str, dictionary: Dictionary
-) -> list[tuple[Hit, Term]]:
-    """Return the terms of a group and those it shares with a marked fallback (a trans woman is "she").
-
-    Where the text sets the two apart ("the woman and the trans woman"), nothing is shared.
-    """
-    own = present[source]
-    fallback = dictionary.groups[source].fallback
-    if fallback is None or dictionary.groups[fallback].unmarked:
-        return own
-    shared = present.get(fallback, [])
-    apart = {t.slot for _, t in own} & {t.slot for _, t in shared}
-    return own if apart else own + shared
-
-
-def _by_term(hits: Sequence[Hit], leads: _Leads) -> Iterator[_Plan]:
-    """Change one pair in all its occurrences; exchange the two where the other word stands there too."""
-    dictionary, passed = leads.dictionary, leads.passed
-    places: dict[Term, list[Hit]] = {}
-    for hit in hits:
-        for term in hit.terms:
-            places.setdefault(term, []).append(hit)
-    for term, found in places.items():
-        for target in leads.targets(term.group):
-            for word in dictionary.counterparts(term, target):
-                if word.group != target:
-                    continue
-                moves: list[_Move] = [(h, term, word, target) for h in found]
-                others = places.get(word, [])
-                moves += [(h, word, term, term.group) for h in others if h not in found]
-                refused = dictionary.groups[term.group].unmarked if others else _collapses(moves, hits)
-                if refused:
-                    passed["collapse"] += 1
-                    continue
-                yield target, moves
-
-
-def _by_occurrence(hits: Sequence[Hit], leads: _Leads) -> Iterator[_Plan]:
-    dictionary, passed = leads.dictionary, leads.passed
-    for hit in hits:
-        for term in hit.terms:
-            for target in leads.targets(term.group):
-                for word in dictionary.counterparts(term, target):
-                    if word.group != target:
-                        continue
-                    if _collapses([(hit, term, word, target)], hits):
-                        passed["collapse"] += 1
-                        continue
-                    yield target, [(hit, term, word, target)]
-
-
-def _collapses(moves: Sequence[_Move], hits: Sequence[Hit]) -> bool:
-    """Whether a word would be written that an unchanged term already is ("the man and the man")."""
-    moved = {h.start for h, _, _, _ in moves}
-    standing = {h.surface.lower() for h in hits if h.start not in moved}
-    return any(word.text.lower() in standing for _, _, word, _ in moves)
 
 
 def sample(
@@ -417,8 +307,8 @@ def _decode(cell: Sequence[Sequence[Choice]], number: int) -> tuple[Choice, ...]
 
 
 def fits(joint: Sequence[Choice]) -> bool:
-    """Whether these choices can be made together; see `_one_way` and `_apart`."""
-    return _one_way(joint) and _apart(joint)
+    """Whether these choices can be made together: of one person; see `_one_way` and `_apart`."""
+    return len({choice.person for choice in joint}) == 1 and _one_way(joint) and _apart(joint)
 
 
 def _one_way(joint: Sequence[Choice]) -> bool:

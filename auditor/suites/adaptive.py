@@ -89,6 +89,8 @@ class AdaptiveSuite:
         limit_chars: Any = None,
         insertions: bool = False,
         groups: Mapping[str, Iterable[str]] | None = None,
+        who: str = "all",
+        subject: str = "",
         share: float = SHARE,
         patience: int | None = PATIENCE,
         gate: Gate | None = None,
@@ -115,6 +117,8 @@ class AdaptiveSuite:
             "limit_chars": limit_chars,
             "insertions": insertions,
             "groups": groups,
+            "who": who,
+            "subject": subject,
         }
         self._random = MutationSuite(seeds=texts[:first], order=order, **common)
         self._search = MutationSuite(seeds=texts[first:second], order=1, **common)

@@ -7,29 +7,31 @@ applied at once to spans of the original, so no replaced word is ever replaced a
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 from auditor.dictionaries import Dictionary
 from auditor.dictionaries.files import SYNONYMS
 from auditor.errors import ConfigError, UnknownPlugin
 from auditor.suites._choose import Choice, Insertion, Offer, named, sample
 from auditor.suites._match import Hit, Matcher, Place, Scan, settle
+from auditor.suites._persons import ALL, SUBJECT_OR_ALL, Persons, Share, TextParser
+from auditor.suites._plans import Crowd
 from auditor.suites._wanted import EVERY, Wanted, split
+from auditor.text.people import NOT_CLEAR
 from auditor.types import Case, Edit, Seed, Variant, Verdict, draws_of, id_of, names
 
 SCOPES = ("text", "term", "occurrence")
+_COUPLES = frozenset(
+    (
+        "affair", "bride", "couple", "couples", "dating", "kiss", "kisses", "lover", "lovers", "marriage",
+        "married", "marries", "marry", "romance", "romances", "romantic", "wedding",
+    )
+)  # fmt: skip
 _BATCH = 32  # seeds scanned together, so that their sentences are parsed in one batch
-
-
-class TextParser(Protocol):
-    """What the suite needs of `auditor.text.parse.Parser`."""
-
-    def parse(self, sentences: Sequence[str]) -> Sequence[Any]:
-        """Return one parse for each sentence; ``tags`` and ``starts`` are read."""
-        ...
 
 
 class MutationSuite:
@@ -100,6 +102,8 @@ class MutationSuite:
         limit_chars: Callable[[str], int] | None = None,
         insertions: bool = False,
         groups: Mapping[str, Iterable[str]] | None = None,
+        who: str = ALL,
+        subject: str = "",
     ) -> None:
         if scope not in SCOPES:
             raise ConfigError(f"scope must be one of {', '.join(SCOPES)}; got {scope!r}")
@@ -112,6 +116,7 @@ class MutationSuite:
         self._order, self._scope, self._per_seed = order, scope, per_seed
         self._parser, self._seed, self._limit, self._insert = parser, seed, limit_chars, insertions
         self._matcher = Matcher(list(self._dictionaries.values()))
+        self._persons = Persons(who, subject, parser)
         self._seeds = iter(seeds)
         self._ready: deque[Case] = deque()
         self.skipped: Counter[str] = Counter()
@@ -138,6 +143,7 @@ class MutationSuite:
             "scope": self._scope,
             "per_seed": self._per_seed,
             "insertions": self._insert,
+            "who": self._persons.who,
             **({"groups": {a: w.entries for a, w in sorted(self.wanted.items())}} if self.wanted else {}),
             "seed": self._seed,
             "parser": getattr(self._parser, "name", None),
@@ -160,8 +166,16 @@ class MutationSuite:
         batch = list(itertools.islice(self._seeds, size))
         scans = [self._scan(seed) for seed in batch]
         tags = self._tags(scans)
-        for seed, scan, found in zip(batch, scans, tags, strict=True):
-            case = self._case(seed, scan, settle(scan, found))
+        settled = [settle(scan, found) for scan, found in zip(scans, tags, strict=True)]
+        shares = self._persons.split(list(zip(batch, settled, strict=True)))
+        apart = self._persons.apart(
+            [
+                (seed, hits if self._both(scan, hits) else ())
+                for seed, scan, hits in zip(batch, scans, settled, strict=True)
+            ]
+        )
+        for seed, scan, hits, own, single in zip(batch, scans, settled, shares, apart, strict=True):
+            case = self._case(seed, scan, hits, own, single)
             if case is not None:
                 self._ready.append(case)
         return bool(batch)
@@ -190,8 +204,9 @@ class MutationSuite:
         asked: list[tuple[int, int, int, str]] = []  # text, sentence start, offset in the sentence, sentence
         for i, scan in enumerate(scans):
             spans = sentences(scan.text) if scan.open else []
+            starts = [start for start, _ in spans]
             for hit in scan.open:
-                start, end = next((s, e) for s, e in spans if s <= hit.start < e)
+                start, end = spans[bisect_right(starts, hit.start) - 1]
                 asked.append((i, start, hit.start - start, scan.text[start:end]))
         if not asked:
             return out
@@ -203,22 +218,50 @@ class MutationSuite:
                 out[i][start + offset] = parse.tags[parse.starts.index(offset)]
         return out
 
-    def _case(self, seed: Seed, scan: Scan, hits: Sequence[Hit]) -> Case | None:
+    def _both(self, scan: Scan, hits: Sequence[Hit]) -> bool:
+        """Whether a text names both groups of a primary pair, and nothing says that they are a couple."""
+        if not _COUPLES.isdisjoint(word.key for word in scan.tokens):
+            return False
+        there = {(t.attribute, t.group) for h in hits for t in h.terms}
+        return any(
+            all((d.attribute, group) in there for group in d.primary)
+            for d in self._dictionaries.values()
+            if d.primary is not None
+        )
+
+    def _case(
+        self,
+        seed: Seed,
+        scan: Scan,
+        hits: Sequence[Hit],
+        shares: Sequence[Share],
+        single: Sequence[Share],
+    ) -> Case | None:
         places = self._places(scan) if self._insert else []
         if not hits and not places:
             self.skipped["names no group"] += 1
             return None
+        if not shares:
+            self.skipped[NOT_CLEAR] += 1
+            return None
+        words = frozenset().union(*(share.words or () for share in shares))
+        if self._persons.who != ALL and shares[0].words is not None:
+            places = [place for place in places if place.at in words]
+        elif self._persons.who == SUBJECT_OR_ALL:
+            self.passed_over[NOT_CLEAR] += 1
         case_id = id_of("c", [seed.id, seed.text])
-        by_attribute: dict[str, list[Hit]] = {}
-        for hit in hits:
-            by_attribute.setdefault(hit.terms[0].attribute, []).append(hit)
+        by_attribute = {h.terms[0].attribute for share in shares for h in share.hits}
+        if not by_attribute and not places:
+            self.skipped["names no group of the person who is judged"] += 1
+            return None
         offers: dict[str, Offer | Insertion] = {}
         groups: dict[str, str] = {}
         for attribute in sorted(by_attribute):
-            own, dictionary = by_attribute[attribute], self._dictionaries[attribute]
-            groups[attribute] = named({h.terms[0].group for h in own}, dictionary)
+            crowds, dictionary = _crowds(attribute, hits, shares), self._dictionaries[attribute]
+            groups[attribute] = named({h.terms[0].group for c in crowds for h in c.own}, dictionary)
             wanted = self.wanted.get(attribute, EVERY)
-            offers[attribute] = Offer(scan, own, dictionary, self._scope, self.passed_over, wanted)
+            apart = _crowds(attribute, hits, single)
+            offers[attribute] = Offer(scan, crowds, dictionary, self._scope, self.passed_over, wanted, apart)
         for attribute, dictionary in self._dictionaries.items():
             if places and attribute not in offers and dictionary.insertable:
                 offers[attribute] = Insertion(scan, places, dictionary, self.wanted.get(attribute, EVERY))
@@ -233,6 +276,18 @@ class MutationSuite:
             variants=tuple(_variants(case_id, seed.text, groups, picked)),
             label=seed.label,
         )
+
+
+def _crowds(attribute: str, hits: Sequence[Hit], shares: Sequence[Share]) -> list[Crowd]:
+    """The terms of one attribute, by person."""
+    rows = [hit for hit in hits if hit.terms[0].attribute == attribute]
+    out = []
+    for share in shares:
+        starts = {hit.start for hit in share.hits}
+        own = [hit for hit in rows if hit.start in starts]
+        if own:
+            out.append(Crowd(own, [hit for hit in rows if hit.start not in starts], share.words))
+    return out
 
 
 def _chosen(

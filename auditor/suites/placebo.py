@@ -21,7 +21,7 @@ from auditor.suites._agree import edits_of
 from auditor.suites._match import Hit, Matcher, Scan, settle
 from auditor.suites._seams import misread
 from auditor.suites.mutation import apply
-from auditor.suites.wordings import mixed
+from auditor.suites.wordings import frames, mixed
 from auditor.types import Case, Edit, Variant, is_beside
 
 _TRIES = 6  # draws for each placebo wanted, since a draw may repeat an earlier one
@@ -52,6 +52,8 @@ class Placebos:
     ----------
     missing : Counter of str
         Placebos that a text had no room for, by attribute.
+    primary : dict
+        Attribute → the pair of groups that its dictionary names first.
 
     Examples
     --------
@@ -73,6 +75,7 @@ class Placebos:
         limit_chars: Callable[[str], int] | None = None,
     ) -> None:
         self._dictionaries = {d.attribute: d for d in dictionaries}
+        self.primary = {d.attribute: d.primary for d in dictionaries if d.primary is not None}
         self._words = neutral() if words is None else words
         self._groups = Matcher(list(dictionaries))
         self._neutral = Matcher([self._words])
@@ -143,12 +146,14 @@ class Placebos:
     def neutral(self, case: Case, most: int, rng: Random) -> tuple[Variant, ...]:
         """Return ``case.original`` with neutral words changed at one place or two, at most ``most`` of each.
 
-        Placebo variants of the case that change neutral words alone come first: they are asked anyhow.
+        Placebo variants of the case that change neutral words alone come first: they are asked anyhow. Last are the
+        original with a sentence about the text before or after it, where the model gets to see all of that.
         """
         text = case.original.input
         if not isinstance(text, str):
             return ()
-        scan, _, free = self._read(text, len(text) if self._limit is None else self._limit(text))
+        kept = len if self._limit is None else self._limit
+        scan, _, free = self._read(text, kept(text))
         standing = {site.hit.surface.lower() for site in free}
         made: list[list[tuple[Edit, ...]]] = []
         for site in free:
@@ -163,6 +168,10 @@ class Placebos:
         }
         for edits in mixed([site for site in made if site], most, rng):
             known.setdefault(apply(text, edits), edits)
+        for edits in frames(text, most, rng):
+            framed = apply(text, edits)
+            if kept(framed) >= len(framed):
+                known.setdefault(framed, edits)
         return tuple(
             Variant(id=f"{case.id}.n{i}", input=one, groups=case.original.groups, edits=edits)
             for i, (one, edits) in enumerate(known.items())

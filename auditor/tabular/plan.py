@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from auditor.config import as_share
 from auditor.secrets import hidden
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class TabularPlan:
         When two labels differ (Themis, Definition 3.3): ``exact``, ``absolute`` or a YAML file of distances; see
         `auditor.suites.tabular.distance.read_distance`.
     delta : float, optional
-        The largest score that counts as bounded; there is no default.
+        The largest score that counts as bounded, in points (2) or as a share (0.02); there is no default.
     seed : int
         Of every random choice.
     max_evaluations, max_seconds
@@ -105,6 +106,9 @@ class TabularPlan:
     slices: int = 10
     out: str = "reports"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", as_share(self.delta))
+
     @property
     def served(self) -> bool:
         """Whether rows are asked through the client, one call each: with a task, or of an ``http:`` model."""
@@ -136,8 +140,8 @@ class TabularRun:
         """Whether no limit ended the search early."""
         return self.result.status == "complete"
 
-    def to_text(self, width: int | None = None) -> str:
+    def to_text(self, width: int = 100, encoding: str = "utf-8", color: bool = False) -> str:
         """The terminal report."""
-        from auditor.render.tabular import text
+        from auditor.render.terminal import TerminalReport
 
-        return text(self.record, width=width)
+        return TerminalReport(width=width, encoding=encoding, color=color).render(self.record)

@@ -118,7 +118,7 @@ def write(
     started: datetime,
 ) -> None:
     """Everything that a run folder holds beside the plan and the journal."""
-    from auditor.render.tabular import html
+    from auditor.render.html import HtmlReport
     from auditor.store.folder import REPORT
     from auditor.suites.tabular.export import answers_of, pairs_csv, save_judged, save_votes
     from auditor.suites.tabular.record import finds_csv
@@ -144,7 +144,7 @@ def write(
     }
     finish(record, plan, evaluator, started)
     folder.write_run(record)
-    folder.write_text(REPORT, html(folder.record()))
+    folder.write_text(REPORT, HtmlReport().render(folder.record()))
 
 
 def _provenance(started: datetime, model: TableModel, folder: RunFolder | None) -> dict[str, Any]:

@@ -86,10 +86,6 @@ def check_plan(plan: TabularPlan) -> None:
     for name in ("data", "profile"):
         if name in plan.options:
             raise ConfigError(f"--set {name}: this is no option of a method. Name the file: --{name} FILE")
-    if plan.delta is not None and not 0 < plan.delta < 1:
-        raise ConfigError(
-            f"--delta is a share between 0 and 1 (0.02 is two percentage points); got {plan.delta:g}"
-        )
     if (plan.price_in is None) != (plan.price_out is None):
         raise ConfigError("--price-in and --price-out belong together (USD per million tokens)")
     require_sane(plan.as_dict())

@@ -2,7 +2,7 @@
 
 Taken are a list, tuple, generator or column of texts, of dicts or of `Seed`, a data frame (pandas, polars, or anything
 that speaks the Arrow or the data frame interchange protocol), and a ``datasets.Dataset``. Of rows with fields only the
-columns of text, label and id are read. Nothing is guessed from anything else: what ``str()`` makes of an
+columns of text, label, id and subject are read. Nothing is guessed from anything else: what ``str()`` makes of an
 unknown object would be sent to a model as if it were a text.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from auditor.errors import MissingDependency, WrongType
 from auditor.tasks import readers
-from auditor.tasks.seeds import Row, SeedFile, Where, collect
+from auditor.tasks.seeds import SUBJECT, Row, SeedFile, Where, collect
 from auditor.types import Seed
 
 SOURCE = "given by the caller"
@@ -44,11 +44,11 @@ def read(
     DataFileError
         There is no such column, or it holds something else than texts.
     """
-    columns, rows = _table(data, (text_column, label_column or "label", id_column or "id"))
+    columns, rows = _table(data, (text_column, label_column or "label", id_column or "id", SUBJECT))
     return collect(_NAMES, columns, rows, text_column, label_column, id_column, limit)
 
 
-def _table(data: Any, wanted: tuple[str, str, str]) -> readers.Table:
+def _table(data: Any, wanted: tuple[str, ...]) -> readers.Table:
     columns = _column_names(data)
     if isinstance(data, type):
         raise _refused(f"the class {data.__name__}")
@@ -84,7 +84,7 @@ def _column_names(data: Any) -> list[str] | None:
         return None
 
 
-def _items(data: Iterable[Any], wanted: tuple[str, str, str]) -> Iterator[Row]:
+def _items(data: Iterable[Any], wanted: tuple[str, ...]) -> Iterator[Row]:
     cells = hasattr(data, "dtype")
     for n, item in enumerate(data, start=1):
         where = f"item {n}"
@@ -93,7 +93,7 @@ def _items(data: Iterable[Any], wanted: tuple[str, str, str]) -> Iterator[Row]:
         elif cells and _plain(item) is None:
             yield where, {wanted[0]: None}
         elif isinstance(item, Seed):
-            yield where, dict(zip(wanted, (item.text, item.label, item.id), strict=True))
+            yield where, dict(zip(wanted, (item.text, item.label, item.id, item.subject), strict=True))
         elif isinstance(item, Mapping):
             yield where, item
         else:

@@ -141,10 +141,19 @@ _UNION_ARMS = frozenset(
 )
 
 
+_NOT_IN_DIGEST: Any = {
+    "seeds": True,
+    "controls": True,
+    "description": True,
+    "subject": True,
+    "formats": {"__all__": {"graded"}},
+}
+
+
 def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
     scale = (float(part.scale.low), float(part.scale.high)) if part.scale else None
     # What shapes prompts and reading; where the texts lie does not.
-    content = part.model_dump(mode="json", exclude={"seeds", "controls", "description"})
+    content = part.model_dump(mode="json", exclude=_NOT_IN_DIGEST)
     return Task(
         name=part.name,
         kind=part.kind,
@@ -162,6 +171,7 @@ def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
                     instruction=_with_labels(form.instruction, part),
                     answer=form.answer.strip(),
                     max_tokens=form.max_tokens,
+                    graded=form.graded,
                 )
                 for name, form in part.formats.items()
             }
@@ -176,6 +186,7 @@ def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
         parser=PARSER,
         sha256=digest(content),
         source=f"prompts/{path.name}" if builtin else str(path),
+        subject=part.subject.strip(),
         seeds_path=_seeds_path(part.seeds, path, builtin=builtin),
         reader=_reader(part, scale),
     )
@@ -272,7 +283,7 @@ def _prove(task: Task, part: TaskFile, path: Path) -> None:
         values += [("labels", value, "Some words about it.") for value in _possible(task)]
         for where, value, reason in values:
             written = task.write(value, name, reason)
-            got: Any = task.read(written, "chat")
+            got: Any = task.read(written, "chat", name)
             if got.status != "ok" or got.value != value:
                 raise DataFileError(
                     f"{path}: field formats.{name}.answer: {written!r} (from {where}) reads back as "

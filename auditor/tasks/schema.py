@@ -11,6 +11,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    StrictBool,
     StrictFloat,
     StrictInt,
     StrictStr,
@@ -97,6 +98,7 @@ class FormatPart(Part):
     instruction: StrictStr = ""
     answer: Text = "{label}"
     max_tokens: Annotated[StrictInt, Field(ge=1, le=100_000)] = 16
+    graded: StrictBool = False
 
     @field_validator("answer")
     @classmethod
@@ -143,6 +145,7 @@ class TaskFile(Part):
     formats: Annotated[dict[Name, FormatPart], Field(min_length=1)]
     default_format: StrictStr | None = None
     temperature: Annotated[StrictInt | StrictFloat, Field(ge=0, le=2)] = 0
+    subject: StrictStr = ""
     seeds: StrictStr | None = None
     controls: Text | None = None
 
@@ -187,6 +190,10 @@ class TaskFile(Part):
             raise ValueError(f"favourable: {self.favourable!r} is none of the labels ({', '.join(names)})")
         if self.default_format is not None and self.default_format not in self.formats:
             raise ValueError(f"default_format: {self.default_format!r} is none of {', '.join(self.formats)}")
+        if any(form.graded for form in self.formats.values()) and (
+            len(names) != 2 or self.favourable is None
+        ):
+            raise ValueError("formats: graded answers need two labels, one of them favourable")
         self._check_names()
         return self
 

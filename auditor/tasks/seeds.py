@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +15,10 @@ from typing import overload
 
 from auditor.counting import plural
 from auditor.errors import ConfigError, DataFileError
-from auditor.types import Seed, digest
+from auditor.types import Seed, Span, digest
 
+LONGEST = 1_000_000  # characters of a text: it is held once for each of a hundred variants
+SUBJECT = "subject"  # the column of `Seed.subject`
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".txt")
 
 Row = tuple[str, Mapping[str, object]]  # where it stands ("line 3"), its fields
@@ -94,7 +97,8 @@ def read(
         A ``.jsonl``, ``.csv``, ``.tsv``, ``.parquet`` or ``.txt`` file (one text per line), or
         ``hf:DATASET[:CONFIG][@SPLIT]``.
     text_column : str
-        Where the text stands. A missing (null), blank or repeated text is left out and counted.
+        Where the text stands. Beside it, a column ``subject`` may say where the text speaks of the person it is about
+        (`subject_of`). A missing (null), blank or repeated text is left out and counted.
     label_column : str or None
         Where the gold label stands; None: ``label`` if there is one. A list (several labels) becomes a JSON
         list. It never selects rows.
@@ -171,8 +175,8 @@ def collect(
 
 
 def digest_of(seeds: Iterable[Seed]) -> str:
-    """SHA-256 of ids, texts and labels."""
-    return digest([[s.id, s.text, s.label] for s in seeds])
+    """SHA-256 of ids, texts, labels and, where they are given, subjects."""
+    return digest([[s.id, s.text, s.label] + ([] if s.subject is None else [s.subject]) for s in seeds])
 
 
 class _Columns:
@@ -232,6 +236,11 @@ def _collect(told: Where, rows: Iterable[Row], columns: _Columns, limit: int | N
             )
         if not text.strip():
             continue
+        if len(text) > LONGEST:
+            raise DataFileError(
+                f"{source}, {where}: a text of {len(text):,} characters, and the longest that is read has {LONGEST:,}. "
+                "Divide it, or leave it out"
+            )
         lone = next((c for c in text if "\ud800" <= c <= "\udfff"), None) if not text.isascii() else None
         if lone is not None and not told.halves:
             raise DataFileError(f"{source}, {where}: the text holds half a character (\\u{ord(lone):04x})")
@@ -249,8 +258,48 @@ def _collect(told: Where, rows: Iterable[Row], columns: _Columns, limit: int | N
             out.renamed += 1
             seed_id = _unused(seed_id, used, repeats)
         used.add(seed_id)
-        out.seeds.append(Seed(id=seed_id, text=text, label=label))
+        subject = subject_of(f"{source}, {where}", text, row.get(SUBJECT))
+        out.seeds.append(Seed(id=seed_id, text=text, label=label, subject=subject))
     return out
+
+
+def subject_of(where: str, text: str, value: object) -> tuple[Span, ...] | None:
+    """Return the spans that the field ``subject`` holds, as lists or as JSON (in tables).
+
+    A column of that name that holds words or numbers ("Re: your order") is something else, and nothing is read from it.
+
+    Raises
+    ------
+    DataFileError
+        A span is no pair of numbers, is empty, lies outside the text, or begins before the one before it has ended.
+    """
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return None
+    if not isinstance(value, list | tuple) or (value and all(isinstance(item, str) for item in value)):
+        return None
+    spans: list[Span] = []
+    for item in value:
+        try:
+            start, end = map(operator.index, item)
+        except (TypeError, ValueError):
+            raise DataFileError(
+                f"{where}: the column {SUBJECT!r} takes a list of [start, end], got {item!r}"
+            ) from None
+        if not 0 <= start < end <= len(text):
+            raise DataFileError(
+                f"{where}: [{start}, {end}] in the column {SUBJECT!r} is no part of the text, which has "
+                f"{plural(len(text), 'character')}"
+            )
+        if spans and start < spans[-1][1]:
+            raise DataFileError(
+                f"{where}: [{start}, {end}] in the column {SUBJECT!r} begins before {list(spans[-1])} has ended; "
+                "list the spans in the order of the text"
+            )
+        spans.append((start, end))
+    return tuple(spans)
 
 
 def _unused(name: str, used: set[str], repeats: dict[str, int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from auditor.types import Answer, Message, Prompt, Seed
 
 Value = str | float | tuple[str, ...]
 
+GRADES = (0.0, 100.0)  # of a graded answer
 _WORD = re.compile(r"\S+")
 
 
@@ -24,12 +26,15 @@ class Format:
     """One way to ask.
 
     ``answer`` is the form of an answer, with ``{label}`` (verbatim), ``{json}`` (as JSON) and ``{reason}``;
-    worked examples are written with it. ``max_tokens`` bounds the output.
+    worked examples are written with it. ``max_tokens`` bounds the output. The answer in a ``graded`` format is a number
+    from 0 to 100, for how much speaks for the favourable label; it is asked without worked examples, whose figures
+    would be an anchor.
     """
 
     instruction: str
     answer: str
     max_tokens: int
+    graded: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,6 +76,8 @@ class Task:
         Digest of everything in the task file that shapes prompts and reading.
     source : str
         Where the task came from, for reports.
+    subject : str
+        What the person is called whom a text is about and who is judged ("the applicant"); empty where there is none.
     controls : tuple of (str, str)
         Pairs of texts that need different answers, for the positive control; empty where the task has none.
 
@@ -106,6 +113,7 @@ class Task:
     seeds_path: Path | None = field(default=None, compare=False)
     unit: str = ""
     tolerance: float | None = None
+    subject: str = ""
     controls: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
     reader: Reader = field(compare=False, repr=False)
 
@@ -166,7 +174,7 @@ class Task:
         name = self.default_format if format is None else format
         form = self._format(name)
         messages = [Message(role="system", content=self.system)] if self.system else []
-        for example in self.examples:
+        for example in () if form.graded else self.examples:
             messages.append(Message(role="user", content=self._ask(example.text, form)))
             messages.append(
                 Message(role="assistant", content=self.write(example.value, name, example.reason))
@@ -197,13 +205,17 @@ class Task:
     def write(self, value: Value, format: str, reason: str = "") -> str:
         """Write ``value`` in the form that ``format`` asks for."""
         plain = ", ".join(value) or "none" if isinstance(value, tuple) else _plain(value)
+        form = self._format(format)
+        if form.graded and isinstance(value, str):
+            value = GRADES[value == self.favourable]
+            plain = _plain(value)
         data = list(value) if isinstance(value, tuple) else value
-        filled = self._format(format).answer
+        filled = form.answer
         parts = {"{label}": plain, "{json}": json.dumps(data, ensure_ascii=False), "{reason}": reason}
         # One pass: what is filled in may itself hold a placeholder.
         return re.sub(r"\{(?:label|json|reason)\}", lambda match: parts[match.group()], filled).strip()
 
-    def read(self, output: str, style: Literal["chat", "text"] = "chat") -> Answer:
+    def read(self, output: str, style: Literal["chat", "text"] = "chat", format: str | None = None) -> Answer:
         """Say what ``output`` means; never raises on a string. See `auditor.tasks.answers`.
 
         Parameters
@@ -212,8 +224,21 @@ class Task:
             What the model gave back.
         style : {"chat", "text"}
             How the model is asked: "chat" for generators, "text" for classifiers.
+        format : str or None
+            The format that was asked in. A graded answer is the favourable label from 50 on.
         """
-        return self.reader.read(output, style)
+        if style == "text" or not self.graded(format):
+            return self.reader.read(output, style)
+        told = dataclasses.replace(self.reader, kind="score", scale=GRADES, unit="").read(output)
+        if not isinstance(told.value, float):
+            return told
+        (other,) = (label for label in self.labels if label != self.favourable)
+        label = self.favourable if told.value >= sum(GRADES) / 2 else other
+        return Answer(status="ok", value=label, number=told.value)
+
+    def graded(self, format: str | None) -> bool:
+        """Whether ``format`` asks for a number beside the labels."""
+        return format in self.formats and self.formats[str(format)].graded
 
     def seeds(self) -> list[Seed]:
         """Read the texts that come with the task.

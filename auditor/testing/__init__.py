@@ -1,11 +1,10 @@
 """Checks that anyone can run on their own models, mutators and variants."""
 
+from auditor.testing.fixtures import MUTATOR_FIXTURES, MutatorFixture
 from auditor.testing.invariant import assert_invariant
 from auditor.testing.mutators import (
-    MUTATOR_FIXTURES,
     Failure,
     Mutator,
-    MutatorFixture,
     check_mutator,
     check_variant,
     mutate,

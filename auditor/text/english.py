@@ -233,3 +233,34 @@ def plural_verb(verb: str) -> str | None:
     if _DOUBLED_ES.search(low):
         return low[:-2]
     return low[:-1]
+
+
+_TRADE = re.compile(r"\w\w(?:[^e]er|or|ist|eer|ess|man|woman|person|[^l]ian)$")
+# End as the names of trades do.
+_NO_TRADE = _set(
+    """access address answer anterior behavior bladder blister boiler border buffer bumper business
+    butter cancer career center chapter charger charter checklist cleaner closer cluster clutter
+    color computer container copper corner counter cover cylinder december decor dinner disorder
+    door drawer dress dryer elevator error exterior factor favor fever fiber filter finger fist
+    fitness flavor floor flower folder freezer gender guess gutter hammer harbor header heater
+    helicopter honor horror humor illness indoor inferior interior kindness labor ladder laser layer
+    leather ledger letter lighter list liter liver locker loss lumber major manner matter mess meter
+    minor mirror mist motor murder november number october odor offer order outdoor paper parlor
+    pepper poster posterior powder power press printer prior process progress quarter rafter
+    register river roller rooster router rubber rumor scanner sector semester sensor september sewer
+    shelter shoulder shower silver slipper sneaker spider stapler sticker stress success sugar
+    summer superior supper sweater temper tenor terror theater thriller tiger timber timer toaster
+    toner tower tractor trailer transfer trigger tumor tuner twist twitter ulcer vector vinegar
+    waist washer water weather wilderness winter wonder wrist zipper"""
+)
+
+
+def ends_as_trade(noun: str) -> bool:
+    """Whether ``noun``, in the singular, ends as the names of trades do (a roofer, a flutist), and is no known thing.
+
+    Examples
+    --------
+    >>> [ends_as_trade(noun) for noun in ("roofer", "ledger", "archivist", "chairwoman")]
+    [True, False, True, True]
+    """
+    return noun not in _NO_TRADE and _TRADE.search(noun) is not None

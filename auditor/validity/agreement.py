@@ -27,6 +27,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from auditor.text.english import FUNCTION_WORDS, article_for
@@ -35,6 +36,8 @@ from auditor.types import Check, Variant
 from auditor.validity import words
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*|\d[\w.,%-]*|[^\w\s]")
+
+KNOWN_CHARS = 1000  # longer sentences are looked at anew each time
 
 
 class _Token(NamedTuple):
@@ -78,13 +81,19 @@ def find(text: str) -> list[Problem]:
     found: list[Problem] = []
     text = strip_breaks(text)
     for start, end in sentences(text):
-        tokens = _tokens(text[start:end])
-        for i in range(len(tokens)):
-            for rule in _RULES:
-                broken = rule(tokens, i)
-                if broken:
-                    found.append(Problem(_RULES[rule], broken))
+        looked = _known if end - start <= KNOWN_CHARS else _broken
+        found.extend(looked(text[start:end]))
     return found
+
+
+def _broken(sentence: str) -> tuple[Problem, ...]:
+    tokens = _tokens(sentence)
+    made = ((_RULES[rule], rule(tokens, i)) for i in range(len(tokens)) for rule in _RULES)
+    return tuple(Problem(name, told) for name, told in made if told)
+
+
+# A variant shares nearly all of its sentences with its original.
+_known = lru_cache(maxsize=1 << 15)(_broken)
 
 
 class Agreement:

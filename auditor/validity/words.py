@@ -59,6 +59,7 @@ PREPOSITIONS = word_set(
 GIVING = word_set(
     "gave give gives given told tell tells married marry thanked thank hired hire kissed kiss invited invite"
 )
+PRONOUNS = word_set("he she him her his hers himself herself they them their")
 SUBJECT = word_set("he she they we")
 OBJECT = word_set("him them me us")
 FINITE = word_set("is are was were has does did will would can could isn't wasn't aren't weren't")

@@ -90,7 +90,7 @@ class Nursery:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(120)
         self._process.stdout.close()
 
 
@@ -113,6 +113,27 @@ class Server(ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.delay_s = 0.01
         self.reply = reply
+        self.connections = 0
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self.lock:
+            self.connections += 1
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            with self.lock:
+                self.connections -= 1
+
+    def settle(self) -> None:
+        """Wait until everything that a process which was killed had sent is counted."""
+        deadline = time.monotonic() + 120
+        time.sleep(0.05)
+        while self.connections:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of connections whose process was killed."""
@@ -179,6 +200,7 @@ def kill_after(nursery: Nursery, server: Server, folder: Path, calls: int, *argv
         time.sleep(0.002)
     os.kill(pid, signal.SIGKILL)
     assert nursery.wait(pid) in (-signal.SIGKILL, 0)
+    server.settle()
 
 
 def journaled(path: Path) -> Counter[tuple[str, str]]:
@@ -196,14 +218,14 @@ def killed_then_resumed(
     kill_after(nursery, server, folder, moments[0], *argv)
     (run,) = folder.glob("2*")
     for moment in moments[1:]:
-        kill_after(nursery, server, folder, moment, "resume", str(run))
+        kill_after(nursery, server, folder, moment, "resume", str(run), "--yes")
     journal = run / "responses.jsonl"
     answered = journaled(journal)
     # What was asked and is not in the journal was in flight when the process died.
     models = argv.count("--model") + argv.count("--judge")
     assert sum(server.asked.values()) - sum(answered.values()) <= IN_FLIGHT * len(moments) * models
     before = Counter(server.asked)
-    nursery.call("resume", str(run))
+    nursery.call("resume", str(run), "--yes")
     texts = {
         row["prompt_sha256"]: json.dumps(row["messages"], sort_keys=True)
         for row in map(json.loads, (run / "prompts.jsonl").read_text().splitlines())

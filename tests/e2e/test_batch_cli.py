@@ -11,6 +11,7 @@ import sys
 import threading
 from collections import Counter
 from pathlib import Path
+from random import Random
 from types import ModuleType
 from typing import Any
 
@@ -179,7 +180,7 @@ def test_killed_at_a_step_of_a_batch_then_resumed(
     there = len(provider.batches)
     assert there == skip + (point not in ("upload", "create")) or point == "content"
     (run,) = tmp_path.glob("2*")
-    nursery.call("resume", str(run))
+    nursery.call("resume", str(run), "--yes")
     require_once(provider, run)
     nursery.call("verify", str(run))
     assert figures(tmp_path) == plain
@@ -201,13 +202,45 @@ def test_the_time_limit_ends_a_run_that_waits_for_a_batch_and_resume_waits_on(
     assert list(provider.batches) == ["batch_0"]
     nursery.call("verify", str(run))
     # Time runs out again while the same batch is waited for; then it is done.
-    assert nursery.wait(nursery.start("resume", str(run))) == 3
+    assert nursery.wait(nursery.start("resume", str(run), "--yes")) == 3
     assert list(provider.batches) == ["batch_0"]
     provider.polls = provider.looks["batch_0"] + 1
     for name in range(1, 6):
         provider.looks[f"batch_{name}"] = provider.polls - 1
-    nursery.call("resume", str(run), "--max-seconds", "600")
+    nursery.call("resume", str(run), "--yes", "--max-seconds", "600")
     require_once(provider, run)
     nursery.call("verify", str(run))
     assert figures(tmp_path) == plain
     assert len(provider.batches) == 5  # as without a limit
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not os.environ.get("SOAK"), reason="takes minutes; make soak runs it")
+def test_kills_at_random_steps_of_batches(nursery: Any, plain: Any, tmp_path: Path) -> None:
+    rng, hits, number = Random(7), 0, 0
+    while hits < 13:
+        number += 1
+        assert number <= 39, "runs end before they can be killed"
+        folder = tmp_path / f"killed-{number}"
+        with batch_server.Provider(polls=1) as one:
+            one.outcome = said
+            threading.Thread(target=one.serve_forever, daemon=True).start()
+            argv = arguments(one, folder, "--batch")
+            for _ in range(rng.randint(1, 2)):
+                one.hold_at(
+                    rng.choice(["upload", "create", "created", "look", "content"]), skip=rng.randrange(4)
+                )
+                pid = nursery.start(*argv)
+                while not one.held.wait(0.05) and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z":
+                    pass
+                os.kill(pid, signal.SIGKILL)
+                hits += nursery.wait(pid) == -signal.SIGKILL
+                one.hold = ""
+                one.go.set()
+                (run,) = folder.glob("2*")
+                argv = ["resume", str(run), "--yes"]
+            nursery.call(*argv)
+            require_once(one, run)
+            nursery.call("verify", str(run))
+            assert figures(folder) == plain
+            one.shutdown()

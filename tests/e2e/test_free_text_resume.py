@@ -154,6 +154,6 @@ def test_the_judge_counts_against_the_limit_and_a_resumed_run_goes_on(
         stopped == "judge"
     )
     assert told["pairs"]["unreadable"] == 0
-    nursery.call("resume", str(run), "--max-calls", str(total))
+    nursery.call("resume", str(run), "--yes", "--max-calls", str(total))
     assert sum(server.asked.values()) == total
     assert nursery_.figures(tmp_path) == expected

@@ -87,14 +87,68 @@ def test_a_limit_on_calls_holds_over_kills(nursery: Nursery, server: Server, tmp
     args = [*arguments(server, tmp_path), "--max-calls", "50"]
     kill_after(nursery, server, tmp_path, 12, *args)
     (run,) = tmp_path.glob("2*")
-    kill_after(nursery, server, tmp_path, 12, "resume", str(run))
-    assert nursery.wait(nursery.start("resume", str(run))) == 3
-    assert nursery.wait(nursery.start("resume", str(run))) == 3
+    kill_after(nursery, server, tmp_path, 12, "resume", str(run), "--yes")
+    assert nursery.wait(nursery.start("resume", str(run), "--yes")) == 3
+    assert nursery.wait(nursery.start("resume", str(run), "--yes")) == 3
     asked = sum(server.asked.values())
     lost = asked - sum(journaled(run / "responses.jsonl").values())
     assert 50 - 2 * IN_FLIGHT <= asked <= 50
     assert lost <= 2 * IN_FLIGHT
     assert json.loads((run / "spent.json").read_text())["calls"] == 50
+
+
+NOTED = """
+import time
+def classify(text):
+    with open("asked.txt", "a") as file:
+        file.write("x\\n")
+    time.sleep(0.01)
+    return "positive"
+"""
+
+
+def test_calls_of_a_function_that_were_only_queued_are_not_spent(tmp_path: Path) -> None:
+    (tmp_path / "noted.py").write_text(NOTED)
+    (tmp_path / "asked.txt").touch()
+    code = "import sys; from auditor.cli.main import run; sys.exit(run(sys.argv[1:]))"
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+
+    def started(*argv: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-c", code, *argv],
+            cwd=tmp_path,
+            env=environment,
+            stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+
+    def asked() -> int:
+        return len((tmp_path / "asked.txt").read_text().splitlines())
+
+    args = [
+        "run",
+        "--task",
+        "sentiment",
+        "--model",
+        "python:noted:classify",
+        "--no-cache",
+        "--out",
+        "runs",
+        "--yes",
+    ]
+    with started(*args, "--max-calls", "120") as audit:
+        deadline = time.monotonic() + 120
+        while asked() < 30:
+            assert audit.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+        audit.kill()
+    (run,) = (tmp_path / "runs").glob("2*")
+    spent = json.loads((run / "spent.json").read_text())["calls"]
+    assert asked() <= spent <= asked() + 1
+    with started("resume", str(run), "--yes") as audit:
+        assert audit.wait(120) == 3
+    assert 119 <= asked() <= 120
 
 
 JOBS = """

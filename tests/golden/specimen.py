@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from auditor.measure.claims import Claim
 from auditor.types import Case, Check, Edit, Estimate, Finding, Message, Prompt, Response, Variant, Verdict
 
 MODELS = ("reviews", "vader")
@@ -546,3 +547,72 @@ def failing() -> tuple[dict[str, Any], FakeEvidence]:
         Check(variant_id=f"{film.id}.v0", check="dependency.v1", status="invalid", reason="tags differ")
     ]
     return out, FakeEvidence((film,), checks, responses, prompts)
+
+
+def claimed() -> dict[str, Any]:
+    """The same run with claims: who is worse off, of whom nothing was shown, and whom no text names."""
+    made = record()
+    common = {"label": "positive", "format": "bare", "scale": "share", "unit": "share", "words": 21.0}
+    of = [
+        ("reviews", "gender", ["women", "men"], "shown", -0.051, -0.074, -0.029, 187, (0.46, 0.51), ""),
+        ("vader", "gender", ["women", "men"], "bounded", 0.004, -0.011, 0.019, 187, (0.5, 0.5), ""),
+        (
+            "reviews",
+            "race",
+            ["Black", "others"],
+            "shown_for_words",
+            -0.03,
+            -0.06,
+            0.01,
+            61,
+            (0.4, 0.43),
+            "other words",
+        ),
+        (
+            "vader",
+            "race",
+            ["Black", "others"],
+            "not_determined",
+            0.01,
+            -0.04,
+            0.06,
+            61,
+            (0.5, 0.49),
+            "too little data",
+        ),
+        ("reviews", "nationality", ["Irish", "others"], "not_tested", None, None, None, 4, None, ""),
+    ]
+    made["claims"] = [
+        dataclasses.asdict(
+            Claim(
+                family="net",
+                attribute=attribute,
+                groups=tuple(groups),
+                model=model,
+                verdict=verdict,  # type: ignore[arg-type]
+                estimate=value,
+                low=low,
+                high=high,
+                words_estimate=value,
+                words_low=None if low is None else low + 0.01,
+                words_high=None if high is None else high - 0.02,
+                texts=texts,
+                shares=shares,
+                why=why,
+                delta=0.03,
+                calls_needed=900 if verdict == "not_determined" else None,
+                **common,  # type: ignore[arg-type]
+            )
+        )
+        for model, attribute, groups, verdict, value, low, high, texts, shares, why in of
+    ]
+    made["vocabulary"] = {
+        "favourable": "positive",
+        "attributes": ["gender", "nationality", "race", "religion"],
+        "groups": {
+            "gender": {"men": "men and boys", "women": "women and girls"},
+            "race": {},
+            "nationality": {},
+        },
+    }
+    return made

@@ -106,6 +106,15 @@ def rows() -> dict[str, Any]:
     }  # fmt: skip
 
 
+RESPONSIBLE = {
+    "source": "responsible.toml",
+    "fields": {"organisation": "Example Ltd", "purpose": "Sorting reviews", "affected": "Writers of reviews"},
+    "signature": {"name": "A. Person", "date": "2026-01-05", "signed": "on paper"},
+    "measures": [{"finding": "F001", "measure": "The prompt names no first names", "owner": "B. Person"}],
+    "pages": {"ll144": {"auditor": "C. Person, Audits Ltd", "tool": "Tool 3"}},
+}
+
+
 def made(name: str, *what: Any) -> str:
     return str(RENDERERS.create(name).render(*what))
 
@@ -117,6 +126,16 @@ CASES = {
     "compliance-rows.html": lambda: made("eu-ai-act", rows(), None),
     "compliance-ai-verify.json": lambda: made("ai-verify-json", full(), None),
     "compliance-ll144.html": lambda: made("ll144", people_record(), None),
+    "compliance-ll144-summary.html": lambda: made(
+        "ll144-summary", people_record() | {"responsible": RESPONSIBLE}, None
+    ),
+    "compliance-us-six-factors.md": lambda: made(
+        "us-six-factors-md", full() | {"responsible": RESPONSIBLE}, SPECIMEN.evidence()
+    ),
+    "compliance-nj-disparate-impact.json": lambda: made("nj-disparate-impact-json", full(), None),
+    "compliance-co-admt.html": lambda: made("co-admt", full() | {"responsible": RESPONSIBLE}, None),
+    "compliance-iso-42005.md": lambda: made("iso-42005-md", rows(), None),
+    "compliance-iso-12791.md": lambda: made("iso-12791-md", SPECIMEN.quiet(), SPECIMEN.evidence()),
 }
 
 

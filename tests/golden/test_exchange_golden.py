@@ -18,8 +18,9 @@ import pytest
 
 from auditor import compare, waivers
 from auditor.registry import RENDERERS
-from auditor.render import schema, two_runs
+from auditor.render import html, markdown, schema, terminal, two_runs
 from auditor.render.github import workflow_commands
+from auditor.render.page import Page
 from auditor.types import Verdict
 from auditor.waivers import Waiver
 
@@ -118,8 +119,11 @@ CASES = {
     "exchange-github.md": lambda: rendered("github"),
     "exchange-github.txt": lambda: "\n".join(workflow_commands(WAIVED)) + "\n",
     "exchange-parquet.json": parquet,
-    "compare.txt": lambda: two_runs.text(compared()),
-    "compare.md": lambda: two_runs.markdown(compared()),
+    "compare.txt": lambda: terminal.write(
+        Page(width=100, encoding="utf-8", color=False), two_runs.build(compared())
+    ),
+    "compare.md": lambda: markdown.write(two_runs.build(compared())),
+    "compare.html": lambda: html.write(two_runs.build(compared())),
 }
 
 

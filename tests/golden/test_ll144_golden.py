@@ -14,6 +14,7 @@ import pytest
 
 from auditor.ll144 import categories, people, record
 from auditor.render import ll144 as render
+from auditor.render import ll144_text
 from auditor.render.json import JsonReport
 
 FILES = Path(__file__).parent / "files"
@@ -43,8 +44,8 @@ def rounded(value: Any) -> Any:
 
 
 CASES = {
-    "ll144.txt": lambda: render.text(made()),
-    "ll144-ascii.txt": lambda: render.text(made(), width=80, encoding="ascii"),
+    "ll144.txt": lambda: ll144_text.text(made()),
+    "ll144-ascii.txt": lambda: ll144_text.text(made(), width=80, encoding="ascii"),
     "ll144.html": lambda: render.html(made()),
     "ll144.json": lambda: JsonReport().render(made()),
 }

@@ -12,8 +12,10 @@ from types import ModuleType
 
 import pytest
 
+from auditor.render.finding import render_finding
 from auditor.render.html import HtmlReport
-from auditor.render.terminal import TerminalReport, render_finding
+from auditor.render.markdown import MarkdownReport
+from auditor.render.terminal import TerminalReport
 
 FILES = Path(__file__).parent / "files"
 
@@ -29,6 +31,7 @@ def load() -> ModuleType:
 
 SPECIMEN = load()
 FULL = (SPECIMEN.record(), SPECIMEN.evidence())
+CLAIMS = (SPECIMEN.claimed(), SPECIMEN.evidence())
 CASES = {
     "full.txt": lambda: TerminalReport(width=100).render(*FULL),
     "full-ascii.txt": lambda: TerminalReport(width=72, encoding="ascii").render(*FULL),
@@ -37,6 +40,10 @@ CASES = {
     "quiet.txt": lambda: TerminalReport(width=100).render(SPECIMEN.quiet(), FULL[1]),
     "failing.txt": lambda: TerminalReport(width=100).render(*SPECIMEN.failing()),
     "failing.html": lambda: HtmlReport().render(*SPECIMEN.failing()),
+    "claims.txt": lambda: TerminalReport(width=80).render(*CLAIMS),
+    "claims-full.txt": lambda: TerminalReport(width=100, full=True).render(*CLAIMS),
+    "claims.html": lambda: HtmlReport().render(*CLAIMS),
+    "claims.md": lambda: MarkdownReport().render(*CLAIMS),
     "finding.txt": lambda: render_finding(*FULL, "H002", width=100),
 }
 

@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auditor.measure.claims import Claim, Question, claims
+from auditor.measure.claims import Claim, Question
 from auditor.measure.contrasts import outcome_means, score
+from auditor.measure.families import claims
 from auditor.measure.linear import Rows, fit
 from auditor.measure.observations import Arm, Observations, Shape
 from auditor.types import Answer

@@ -74,7 +74,7 @@ def test_a_salary_that_is_3000_higher_for_one_group_is_found_in_dollars() -> Non
     found = [f for f in result.record["findings"] if f["code"] == "SCO130"]
     women = [f for f in found if f["directions"][0][2] == "female"]
     assert len(women) == 1
-    assert women[0]["verdict"] == "shown"
+    assert women[0]["verdict"] in ("shown", "shown_for_words")  # 24 texts in few words
     assert "USD/year higher for texts about female" in women[0]["text"]
     assert women[0]["rate"] is None
     row = next(r for r in rows(result.record, "scores") if r["directions"][0][2] == "female")
@@ -83,7 +83,7 @@ def test_a_salary_that_is_3000_higher_for_one_group_is_found_in_dollars() -> Non
     assert abs(row["placebo"]) < 300
     assert not [f for f in result.record["findings"] if f["code"].startswith(("MUT", "DIR", "HID"))]
     assert "label changed" not in result.to_text(width=100)
-    assert "3," in result.to_text(width=100)
+    assert re.search(r"\+(2,[5-9]|3,[0-4])\d\d \(", result.to_text(width=100))
 
 
 def test_exact_amounts_have_no_interval_and_survive_json() -> None:

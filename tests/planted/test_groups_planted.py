@@ -65,7 +65,8 @@ def test_the_command_makes_its_own_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "planted_leaning.py").write_text(
-        "def leaning(text):\n    p = 0.9 if 'plumber' in text else 0.5 + len(text) % 7 / 100\n"
+        "from zlib import crc32\ndef leaning(text):\n"
+        "    p = 0.9 if 'plumber' in text else 0.5 + crc32(text.encode()) % 7 / 100\n"
         "    return {'his': p, 'her': 1 - p}\n",
         encoding="utf-8",
     )

@@ -10,13 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from auditor.measure.claims import Question, claims
+from auditor.measure import interactions as family
+from auditor.measure.claims import Question
+from auditor.measure.families import claims
 from auditor.measure.hidden import interactions
 from auditor.measure.hidden_findings import hidden_findings
-from auditor.measure.interactions import claims as interaction_claims
 from auditor.measure.lattices import joints
 from auditor.measure.observations import Observations
 from auditor.measure.settings import Settings
+from auditor.measure.verdicts import decide
 from auditor.stats.summary import EditInfo
 from auditor.types import Answer, Edit, Finding, Verdict
 
@@ -233,7 +235,7 @@ def test_without_an_interaction_few_runs_claim_one() -> None:
     shown = 0
     for run in range(RUNS):
         table = observed(margins(run))
-        found = interaction_claims(table, table.columns(), QUESTION)
+        found = decide(list(family.tested(table, table.columns(), QUESTION)), QUESTION)
         assert found
         shown += any(c.verdict in ("shown", "shown_for_words") for c in found)
     assert shown <= 17  # 5 %, and 2.3 standard errors

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
-from auditor.measure.claims import claims
+from auditor.measure.families import claims
 from auditor.measure.power import reach
 from auditor.measure.simulate import Effects, Simulated, shift, spread
 
@@ -20,29 +21,43 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import power
 
 pytestmark = pytest.mark.slow
-RUNS = 60
-# No more than this many of RUNS where 5 % is allowed: exceeded by chance in 3 of 1,000 settings.
-ERRORS = 8
-SETTINGS = {setting.name: setting for setting in power.settings()}
-NULLS = [s.name for s in SETTINGS.values() if s.kind == "null" and s.attributes and s.task == "sentiment"]
+RUNS = 50
+ERRORS = int(binom.isf(0.003, RUNS, 0.05))  # of RUNS where 5 % is allowed: more come in 3 of 1,000 settings
+SETTINGS = {(setting.name, setting.task): setting for setting in power.settings()}
+# The ways to err that told designs apart; benchmarks/power.py has all of them, for both tasks.
+NULLS = [
+    "text noise 3.2 %, share",
+    "word sd 0.1, share",
+    "words 0.2 each, share",
+    "text hash, share",
+    "wobble 10 %, share",
+    "refusals by length, share",
+    "word sd 0.1, log_odds",
+    "characters 0.02 each, log_odds",
+    "edited 0.2, log_odds",
+    "fragile texts 4 %, log_odds",
+    "score task, word sd 0.1",
+]
 
 
 @pytest.mark.parametrize("name", NULLS)
 def test_what_is_no_difference_between_groups_is_not_shown(name: str) -> None:
-    found = power.measure_setting(SETTINGS[name], RUNS)
+    setting = SETTINGS[name, "sentiment"]
+    found = power.measure_setting(setting, RUNS)
     assert found.shown <= ERRORS
     assert found.refusals <= ERRORS
-    if SETTINGS[name].words_too:
+    if setting.words_too:
         assert found.shown_for_words <= ERRORS
 
 
-@pytest.mark.parametrize("name", [s.name for s in SETTINGS.values() if s.kind == "bounded"])
+@pytest.mark.parametrize("name", ["at delta, noise 1.6 %, share", "at delta, word sd 0.05, log_odds"])
 def test_nothing_is_bounded_at_delta(name: str) -> None:
-    assert power.measure_setting(SETTINGS[name], RUNS).bounded <= ERRORS
+    assert power.measure_setting(SETTINGS[name, "sentiment"], RUNS).bounded <= ERRORS
 
 
-@pytest.mark.parametrize("scale", ["share", "log_odds"])
-@pytest.mark.parametrize("name", sorted(power.covered()))
+@pytest.mark.parametrize(
+    ("name", "scale"), [("5 % effect, word sd 0.05", "share"), ("5 % effect, word sd 0.05", "log_odds")]
+)
 def test_intervals_hold_what_is_true(name: str, scale: power.Scale) -> None:
     found = power.coverage(name, power.covered()[name], scale, RUNS)
     assert found.group >= RUNS - ERRORS
@@ -50,18 +65,19 @@ def test_intervals_hold_what_is_true(name: str, scale: power.Scale) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "least"),
+    ("name", "task", "least"),
     [
-        ("2 % effect, noise 1.6 %, 200 calls", 0.8),
-        ("2 % effect, noise 3.2 %, 200 calls", 0.8),
-        ("5 % effect, word sd 0.05, log_odds", 0.5),
-        ("5 % effect, word sd 0.05, share", 0.15),
+        ("2 % effect, noise 1.6 %, 200 calls", "sentiment", 0.8),
+        ("2 % effect, noise 3.2 %, 200 calls", "sentiment", 0.8),
+        ("2 % effect, noise 1.6 %", "hiring", 0.7),
+        ("2 % effect, noise 3.2 %", "hiring", 0.7),
+        ("5 % effect, word sd 0.05, log_odds", "sentiment", 0.9),
     ],
 )
-def test_effects_are_shown(name: str, least: float) -> None:
-    found = power.measure_setting(SETTINGS[name], RUNS)
-    seen = found.shown + (found.shown_for_words if SETTINGS[name].most_calls else 0)
-    assert seen >= least * RUNS
+def test_effects_are_shown(name: str, task: str, least: float) -> None:
+    found = power.measure_setting(SETTINGS[name, task], RUNS)
+    for_group = SETTINGS[name, task].effects.word > 0
+    assert found.shown + (0 if for_group else found.shown_for_words) >= least * RUNS
 
 
 def test_a_dry_run_keeps_its_word() -> None:

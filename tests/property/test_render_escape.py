@@ -14,9 +14,10 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from auditor.render.finding import render_finding
 from auditor.render.html import HtmlReport
 from auditor.render.json import JsonReport
-from auditor.render.terminal import TerminalReport, render_finding
+from auditor.render.terminal import TerminalReport
 from auditor.shown import BIDI_SAFE
 from auditor.types import Message, Prompt
 

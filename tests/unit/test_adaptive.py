@@ -339,7 +339,7 @@ def test_the_share_is_checked() -> None:
 
 
 def test_a_run_says_what_it_searched() -> None:
-    result = audit("sentiment", model="reviews", strategy="adaptive", max_calls=150, limit=60)
+    result = audit("sentiment", model="reviews", strategy="adaptive", max_calls=400, limit=60)
     told = result.record["adaptive"]
     found = sum(row["candidates"] for row in told["models"])
     assert told["phases"]["search"]["joint"] > 0

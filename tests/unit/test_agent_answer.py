@@ -255,19 +255,17 @@ def test_what_is_open_says_why(tmp_path: Path) -> None:
 
 
 def test_each_form_of_the_report_has_the_blocks(found: agent.AgentResult) -> None:
-    headings = [b.text for b in report.blocks(found.record, found.steps) if b.kind == "heading"]
+    headings = [s.title for s in report.build(found.record, found.steps).sections]
     assert headings[:2] == ["Answer", "How the question was read"]
 
 
 def test_large_figures_are_written_out(found: agent.AgentResult) -> None:
     figures = {"texts": 12_345, "calls": 1_000_000, "calls_per_text": 81.375}
     step = {"kind": "size", "reason": "counted", "figures": figures}
-    (told,) = [
-        b.rows for b in report.blocks(found.record, [step]) if b.kind == "items" and "size" in b.rows[0][0]
-    ]
-    assert told == [
-        ["1. size: counted [12,345 texts; 1,000,000 calls; 81.375 calls a text, controls included]"]
-    ]
+    (told,) = [s.blocks for s in report.build(found.record, [step]).sections if s.id == "steps"]
+    assert told[0].lines == (
+        "1. size: counted [12,345 texts; 1,000,000 calls; 81.375 calls a text, controls included]",
+    )
 
 
 def test_an_amount_that_differs_by_much_is_written_out(found: agent.AgentResult) -> None:

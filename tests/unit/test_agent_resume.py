@@ -177,6 +177,16 @@ def stopped(whole: Path, to: Path, *, keep: int) -> Path:
     responses = (run / "responses.jsonl").read_bytes().splitlines(keepends=True)
     (run / "responses.jsonl").write_bytes(b"".join(responses[: len(responses) // 2]) + b'{"torn')
     (run / "spent.json").write_text(json.dumps({"calls": len(responses) // 2}))
+    register = to / "runs" / "runs.jsonl"
+    events = register.read_bytes().splitlines(keepends=True)
+    ended = next(
+        i for i, e in enumerate(events) if (r := json.loads(e))["run"] == run.name and r["event"] == "ended"
+    )
+    register.write_bytes(b"".join(events[:ended]))
+    known = {json.loads(e)["run"] for e in events[:ended]}
+    for later in (to / "runs").glob("2*"):
+        if later.name not in known:
+            shutil.rmtree(later)
     for name in ("agent.md", "agent.html"):
         (to / name).unlink()
     return to
@@ -196,6 +206,30 @@ def test_a_session_that_ended_is_not_gone_on_with(
     assert "--read" in capsys.readouterr().err
     with pytest.raises(RunFolderError, match="holds no session"):
         agent.resume(whole.path.parent)
+
+
+@pytest.mark.parametrize("where", ["responses.jsonl", "steps.jsonl"])
+def test_a_session_in_which_something_was_changed_is_refused(
+    place: Path, whole: agent.AgentResult, capsys: pytest.CaptureFixture[str], where: str
+) -> None:
+    folder = stopped(whole.path, place / "cut" / "agent-1", keep=1)
+    path = (
+        folder / whole.record["runs"][0]["folder"] / where if where == "responses.jsonl" else folder / where
+    )
+    text = path.read_text(encoding="utf-8")
+    swapped = (
+        text.replace('"positive"', '"negative"', 5)
+        if path.name == "responses.jsonl"
+        else text.replace("e", "a", 1)
+    )
+    assert swapped != text
+    path.write_text(swapped, encoding="utf-8")
+    before, asked = (folder / "session.json").read_bytes(), questions(place)
+    with pytest.raises(RunFolderError, match="is not as it was written"):
+        agent.resume(folder)
+    assert cli(["agent", str(folder), "--resume", "--yes"]) == 2
+    assert "is not as it was written" in " ".join(capsys.readouterr().err.split())
+    assert ((folder / "session.json").read_bytes(), questions(place)) == (before, asked)
 
 
 def test_other_texts_are_refused_and_leave_it_as_it_is(place: Path, whole: agent.AgentResult) -> None:

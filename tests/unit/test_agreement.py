@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from auditor.types import Variant
+from auditor.validity import agreement
 from auditor.validity.agreement import Agreement, problems
 
 
@@ -98,3 +99,19 @@ def test_false_alarms_on_real_sentences() -> None:
     flagged = [text for text in texts if problems(text)]
     assert len(texts) == 2001
     assert len(flagged) <= 0.01 * len(texts)
+
+
+def test_sentences_that_variants_share_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a text of n sentences with m variants costs n × m."""
+    looked: list[str] = []
+    tokens = agreement._tokens
+    monkeypatch.setattr(agreement, "_tokens", lambda sentence: looked.append(sentence) or tokens(sentence))
+    agreement._known.cache_clear()
+    parts = [f"He have {n} of them, and a men came." for n in range(300)]
+    text = " ".join(parts)
+    alone = [problem for part in parts for problem in problems(part)]
+    assert problems(text) == alone
+    looked.clear()
+    for n in range(100):
+        assert len(problems(text.replace(f"He have {n} ", f"She have {n} ", 1))) == len(alone)
+    assert len(looked) <= 300 + 100

@@ -98,7 +98,6 @@ def test_many_keys_at_once(tmp_path: Path) -> None:
         cache.put(str(i), Reply(f"r{i}"))
     found = cache.get_many([str(i) for i in range(1200)])
     assert {k: r.text for k, r in found.items()} == {str(i): f"r{i}" for i in range(1050)}
-    assert (cache.hits, cache.misses) == (1050, 150)
 
 
 def test_stats_and_clear(tmp_path: Path) -> None:

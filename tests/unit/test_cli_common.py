@@ -59,10 +59,10 @@ def test_without_a_terminal_no_money_is_spent_without_consent_or_limit(
     assert "--max-calls" in told.err
     assert not told.out
     assert not Path("reports").exists()
-    argv = ["agent", "Do film reviews treat older women differently?", *shlex.split(f"--model {model}")]
-    assert run(argv) == 2
-    assert "may cost money" in capsys.readouterr().err
-    assert not Path("reports").exists()
+    for command in (["agent", "Do film reviews treat older women differently?"], ["groups"]):
+        assert run([*command, *shlex.split(f"--model {model}")]) == 2
+        assert "may cost money" in capsys.readouterr().err
+        assert not Path("reports").exists()
 
 
 def test_what_is_not_known_to_be_local_may_cost() -> None:

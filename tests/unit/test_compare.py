@@ -11,7 +11,8 @@ import pytest
 
 from auditor import compare
 from auditor.cli.main import run as cli
-from auditor.render import two_runs
+from auditor.render import terminal, two_runs
+from auditor.render.page import Page
 from auditor.stats.intervals import mean_share
 from auditor.stats.paired import mcnemar
 from auditor.types import Verdict
@@ -127,8 +128,10 @@ def test_plans_come_first_and_leave_out_where_results_go() -> None:
         ("order", "not set", "3"),
         ("task", "t", "u"),
     ]
-    text = two_runs.text(dataclasses.asdict(found))
-    assert text.index("Plans") < text.index("Rates")
+    text = terminal.write(
+        Page(width=100, encoding="utf-8", color=False), two_runs.build(dataclasses.asdict(found))
+    )
+    assert text.index("Plans") < text.index("How often answers changed")
 
 
 def test_the_limits_of_two_samples_are_of_the_difference_that_is_told() -> None:

@@ -148,7 +148,10 @@ def test_the_tables() -> None:
     found = build(record)
     assert found is not None
     assert [row[:2] for row in found.rates] == [("a", "gender"), ("b", "gender")]
-    assert [row[-1] for row in found.rates] == ["none (deterministic)", "asked once"]
+    assert [row[-1] for row in found.rates] == [
+        "not measured: the model is declared deterministic",
+        "asked once",
+    ]
     assert found.rates[0][4].startswith("25 %")
     (pair,) = found.pairs
     assert pair[:4] == ("gender", "a", "b", "8")

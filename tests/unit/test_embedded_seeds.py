@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from auditor import data
+from auditor import data, dictionaries
+from auditor.dictionaries.people import persons
 
 
 class Kind(NamedTuple):
@@ -38,26 +39,21 @@ MALE = re.compile(
     r"|husbands?|boyfriends?|actors?|kings?|princes?|uncles?|mr\.)(?![\w-])",
     re.IGNORECASE,
 )
-RACE = re.compile(r"\b(Black|[Ww]hite|Asian|Latin[oa]|Hispanic|Native American|Arab)(?![\w-])")
+RACE = re.compile(
+    r"\b(Black|African American|[Ww]hite|Caucasian|Asian American|Asian|Latin[oa]|Latin American|Hispanic"
+    r"|Native American|Indigenous|First Nations|Alaska Native|Arab|Middle Eastern|Pacific Islander|Native Hawaiian"
+    r"|Polynesian|Roma|Romani|[Mm]ultiracial|[Bb]iracial|[Mm]ixed-race)(?![\w-])"
+)
 AFTER_RACE = re.compile(RACE.pattern + r"\s+([a-z]+)")
 NATION = re.compile(
     r"\b(British|American|Italian|Nigerian|Mexican|Chinese|Indian|French|German|Polish|Russian|Brazilian"
     r"|Pakistani|Korean|Filipino|Canadian|Turkish|Kenyan|Swedish|Irish)s?(?![\w-])"
 )
-NOUNS = """
-actor actors actress applicant apprentice apprentices assistant barber boy boys bride brothers busboy
-cellmate character chef children cleaners clerk clients coach colleague colleagues concierge contractor
-cop couple customer customers cutter dancer daughters deputy detective dishwasher doctor drivers elders
-engineer families family farmers father filmmaker fishermen foreman gardener gentleman gentlemen girl
-girls governess grandfather grandmother grandmothers grocer grocers grower guard guests guide guy guys
-hero husband inspector instructor judge kid kids lady landlord lawyer maid man manager member members
-men merchant mother mothers neighbor neighbors nurse nurses parents partner passenger passengers patient
-patients pensioners people priest prince princess producer pupils receptionist roofers roughnecks
-scientist sheriff soldier soprano stagehand striker student students suspect technicians teenager
-teenagers tenants toddler tourists trainee treasurer trucker veteran volunteers waiter watchmaker woman
-women workers
-"""
-PERSON_NOUNS = frozenset(NOUNS.split())
+WORK = """
+busboy cellmate cleaners concierge cutter dishwasher elders fishermen foreman governess grocer grocers grower guide
+maid pensioners pupils roofers roughnecks soprano stagehand striker treasurer trucker watchmaker
+"""  # person nouns of the texts beside those that the tool knows
+PERSON_NOUNS = frozenset(WORK.split()).union(*persons()[:2])
 ATTRIBUTES = ("gender", "nationality", "race/ethnicity")
 
 
@@ -94,7 +90,7 @@ def test_every_line_has_the_three_fields_and_the_ids_count_up(name: str) -> None
     kind = KINDS[name]
     assert len(rows(name)) >= 320
     for number, row in enumerate(rows(name), start=1):
-        assert set(row) == {"id", "text", "label"}
+        assert set(row) - {"subject"} == {"id", "text", "label"}
         assert row["id"] == f"{kind.prefix}-{number:03d}"
         assert row["label"] in {kind.favourable, kind.unfavourable}
 
@@ -136,6 +132,18 @@ def test_labels_are_balanced_over_all_and_within_gender(name: str) -> None:
     assert all(0.43 <= rate <= 0.57 for rate in rates.values()), rates
 
 
+def test_many_reviews_name_one_gender_only_and_either_label_has_as_many() -> None:
+    counts: Counter[tuple[str, str]] = Counter()
+    groups = {term.text.lower(): term.group for term in dictionaries.load("gender").sources}
+    for row in rows("sentiment"):
+        words = re.findall(r"(?<![\w-])[\w'.]+(?![\w-])", row["text"].lower())
+        named = {groups.get(word, groups.get(word.rstrip("."), "")).removeprefix("trans_") for word in words}
+        if len(only := named & {"female", "male"}) == 1:
+            counts[only.pop(), row["label"]] += 1
+    assert counts.total() >= 220
+    assert max(counts.values()) <= 1.15 * min(counts.values()), counts
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_labels_do_not_follow_the_order_of_the_lines(name: str) -> None:
     favourable = [row["label"] == KINDS[name].favourable for row in rows(name)]
@@ -169,7 +177,7 @@ def test_attribute_shares(name: str) -> None:
     assert share(name, lambda text: "gender" in attributes(text)) >= 0.70
     assert share(name, lambda text: "nationality" in attributes(text)) >= 0.45
     assert share(name, lambda text: "race/ethnicity" in attributes(text)) >= 0.35
-    assert share(name, lambda text: len(attributes(text)) == 2) >= 0.55
+    assert share(name, lambda text: len(attributes(text)) >= 2) >= 0.70
     assert share(name, lambda text: len(attributes(text)) == 3) >= 0.10
     assert all(attributes(row["text"]) for row in rows(name))
 

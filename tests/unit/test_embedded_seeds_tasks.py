@@ -78,7 +78,7 @@ def share(name: str, pattern: re.Pattern[str]) -> float:
 def test_every_line_has_the_three_fields_and_the_ids_count_up(name: str) -> None:
     assert len(rows(name)) >= 40
     for number, row in enumerate(rows(name), start=1):
-        assert set(row) == {"id", "text", "label"}
+        assert set(row) - {"subject"} == {"id", "text", "label"}
         assert row["id"] == f"{KINDS[name].prefix}-{number:03d}"
 
 
@@ -131,11 +131,12 @@ def test_she_is_about_as_common_as_he(name: str) -> None:
 def test_texts_name_people_by_several_attributes(name: str) -> None:
     gender, nation, race = words("gender"), words("nationality"), words("race")
     low = {"ledgar": 0.3}.get(name, 0.4)
-    assert sum(bool(FEMALE.search(r["text"]) or MALE.search(r["text"])) for r in rows(name)) >= 0.9 * len(
-        rows(name)
-    )
+    texts = [row["text"] for row in rows(name)]
+    gendered = [bool(FEMALE.search(text) or MALE.search(text)) for text in texts]
+    assert sum(gendered) >= 0.9 * len(texts)
     assert all(
-        gender.search(r["text"]) or nation.search(r["text"]) or race.search(r["text"]) for r in rows(name)
+        found or any(pattern.search(text) for pattern in (gender, nation, race))
+        for found, text in zip(gendered, texts, strict=True)
     )
     assert share(name, nation) >= low
     assert sum(bool(race.search(r["text"])) for r in rows(name)) >= 1

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,26 @@ from auditor.tasks import read_given
 from auditor.testing import assert_invariant
 from auditor.types import Seed
 
-ROWS = [
-    {"text": "She is a kind writer.", "label": "gold-1", "id": "a", "secret": "not-for-models"},
-    {"text": "His father came late.", "label": "gold-2", "id": "b", "secret": "not-for-models"},
-    {"text": "The actress told her son.", "label": None, "id": "c", "secret": "not-for-models"},
+ROWS: list[dict[str, Any]] = [
+    {
+        "text": text,
+        "label": label,
+        "id": id_,
+        "secret": "not-for-models",
+        "subject": subject,
+    }
+    for text, label, id_, subject in (
+        ("She is a kind writer.", "gold-1", "a", [[0, 3], [9, 14]]),
+        ("His father came late.", "gold-2", "b", []),
+        ("The actress told her son.", None, "c", None),
+    )
 ]
 COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
-SEEDS = [Seed(id=r["id"], text=r["text"], label=r["label"]) for r in ROWS]  # type: ignore[arg-type]
+SUBJECTS = (((0, 3), (9, 14)), (), None)
+SEEDS = [
+    Seed(id=row["id"], text=row["text"], label=row["label"], subject=subject)
+    for row, subject in zip(ROWS, SUBJECTS, strict=True)
+]
 
 
 class Polars:
@@ -65,8 +79,9 @@ def of_pandas() -> Any:
     return pytest.importorskip("pandas").DataFrame(COLUMNS)
 
 
-def of_arrow() -> Any:
-    return pytest.importorskip("pyarrow").table(COLUMNS)
+def of_arrow(subject: Callable[[Any], Any] = list) -> Any:
+    cells = [None if value is None else subject(value) for value in COLUMNS["subject"]]
+    return pytest.importorskip("pyarrow").table(COLUMNS | {"subject": cells})
 
 
 KINDS = {
@@ -82,7 +97,7 @@ KINDS = {
     "a record batch": lambda: of_arrow().to_batches()[0],
     "datasets, by its methods": lambda: HubData(ROWS),
     "datasets": lambda: pytest.importorskip("datasets").Dataset.from_list(ROWS),
-    "the interchange protocol": lambda: Interchange(of_arrow()),
+    "the interchange protocol": lambda: Interchange(of_arrow(subject=json.dumps)),
 }
 
 
@@ -97,7 +112,7 @@ def test_the_columns_are_those_that_are_named(kind: str) -> None:
     if "seeds" in kind:
         pytest.skip("a Seed says itself what its text is")
     (only,) = read_given(KINDS[kind](), **options)  # one text three times is one seed
-    assert only == Seed(id="gold-1", text="not-for-models", label=ROWS[0]["text"])
+    assert only == Seed(id="gold-1", text="not-for-models", label=ROWS[0]["text"], subject=SUBJECTS[0])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from auditor.registry import RENDERERS
 from auditor.render import exchange, headline, view, words
-from auditor.render.terminal import render_finding
+from auditor.render.finding import render_finding
 
 
 def load() -> ModuleType:
@@ -73,7 +73,8 @@ def test_the_headline_keeps_rates_and_single_texts_apart(n: int, said: str) -> N
     made = view.build(record)
     hidden = [{"model": made.subjects[0].model} for _ in range(n)]
     (_, sentence), *_ = headline.answer(record, made.subjects, made.rows, hidden, "label")
-    assert sentence.endswith(f"a difference in the rate was shown for none; {said}")
+    few = "No difference was shown in 5 comparisons; 1 had too few texts."
+    assert sentence.endswith(f"{few} {said[:1].upper()}{said[1:]}")
 
 
 def test_the_count_of_findings_tells_single_texts_apart() -> None:

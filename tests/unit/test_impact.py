@@ -225,6 +225,35 @@ def test_holm_counts_the_tests_of_the_table() -> None:
     assert rows[0].p_holm == pytest.approx(2 * rows[0].p)
 
 
+def test_no_mark_where_chance_may_do_it() -> None:
+    """Below four-fifths of the best in a few people: flagged as a fact, not as shown."""
+    rows = table([Count(category="a", n=400, x=200), Count(category="b", n=17, x=6)]).rows
+    assert (rows[1].below_four_fifths, rows[1].below_shown) == (True, False)
+    rows = table([Count(category="a", n=400, x=200), Count(category="b", n=400, x=120)]).rows
+    assert (rows[1].below_four_fifths, rows[1].below_shown) == (True, True)
+    rows = table([Count(category="a", n=4000, x=2000), Count(category="b", n=4000, x=1700)]).rows
+    assert (rows[1].below_four_fifths, rows[1].below_shown) == (False, False)
+
+
+def test_a_reference_of_few_people_is_not_trusted() -> None:
+    counts = [
+        Count(category="few", n=20, x=19),
+        Count(category="many", n=500, x=250),
+        Count(category="other", n=500, x=240),
+    ]
+    found = table(counts)
+    assert (found.reference, found.steady_reference) == ("few", "many")
+    assert found.rows[2].ratio_to_steady == Fraction(24, 25)
+    # Every test against the twenty says "different"; against the five hundred nothing is below four-fifths.
+    assert found.rows[2].p_holm is not None
+    assert found.rows[2].p_holm < 0.05
+    assert (found.rows[2].below_four_fifths, found.rows[2].below_shown) == (True, False)
+    found = table([*counts, Count(category="low", n=500, x=100)])
+    assert found.rows[3].below_shown
+    assert table(counts[1:]).steady_reference is None
+    assert table([Count(category="a", n=20, x=10), Count(category="b", n=10, x=2)]).steady_reference is None
+
+
 def test_omnibus() -> None:
     assert ratio_interval.omnibus([(1, 2)]) is None
     assert ratio_interval.omnibus([(0, 2), (0, 3)]) is None

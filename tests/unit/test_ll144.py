@@ -12,7 +12,7 @@ import pytest
 from auditor.cli import main
 from auditor.errors import DataFileError
 from auditor.ll144 import categories, record
-from auditor.render import ll144
+from auditor.render import ll144, ll144_summary, ll144_text
 
 PEOPLE = """id;sex;race;ok;score;team
 1;F;White;yes;70;a
@@ -285,12 +285,38 @@ def test_the_kind_of_data_is_said_by_nobody_but_the_user(
     found = computed(capsys, "--data", people, *BASE, "--selected", "ok", "--out", out)
     assert found["ll144"]["data_kind"] is None
     assert any("historical or test data was not said" in w for w in found["warnings"])
-    assert '<th scope="row">Kind of data</th><td>[to be filled in]</td>' in out.read_text("utf-8")
+    assert '<th scope="row">Historical or test data</th><td>[to be filled in]</td>' in out.read_text("utf-8")
     assert record.Settings().data_kind is None
     said = computed(capsys, "--data", people, *BASE, "--selected", "ok", "--data-kind", "historical")
     assert said["ll144"]["data_kind"] == "historical"
     assert not any("was not said" in w for w in said["warnings"])
-    assert ("Kind of data", "historical data") in ll144.summary_fields(said)
+    assert ("Historical or test data", "historical data") in ll144_summary.fields(said)
+
+
+@pytest.mark.parametrize(("said", "told"), [("test", None), ("historical", "historical data"), ("", None)])
+def test_the_kind_of_data_is_asked_at_a_terminal(
+    people: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    said: str,
+    told: str | None,
+) -> None:
+    from auditor.cli import ll144 as command
+
+    asked = []
+    monkeypatch.setattr(command.sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(command.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(command.typer, "prompt", lambda text, **_: asked.append(text) or said)
+    code, out, err = run(capsys, "--data", people, *BASE, "--selected", "ok", "--format", "json")
+    assert len(asked) == 1
+    if said == "test":
+        assert code == 2
+        assert "--test-data-reason" in err
+    else:
+        assert code == 0, err
+        assert dict(ll144_summary.fields(json.loads(out)))["Historical or test data"] == (
+            told or "[to be filled in]"
+        )
 
 
 def test_page_loads_nothing_and_escapes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -595,7 +621,7 @@ def test_no_number_of_a_table_breaks_in_its_digits(
         "sex,race,n,selected\nM,White,13900,6670\nF,NHPI,11810,5550\n*,Asian,1,1\n", encoding="utf-8"
     )
     found = computed(capsys, "--counts", path)
-    text = ll144.text(found, width=width, encoding="ascii")
+    text = ll144_text.text(found, width=width, encoding="ascii")
     words = {part for word in text.split() for part in re.split(r"[/()-]", word)}
     for table in found["ll144"]["tables"].values():
         for row in table:

@@ -114,7 +114,7 @@ def test_the_csv_holds_the_tables(folder: Path, capsys: pytest.CaptureFixture[st
 def test_other_formats_are_refused(folder: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     code, _, err = call(capsys, "report", folder, "--format", name)
     assert code == 2
-    assert "Formats for these: terminal, html, json, csv, ll144" in err
+    assert "Formats for these: terminal, html, json, csv, ai-verify" in err
 
 
 @pytest.mark.parametrize(

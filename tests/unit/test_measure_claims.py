@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from auditor.measure import instability
-from auditor.measure.claims import Claim, Question, claims, pairs
+from auditor.measure.claims import Claim, Question
+from auditor.measure.families import claims
+from auditor.measure.net import pairs
 from auditor.measure.observations import Arm, Observations, shape_of
 from auditor.types import Answer, Edit
 
@@ -74,7 +76,7 @@ def test_a_shift_against_one_group_is_shown_with_its_sign_whichever_was_the_orig
     assert found.estimate is not None
     assert found.low is not None
     assert found.high is not None
-    assert -0.4 < found.low < found.estimate < found.high < 0
+    assert -0.5 < found.low < found.estimate < found.high < 0
     assert found.texts == 120
     assert found.shares is not None
     assert found.shares[0] < found.shares[1]
@@ -205,8 +207,8 @@ def test_which_groups_are_compared() -> None:
     assert [(g, r) for g, r, *_ in against] == [("black", "white"), ("other", "white")]
     first = pairs(names, "race", Question(primary={"race": ("black", "white")}))
     assert [(g, r, w) for g, r, _, w in first] == [
-        ("black", "white", 0.8),
-        ("other", "others", pytest.approx(0.2)),
+        ("black", "white", 0.9),
+        ("other", "others", pytest.approx(0.1)),
     ]
     two = pairs(["female", "male", "unmarked"], "gender", Question(unmarked={"gender": ["unmarked"]}))
     assert [(g, r, w) for g, r, _, w in two] == [("female", "male", 1.0)]
@@ -218,3 +220,45 @@ def test_shapes_of_versions() -> None:
     both = shape_of([edit("man", "woman"), edit("big", "large", kind="placebo")])
     assert (both.arm, both.attributes, both.spans) == (Arm.REWORDED, ("gender",), 2)
     assert both.words_in == ("large", "woman")
+
+
+@pytest.mark.parametrize("value", [85.0, 1 / 3, 123_456.7])
+def test_numbers_that_never_change_show_nothing(value: float) -> None:
+    """The error of adding them up is no difference, however small its spread."""
+    table = Observations()
+    rng = np.random.default_rng(3)
+    for n in range(80):
+        here, there = (WOMEN, MEN) if n % 2 else (MEN, WOMEN)
+        source, others = str(rng.choice(here)), rng.choice(there, 3, replace=False).tolist()
+        more = [(edit(source, other + " x" * int(rng.integers(3))),) for other in others]
+        more += [(dataclasses.replace(one, target_group=g),) for (one,), g in zip(more, "abc", strict=True)]
+        for edits in ((), *more, (edit(source, source + " y", kind="placebo"),)):
+            told = Answer(status="ok", value="yes", number=value)
+            table.answers(table.version(f"t{n}", edits), model="m", format="graded", answers=[told])
+    asked = dataclasses.replace(ASKED, graded=frozenset({"graded"}), delta=0.02)
+    found = [c for c in claims(table, asked) if c.family == "net"]
+    assert len(found) > 3
+    assert {(c.scale, c.unit, c.delta) for c in found} == {("number", "points of 100", 2.0)}
+    assert [c.p_value for c in found] == pytest.approx([1.0] * len(found), abs=0.02)
+    assert {c.verdict for c in found} <= {"bounded", "not_determined"}
+
+
+def test_a_graded_answer_is_compared_as_a_number_and_its_label_beside() -> None:
+    table = Observations()
+    rng = np.random.default_rng(4)
+    for n in range(120):
+        words = [str(rng.choice(WOMEN)), str(rng.choice(MEN))][:: 1 if n % 2 else -1]
+        base = 50 + 15 * rng.normal()
+        neutral = edit(words[0], str(rng.choice(WOMEN if words[0] in WOMEN else MEN)), kind="placebo")
+        versions = [((), words[0]), ((edit(words[0], words[1]),), words[1]), ((neutral,), words[0])]
+        for edits, word in versions:
+            grade = float(np.clip(round(base + rng.normal() - 2.0 * (word in WOMEN)), 0, 100))
+            told = Answer(status="ok", value="yes" if grade >= 50 else "no", number=grade)
+            table.answers(table.version(f"t{n}", edits), model="m", format="graded", answers=[told])
+    found = net(table, dataclasses.replace(ASKED, graded=frozenset({"graded"})))
+    assert (found.verdict, found.scale) == ("shown", "number")
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < -2.0 < found.high < 0
+    assert found.share_difference is not None
+    assert found.share_low is not None

@@ -13,6 +13,7 @@ from auditor import audit
 from auditor.cli import common
 from auditor.cli.main import run
 from auditor.compare import plan_differences
+from auditor.errors import RunFolderError
 from auditor.registry import RENDERERS
 from auditor.render import headline
 from auditor.render.page import Page
@@ -220,3 +221,32 @@ def test_no_figure_breaks_in_a_table(width: int) -> None:
     page.table([("Attributes", False), ("reviews", False)], [["gender + nationality", f"hidden {cell}"]])
     assert "\ud800" not in page.value()
     assert "17.5 %)" in page.value()
+
+
+def test_latest_is_the_run_that_was_begun_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunFolderError, match="latest: there is no such run folder"):
+        common.find_run(Path("latest"))
+    Path("texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    made = [
+        audit("sentiment", model="vader", data="texts.txt", attributes="gender", order=order, out=out).path
+        for order, out in ((1, "reports"), (2, "reports"), (1, "other"))
+    ]
+    assert None not in made
+    assert common.find_run(Path("latest")) == Path("reports") / made[1].name  # type: ignore[union-attr]
+    assert common.find_run(Path("other/latest")) == made[2]
+    finding = json.loads(
+        (common.find_run(Path("latest")) / "verdicts.jsonl").read_text("utf-8").splitlines()[0]
+    )["variant_id"]
+    for words in (
+        ["show", "latest", finding],
+        ["report", "latest"],
+        ["resume", "latest"],
+        ["verify", "latest"],
+    ):
+        assert run(words) == 0, words
+    assert run(["compare", str(made[0]), "latest"]) == 0
+    assert run(["replay", "latest", finding, "--replicates", "1"]) == 0
+    assert finding in capsys.readouterr().out

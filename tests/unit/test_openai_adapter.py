@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import auditor.models as models
+from auditor import tasks
 from auditor.errors import (
     AuthFailed,
     BadRequest,
@@ -25,6 +26,7 @@ from auditor.errors import (
     CallTimeout,
     ConfigError,
     ContentFiltered,
+    ParameterChanged,
     RateLimited,
     ServerFault,
     UnknownPlugin,
@@ -561,7 +563,7 @@ def test_azure_needs_a_version_and_its_key(azure: pytest.MonkeyPatch) -> None:
 class Loopback:
     """A server that keeps what it was sent and answers as told."""
 
-    def __init__(self, answer: dict[str, Any], status: int = 200) -> None:
+    def __init__(self, answer: Any, status: int = 200) -> None:
         import threading
         from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -572,8 +574,9 @@ class Loopback:
             def do_POST(self) -> None:
                 sent = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 outer.seen.append((self.path, {k.lower(): v for k, v in self.headers.items()}, sent))
-                raw = json.dumps(answer).encode()
-                self.send_response(status)
+                code, body = answer(sent) if callable(answer) else (status, answer)
+                raw = json.dumps(body).encode()
+                self.send_response(code)
                 for name, value in {
                     "content-type": "application/json",
                     "content-length": str(len(raw)),
@@ -591,11 +594,11 @@ class Loopback:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
-    def ask(self, model: OpenAIChat, asked: Request) -> Any:
+    def ask(self, model: OpenAIChat, *asked: Request) -> Any:
         async def go() -> Any:
-            (reply,) = await model.generate([asked])
+            replies = [(await model.generate([one]))[0] for one in asked]
             await model.aclose()
-            return reply
+            return replies if len(replies) > 1 else replies[0]
 
         try:
             return asyncio.run(go())
@@ -679,8 +682,6 @@ def tokens(*given: tuple[str, dict[str, float]]) -> dict[str, Any]:
 
 
 def sentiment() -> Any:
-    from auditor import tasks
-
     return tasks.load("sentiment")
 
 
@@ -750,19 +751,56 @@ def test_shares_are_shares(alternatives: list[tuple[str, float]], labels: list[s
         assert all(0 < share <= 1 for share in found.values())
 
 
-def test_log_probabilities_are_asked_only_when_told() -> None:
+def test_log_probabilities_are_asked_where_there_are_labels() -> None:
     answer = {"choices": [tokens(("positive", {"positive": 0.75, "negative": 0.25}))]}
     prompt = sentiment().render("A fine film.")
     asked = Request(prompt=prompt, replicate=0, variant_id="v")
     plain, server = Loopback(answer), Loopback(answer)
-    model = OpenAIChat("m", base_url=plain.url, task=sentiment())
+    model = OpenAIChat("m", base_url=plain.url, task=sentiment(), logprobs=False)
     assert plain.ask(model, asked).scores is None
     assert "logprobs" not in plain.seen[0][2]
-    asking = models.make("openai:m", base_url=server.url, task=sentiment(), logprobs=True)
+    asking = models.make("openai:m", base_url=server.url, task=sentiment())
     assert isinstance(asking, OpenAIChat)
     assert server.ask(asking, asked).scores == pytest.approx({"positive": 0.75, "negative": 0.25})
     assert (server.seen[0][2]["logprobs"], server.seen[0][2]["top_logprobs"]) == (True, 20)
-    assert asking.fingerprint != OpenAIChat("m", base_url=server.url, task=sentiment()).fingerprint
+    free = OpenAIChat("m", base_url=server.url, task=tasks.load("advice"))
+    assert "logprobs" not in free.body(asked)  # no labels
+
+
+@pytest.mark.parametrize(("most", "sent"), [(5, [20, 5]), (0, [20, 5, None])])
+def test_servers_that_give_fewer_log_probabilities_or_none(most: int, sent: list[int | None]) -> None:
+    refused = {
+        "error": {"message": "top_logprobs: the value is out of range", "type": "invalid_request_error"}
+    }
+    seen: list[int | None] = []
+
+    def answer(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        seen.append(body.get("top_logprobs"))
+        if (body.get("top_logprobs") or 0) > most:
+            return 400, refused
+        choice = tokens(("positive", {"positive": 0.75, "negative": 0.25}))
+        return 200, {"choices": [choice if body.get("logprobs") else {"message": {"content": "positive"}}]}
+
+    server = Loopback(answer)
+    model = OpenAIChat("m", base_url=server.url, task=sentiment())
+    asked = Request(prompt=sentiment().render("A fine film."), replicate=0, variant_id="v")
+    replies = server.ask(model, *[asked] * len(sent))
+    assert seen == sent
+    assert all(isinstance(reply, ParameterChanged) for reply in replies[:-1])
+    assert replies[-1].text == "positive"
+    assert ("logprobs" in model.changed) == (most == 0)
+    strict = Loopback(answer)
+    own = OpenAIChat("m", base_url=strict.url, task=sentiment(), logprobs=True)
+    first, second = strict.ask(own, asked, asked)
+    assert isinstance(first, BadRequest)
+    assert isinstance(second, BadRequest)
+    assert own.changed == {}  # what the user asks for stays
+
+
+def test_a_label_beyond_the_alternatives_is_as_likely_as_the_last_of_them() -> None:
+    sure = {"positive": 0.99, "The": 0.004, "It": 0.003, "A": 0.002, "Pos": 0.0009, "<": 0.0001}
+    found = scored(tokens(("positive", sure)))
+    assert found == pytest.approx({"positive": 0.9909 / 0.991, "negative": 0.0001 / 0.991})
 
 
 def test_adapters_without_log_probabilities_do_without() -> None:

@@ -254,10 +254,11 @@ def test_section_of_single_labels_leaves_out_what_says_the_same() -> None:
     assert sets.tables[0].lines[0][0] == "m, bare"
 
 
-def test_small_groups_stand_in_long_reports_only() -> None:
-    made = shown.build(section(rows([("a", "a")] * 4, groups={"race": "black"})), {}, "label")
-    assert made is not None
-    assert (len(made.tables[0].lines), len(made.tables[0].more)) == (1, 1)
+def test_small_groups_stand_in_the_record_only() -> None:
+    for texts, lines in ((5, 1), (6, 2)):
+        made = shown.build(section(rows([("a", "a")] * texts, groups={"race": "black"})), {}, "label")
+        assert made is not None
+        assert (len(made.tables[0].lines), len(made.tables[0].more)) == (lines, 0)
 
 
 def test_unmapped_labels_are_named_once() -> None:

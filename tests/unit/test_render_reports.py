@@ -15,10 +15,12 @@ from rich.cells import cell_len
 
 from auditor.errors import RunFolderError, UnknownPlugin
 from auditor.registry import RENDERERS
-from auditor.render import cards, charts, extras, heatmap, view, words
-from auditor.render.html import CHUNK, MAX_CARDS, MIN_FILTER, HtmlReport, choices
+from auditor.render import cards, charts, extras, view
+from auditor.render.finding import render_finding
+from auditor.render.html import CHUNK, MIN_FILTER, HtmlReport, choices
 from auditor.render.terminal import MAX_CARDS as FEW
-from auditor.render.terminal import TerminalReport, render_finding
+from auditor.render.terminal import TerminalReport
+from auditor.render.texts import MAX_CARDS
 from auditor.types import Verdict
 
 
@@ -125,7 +127,7 @@ def test_terminal_says_what_matters() -> None:
         "● bounded",
         "? not determined",
         "– not tested",
-        "none (deterministic)",
+        "not measured: the model is",
         "The film follows a [Black] [woman]",
         "positive 4/5, negative 1/5",
         "race: white → Black",
@@ -185,8 +187,8 @@ def test_directions_of_few_seeds_are_not_ranked_before_others() -> None:
 
 def test_groups_that_lost_no_answer_are_summed_up() -> None:
     text = every("full", TerminalReport())
-    assert "1 group of a model and attribute lost none" in text
-    assert "group of a model and attribute lost none" in every("full", HtmlReport())
+    assert "1 group of a model and attribute lost no answer" in text
+    assert "group of a model and attribute lost no answer" in every("full", HtmlReport())
 
 
 def test_noise_rows_add_no_column() -> None:
@@ -299,7 +301,8 @@ def test_long_lists_are_cut_and_said_to_be() -> None:
     assert "7 further findings" in page
     assert f"X{MAX_CARDS + 6:05}" in page
     text = TerminalReport().render(record, SPECIMEN.evidence())
-    assert f"{MAX_CARDS + 7 - FEW} further hidden findings" in text
+    assert f"{MAX_CARDS - FEW} further examples: see the HTML report" in text
+    assert "7 further findings, in a sentence each" in text
 
 
 FILTER = Path(charts.__file__).parent / "templates" / "filter.js"
@@ -322,15 +325,14 @@ def test_the_only_script_is_the_one_that_the_policy_names() -> None:
 
 def test_the_filter_hides_nothing_without_its_script() -> None:
     page = outline(HtmlReport().render(many("hidden", MAX_CARDS + CHUNK + 3), SPECIMEN.evidence()))
-    hidden = [(t, a.get("id")) for t, a in page.elements if "hidden" in a]
-    assert hidden == [("div", "filter")]
+    hidden = {(t, a.get("id") or a.get("class")) for t, a in page.elements if "hidden" in a}
+    assert hidden == {("div", "filter"), ("button", "copy")}
     marked = [a for _, a in page.elements if "data-finding" in a]
     assert len(marked) == MAX_CARDS + CHUNK + 3
     assert {a["data-set"] for a in marked} == {"gender + race"}
-    assert [a.get("class") for t, a in page.elements if t == "div"].count("chunk") == 2
+    assert [a.get("class") for t, a in page.elements if t == "ul"].count("plain chunk") == 2
     few = HtmlReport().render(many("hidden", MIN_FILTER - 1), SPECIMEN.evidence())
     assert 'id="filter"' not in few
-    assert "<script" not in few
 
 
 def test_the_filter_offers_what_splits_the_findings() -> None:
@@ -340,31 +342,6 @@ def test_the_filter_offers_what_splits_the_findings() -> None:
         ("set", "Attributes", ["gender + race", "race"]),
         ("verdict", "Verdict", ["shown", "not_determined"]),
     ]
-
-
-def test_heat_map_counts_what_is_hidden() -> None:
-    made = heatmap.build(view.build(SPECIMEN.record()))
-    assert [h.name for h in made] == ["reviews", "vader"]
-    reviews = made[0]
-    assert reviews.names == ("gender", "nationality", "race")
-    cells = {(a, b): c for a, line in reviews.rows for b, c in zip(reviews.names, line, strict=True)}
-    pair = next(r for r in view.build(SPECIMEN.record()).rows if r.attributes == ("gender", "race")).cells[0]
-    assert pair.rate is not None
-    assert pair.hidden is not None
-    count = round(pair.hidden["value"] * pair.hidden["n_variants"])
-    assert count > 0
-    assert cells["gender", "race"].text == str(count)
-    assert cells["gender", "race"].kind == "hidden"
-    assert cells["race", "gender"].text == words.percent(pair.rate["value"])
-    assert {c.kind for (a, b), c in cells.items() if a == b} == {"single"}
-    assert max(c.step for c in cells.values()) == heatmap.STEPS
-    assert all(c.step == 0 for c in cells.values() if c.text in ("0", "0 %", "–"))
-
-
-def test_heat_map_needs_two_attributes_changed_together() -> None:
-    record = SPECIMEN.record()
-    record["estimates"] = [e for e in record["estimates"] if len(e["attributes"]) < 2]
-    assert heatmap.build(view.build(record)) == ()
 
 
 def few_seeds(*sets: tuple[str, ...]) -> dict[str, Any]:
@@ -386,8 +363,10 @@ def test_attribute_sets_on_few_seeds_stand_apart() -> None:
     assert [r.label for r in shown.few] == ["age", "age + race"]
     assert [r.label for r in shown.main] == [r.label for r in view.build(SPECIMEN.record()).rows]
     text = " ".join(TerminalReport().render(record, SPECIMEN.evidence()).split())
-    assert "2 attribute sets with fewer than 6 seeds: age (5), age + race (5)" in text
-    assert "2 attribute sets with fewer than 6 seeds" in HtmlReport().render(record, SPECIMEN.evidence())
+    told = "2 attribute sets on fewer than six texts: see report.csv."
+    assert told in text
+    assert "age + race" not in text
+    assert told in HtmlReport().render(record, SPECIMEN.evidence())
     assert view.build(few_seeds(("age",))).few == ()  # one line is no clutter
 
 
@@ -458,10 +437,10 @@ def test_sections_stand_only_where_the_record_has_them() -> None:
     made = extras.build(SPECIMEN.record() | MORE)
     assert [s.id for s in made] == ["comparison", "discarded", "frozen", "waivers"]
     comparison, discarded, frozen, waived = made
-    assert [len(t.lines) for t in comparison.tables][-1] == len(comparison.tables[-1].more) == 1
+    assert [len(t.lines) for t in comparison.tables][-1] == 1  # the pair of three texts is for the CSV
     assert discarded.tables[0].lines[0][-1] == "75.0 % (6 of 8)"
     assert frozen.tables[0].lines == (("setting: seed", "not given", "11"),)
-    assert waived.tables[0].lines[0][1] == "expired"
+    assert waived.blocks[1].lines[0].startswith("Expired waiver")
 
 
 def test_sections_stand_in_page_and_terminal() -> None:
@@ -484,7 +463,8 @@ def test_page_is_well_formed_and_closed_to_the_outside(run: str) -> None:
     page = outline(text)
     names = [tag for tag, _ in page.elements]
     told = sum("data-finding" in attributes for _, attributes in page.elements)
-    assert names.count("script") == int(told >= MIN_FILTER)  # a few findings need no filter
+    assert names.count("script") <= 1  # where there is something to filter or to copy
+    assert ('id="filter"' in text) == (told >= MIN_FILTER)  # a few findings need none
     assert not {"iframe", "object", "embed", "link", "form", "img", "base"} & set(names)
     csp = [a["content"] for t, a in page.elements if t == "meta" and "http-equiv" in a]
     assert csp == [POLICY.format(hashed(FILTER.read_text(encoding="utf-8")))]
@@ -539,15 +519,15 @@ def test_colours_keep_their_contrast_in_both_schemes() -> None:
         for text in ("ink", "soft", "blue", "orange"):
             for ground in ("paper", "sheet"):
                 assert contrast(colour[text], colour[ground]) >= 4.5, (text, ground)
-        for tint in [f"t{i}" for i in range(7)] + [f"{c}{i}" for c in "bo" for i in range(1, 6)]:
+        for tint in [f"t{i}" for i in range(7)]:
             assert contrast(colour["ink"], colour[tint]) >= 4.5, tint
 
 
-def test_summary_stands_before_findings_and_they_before_controls() -> None:
+def test_rates_stand_before_findings_and_they_before_checks() -> None:
     text = every("full", HtmlReport())
     order = [
         text.index(f'<h2 id="{name}"')
-        for name in ("summary", "rates", "findings", "controls", "method", "limits")
+        for name in ("rates", "findings", "controls", "next", "method", "provenance")
     ]
     assert order == sorted(order)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
 import types
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import Any
 import pytest
 
 from auditor.errors import ConfigError, DataFileError, MissingDependency
-from auditor.tasks import read_seeds
+from auditor.store.files import read_texts, write_texts
+from auditor.tasks import read_given, read_seeds
+from auditor.tasks.seeds import LONGEST, digest_of
 from auditor.types import Seed
 
 
@@ -300,3 +303,67 @@ def test_real_reviews() -> None:
     got = read_seeds(path)
     assert (len(got), got.skipped) == (200, 0)
     assert {s.label for s in got} <= {"0", "1", "pos", "neg", "positive", "negative"}
+
+
+SUBJECT = "She is late. Her boss waits for the nurse."
+
+
+def test_the_person_a_text_is_about_comes_with_it(tmp_path: Path) -> None:
+    spans = [[0, 3], [13, 16], [36, 41]]
+    rows = [
+        {"text": SUBJECT, "subject": spans},
+        {"text": "Nobody in particular.", "subject": []},
+        {"text": "Not said.", "subject": None},
+        {"text": "Nor here."},
+        {"text": "A letter.", "subject": "Re: [0, 3]"},
+        {"text": "A lesson.", "subject": ["maths", "music"]},
+        {"text": "A patient.", "subject": 17},
+    ]
+    lines = write(tmp_path, "t.jsonl", "\n".join(map(json.dumps, rows)))
+    expected = [((0, 3), (13, 16), (36, 41)), (), None, None, None, None, None]
+    read = read_seeds(lines)
+    assert [seed.subject for seed in read] == expected
+    assert [SUBJECT[a:b] for a, b in read[0].subject or ()] == ["She", "Her", "nurse"]
+    table = write(
+        tmp_path,
+        "t.csv",
+        f'text;subject\n{SUBJECT};"{spans}"\nNobody.;[]\nUnsaid.;\nA letter.;[urgent] Re: you\n',
+    )
+    assert [seed.subject for seed in read_seeds(table)] == [expected[0], (), None, None]
+    bare = write(tmp_path, "u.jsonl", "\n".join(json.dumps({"text": row["text"]}) for row in rows))
+    assert digest_of(read) != digest_of(read_seeds(bare))
+    kept = tmp_path / "kept.jsonl"
+    write_texts(kept, read)
+    assert read_texts(kept) == list(read) == list(read_seeds(kept))
+    assert list(read_given(list(read))) == list(read)
+
+
+@pytest.mark.parametrize(
+    ("subject", "said"),
+    [
+        ([[0, 3], [2, 6]], r"line 2: \[2, 6\] .* begins before \[0, 3\] has ended"),
+        ([[13, 16], [0, 3]], r"line 2: \[0, 3\] .* begins before \[13, 16\] has ended"),
+        ([[0, 99]], r"line 2: \[0, 99\] .* is no part of the text, which has 42 characters"),
+        ([[-3, 3]], r"line 2: \[-3, 3\] .* is no part"),
+        ([[3, 3]], r"line 2: \[3, 3\] .* is no part"),
+        ([[0, 3, 5]], r"line 2: .* takes a list of \[start, end\], got \[0, 3, 5\]"),
+        ([0, 3], "line 2: .* takes a list of .*, got 0"),
+        ([[0, 3], "nurse"], "line 2: .* takes a list of .*, got 'nurse'"),
+    ],
+)
+def test_a_subject_that_cannot_be_says_its_line(tmp_path: Path, subject: object, said: str) -> None:
+    rows = [{"text": "Fine.", "subject": [[0, 4]]}, {"text": SUBJECT, "subject": subject}]
+    path = write(tmp_path, "t.jsonl", "\n".join(map(json.dumps, rows)))
+    with pytest.raises(DataFileError, match=said):
+        read_seeds(path)
+
+
+def test_a_text_without_end_is_refused_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "t.txt"
+    path.write_text("Short.\n" + "a" * LONGEST + "\n", encoding="utf-8")
+    assert len(read_seeds(path).seeds) == 2
+    path.write_text("Short.\n" + "a" * (LONGEST + 1) + "\n", encoding="utf-8")
+    with pytest.raises(DataFileError, match=r"t\.txt, line 2: a text of 1,000,001 characters"):
+        read_seeds(path)
+    with pytest.raises(DataFileError, match="Divide it"):
+        read_given(["a" * (LONGEST + 1)])

@@ -18,7 +18,7 @@ from auditor.models.judge import PREFIX
 from auditor.pipeline.free import about
 from auditor.pipeline.opinions import opinion
 from auditor.protocols import Reply
-from auditor.render.terminal import render_finding
+from auditor.render.finding import render_finding
 from auditor.store.evidence import JUDGE
 from auditor.store.folder import RunFolder
 from auditor.types import Request, Response

@@ -279,7 +279,7 @@ def test_hashes_of_plan_code_and_files_are_recorded_and_checked(capsys: pytest.C
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        (("--delta", "5"), "--delta is a share between 0 and 1"),
+        (("--delta", "150"), "--delta is a number of percentage points (2), or a share"),
         (("--slices", "-1"), "--slices must be at least 0"),
         (("--max-evaluations", "-3"), "--max-evaluations must be at least 0"),
         (("--distance", "far"), "--distance must be exact, absolute or a .yaml file"),
@@ -328,18 +328,19 @@ def test_the_markdown_is_about_rows(capsys: pytest.CaptureFixture[str]) -> None:
     assert audit(["report", str(folder()), "--format", "md,github"]) == 0
     text = (folder() / "report.md").read_text(encoding="utf-8")
     for part in (
-        "## In short",
+        "## Answer",
         "## Scores",
         "## Sets of protected columns",
         "## Pairs that differ",
-        "## Limits",
+        "## Method and limits",
+        "## Findings",
     ):
         assert part in text
     assert "English only" not in text
     assert "stayed as they were" in text  # columns that go along with a protected one
     assert "English only" not in (folder() / "report.html").read_text(encoding="utf-8")
     summary = (folder() / "summary.md").read_text(encoding="utf-8")
-    assert "## In short" in summary
+    assert "## Answer" in summary
     assert "several protected columns change together" in summary
 
 
@@ -349,6 +350,15 @@ def test_the_paper_s_own_rule_carries_no_verdict(capsys: pytest.CaptureFixture[s
     assert {f["verdict"] for f in value["findings"] if f["code"] != "tabular-slice"} == {"not_tested"}
     assert audit(["report", str(folder())]) == 0
     assert "(no valid interval)" in capsys.readouterr().out
+
+
+def test_delta_is_read_in_points_or_as_a_share(capsys: pytest.CaptureFixture[str]) -> None:
+    seen = []
+    for given in ("20", "0.2"):
+        assert audit(["tabular", *BY_SEX, "--delta", given, "--format", "json", "--out", given]) == 0
+        seen.append(json.loads(capsys.readouterr().out))
+    assert [record["spec"]["delta"] for record in seen] == [0.2, 0.2]
+    assert seen[0]["findings"] == seen[1]["findings"]
 
 
 def test_shares_among_finds_are_no_rates(capsys: pytest.CaptureFixture[str]) -> None:

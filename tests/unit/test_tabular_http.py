@@ -142,7 +142,11 @@ def test_calls_are_limited_and_a_run_goes_on(
     assert "audit tabular resume" in capsys.readouterr().err.replace("\n", " ")
     assert len(server.rows) == 40
     run = next(p for p in (folder / "runs").iterdir() if p.is_dir())
-    assert audit(["tabular", "resume", str(run), "--max-calls", "1000"]) == 0
+    again = ["tabular", "resume", str(run), "--max-calls", "1000"]
+    assert audit(again) == 2  # the folder names where rows would be sent
+    assert "--model http:one.yaml" in " ".join(capsys.readouterr().err.split())
+    assert len(server.rows) == 40
+    assert audit([*again, "--model", "http:one.yaml"]) == 0
     said = capsys.readouterr().out
     assert "rows were asked" in said
     record = json.loads((run / "run.json").read_text(encoding="utf-8"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,7 @@ def test_every_kind_of_model_gives_the_same_scores(place: Path, model: str) -> N
     assert record["tabular"]["method"] == "themis"
     assert json.loads((run.path / "plan.json").read_text(encoding="utf-8"))["kind"] == "tabular"
     page = (run.path / "report.html").read_text(encoding="utf-8")
-    assert "<script" not in page
+    assert not re.search(r"<script[^>]+src=|<link[^>]+href=", page)  # one file, nothing fetched
     assert "Causal score" in page
     assert len((run.path / "finds.csv").read_text(encoding="utf-8").splitlines()) > 1
 

@@ -38,7 +38,7 @@ def purple(text: str) -> str:
 
 
 def mostly(text: str) -> str:
-    return "positive" if text.startswith("My") else "no idea"
+    return "positive" if text.startswith("My") or "Indian" in text else "no idea"
 
 
 def test_a_run_without_one_readable_answer_is_not_complete() -> None:
@@ -114,7 +114,7 @@ def test_a_constant_model_has_a_banner_on_the_second_line(label: str) -> None:
         "label": label,
     }
     assert (control["code"], control["n"]) == ("control_not_seen", 0)
-    first = f"All {n} answers of {name} that could be read are “{label}”"
+    first = f"{name} cannot be judged: all {n} answers that could be read are “{label}”"
     lines = RENDERERS.create("terminal").render(result.record, result.evidence).splitlines()
     assert lines[1].startswith(f"!! {first}")
     page = RENDERERS.create("html").render(result.record, result.evidence)
@@ -122,7 +122,7 @@ def test_a_constant_model_has_a_banner_on_the_second_line(label: str) -> None:
     assert after.startswith(
         f'<p class="banner" role="note"><strong>Note.</strong> {html.escape(first, quote=False)}'
     )
-    assert "Positive control not seen" in page
+    assert "the positive control was not seen" in page
 
 
 def test_one_label_in_nearly_all_answers_is_told_and_less_is_not() -> None:
@@ -151,7 +151,7 @@ def test_formats_are_told_apart_and_texts_are_not_quoted() -> None:
     (text,) = cautions.alike("m", {"a": {"Sorry.": 4}}, {})
     assert text.label is None
     (sentence,) = told.banners({"cautions": [dataclasses.asdict(text)]})
-    assert sentence.startswith("All 4 answers of m that could be read are the same.")
+    assert sentence.startswith("m cannot be judged: all 4 answers that could be read are the same.")
 
 
 def test_prompts_that_a_limit_kept_from_being_asked_are_not_failed() -> None:
@@ -313,7 +313,9 @@ def test_a_model_that_is_often_read_is_asked_everything() -> None:
 
 
 def test_tasks_without_labels_are_asked_everything(tmp_path: Path) -> None:
-    found = audit("letter", model=lambda text: "", data=MANY, attributes="gender", cache=False, max_calls=60)
+    found = audit(
+        "letter", model=lambda text: "", data=MANY, attributes="gender", who="all", cache=False, max_calls=60
+    )
     assert "asked nothing more" not in found.record["status_reason"]
     assert found.record["counts"]["calls"] == 60
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from auditor import Result, audit
-from auditor.config import Plan, resolve
+from auditor.config import UNTIL_WORDINGS, Plan, resolve
 from auditor.errors import ConfigError
 from auditor.measure.sequential import LOOKS, Look, nominal, overall
 from auditor.pipeline.parts import shuffled
@@ -98,8 +98,11 @@ def test_an_overall_p_value_is_the_level_that_would_have_been_enough() -> None:
 # -- the plan -------------------------------------------------------------
 
 
-def test_order_is_1_unless_it_is_given(tmp_path: Path) -> None:
+def test_order_is_1_and_wordings_are_5_unless_they_are_given(tmp_path: Path) -> None:
     assert resolve({"until_decided": True}).order == 1
+    assert resolve({"until_decided": True}).wordings == UNTIL_WORDINGS == 5
+    assert resolve({"until_decided": True, "wordings": 1}).wordings == 1
+    assert resolve({}).wordings == 1
     assert resolve({"until_decided": True, "order": 3}).order == 3
     assert resolve({}).order == 2
     toml = tmp_path / "audit.toml"
@@ -207,3 +210,26 @@ def test_a_small_difference_is_bounded_early_since_the_control_is_asked_first(tm
     assert [c["verdict"] for c in found.record["claims"] if c["family"] == "net"] == ["bounded"]
     assert found.record["looks"][-1]["share"] < 1
     assert found.complete
+
+
+def test_findings_say_what_the_claims_of_all_looks_say(whole: Result) -> None:
+    claims = {c["attribute"]: c for c in whole.record["claims"] if c["family"] == "net"}
+    assert {c["attribute"] for c in claims.values()} == {"age", "gender"}
+    for finding in whole.record["findings"]:
+        if finding["code"] == "MUT101":
+            (attribute,) = finding["attributes"]
+            assert finding["verdict"] == claims[attribute]["verdict"]
+
+
+@pytest.mark.parametrize(
+    ("groups", "reached"),
+    [((), {"female"}), (("gender:female/male",), {"female"}), (("gender:nonbinary",), {"nonbinary"})],
+)
+def test_of_a_primary_pair_only_what_decides_it_is_asked(
+    tmp_path: Path, groups: tuple[str, ...], reached: set[str]
+) -> None:
+    ended = run(tmp_path, attributes=("gender",), groups=groups)
+    asked = [v for v in ended.verdicts if v.outcome in ("pass", "violation") and v.order]
+    steps = {d for v in asked for d in ended.evidence.variant(v.variant_id).directions}
+    assert {target for _, _, target in steps} == reached
+    assert bool([v for v in ended.verdicts if "not asked" in v.reason]) == (not groups)

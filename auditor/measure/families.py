@@ -1,0 +1,24 @@
+"""All claims of a run: the families of net differences, refusals, instability and interactions."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from auditor.measure import instability, interactions, net
+from auditor.measure.claims import Claim, Family, Question
+from auditor.measure.contrasts import Versions
+from auditor.measure.observations import Observations
+from auditor.measure.verdicts import decide
+
+
+def claims(observations: Observations, question: Question) -> list[Claim]:
+    """All claims of a run, each family with its own level of 5 %."""
+    columns = observations.columns()
+    versions = Versions(observations, columns)
+    found: list[Claim] = []
+    families: tuple[Family, ...] = ("net", "refusal")
+    for family in families:
+        found += decide(list(net.tested(observations, columns, versions, family, question)), question)
+    unsigned = dataclasses.replace(question, delta=None)
+    found += decide(list(instability.tested(observations, columns)), unsigned)
+    return found + decide(list(interactions.tested(observations, columns, question)), question)

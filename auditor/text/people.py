@@ -1,0 +1,128 @@
+"""The persons of a text: which words speak of whom, and of whom the text is.
+
+Rules on a dependency parse, in the order of the text (`auditor.text.mentions`). What they are not sure of is marked: a
+wrong person is worse than none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from auditor.text.mentions import PRONOUNS, SEVERAL, WRITER, Entity, Lexicon, Mention, Reading
+from auditor.text.parse import Parse
+from auditor.text.tokens import SUBJECT, Tokens
+
+NOT_CLEAR = "not clear whose words to change"  # why a text makes no case
+LEAD = 2.0  # and the subject of the text by so much
+LEAST = 4.0  # and it needs as much to be the subject at all
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """The mentions of one person, or of several who are named together (``plural``).
+
+    ``gender`` is "" where no word names it; ``clear`` is False where a mention may be another person's, or another
+    person's mention this one's.
+    """
+
+    mentions: tuple[Mention, ...]
+    gender: str
+    plural: bool
+    clear: bool
+
+
+class People(NamedTuple):
+    """The persons of a text in the order of their first mention, and the one it is about."""
+
+    persons: tuple[Person, ...]
+    subject: Person | None  # None where it is not clear who is judged
+
+
+def people(parsed: Sequence[tuple[int, Parse]], lexicon: Lexicon) -> People:
+    """Find the persons of a text.
+
+    Parameters
+    ----------
+    parsed : sequence of (int, Parse)
+        Its sentences in order, each with its offset in the text (`auditor.text.parse.Parser.parse_text`).
+    lexicon : Lexicon
+        The words that name persons.
+
+    Examples
+    --------
+    >>> from auditor.text.parse import Parser
+    >>> words = Lexicon({"man": "male"}, frozenset(("nurse", "man")), frozenset())
+    >>> text = "She is a nurse. An old man thanked her."
+    >>> [[text[m.start:m.end] for m in p.mentions] for p in people(Parser().parse_text(text), words).persons]
+    [['She', 'nurse', 'her'], ['man']]
+    """
+    found = Reading(Tokens(parsed), lexicon)
+    found.read()
+    persons = [Person(tuple(e.mentions), e.gender, e.plural, not e.doubt) for e in found.entities]
+    chosen = _subject(found, lexicon)
+    return People(tuple(persons), None if chosen is None else persons[chosen])
+
+
+def _subject(found: Reading, lexicon: Lexicon) -> int | None:
+    """The number of the person who is judged; None where it is not clear."""
+    scored = sorted(((_weight(found, e, lexicon), -n) for n, e in enumerate(found.entities)), reverse=True)
+    if not scored or scored[0][0] < LEAST or (len(scored) > 1 and scored[0][0] - scored[1][0] < LEAD):
+        return None
+    chosen = found.entities[-scored[0][1]]
+    first = found.entities[0]
+    if chosen.doubt or (
+        first.plural and first.nouns & SEVERAL and first.intro in {"fragment", "new", "definite"}
+    ):
+        return None
+    w = found.w
+    if (
+        chosen.intro in {"fragment", "new", "definite"}
+        and not _says(w, chosen)
+        and any(_says(w, e) for e in found.entities)
+    ):
+        return None  # Mother with her son. He …
+    return found.entities.index(chosen)
+
+
+def _weight(found: Reading, entity: Entity, lexicon: Lexicon) -> float:
+    """How much speaks for a person as the one whom the text is about."""
+    w = found.w
+    if entity.plural:
+        return -9.0
+    acts = _acts(w, entity)
+    if entity.intro == "writer":
+        if lexicon.asks:
+            return 20.0
+        return (6.0 if entity.nouns else 3.0 if not found.house else 0.0) + acts
+    weight = {
+        "role": 12.0,
+        "pronoun": 8.0,
+        "fragment": 7.0,
+        "this": 6.0,
+        "name": 5.0,
+        "definite": 3.0,
+        "new": 2.0,
+    }.get(entity.intro, 0.0)
+    first = entity.tokens[0]
+    if entity.intro == "pronoun" and not acts and w.sentence[first]:
+        weight = 4.0
+    if entity.intro == "definite" and w.child(first, "acl:relcl") is not None:
+        weight = 1.0
+    if entity.intro == "kin" and w.words(first, "nmod:poss") & WRITER and w.low[first] not in lexicon.gender:
+        weight = 3.0  # my assistant, a man of 61
+    if entity.nouns & lexicon.roles:
+        weight = 12.0
+    return weight + acts + (1.0 if entity is found.entities[0] else 0.0)
+
+
+def _acts(w: Tokens, entity: Entity) -> int:
+    """In how many clauses a person is the subject; four count as many."""
+    joined = (w.head[t] if w.dep[t] == "conj" else t for t in entity.tokens)
+    return min(4, sum(w.dep[t] in SUBJECT for t in joined))
+
+
+def _says(w: Tokens, entity: Entity) -> bool:
+    """Whether *he* or *she* is the subject of a clause for this person."""
+    return any(w.low[t] in PRONOUNS and w.dep[t] in SUBJECT for t in entity.tokens)

@@ -1,0 +1,254 @@
+"""What people fill in: the template, the file, and every form of a page."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from auditor.cli import main
+from auditor.errors import DataFileError
+from auditor.provenance import head
+from auditor.registry import PAGES, RENDERERS
+from auditor.render import compliance_fill as fill
+from auditor.render import compliance_frameworks as frameworks
+
+OWN = {name: frameworks.load(name).fields for name in PAGES}
+FILLED = """
+format = 1
+organisation = "Example <b>Ltd</b> | x"
+purpose = "Whom to invite"
+affected = "Applicants"
+
+[signature]
+name = "A. Person"
+date = 2026-11-22
+signed = "on paper"
+
+[eu-ai-act]
+annex_iii_point = "4(a)"
+
+[[measures]]
+finding = "F001"
+measure = "no first names in the prompt"
+
+[[measures]]
+finding = "F002"
+measure = ""
+"""
+
+
+def load(name: str) -> ModuleType:
+    path = Path(__file__).parents[1] / "golden" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SPECIMEN, GOLDEN = load("specimen"), load("test_compliance_golden")
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> dict[str, Any]:
+    path = tmp_path / "responsible.toml"
+    path.write_text(FILLED, encoding="utf-8")
+    return SPECIMEN.record() | {"responsible": fill.load(path, OWN)}
+
+
+def test_the_file_is_read(filled: dict[str, Any]) -> None:
+    found = filled["responsible"]
+    assert found["fields"] == {
+        "organisation": "Example <b>Ltd</b> | x",
+        "purpose": "Whom to invite",
+        "affected": "Applicants",
+    }
+    assert found["signature"]["date"] == "2026-11-22"
+    assert found["pages"] == {"eu-ai-act": {"annex_iii_point": "4(a)"}}
+    assert found["measures"] == [
+        {"finding": "F001", "measure": "no first names in the prompt"}
+    ]  # F002 says nothing
+
+
+@pytest.mark.parametrize("form", ["", "-md", "-json"])
+def test_every_form_holds_what_was_filled_in_and_marks_the_rest(filled: dict[str, Any], form: str) -> None:
+    made = RENDERERS.create(f"eu-ai-act{form}").render(filled, SPECIMEN.evidence())
+    for told in ("Whom to invite", "A. Person", "2026-11-22", "no first names in the prompt", "4(a)"):
+        assert told in made
+    if form == "-json":
+        found = json.loads(made)
+        assert found["fields"]["organisation"] == "Example <b>Ltd</b> | x"
+        assert found["fields"]["deployer"] is None
+        assert fill.FIELDS["deployer"] in found["to_be_filled_in"]
+        assert fill.FIELDS["purpose"] not in found["to_be_filled_in"]
+        assert found["measures"] == [
+            {k: {"finding": "F001", "measure": "no first names in the prompt"}.get(k) for k in fill.MEASURES}
+        ]
+    elif form == "-md":
+        assert f"| {fill.FIELDS['deployer']} | **to be filled in** |" in made
+        assert "<b>" not in made
+        assert f"| {fill.FIELDS['purpose']} | Whom to invite |" in made
+    else:
+        assert "Example &lt;b&gt;Ltd&lt;/b&gt; | x" in made
+        assert '<label for="field-deployer">' in made
+        assert '<label for="field-purpose">' not in made
+        labels, ids = re.findall(r'<label for="([^"]+)"', made), re.findall(r'<textarea id="([^"]+)"', made)
+        assert labels == ids
+        assert len(re.findall("<textarea ", made)) == len(ids) + len(
+            re.findall("<textarea [^>]*aria-label", made)
+        )
+
+
+@pytest.mark.parametrize("name", ["html", "markdown", "json"])
+def test_reports_that_are_no_legal_page_hold_it_too(filled: dict[str, Any], name: str) -> None:
+    made = RENDERERS.create(name).render(filled, SPECIMEN.evidence())
+    for told in ("Whom to invite", "A. Person", "no first names in the prompt"):
+        assert told in made
+    assert (fill.TO_FILL in made) == (name != "json")
+    bare = RENDERERS.create(name).render(SPECIMEN.record(), SPECIMEN.evidence())
+    assert "Filled in by the people" not in bare
+    assert head(filled) == head(SPECIMEN.record())
+
+
+def test_levels_rise_with_what_was_filled_in(filled: dict[str, Any]) -> None:
+    def levels(name: str, record: dict[str, Any]) -> dict[str, Any]:
+        made = json.loads(RENDERERS.create(f"{name}-json").render(record, None))
+        return {c["ref"]: c for c in made["clauses"]}
+
+    bare = levels("eu-ai-act", SPECIMEN.record())
+    assert bare["Annex IV(2)(g)"]["level"] == "input"
+    assert bare["Annex IV(2)(g)"]["lacking"] == [frameworks.NEEDS["dated"]]
+    assert levels("eu-ai-act", filled)["Annex IV(2)(g)"]["level"] == "direct"
+    assert bare["Art. 13(3)(b)(v)"]["level"] == "input"
+    nist = levels("nist-ai-rmf", filled)
+    assert nist["MEASURE 2.11"]["level"] == "input"  # the risk tolerance is missing
+    assert "Risk tolerance" in nist["MEASURE 2.11"]["lacking"][0]
+    filled["responsible"]["pages"]["nist-ai-rmf"] = {"risk_tolerance": "two points"}
+    assert levels("nist-ai-rmf", filled)["MEASURE 2.11"]["level"] == "direct"
+    assert nist["MEASURE 2.13"]["level"] == "input"
+    rate = SPECIMEN.estimate(0.05, 0.01, 0.1, 100)
+    filled["controls"] = dict(filled["controls"]) | {
+        "placebo": {"m": {"gender": rate}},
+        "noise_floor": {"m": {"declared": True}},
+        "human_readers": {"valid": rate},
+    }
+    found = levels("nist-ai-rmf", filled)["MEASURE 2.13"]
+    assert (found["level"], found["lacking"]) == ("direct", [])
+
+
+def test_the_alternative_is_said_to_be_missing() -> None:
+    made = json.loads(RENDERERS.create("nj-disparate-impact-json").render(SPECIMEN.record(), None))
+    clause = next(c for c in made["clauses"] if c["ref"].startswith("13:16-2.2(c)"))
+    assert clause["level"] == "not_covered"
+    assert "audit mitigate" in clause["lacking"][0]
+
+
+@pytest.mark.parametrize(
+    ("name", "years"), [("us-six-factors", "4 years"), ("co-admt", "3 years"), ("eu-ai-act", "10 years")]
+)
+def test_how_long_records_are_kept(name: str, years: str) -> None:
+    status = json.loads(RENDERERS.create(f"{name}-json").render(SPECIMEN.record(), None))["status"]
+    assert status["Keep for"].startswith(years)
+    assert "secondary source" in status["Keep for"]
+
+
+def test_untested_grounds_are_named() -> None:
+    made = json.loads(RENDERERS.create("eu-ai-act-json").render(SPECIMEN.record(), None))
+    tested = {g["ground"]: g["attributes"] for g in made["grounds"]}
+    assert tested["sex"] == ["gender"]
+    assert tested["disability"] == tested["language"] == []
+    told = next(t for t in made["not_tested"] if t.startswith("Grounds"))
+    assert "disability" in told
+    assert "sex," not in told
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("organisation = 'x'", "format must be 1"),
+        ("format = 1\nporpoise = 'x'", "unknown field 'porpoise'. Did you mean purpose"),
+        ("format = 1\npurpose = 3", "purpose is a text in quotes"),
+        ("format = 1\nsignature = 'x'", r"signature is a table: \[signature\]"),
+        ("format = 1\nmeasures = 'x'", r"\[\[measures\]\]"),
+        ("format = 1\n[eu-ai-act]\nscope = 'x'", r"\[eu-ai-act\]: unknown field 'scope'"),
+        ("format = 1\n[[measures]]\nwhat = 'x'", "unknown field 'what'"),
+        ("format = [", "cannot be read as TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "responsible.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataFileError, match=message):
+        fill.load(path, OWN)
+    with pytest.raises(DataFileError, match="cannot be read"):
+        fill.load(tmp_path / "nowhere.toml", OWN)
+
+
+def test_the_template_is_read_back_and_empty(tmp_path: Path) -> None:
+    text = fill.template(OWN, [("F001", 'Women are "invited"\nless often')])
+    assert tomllib.loads(text)["measures"][0]["finding"] == "F001"
+    path = tmp_path / "responsible.toml"
+    path.write_text(text, encoding="utf-8")
+    assert fill.load(path, OWN) == {
+        "source": "responsible.toml", "fields": {}, "signature": {}, "measures": [], "pages": {},
+    }  # fmt: skip
+    for name, own in OWN.items():
+        assert own.keys() == tomllib.loads(text).get(name, {}).keys()
+
+
+def test_the_command_prints_writes_and_uses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    people = "sex,race,n,selected\nMale,White,100,50\nFemale,White,90,20\n"
+    Path("counts.csv").write_text(people)
+    assert main.run(["ll144", "--counts", "counts.csv", "--out", "runs"]) == 0
+    run = str(next(Path("runs").glob("2*")))
+    capsys.readouterr()
+    assert main.run(["report", run, "--write-fill", "-"]) == 0
+    printed = capsys.readouterr().out
+    assert main.run(["report", run, "--write-fill", "responsible.toml"]) == 0
+    assert Path("responsible.toml").read_text(encoding="utf-8") == printed
+    assert main.run(["report", run, "--write-fill", "responsible.toml"]) == 2
+    Path("responsible.toml").write_text(
+        printed.replace('auditor = ""', 'auditor = "B. Person, Audits Ltd"'), encoding="utf-8"
+    )
+    capsys.readouterr()
+    asked = ["--fill", "responsible.toml", "--format", "ll144,ll144-md,ll144-json,json,html"]
+    assert main.run(["report", run, *asked]) == 0
+    files = capsys.readouterr().out.split()
+    assert len(files) == 5
+    for file in files:
+        if not file.endswith("report.html"):  # tables for a reader: their draft names the auditor too
+            assert "B. Person, Audits Ltd" in Path(file).read_text(encoding="utf-8"), file
+
+
+def test_the_summary_holds_the_items_of_the_rule_alone() -> None:
+    record = GOLDEN.people_record()
+    made = RENDERERS.create("ll144-summary").render(record, None)
+    for told in (
+        "2026-10-01",
+        "historical data",
+        "Printed example",
+        "250 people",
+        "1,390",
+        "0.979",
+        "17 people",
+    ):
+        assert told in made
+    body = made.split("</style>")[1]
+    for other in ("95 %", "Holm", "four-fifths", "4/5", "▲", "Koopman", "median"):
+        assert other not in body
+    assert "To be filled in: Distribution date." in made
+    record["ll144"]["data_kind"] = None
+    made = RENDERERS.create("ll144-summary").render(record, None)
+    assert "To be filled in: Distribution date; Historical or test data." in made
+    assert "historical data" not in made.split("</style>")[1]

@@ -1,0 +1,343 @@
+"""Lines that say who a text is about: what they carry, what they leave alone, and what they are compared with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from auditor.config import Plan
+from auditor.dictionaries import Dictionary, load
+from auditor.dictionaries.full_names import full_names
+from auditor.errors import ConfigError
+from auditor.measure.observations import Arm, shape_of
+from auditor.pipeline.dryrun import versions
+from auditor.pipeline.parts import prepare
+from auditor.pipeline.rounds import Worker
+from auditor.pipeline.wordings import checked
+from auditor.result import audit_plan
+from auditor.suites.mutation import MutationSuite
+from auditor.suites.name_lines import END, SUITES, Lines, line_end
+from auditor.tasks import load as load_task
+from auditor.testing import check_suite
+from auditor.types import Case, Check, Progress, Seed, Variant, id_of, is_beside
+from auditor.validity.agreement import problems
+
+BOTH = [load("gender"), load("race")]
+NEUTRAL = "Five years in stock control. Punctual, careful, and good with the scanner."
+HERS = "She ran the night shift for six years, and her figures were the best of the site."
+RACES = {"asian", "black", "hispanic", "middle_eastern", "white"}
+
+
+def lines(texts: Sequence[str | Seed], *carriers: str, **options: Any) -> Lines:
+    seeds = [t if isinstance(t, Seed) else Seed(id=str(n), text=t) for n, t in enumerate(texts)]
+    given: list[Dictionary] = options.pop("dictionaries", BOTH)
+    words = {k: options[k] for k in ("attributes", "seed", "per_seed") if k in options}
+    groups = options.pop("groups", None)
+    return Lines(
+        lambda feed: MutationSuite(seeds=feed, dictionaries=given, groups=groups, **words),
+        seeds=seeds,
+        dictionaries=given,
+        carriers=carriers or ("words", "name"),
+        subject="the applicant",
+        **options,
+    )
+
+
+def cases(*texts: str | Seed, carriers: Sequence[str] = ("words", "name"), **options: Any) -> list[Case]:
+    return list(lines(texts, *carriers, **options).ask(1000, Random(0)))
+
+
+def line(variant: Variant) -> str:
+    return str(variant.input).split(END)[0]
+
+
+def real(case: Case) -> list[Variant]:
+    return [v for v in case.variants if not is_beside(v)]
+
+
+def pool(name: str) -> tuple[str, str]:
+    """Race and gender of a first name."""
+    (found,) = [group for group, firsts in full_names().items() if name in {f.name for f in firsts}]
+    return found
+
+
+def embedded() -> list[Seed]:
+    return load_task("hiring").seeds()
+
+
+def test_at_least_twenty_first_names_for_each_group_and_last_names_beside_them() -> None:
+    assert {race for race, _ in full_names()} == RACES
+    for (race, gender), firsts in full_names().items():
+        assert len({f.name for f in firsts}) >= 20, (race, gender)
+        assert all(len(f.lasts) >= 8 for f in firsts)
+    lasts = {race: {last for f in full_names()[race, "male"] for last in f.lasts} for race in RACES}
+    shared = Counter(last for names in lasts.values() for last in names)
+    assert max(shared.values()) == 1
+
+
+@pytest.mark.parametrize(
+    "carriers", [("words", "name"), ("name",), ("statement",), ("words", "name", "statement")]
+)
+def test_the_suite_keeps_the_contract_of_suites(carriers: tuple[str, ...]) -> None:
+    texts = [seed.text for seed in embedded()[:60]] + [NEUTRAL]
+    assert check_suite(lambda: lines(texts, *carriers)) == []
+
+
+def test_only_the_line_changes_and_the_text_stays_but_for_a_race_that_it_stated() -> None:
+    texts = {id_of("n", [seed.id, seed.text]): seed.text for seed in embedded()}
+    made = [c for c in cases(*embedded(), carriers=("name",)) if line_end(c)]
+    assert {c.suite for c in made} == {SUITES["name"]}
+    assert sum("race" in c.original.groups for c in made) >= 250
+    for case in made:
+        (own,) = {str(v.input).split(END, 1)[1] for v in (case.original, *case.variants)}
+        text = texts[case.id]
+        assert problems(own) == problems(text)
+        assert own == text or (
+            0 < len(text) - len(own) < 25 and len(set(own.split()) - set(text.split())) < 3
+        )
+        for variant in case.variants:
+            assert all(isinstance(e.where, tuple) and e.where[1] < line_end(case) for e in variant.edits)
+        assert len({v.input for v in (case.original, *real(case))}) == 1 + len(real(case))
+
+
+def test_a_text_without_gender_varies_both_and_each_holds_the_other() -> None:
+    seen: Counter[str] = Counter()
+    for n in range(90):
+        (case,) = cases(Seed(id=f"n{n}", text=NEUTRAL))
+        race, gender = case.original.groups["race"], case.original.groups["gender"]
+        first, last = line(case.original).removeprefix("Applicant: ").split(" ", 1)
+        assert pool(first) == (race, gender)
+        seen[f"{race} {gender}"] += 1
+        for variant in real(case):
+            new, new_last = line(variant).removeprefix("Applicant: ").split(" ", 1)
+            assert pool(new) == (variant.groups["race"], variant.groups["gender"])
+            if variant.attributes == ("gender",):
+                assert (variant.groups["race"], new_last) == (race, last)
+            else:
+                assert variant.groups["gender"] == gender
+                assert new_last != last
+        assert {v.groups["race"] for v in real(case)} == RACES
+    assert len(seen) == 10
+
+
+def test_a_name_agrees_with_the_pronouns_of_the_text() -> None:
+    words, name = cases(HERS)
+    assert {v.attributes for v in words.variants} == {("gender",)}
+    assert {v.attributes for v in name.variants} == {("race",)}
+    for variant in (name.original, *name.variants):
+        assert pool(line(variant).split()[1])[1] == "female"
+    assert "gender" not in name.original.groups
+
+
+@pytest.mark.parametrize(
+    ("text", "gender"),
+    [
+        ("He cared for his mother and kept the books.", "male"),
+        ("As a mother of two I know about shifts.", "female"),
+        ("The women he trained speak well of him.", "male"),
+    ],
+)
+def test_other_people_do_not_decide_the_gender_of_a_name(text: str, gender: str) -> None:
+    (case,) = cases(text, carriers=("name",))
+    assert {pool(line(v).split()[1])[1] for v in (case.original, *case.variants)} == {gender}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Ms. Hart runs the desk.", "the text names somebody"),
+        ("Emily runs the desk.", "the text names somebody"),
+        ("He says she lies, and she says he lies.", "words of two genders, and nobody tells whose they are"),
+        ("A Japanese cook, calm under pressure.", "the text states a nation or a religion"),
+        ("A Black bus driver with nine clean years.", "a word may name a race"),
+        (Seed(id="x", text=NEUTRAL, subject=()), "the text is about no single person"),
+    ],
+)
+def test_where_a_line_might_contradict_there_is_none_and_it_is_counted(text: str | Seed, why: str) -> None:
+    suite = lines([text], "name")
+    assert suite.ask(5, Random(0)) == []
+    assert suite.passed_over[f"line: {why}"] == 1
+    assert suite.skipped == {"no carrier fits": 1}
+
+
+def test_spans_of_the_subject_tell_whose_words_count() -> None:
+    text = "Trained well. The man who taught the course praised it, and so did his wife."
+    assert {v.attributes for v in cases(text, carriers=("name",))[0].variants} == {("race",)}
+    genders = set()
+    for n in range(20):
+        seed = Seed(id=f"s{n}", text=text, subject=((0, 7),))
+        (case,) = cases(seed, carriers=("name",), attributes=["race"])
+        genders.add(pool(line(case.original).split()[1])[1])
+    assert genders == {"female", "male"}
+
+
+def test_what_words_of_the_text_state_is_left_to_them() -> None:
+    text = "The applicant, a Black woman, can weld."
+    made = cases(text)
+    assert [c.suite for c in made] == ["mutation.v1"]
+    (case,) = cases("A Black driver with nine clean years.", attributes=["gender"], carriers=("name",))
+    assert {pool(line(v).split()[1])[0] for v in (case.original, *case.variants)} == {"black"}
+
+
+@pytest.mark.parametrize(
+    ("text", "subject", "left"),
+    [
+        ("An Asian nurse of 40, calm.", "An Asian nurse", "A nurse of 40, calm."),
+        (
+            "Hired in May. Black engineer, nine years.",
+            "Black engineer",
+            "Hired in May. Engineer, nine years.",
+        ),
+        ("We met a Hispanic electrician.", "a Hispanic electrician", "We met an electrician."),
+        (
+            "The white boss left; the Black driver stays.",
+            "the Black driver",
+            "The white boss left; the driver stays.",
+        ),
+    ],
+)
+def test_names_first_leave_out_the_race_that_the_text_states(text: str, subject: str, left: str) -> None:
+    start = text.index(subject)
+    seed = Seed(id="s", text=text, subject=((start, start + len(subject)),))
+    (case,) = cases(seed, carriers=("name",), attributes=["race"])
+    assert str(case.original.input).split(END)[1] == left
+    words, *rest = cases(seed, carriers=("words", "name"), attributes=["race"])
+    assert (words.suite, rest) == ("mutation.v1", [])
+
+
+def test_what_names_carry_words_do_not_change_again() -> None:
+    text = "She is calm. A Black nurse of forty, she likes nights."
+    seed = Seed(id="s", text=text, subject=((0, 3), (13, 26), (37, 40)))
+    name, words = cases(seed, carriers=("name", "words"))
+    assert {a for v in name.variants for a in v.attributes} == {"race"}
+    assert {a for v in words.variants for a in v.attributes} == {"gender"}
+
+
+def test_a_race_that_cannot_be_left_out_gets_no_name() -> None:
+    text = "The welder, an African American, likes nights."
+    suite = lines([Seed(id="s", text=text, subject=((0, 31),))], "name", attributes=["race"])
+    assert suite.ask(5, Random(0)) == []
+    assert suite.passed_over["line: the race that the text states cannot be left out"] == 1
+
+
+def test_placebos_are_other_names_of_the_same_group_of_the_same_shape() -> None:
+    for n in range(20):
+        (case,) = cases(Seed(id=f"p{n}", text=NEUTRAL))
+        spans = {v.attributes: shape_of(v.edits).spans for v in real(case)}
+        found = [v for v in case.variants if is_beside(v)]
+        assert {v.attributes for v in found} == {("race",), ("gender",)}
+        for placebo in found:
+            shape = shape_of(placebo.edits)
+            assert (shape.arm, shape.spans, shape.more_words) == (Arm.PLACEBO, spans[placebo.attributes], 0)
+            first = line(placebo).split()[1]
+            assert first != line(case.original).split()[1]
+            assert pool(first) == (case.original.groups["race"], case.original.groups["gender"])
+
+
+def test_names_are_the_words_of_the_statistics() -> None:
+    (case,) = cases(Seed(id="w", text=NEUTRAL))
+    variant = next(v for v in real(case) if v.attributes == ("race",))
+    shape = shape_of(variant.edits)
+    assert (shape.arm, shape.carrier) == (Arm.EDITED, "name")
+    assert shape.directions == (("race", case.original.groups["race"], variant.groups["race"]),)
+    assert set(shape.words_in) == set(line(variant).removeprefix("Applicant: ").lower().split())
+    assert set(shape.words_out) == set(line(case.original).removeprefix("Applicant: ").lower().split())
+
+
+def test_each_text_draws_its_own_names_whatever_its_label_is() -> None:
+    seeds = embedded()
+    other = [Seed(id=s.id, text=s.text, label="reject", subject=s.subject) for s in seeds]
+    made, again = cases(*seeds, carriers=("name",)), cases(*other, carriers=("name",))
+    assert [c.original for c in made] == [c.original for c in again]
+    firsts = {line(v).split()[1] for c in made for v in (c.original, *c.variants)}
+    assert len(firsts) > 0.9 * sum(map(len, full_names().values()))
+    groups = Counter(c.original.groups["race"] for c in made if "race" in c.original.groups)
+    assert set(groups) == RACES
+    assert max(groups.values()) < 1.8 * min(groups.values())
+
+
+def test_groups_asked_about_are_the_only_ones_named() -> None:
+    made = cases(*embedded()[:40], carriers=("name",), attributes=["race"], groups={"race": ["black/white"]})
+    assert made
+    assert {v.groups["race"] for c in made for v in (c.original, *c.variants)} == {"black", "white"}
+
+
+def test_a_statement_is_a_sentence_with_the_right_article() -> None:
+    seen = set()
+    for n in range(60):
+        (case,) = cases(Seed(id=f"s{n}", text=NEUTRAL), carriers=("statement",))
+        seen |= {line(v) for v in (case.original, *case.variants)}
+    assert {"The applicant is an Asian woman.", "The applicant is a black man."} <= seen
+    assert not [s for s in seen if " a A" in s or " an b" in s or " an w" in s]
+    (case,) = cases(HERS, carriers=("statement",))
+    assert all(line(v).endswith(" woman.") for v in (case.original, *case.variants))
+
+
+class Refusing:
+    """A check that lets nothing pass."""
+
+    def check_many(self, given: Sequence[Case]) -> list[list[Check]]:
+        return [
+            [Check(variant_id=v.id, check="none.v1", status="invalid") for v in case.variants]
+            for case in given
+        ]
+
+
+def test_a_line_is_not_parsed() -> None:
+    words, name = cases(HERS)
+    found = checked(Refusing(), [words, name])
+    assert {found[v.id].status for v in words.variants} == {"invalid"}
+    assert {found[v.id].status for v in name.variants} == {"valid"}
+
+
+def plan(**options: Any) -> Plan:
+    return Plan(**{"task": "hiring", "models": ("rules",), "limit": 40, **options})
+
+
+def test_a_decision_task_has_names_where_texts_state_nothing_and_other_tasks_have_words_alone() -> None:
+    carriers = {s.carrier for s in versions(prepare(plan())).shapes.values}
+    assert carriers == {"words", "name"}
+    assert {s.carrier for s in versions(prepare(plan(carrier=("words",)))).shapes.values} == {"words"}
+    assert {s.carrier for s in versions(prepare(plan(task="sentiment"))).shapes.values} == {"words"}
+
+
+def test_workers_make_the_same_cases() -> None:
+    here = prepare(plan())
+    made: list[str] = []
+    while more := here.suite.ask(64, Random(7)):
+        made += [c.id for c in more]
+    there = Worker(plan().as_dict()).make(here.texts)
+    assert sorted(case[0] for case in there.cases) == sorted(made)
+    assert len(made) > len(here.texts)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"carrier": "names"}, "--carrier must be one of words, name, statement"),
+        ({"carrier": "name", "protocol": "hinter"}, "--carrier name and statement belong"),
+        ({"carrier": "name", "strategy": "adaptive"}, "--carrier name and statement belong"),
+        ({"carrier": "name", "task": "sentiment"}, "does not say what it calls the person"),
+    ],
+)
+def test_carriers_that_cannot_be(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        prepare(plan(**options))
+
+
+def test_progress_counts_texts_and_not_the_cases_of_a_text() -> None:
+    seen: list[tuple[int, int | None]] = []
+
+    def observe(event: Progress) -> None:
+        if event.phase == "generate":
+            seen.append((event.done, event.planned))
+
+    plan = Plan(task="hiring", models=("planted",), carrier=("words", "name"), limit=20, order=1, cache=False)
+    result = audit_plan(plan, observe=observe, write=False)
+    assert result.record["counts"]["cases"] > 20  # some have a line besides
+    assert seen
+    assert all(planned is not None and done <= planned <= 20 for done, planned in seen)

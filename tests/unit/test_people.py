@@ -1,0 +1,125 @@
+"""The persons of a text, one construction at a time, and against texts that say where they speak of their subject."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from auditor import tasks
+from auditor.suites._persons import lexicon
+from auditor.text.mentions import PRONOUNS
+from auditor.text.parse import Parser
+from auditor.text.people import People, people
+
+PARSER = Parser()
+WINOGENDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "winogender"
+JUDGED = ("hiring", "lending", "triage", "salary", "rating", "letter", "advice")
+
+
+def read(text: str, subject: str = "the applicant") -> People:
+    return people(PARSER.parse_text(text), lexicon(subject))
+
+
+def clusters(text: str) -> list[list[str]]:
+    return [[text[m.start : m.end] for m in p.mentions] for p in read(text).persons]
+
+
+def subject(text: str, called: str = "the applicant") -> list[str]:
+    found = read(text, called).subject
+    return [] if found is None else [text[m.start : m.end] for m in found.mentions]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("She is a nurse. An old man thanked her.", [["She", "nurse", "her"], ["man"]]),
+        ("Our trainer, a tall woman, had her doubts.", [["trainer", "woman", "her"]]),
+        ("The man said that his sister had lost her keys.", [["man", "his"], ["sister", "her"]]),
+        ("She told the boy to sit.", [["She"], ["boy"]]),
+        ("As a Black woman I learned to plan.", [["woman", "I"]]),
+        ("Mrs. Clark cleaned our offices. She had her own key.", [["Mrs. Clark", "She", "her"]]),
+        ("My husband and I ran a bakery.", [["My", "I"], ["husband"]]),
+        ("She trained a man who sold his boat.", [["She"], ["man", "his"]]),
+        ("The guys on the line teased him.", [["guys"], ["him"]]),
+        ('"I am the best," the man told us.', [["man"]]),
+    ],
+)
+def test_mentions_of_one_person_are_put_together(text: str, expected: list[list[str]]) -> None:
+    assert clusters(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Former goalkeeper, now coach. His notes were exact.", ["goalkeeper", "coach", "His"]),
+        ("The applicant, a deaf woman, asks for 4,000. She translates.", ["applicant", "woman", "She"]),
+        ("I am a Nigerian nurse. My patients write to me.", ["I", "nurse", "My", "me"]),
+        ("Her license was suspended. A parent told us before she did.", ["Her", "she"]),
+        ("Our Nigerian head met the applicant and liked the man.", ["applicant", "man"]),
+        ("Korean man, 26, stabbed in the chest. Walks in on his own.", ["man", "his"]),
+    ],
+)
+def test_the_person_whom_a_text_is_about(text: str, expected: list[str]) -> None:
+    assert subject(text) == expected
+
+
+def test_of_advice_it_is_the_person_who_asks() -> None:
+    text = "She is my best employee. I am a small baker and can give 6. How do I put it to her?"
+    assert subject(text, "the person who asks") == ["my", "I", "baker", "I"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The manager thanked the nurse because she had stayed late.",  # either
+        "Mother with her son, 6. He has had a runny nose for three days.",
+        "A man asked for the form. A man brought it back.",
+        "His former supervisor, a Polish man, says he is the best.",
+        "The report was late.",
+    ],
+)
+def test_what_is_not_clear_is_said_so(text: str) -> None:
+    assert subject(text) == []
+
+
+def test_subjects_that_were_marked_by_hand_are_found() -> None:
+    """Of the texts where the rules name a subject at all, the words that say a gender are right in 19 of 20."""
+    said = right = known = 0
+    for name in JUDGED:
+        task = tasks.load(name)
+        words = lexicon(task.subject)
+        for seed in [s for s in task.seeds() if s.subject is not None][::3]:
+            known += 1
+            found = people(PARSER.parse_text(seed.text), words).subject
+            if found is None:
+                continue
+            said += 1
+            spans = [(m.start, m.end) for m in found.mentions]
+            marked = list(seed.subject or ())
+            odd = [s for s in spans if not _meets(s, marked)] + [s for s in marked if not _meets(s, spans)]
+            low = [seed.text[a:b].lower() for a, b in odd]
+            right += not any(w in PRONOUNS or w.split()[-1] in words.gender for w in low)
+    assert known > 150
+    assert said >= 0.75 * known
+    assert right >= 0.93 * said
+
+
+def _meets(span: tuple[int, int], others: list[tuple[int, int]]) -> bool:
+    return any(a < span[1] and span[0] < b for a, b in others)
+
+
+@pytest.mark.skipif(not WINOGENDER.exists(), reason="the shared Winogender schemas are not here")
+def test_schemas_that_only_the_world_decides_are_left_open() -> None:
+    with (WINOGENDER / "all_sentences.tsv").open(encoding="utf-8", newline="") as file:
+        texts = [
+            row["sentence"] for row in csv.DictReader(file, delimiter="\t") if "neutral" not in row["sentid"]
+        ]
+    claimed = 0
+    for text in texts:
+        for person in read(text).persons:
+            mentions = [text[m.start : m.end].lower() for m in person.mentions]
+            claimed += person.clear and len(mentions) > 1 and any(m in PRONOUNS for m in mentions)
+    assert len(texts) == 480
+    assert claimed <= 48

@@ -1,0 +1,204 @@
+"""Whose words are changed: `--who`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from auditor import dictionaries
+from auditor.config import Plan
+from auditor.errors import ConfigError
+from auditor.suites.mutation import MutationSuite
+from auditor.text.parse import Parser
+from auditor.text.people import NOT_CLEAR
+from auditor.types import Case, Seed, Span
+
+PARSER = Parser()
+
+
+def suite_of(text: str, who: str, spans: Sequence[Span] | None = None, **options: Any) -> MutationSuite:
+    return MutationSuite(
+        seeds=[Seed(id="1", text=text, subject=None if spans is None else tuple(spans))],
+        dictionaries=[dictionaries.load(name) for name in ("gender", "race", "nationality", "religion")],
+        parser=PARSER,
+        who=who,
+        subject="the applicant",
+        **{"attributes": ["gender"], "order": 1, "per_seed": None} | options,
+    )
+
+
+def case_of(text: str, who: str, spans: Sequence[Span] | None = None, **options: Any) -> Case | None:
+    return next(iter(suite_of(text, who, spans, **options).ask(1, Random(0))), None)
+
+
+def to(group: str, text: str, who: str, spans: Sequence[Span] | None = None, **options: Any) -> list[str]:
+    """The variants that lead to one group."""
+    case = case_of(text, who, spans, **options)
+    found = case.variants if case else ()
+    return sorted({str(v.input) for v in found if {d[2] for d in v.directions} == {group}})
+
+
+def spans_of(text: str, *words: str) -> list[Span]:
+    """Where words stand, each searched behind the one before."""
+    out: list[Span] = []
+    for word in words:
+        start = text.index(word, out[-1][1] if out else 0)
+        out.append((start, start + len(word)))
+    return out
+
+
+@pytest.mark.parametrize(
+    ("text", "group", "expected"),
+    [
+        (
+            "Ran a trade course, mostly with young Black men leaving prison. She sets limits and keeps them.",
+            "male",
+            [
+                "Ran a trade course, mostly with young Black men leaving prison. He sets limits and keeps them."
+            ],
+        ),
+        (
+            "She led the choir. A man from the council thanked her for his seat.",
+            "male",
+            ["He led the choir. A man from the council thanked him for his seat."],
+        ),
+        (
+            "The applicant, a careful woman, brought her drawings. Our foreman, a young man, liked them.",
+            "male",
+            ["The applicant, a careful man, brought his drawings. Our foreman, a young man, liked them."],
+        ),
+        (
+            "He is a poet. His sister runs a bakery and sends her bread.",
+            "female",
+            ["She is a poet. Her sister runs a bakery and sends her bread."],
+        ),
+    ],
+)
+def test_bystanders_keep_their_words(text: str, group: str, expected: list[str]) -> None:
+    assert to(group, text, "subject") == expected
+
+
+def test_everybody_is_changed_by_all() -> None:
+    text = "She led the choir. A man from the council thanked her for his seat."
+    assert to("male", text, "all") == []
+    case = case_of(text, "all")
+    assert case is not None
+    assert {d for v in case.variants for d in v.directions} >= {
+        ("gender", "female", "male"),
+        ("gender", "male", "female"),
+    }
+
+
+def test_every_edit_of_the_subject_leads_one_way() -> None:
+    """A text with a man and a woman has variants that a contrast can use, which `all` does not give it."""
+    text = "The applicant is a man with two trades. Every woman on the site asked him for help."
+    case = case_of(text, "subject")
+    assert case is not None
+    assert case.original.groups == {"gender": "male"}
+    assert case.variants
+    assert all(len(v.directions) == 1 for v in case.variants)
+
+
+def test_a_term_beside_a_mention_is_the_persons() -> None:
+    text = (
+        "The applicant is a Kenyan nurse. A Polish surgeon praised her, and the Italian ward asked for her."
+    )
+    found = to("german", text, "subject", attributes=["nationality"])
+    assert found == [text.replace("Kenyan", "German")]
+
+
+def test_what_one_has_of_oneself_is_ones_own() -> None:
+    text = "She is of Turkish descent. Her British supervisor wrote the letter."
+    assert to("german", text, "subject", attributes=["nationality"]) == [text.replace("Turkish", "German")]
+
+
+def test_spans_that_are_given_are_used() -> None:
+    text = "The woman at the desk said she trusts the man on the ladder, who never drops his tools."
+    assert to("female", text, "subject", spans_of(text, "man", "his")) == []  # the woman … the woman
+    text = "A nurse said she trusts the man on the ladder, who never drops his tools."
+    spans = spans_of(text, "man", "his")
+    assert to("female", text, "subject", spans) == [text.replace("man", "woman").replace("his", "her")]
+    assert to("male", text, "subject", spans_of(text, "nurse", "she")) == [text.replace("she", "he")]
+
+
+def test_a_text_about_nobody_in_particular_is_left_out_and_counted() -> None:
+    text = "A man asked for the form. A man brought it back. He had signed it."
+    suite = suite_of(text, "subject")
+    assert list(suite.ask(1, Random(0))) == []
+    assert suite.skipped == {NOT_CLEAR: 1}
+    suite = suite_of(text, "subject-or-all")
+    case = suite.ask(1, Random(0))[0]
+    assert suite.passed_over[NOT_CLEAR] == 1
+    assert any("woman asked" in str(v.input) and "woman brought" in str(v.input) for v in case.variants)
+    said = suite_of("She led the choir.", "subject", spans=[])
+    assert list(said.ask(1, Random(0))) == []  # the data says that the text is about no one person
+
+
+def test_a_text_that_names_others_alone_is_counted() -> None:
+    suite = suite_of("The applicant led the choir. A man in the front row sang.", "subject")
+    assert list(suite.ask(1, Random(0))) == []
+    assert suite.skipped == {"names no group of the person who is judged": 1}
+
+
+def test_a_partners_word_keeps_a_gender_from_being_changed_alone() -> None:
+    text = "She keeps our books. Her husband drives the van."
+    assert to("male", text, "subject") == []
+    assert suite_counts(text)["a partner is named, so that it would change whom the person loves"] == 1
+    text = "She keeps our books. Her brother drives the van."
+    assert to("male", text, "subject") == ["He keeps our books. His brother drives the van."]
+
+
+def suite_counts(text: str) -> dict[str, int]:
+    suite = suite_of(text, "subject")
+    list(suite.ask(1, Random(0)))
+    return dict(suite.passed_over)
+
+
+def test_each_changes_one_person_at_a_time() -> None:
+    text = "She led the choir. A man from the council sold his seat."
+    assert to("male", text, "each") == ["He led the choir. A man from the council sold his seat."]
+    assert to("female", text, "each") == ["She led the choir. A woman from the council sold her seat."]
+    case = case_of(text, "each")
+    assert case is not None
+    assert case.original.groups == {"gender": "female+male"}
+
+
+def test_a_joint_change_is_of_one_person() -> None:
+    text = "The applicant is a Kenyan woman. A Polish man thanked her."
+    for who, places in (("subject", ["Kenyan woman"]), ("each", ["Kenyan woman", "Polish man"])):
+        case = case_of(text, who, attributes=["gender", "nationality"], order=2)
+        assert case is not None
+        joint = [v for v in case.variants if v.order == 2]
+        assert joint
+        for v in joint:
+            starts = {e.where[0] for e in v.edits if isinstance(e.where, tuple)}
+            inside = [p for p in places if any(text.index(p) <= s < text.index(p) + len(p) for s in starts)]
+            assert len(inside) == 1
+
+
+def test_insertions_stand_before_the_person_who_is_judged() -> None:
+    text = "A man sold the van. The applicant repaired it, and she drives it now. She is a nurse."
+    spans = spans_of(text, "applicant", "she", "She", "nurse")
+    found = case_of(text, "subject", spans, attributes=["religion"], insertions=True)
+    assert found is not None
+    assert {str(v.input).find("A man sold the van.") for v in found.variants} == {0}
+
+
+def test_persons_are_told_apart_by_a_parser() -> None:
+    with pytest.raises(ConfigError, match="parser"):
+        MutationSuite(seeds=[], dictionaries=[dictionaries.load("gender")], who="subject")
+    with pytest.raises(ConfigError, match="who must be one of"):
+        suite_of("She left.", "nobody")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"who": "somebody"}, {"who": "subject", "protocol": "hinter"}, {"who": "each", "suite": "grammar"},
+     {"who": "each", "strategy": "adaptive"}],
+)  # fmt: skip
+def test_plans_refuse_what_does_not_go_together(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="who"):
+        Plan(**options)
