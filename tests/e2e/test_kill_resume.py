@@ -203,11 +203,15 @@ def at_work(pid: int) -> bool:
 def test_workers_end_with_their_parent(tmp_path: Path, kind: str, number: signal.Signals) -> None:
     script = tmp_path / "start.py"
     script.write_text(JOBS if kind == "jobs" else CHECK)
+    texts = tmp_path / "texts.txt"  # so many that no machine is done before the workers are seen at work
+    texts.write_text("".join(f"The man number {n} sold his car to a woman of {n}.\n" for n in range(100_000)))
     args = [
         "--task",
         "sentiment",
         "--model",
         "reviews",
+        "--data",
+        str(texts),
         "--jobs",
         "2",
         "--no-cache",
