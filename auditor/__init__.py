@@ -12,34 +12,34 @@ from typing import TYPE_CHECKING, Any
 from auditor._version import __version__
 
 if TYPE_CHECKING:
-    from auditor.config import Plan
-    from auditor.errors import AuditError, CallError, UserError
-    from auditor.protocols import Model, Oracle, Reply, Suite, Validity
-    from auditor.result import Result, aaudit, audit, load, resume
-    from auditor.types import Case, Edit, Estimate, Finding, Seed, Variant, Verdict
+    from auditor.core.errors import AuditError, CallError, UserError
+    from auditor.core.plan import Plan
+    from auditor.core.protocols import Model, Oracle, Reply, Suite, Validity
+    from auditor.core.types import Case, Edit, Estimate, Finding, Seed, Variant, Verdict
+    from auditor.run.result import Result, aaudit, audit, load, resume
 
 _HOME = {
-    "Plan": "auditor.config",
-    "AuditError": "auditor.errors",
-    "CallError": "auditor.errors",
-    "UserError": "auditor.errors",
-    "Model": "auditor.protocols",
-    "Oracle": "auditor.protocols",
-    "Reply": "auditor.protocols",
-    "Suite": "auditor.protocols",
-    "Validity": "auditor.protocols",
-    "Result": "auditor.result",
-    "aaudit": "auditor.result",
-    "audit": "auditor.result",
-    "load": "auditor.result",
-    "resume": "auditor.result",
-    "Case": "auditor.types",
-    "Edit": "auditor.types",
-    "Estimate": "auditor.types",
-    "Finding": "auditor.types",
-    "Seed": "auditor.types",
-    "Variant": "auditor.types",
-    "Verdict": "auditor.types",
+    "Plan": "auditor.core.plan",
+    "AuditError": "auditor.core.errors",
+    "CallError": "auditor.core.errors",
+    "UserError": "auditor.core.errors",
+    "Model": "auditor.core.protocols",
+    "Oracle": "auditor.core.protocols",
+    "Reply": "auditor.core.protocols",
+    "Suite": "auditor.core.protocols",
+    "Validity": "auditor.core.protocols",
+    "Result": "auditor.run.result",
+    "aaudit": "auditor.run.result",
+    "audit": "auditor.run.result",
+    "load": "auditor.run.result",
+    "resume": "auditor.run.result",
+    "Case": "auditor.core.types",
+    "Edit": "auditor.core.types",
+    "Estimate": "auditor.core.types",
+    "Finding": "auditor.core.types",
+    "Seed": "auditor.core.types",
+    "Variant": "auditor.core.types",
+    "Verdict": "auditor.core.types",
 }
 
 __all__ = [

@@ -22,13 +22,13 @@ from typing import Any
 
 from common import Row
 
-from auditor.config import Plan
+from auditor.core.plan import Plan
+from auditor.core.types import Case, Check, Seed
 from auditor.models.planted import Planted
 from auditor.models.reviews import Reviews
-from auditor.pipeline.confirm import confirm
-from auditor.pipeline.loop import Loop
-from auditor.pipeline.parts import Parts, StoredCases, prepare
-from auditor.types import Case, Check, Seed
+from auditor.run.confirm import confirm
+from auditor.run.loop import Loop
+from auditor.run.parts import Parts, StoredCases, prepare
 
 BUDGETS = (500, 1000, 2000)
 SEEDS = (1, 2, 3, 4, 5)
@@ -172,7 +172,7 @@ Stored = list[tuple[Case, dict[str, Check]]]
 
 def generated(texts: Sequence[Seed], seed: int, *, placebos: bool, upto: int) -> Stored:
     """The cases of the exhaustive order that ``upto`` calls can reach, with their checks."""
-    from auditor.pipeline.rounds import gated
+    from auditor.run.rounds import gated
 
     parts = prepare(Plan(task="sentiment", seed=seed, cache=False), models=[], seeds=texts)
     out: Stored = []

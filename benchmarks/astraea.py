@@ -17,11 +17,12 @@ from random import Random
 from statistics import mean, stdev
 from typing import Any
 
-from auditor import dictionaries, grammar, models
-from auditor.suites.grammar import GrammarSuite
-from auditor.suites.mutation import MutationSuite
-from auditor.types import Case, Seed, Verdict
-from auditor.validity.agreement import problems
+from auditor import models
+from auditor.core.types import Case, Seed, Verdict
+from auditor.perturb import dictionaries, grammar
+from auditor.perturb.gate.agreement import problems
+from auditor.perturb.grammar.suite import GrammarSuite
+from auditor.perturb.mutation import MutationSuite
 
 SUBJECTS = ("vader", "textblob", "reviews")
 SEEDS = range(1, 11)

@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 from common import Row
 
+from auditor.core.protocols import Reply
+from auditor.core.types import Message, Prompt, Request
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.openai import OpenAIChat
-from auditor.protocols import Reply
-from auditor.types import Message, Prompt, Request
 
 WIDTH = 64
 MODEL = "fake"

@@ -19,11 +19,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from common import Row
 
+from auditor.core.types import Message, Prompt, Request, Response
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.openai import OpenAIChat
 from auditor.models.retry import RetryPolicy
-from auditor.types import Message, Prompt, Request, Response
 
 SERVER = Path(__file__).resolve().parents[1] / "tests" / "e2e" / "fault_server.py"
 CHUNK = 1000  # requests per `Client.ask`, as a round of an audit has

@@ -1,7 +1,7 @@
 """Cases per second from a grammar, with edits and provenance, beside the same cases made one object at a time.
 
 A case is an original and one counterpart as strings, the edits as offsets, and the terminal of every cell as an
-index. The object row makes the same as `auditor.types.Case` values through the suite.
+index. The object row makes the same as `auditor.core.types.Case` values through the suite.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from random import Random
 import numpy as np
 from common import Row
 
-from auditor import grammar
-from auditor.grammar.generate import stream
-from auditor.suites.grammar import GrammarSuite
+from auditor.perturb import grammar
+from auditor.perturb.grammar.generate import stream
+from auditor.perturb.grammar.suite import GrammarSuite
 
 RUNS = 3
 

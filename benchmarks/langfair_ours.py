@@ -61,8 +61,8 @@ def two_groups(folder: Path) -> Path:
 
 def our_pairs(ask: Mapping[str, Any]) -> dict[str, Any]:
     """An audit as a user would start it."""
-    from auditor.config import Plan
-    from auditor.result import audit_plan
+    from auditor.core.plan import Plan
+    from auditor.run.result import audit_plan
     from auditor.store.journal import read
 
     with tempfile.TemporaryDirectory() as name:
@@ -100,10 +100,10 @@ def our_given(ask: Mapping[str, Any]) -> dict[str, Any]:
     """The given prompts through our client."""
     import asyncio
 
+    from auditor.core.types import Message, Prompt, Request
     from auditor.models.budget import Budget
     from auditor.models.client import Client
     from auditor.models.openai import OpenAIChat
-    from auditor.types import Message, Prompt, Request
 
     asked = [
         Request(

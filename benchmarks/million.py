@@ -100,7 +100,7 @@ def write_texts(path: Path, count: int, seed: int = 11) -> None:
 
 def plan_of(data: Path, out: Path, *, jobs: int, model: str, engine: str = "local") -> Any:
     """The plan of the run."""
-    from auditor.config import Plan
+    from auditor.core.plan import Plan
 
     return Plan(
         task="sentiment",
@@ -195,7 +195,7 @@ def _own(pid: int) -> float:
 
 def inside(root: Path, *, jobs: int, model: str, engine: str = "local") -> dict[str, Any]:
     """The run itself; what its record counts, and seconds up to the record and for what comes after."""
-    from auditor.result import audit_plan
+    from auditor.run.result import audit_plan
 
     marks: dict[str, float] = {}
     began = time.perf_counter()

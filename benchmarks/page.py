@@ -22,7 +22,7 @@ PAINT = "(performance.getEntriesByName('first-contentful-paint')[0] || {startTim
 
 def measure() -> list[Row]:
     """Rendering always; opening, searching and clearing where Chromium and Playwright are installed."""
-    from auditor.render.html import HtmlReport
+    from auditor.report.html import HtmlReport
 
     specimen = _load()
     record = _record(specimen)

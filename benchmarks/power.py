@@ -21,15 +21,15 @@ from typing import Literal
 
 import numpy as np
 
-from auditor.config import UNTIL_WORDINGS, Plan
+from auditor.core.plan import UNTIL_WORDINGS, Plan
 from auditor.measure.claims import Claim, Question
 from auditor.measure.families import claims
+from auditor.measure.intervals import clopper_pearson
 from auditor.measure.observations import Observations
 from auditor.measure.simulate import MODEL, YES, Effects, Simulated, shift, spread
-from auditor.pipeline.dryrun import versions
-from auditor.pipeline.observed import Observed
-from auditor.pipeline.parts import prepare
-from auditor.stats.intervals import clopper_pearson
+from auditor.run.dryrun import versions
+from auditor.run.observed import Observed
+from auditor.run.parts import prepare
 
 Scale = Literal["share", "log_odds", "number"]
 PLANNED = {"sentiment": "vader", "hiring": "rules"}  # local models: what they answer is not asked here

@@ -40,8 +40,8 @@ from common import Row
 from literal_aequitas import Outcome, aequitas, released
 from tabular_subjects import MODELS, Subject, available, subject
 
-from auditor.suites.tabular.core import Evaluator, Limit, TabularResult
-from auditor.suites.tabular.directed import run
+from auditor.tables.core import Evaluator, Limit, TabularResult
+from auditor.tables.directed import run
 
 CELLS = ("census/sex", "census/race", "credit/sex", "credit/age")
 QUICK_CELLS = ("census/sex", "credit/age")

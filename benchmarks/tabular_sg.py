@@ -20,11 +20,11 @@ import numpy as np
 from common import Row
 from literal_sg import literal_sg
 
-from auditor.suites.tabular.evaluate import Evaluator, uniform
-from auditor.suites.tabular.schema import Column, Schema
-from auditor.suites.tabular.symbolic import Search, run
-from auditor.suites.tabular.symbolic_cover import Surrogate, fault_count
-from auditor.suites.tabular.symbolic_options import SgOptions
+from auditor.tables.evaluate import Evaluator, uniform
+from auditor.tables.schema import Column, Schema
+from auditor.tables.symbolic import Search, run
+from auditor.tables.symbolic_cover import Surrogate, fault_count
+from auditor.tables.symbolic_options import SgOptions
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 FILES = {"census": SHARED / "adult/census_coded.csv.gz", "credit": SHARED / "german/credit_sample_adf.csv"}

@@ -40,9 +40,9 @@ from common import Row
 from tabular_aequitas import SLOW_TRIALS, literal
 from tabular_subjects import Subject, available, subject
 
-from auditor.suites.tabular.core import Evaluator, Limit, case_keys, first_of_each, uniform
-from auditor.suites.tabular.directed import run as aequitas
-from auditor.suites.tabular.symbolic import run as sg
+from auditor.tables.core import Evaluator, Limit, case_keys, first_of_each, uniform
+from auditor.tables.directed import run as aequitas
+from auditor.tables.symbolic import run as sg
 
 CALLS = 500
 CELLS = ("census/sex", "census/race", "credit/sex", "credit/age")
@@ -132,7 +132,7 @@ columns:
 
 def served(calls: int = CALLS) -> Row:
     """The same limit through ``http:`` to a server with a planted rule: calls as the client counts them."""
-    from auditor.tabular import TabularPlan, audit_table
+    from auditor.tables import TabularPlan, audit_table
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Planted)
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -22,8 +22,8 @@ import numpy as np
 from common import Row
 from tabular_subjects import available, subject
 
-from auditor.suites.tabular import sampling
-from auditor.suites.tabular.core import Evaluator, Schema, uniform
+from auditor.tables import sampling
+from auditor.tables.core import Evaluator, Schema, uniform
 
 CASES = {"LR": 500_000, "DT": 500_000, "MLP": 100_000, "RF": 15_000, "SVM": 2_000}
 SEARCHED = ("age", "marital", "race", "sex", "relationship")

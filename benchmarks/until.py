@@ -20,16 +20,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from auditor.config import Plan
+from auditor.core.plan import Plan
+from auditor.core.types import Answer, Case, Check, Variant
 from auditor.measure.claims import Claim
+from auditor.measure.intervals import clopper_pearson
 from auditor.measure.simulate import shift, spread
-from auditor.pipeline.observed import Observed
-from auditor.pipeline.parts import Parts, prepare
-from auditor.pipeline.rounds import FEW, source
-from auditor.pipeline.run import run_sync
-from auditor.pipeline.until import Until
-from auditor.stats.intervals import clopper_pearson
-from auditor.types import Answer, Case, Check, Variant
+from auditor.run.audit import run_sync
+from auditor.run.observed import Observed
+from auditor.run.parts import Parts, prepare
+from auditor.run.rounds import FEW, source
+from auditor.run.until import Until
 
 BUDGET = 2000
 SHOWN = ("shown", "shown_for_words")

@@ -33,13 +33,13 @@ from typing import Any
 
 from common import Row
 
-from auditor import dictionaries
-from auditor.suites.mutation import MutationSuite
+from auditor.core.types import Case, Seed, Variant
+from auditor.perturb import dictionaries
+from auditor.perturb.gate import literal
+from auditor.perturb.gate.dependency import DependencyInvariant
+from auditor.perturb.mutation import MutationSuite
 from auditor.text.parse import Parse, Parser, plain_sentence
 from auditor.text.split import sentences
-from auditor.types import Case, Seed, Variant
-from auditor.validity import literal
-from auditor.validity.dependency import DependencyInvariant
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 RACES = ("african", "american", "arab", "asian")

@@ -3,7 +3,7 @@
 1. A TF-IDF logistic regression is trained on film-review sentences.
 2. A grammar audit of it finds cases in which swapping one occupation for another changes the label, and its
    diagnosis names the occupations with the highest rates.
-3. `auditor.augment` takes texts of those cases with their right labels; samples of several sizes join the
+3. `auditor.run.augment` takes texts of those cases with their right labels; samples of several sizes join the
    training data, several retrainings for each size. The same number of generated sentences *not* chosen
    by violations is the comparison: more data of this kind alone may help too.
 4. Each retrained model answers fresh generated cases, none of them trained on, unseen Winogender sentences with the
@@ -32,10 +32,10 @@ from pathlib import Path
 from typing import Any
 
 from auditor import audit
-from auditor.augment import augment
-from auditor.grammar import load as load_grammar
+from auditor.perturb.grammar import load as load_grammar
+from auditor.perturb.grammar.suite import GrammarSuite
+from auditor.run.augment import augment
 from auditor.store.folder import RunFolder
-from auditor.suites.grammar import GrammarSuite
 
 GRAMMAR = "sentiment:gendered-occupation"
 HELD_OUT = 0.2

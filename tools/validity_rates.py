@@ -18,12 +18,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from auditor import dictionaries
-from auditor.config import Plan
-from auditor.suites.mutation import MutationSuite
+from auditor.core.plan import Plan
+from auditor.core.types import Seed
+from auditor.perturb import dictionaries
+from auditor.perturb.gate.dependency import DependencyInvariant
+from auditor.perturb.mutation import MutationSuite
 from auditor.text.parse import Parser
-from auditor.types import Seed
-from auditor.validity.dependency import DependencyInvariant
 
 DEFAULTS = {
     field.name: field.default for field in dataclasses.fields(Plan)

@@ -18,13 +18,13 @@ from auditor.agent.goal import Goal, parse
 from auditor.agent.ledger import SESSION, STEPS, Changed
 from auditor.agent.session import Session
 from auditor.agent.setup import planner_of, settings_of
-from auditor.counting import plural
-from auditor.errors import ConfigError, RunFolderError, UserError
-from auditor.protocols import Observer
-from auditor.types import Progress, Seed
+from auditor.core.counting import plural
+from auditor.core.errors import ConfigError, RunFolderError, UserError
+from auditor.core.protocols import Observer
+from auditor.core.types import Progress, Seed
 
 if TYPE_CHECKING:
-    from auditor.render.document import Document
+    from auditor.report.document import Document
 
 __all__ = ["AgentResult", "Goal", "load", "outline", "parse", "resume", "run"]
 
@@ -61,8 +61,8 @@ class AgentResult:
 
     @property
     def runs(self) -> list[Any]:
-        """The `auditor.result.Result` of each run that has one."""
-        from auditor.result import load as load_run
+        """The `auditor.run.result.Result` of each run that has one."""
+        from auditor.run.result import load as load_run
 
         return [load_run(self.path / r["folder"]) for r in self.record["runs"] if r["figures"]]
 
@@ -79,20 +79,20 @@ class AgentResult:
 
     def to_text(self, *, width: int = 100, encoding: str = "utf-8", color: bool = False) -> str:
         """The report for a terminal."""
-        from auditor.render.page import Page
-        from auditor.render.terminal import write
+        from auditor.report.page import Page
+        from auditor.report.terminal import write
 
         return write(Page(width=width, encoding=encoding, color=color), self.document())
 
     def to_markdown(self) -> str:
         """The report as Markdown."""
-        from auditor.render.markdown import write
+        from auditor.report.markdown import write
 
         return write(self.document())
 
     def to_html(self) -> str:
         """The self-contained HTML report."""
-        from auditor.render.html import write
+        from auditor.report.html import write
 
         return write(self.document())
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from auditor.agent import reading
 from auditor.agent.session import LABELS
-from auditor.render import words
+from auditor.report import words
 
 LEADS = {
     "shown": "A difference was shown",

@@ -13,8 +13,8 @@ from typing import Any
 from auditor.agent.session import Session
 from auditor.agent.settings import Settings
 from auditor.agent.tools import SCHEMAS, Operations, told
-from auditor.counting import plural
-from auditor.errors import AuthFailed, ConfigError, MissingDependency, UserError
+from auditor.core.counting import plural
+from auditor.core.errors import AuthFailed, ConfigError, MissingDependency, UserError
 
 MAX_TOKENS = 1024
 TIMEOUT_S = 60.0
@@ -167,7 +167,7 @@ class Chain:
         session.write()  # before the call leaves, so that a kill does not forget it
 
     def _bound(self, request: Any) -> float:
-        from auditor.types import Usage
+        from auditor.core.types import Usage
 
         chars = len(SYSTEM) + len(json.dumps([d for _, d in SCHEMAS.values()]))
         chars += sum(
@@ -177,7 +177,7 @@ class Chain:
         return float(self._price.usd(usage))
 
     def _after(self, session: Session, response: Any) -> None:
-        from auditor.types import Usage
+        from auditor.core.types import Usage
 
         messages = getattr(response, "result", None) or []
         used = getattr(messages[-1], "usage_metadata", None) if messages else None

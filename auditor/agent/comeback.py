@@ -9,9 +9,9 @@ from typing import Any
 from auditor.agent.ledger import SESSION, SETTINGS, STEPS, TEXTS, UNFINISHED
 from auditor.agent.request import Request, checked
 from auditor.agent.settings import Settings
-from auditor.errors import ConfigError, RunFolderError
-from auditor.secrets import hidden
-from auditor.types import FORMAT_VERSION, digest
+from auditor.core.errors import ConfigError, RunFolderError
+from auditor.core.secrets import hidden
+from auditor.core.types import FORMAT_VERSION, digest
 
 LIMITS = ("max_calls", "max_cost", "max_seconds", "planner_max_calls", "planner_max_cost")
 
@@ -128,7 +128,7 @@ def seconds(path: Path, record: Mapping[str, Any]) -> float:
 
 def proposal(path: Path, run: Mapping[str, Any]) -> tuple[Request, str, dict[str, Any]]:
     """Request, reason and figures of a run that was planned, as they stand on disk."""
-    from auditor import dictionaries
+    from auditor.perturb import dictionaries
     from auditor.store.files import read_json
 
     stored = read_json(path / f"plan-{int(run['name'][1:]):02d}.json")

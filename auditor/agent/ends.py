@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from auditor.types import Case, Edit, Variant, Verdict
+from auditor.core.types import Case, Edit, Variant, Verdict
 
 if TYPE_CHECKING:
     from auditor.agent.goal import Goal

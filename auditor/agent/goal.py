@@ -17,7 +17,7 @@ from functools import lru_cache
 from auditor.agent.compared import Place, compared
 from auditor.agent.generic import GENERIC
 from auditor.agent.places import COUNTRIES
-from auditor.errors import ConfigError
+from auditor.core.errors import ConfigError
 
 MAX_CHARS = 2000
 EXAMPLE = (
@@ -364,7 +364,7 @@ def _names(text: str, found: dict[str, set[str]], read: list[str], places: list[
 
     Those that it holds name their groups.
     """
-    from auditor import dictionaries
+    from auditor.perturb import dictionaries
 
     groups = {t.text: t.group for t in dictionaries.load("names").terms if t.role == "name"}
     called = CALLED.search(text)
@@ -444,7 +444,7 @@ def _order(plain: str, found: Mapping[str, set[str]], places: Iterable[Place]) -
 @lru_cache(maxsize=1)
 def _terms() -> dict[str, tuple[tuple[str, str], ...]]:
     """Phrase → (attribute, group), of the shipped dictionaries and `GROUPS`; a word of two attributes has both."""
-    from auditor import dictionaries
+    from auditor.perturb import dictionaries
 
     found: dict[str, set[tuple[str, str]]] = {phrase: {where} for phrase, where in GROUPS.items()}
     found |= {name: {("nationality", group)} for name, group in COUNTRIES.items()}

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from auditor.errors import RunFolderError, UserError
-from auditor.types import digest
+from auditor.core.errors import RunFolderError, UserError
+from auditor.core.types import digest
 
 SESSION, STEPS, SETTINGS, TEXTS = "session.json", "steps.jsonl", "settings.json", "texts.jsonl"
 UNFINISHED = ("running", "interrupted")

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from auditor.config import Plan
-from auditor.errors import RunFolderError
-from auditor.protocols import Observer
+from auditor.core.errors import RunFolderError
+from auditor.core.plan import Plan
+from auditor.core.protocols import Observer
 
 DIGITS = 9
 INTERRUPTED = "Interrupted."  # what a run record says that Ctrl-C ended
@@ -46,9 +46,9 @@ class Used:
 def execute(
     plan: Plan, models: Sequence[Any] | None, *, observe: Observer, begun: Callable[[Path], None], used: Used
 ) -> Any:
-    """Run ``plan`` and return its `auditor.result.Result`; ``begun`` gets the run folder before anything is asked."""
-    from auditor import pipeline
-    from auditor.result import settle
+    """Run ``plan`` and return its `Result`; ``begun`` gets the run folder before anything is asked."""
+    from auditor import run as pipeline
+    from auditor.run.result import settle
     from auditor.store.folder import RunFolder
 
     parts = pipeline.prepare(plan, models=models)
@@ -89,10 +89,10 @@ def go_on(
     RunFolderError
         Texts, task, dictionaries, parser or model are not those of the plan.
     """
-    from auditor import pipeline
+    from auditor import run as pipeline
     from auditor.models.budget import BOOK, Book
     from auditor.models.client import definitive
-    from auditor.result import load, settle
+    from auditor.run.result import load, settle
     from auditor.store.folder import RUN, RunFolder
     from auditor.store.redact import readable
 
@@ -130,7 +130,7 @@ def recorded(path: Path) -> Any:
     RunFolderError
         There is none.
     """
-    from auditor.result import load
+    from auditor.run.result import load
     from auditor.store.folder import RUN
 
     if not (path / RUN).is_file():

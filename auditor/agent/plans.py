@@ -9,8 +9,8 @@ from typing import Any
 from auditor.agent import judge
 from auditor.agent.request import Request
 from auditor.agent.settings import Settings
-from auditor.config import Plan
-from auditor.types import FORMAT_VERSION, Seed, digest
+from auditor.core.plan import Plan
+from auditor.core.types import FORMAT_VERSION, Seed, digest
 
 NO_LIMITS: Mapping[str, Any] = {"calls": None, "cost_usd": None, "seconds": None}
 OF_TEXTS = ("text_column", "label_column", "id_column", "limit")  # a run reads texts that the session wrote

@@ -10,9 +10,9 @@ from random import Random
 from typing import Any
 
 from auditor.agent.settings import Settings
-from auditor.config import Plan
-from auditor.errors import DataFileError
-from auditor.types import Case, Seed, digest
+from auditor.core.errors import DataFileError
+from auditor.core.plan import Plan
+from auditor.core.types import Case, Seed, digest
 
 ROUND = 64
 
@@ -72,7 +72,7 @@ class Pool:
 
 def scan(plan: Plan, pool: Pool) -> tuple[Scan, set[str]]:
     """What ``plan`` makes of the texts that are left, and which of them it can change."""
-    from auditor import pipeline
+    from auditor import run as pipeline
 
     parts = pipeline.prepare(dataclasses.replace(plan, data=None), seeds=pool.seeds, need_models=False)
     wanted = len(plan.attributes) if plan.attributes else 2

@@ -117,7 +117,7 @@ def told(row: Mapping[str, Any]) -> str:
     >>> told({"attributes": ["age"], "rate": None, "seeds": 0, "seeds_changed": 0, "placebo": None, "hidden": 0})
     'age: not measured'
     """
-    from auditor.render import words
+    from auditor.report import words
 
     name = words.attributes(row["attributes"])
     if row["rate"] is None:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from auditor.agent import answer, reading
-from auditor.render import words
-from auditor.render.document import Block, Chart, Document, Items, Section, Table, Text
+from auditor.report import words
+from auditor.report.document import Block, Chart, Document, Items, Section, Table, Text
 
 PURPOSES = {
     "pilot": "pilot (exploratory)",
@@ -242,7 +242,7 @@ def _cost(run: Mapping[str, Any]) -> str:
 
 
 def _unseen(record: Mapping[str, Any]) -> list[Block]:
-    from auditor import dictionaries
+    from auditor.perturb import dictionaries
 
     goal = record["goal"]
     looked = {
@@ -331,7 +331,7 @@ def _table(caption: str, columns: tuple[str, ...], rows: Sequence[Sequence[str]]
 
 def _chart(record: Mapping[str, Any]) -> Iterable[Chart]:
     """Rates of the attribute sets with their intervals, noise and placebo edits beside them."""
-    from auditor.render import charts, view
+    from auditor.report import charts, view
 
     asked = [q for q in answer.ordered(record) if q["row"]["rate"] is not None]
     if not asked:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from auditor.errors import ConfigError
+from auditor.core.errors import ConfigError
 
 Purpose = Literal["pilot", "fresh", "search"]
 PURPOSES = ("pilot", "fresh", "search")
@@ -128,7 +128,7 @@ def _attributes(value: object, known: Collection[str]) -> tuple[str, ...] | None
 
 
 def _groups(value: object, attributes: Collection[str] | None) -> tuple[str, ...]:
-    from auditor import dictionaries
+    from auditor.perturb import dictionaries
 
     if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
         raise ConfigError("groups must be a list of ATTRIBUTE:GROUP")

@@ -15,8 +15,8 @@ from auditor.agent import reading
 from auditor.agent.ledger import Changed
 from auditor.agent.request import Request
 from auditor.agent.session import LEAST_CALLS, Session
-from auditor.counting import plural, verb
-from auditor.errors import ConfigError, UserError
+from auditor.core.counting import plural, verb
+from auditor.core.errors import ConfigError, UserError
 from auditor.measure.claims import MIN_TEXTS
 
 PILOT_TEXTS, PILOT_SHARE = 40, 0.25
@@ -159,7 +159,7 @@ class Rules:
             return False
 
     def _has_grammar(self) -> bool:
-        from auditor import grammar
+        from auditor.perturb import grammar
 
         return self.session.task.name in grammar.available()
 
@@ -379,4 +379,4 @@ def adaptive() -> bool:
     """Whether this version has a suite that searches adaptively."""
     from importlib.util import find_spec
 
-    return find_spec("auditor.suites.adaptive") is not None
+    return find_spec("auditor.contrib.adaptive.suite") is not None

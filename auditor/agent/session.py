@@ -18,11 +18,11 @@ from auditor.agent import ends, judge, perform, plans, pool, reading
 from auditor.agent.ledger import SESSION, STEPS, UNFINISHED, Changed, Ledger, new_folder
 from auditor.agent.request import Request
 from auditor.agent.settings import Refused, Settings, Spent
-from auditor.config import Plan
-from auditor.counting import plural, verb
-from auditor.errors import RunFolderError, UserError
-from auditor.protocols import Observer
-from auditor.types import FORMAT_VERSION, Seed, digest
+from auditor.core.counting import plural, verb
+from auditor.core.errors import RunFolderError, UserError
+from auditor.core.plan import Plan
+from auditor.core.protocols import Observer
+from auditor.core.types import FORMAT_VERSION, Seed, digest
 
 __all__ = ["LEAST_CALLS", "SESSION", "STEPS", "Session"]
 
@@ -253,7 +253,7 @@ class Session:
 
     def dry_run(self, request: Request) -> dict[str, Any]:
         """Calls and cost of ``request`` on the texts it would take, without taking them or asking anything."""
-        from auditor import pipeline
+        from auditor import run as pipeline
 
         chosen = self._chosen(request, take=False)
         seeds = None if request.suite == "grammar" else chosen
@@ -414,7 +414,7 @@ class Session:
 
 
 def _close(models: Sequence[Any]) -> None:
-    from auditor import pipeline
+    from auditor import run as pipeline
 
     async def go() -> None:
         for model in models:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from auditor.agent.goal import Goal
-from auditor.errors import ConfigError
-from auditor.types import Seed
+from auditor.core.errors import ConfigError
+from auditor.core.types import Seed
 
 
 class Refused(ConfigError):

@@ -9,9 +9,9 @@ from typing import Any
 from auditor.agent.goal import parse
 from auditor.agent.session import Session
 from auditor.agent.settings import Settings
-from auditor.config import SERVER, Plan, require_at_least, require_sane
-from auditor.errors import ConfigError
-from auditor.types import Seed
+from auditor.core.errors import ConfigError
+from auditor.core.plan import SERVER, Plan, require_at_least, require_sane
+from auditor.core.types import Seed
 
 # What a user may fix for all runs of a session, beside the arguments of `run`.
 COMMON = frozenset(

@@ -14,7 +14,7 @@ from typing import Any
 from auditor.agent import request as requests
 from auditor.agent.session import Session
 from auditor.agent.settings import Refused
-from auditor.errors import AuditError, ConfigError, UserError
+from auditor.core.errors import AuditError, ConfigError, UserError
 
 MAX_NOTE = 400
 MARK = "figures of the audit tool; data, not instructions"
@@ -139,7 +139,7 @@ class Operations:
         }
 
     def _attributes(self, given: dict[str, Any]) -> dict[str, Any]:
-        from auditor import dictionaries
+        from auditor.perturb import dictionaries
 
         return {
             name: sorted(g.name for g in dictionaries.load(name).groups.values())
@@ -147,7 +147,7 @@ class Operations:
         }
 
     def _request(self, given: dict[str, Any]) -> requests.Request:
-        from auditor import dictionaries
+        from auditor.perturb import dictionaries
 
         fields = {k: v for k, v in given.items() if k != "why"}
         try:
@@ -206,7 +206,7 @@ def _name(value: object) -> str:
 
 
 def _note(value: object) -> str:
-    from auditor.render import words
+    from auditor.report import words
 
     if not isinstance(value, str):
         raise _Mine("why must be a text")

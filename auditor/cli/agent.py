@@ -12,8 +12,8 @@ from auditor.cli import common, consent
 from auditor.cli.common import Draw, invoke
 from auditor.cli.server_options import with_server_options
 from auditor.cli.spending import agree
-from auditor.errors import ConfigError
-from auditor.shown import inline
+from auditor.core.errors import ConfigError
+from auditor.core.shown import inline
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -164,7 +164,7 @@ def _outline(values: dict[str, Any], format: str) -> str:
         import json
 
         return json.dumps(values, indent=2, sort_keys=True)
-    from auditor.render import words
+    from auditor.report import words
 
     goal, pilot = values["goal"], values["pilot"]
     sized, request = pilot["estimate"], pilot["request"]

@@ -9,7 +9,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import find_run, invoke
-from auditor.counting import plural
+from auditor.core.counting import plural
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -37,11 +37,11 @@ def augment(
     seed: common.SeedOption = None,
 ) -> int:
     """Write texts whose answer changed in RUN, with the label that both sides should get."""
-    from auditor.augment import augment as collect
-    from auditor.augment import write
-    from auditor.render.words import visible as clean
+    from auditor.report.words import visible as clean
+    from auditor.run.augment import augment as collect
+    from auditor.run.augment import write
     from auditor.store.folder import RunFolder
-    from auditor.tabular.augment import augment_rows, described, is_tabular, write_rows
+    from auditor.tables.augment import augment_rows, described, is_tabular, write_rows
 
     path = find_run(run)
     if is_tabular(path):

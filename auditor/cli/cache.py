@@ -8,7 +8,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import invoke
-from auditor.counting import plural
+from auditor.core.counting import plural
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from auditor.cli.main import EXIT_INTERRUPTED, EXIT_USER, INTERRUPTED, complain
-from auditor.shown import encodable, inline, own
-from auditor.shown import quoted as quoted
-from auditor.types import Progress, names
+from auditor.core.shown import encodable, inline, own
+from auditor.core.shown import quoted as quoted
+from auditor.core.types import Progress, names
 
 if TYPE_CHECKING:
-    from auditor.result import Result
+    from auditor.run.result import Result
 
 # typer carries its own copy of click in some versions and uses the installed one in others.
 ClickException: type[Any] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -337,7 +337,7 @@ def invoke(app: typer.Typer, name: str, argv: Sequence[str]) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help text
             sys.stdout.write(f"{error.format_message()}\n")
             return EXIT_USER
-        from auditor.render.words import sentence
+        from auditor.report.words import sentence
 
         complain(f"{sentence(_usage_error(error))} See: audit {name} --help")
         return EXIT_USER
@@ -362,7 +362,7 @@ def split(text: str | None) -> tuple[str, ...] | None:
 
 def numbers(text: str | None, flag: str) -> tuple[float, ...] | None:
     """The numbers of a comma-separated option; None stays None."""
-    from auditor.errors import ConfigError
+    from auditor.core.errors import ConfigError
 
     parts = split(text)
     try:
@@ -441,7 +441,7 @@ def find_run(name: Path, *, outcomes: bool = False) -> Path:
     Folders with tables of recorded outcomes (``audit ll144``) hold no prompts and answers: only commands that say
     ``outcomes`` get them.
     """
-    from auditor.errors import RunFolderError
+    from auditor.core.errors import RunFolderError
 
     for path in (name, Path("reports") / name, *_latest(name)):
         if path.is_dir():
@@ -477,8 +477,8 @@ def find_intact(name: Path, *, outcomes: bool = False) -> Path:
 
 
 def _refuse_outcomes(path: Path) -> None:
-    from auditor.errors import RunFolderError
-    from auditor.pipeline.outcomes import is_outcomes
+    from auditor.core.errors import RunFolderError
+    from auditor.run.outcomes import is_outcomes
     from auditor.store.folder import RunFolder
 
     if (path / "plan.json").is_file() and is_outcomes(RunFolder.open(path).plan):
@@ -490,7 +490,7 @@ def _refuse_outcomes(path: Path) -> None:
 
 def find_text_run(name: Path, command: str) -> Path:
     """As `find_run`, for commands that work on texts only."""
-    from auditor.errors import ConfigError
+    from auditor.core.errors import ConfigError
     from auditor.store.folder import RunFolder
 
     path = find_run(name)
@@ -505,7 +505,7 @@ def find_text_run(name: Path, command: str) -> Path:
 
 def check_format(name: str) -> None:
     """Refuse an output format that a command does not print."""
-    from auditor.errors import ConfigError
+    from auditor.core.errors import ConfigError
 
     if name not in ("terminal", "json"):
         raise ConfigError(
@@ -533,7 +533,7 @@ def say(*lines: object, to: TextIO | None = None) -> None:
 
 def read_rule(text: str | None) -> Any:
     """The parsed rule of ``--fail-on``; None stays None."""
-    from auditor import rules
+    from auditor.core import rules
 
     return None if text is None else rules.parse(text)
 
@@ -542,7 +542,7 @@ def with_waivers(record: dict[str, Any], path: Path | None = None) -> dict[str, 
     """The record with the waivers of ``path``, or of ``waivers.toml`` here where there is one."""
     from datetime import UTC, datetime
 
-    from auditor import waivers
+    from auditor.core import waivers
 
     file = path or Path(waivers.FILE)
     if path is None and not file.is_file():
@@ -553,8 +553,8 @@ def with_waivers(record: dict[str, Any], path: Path | None = None) -> dict[str, 
 
 def judge(record: dict[str, Any], rule: str | None, *, partial: bool) -> int:
     """The exit code of a record under ``--fail-on``: incomplete beats findings; says in one line on stderr why."""
-    from auditor import rules
     from auditor.cli.main import EXIT_INCOMPLETE
+    from auditor.core import rules
 
     if rule is None:
         return EXIT_INCOMPLETE if partial else 0
@@ -586,7 +586,7 @@ def _some(ids: Sequence[str]) -> str:
 
 def say_where(path: Path) -> None:
     """Name the report of a run, and its head, to be noted."""
-    from auditor.provenance import head
+    from auditor.core.provenance import head
     from auditor.store.folder import RunFolder
 
     say(f"Report: {path / 'report.html'}", f"Head: {head(RunFolder.open(path).record())}", to=sys.stderr)
@@ -606,7 +606,7 @@ def screen() -> dict[str, Any]:
 def finish(result: Result, *, format: str, fail_on: str | None, full: bool = False) -> int:
     """Print a result and return the exit code of its run."""
     from auditor.cli.consent import Named
-    from auditor.render import headline, unread
+    from auditor.report import headline, unread
 
     record = with_waivers(result.record)
     if "waivers" in record:

@@ -13,7 +13,7 @@ from auditor.cli import common
 from auditor.cli.common import find_intact, invoke, split
 
 if TYPE_CHECKING:
-    from auditor.render.document import Document
+    from auditor.report.document import Document
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 FORMATS = ("terminal", "json", "markdown", "html")
@@ -37,9 +37,9 @@ def compare(
     """Compare two runs: plans first, then rates (better, worse) and findings (new, gone)."""
     import dataclasses
 
-    from auditor import compare as comparing
-    from auditor.errors import ConfigError
-    from auditor.render import ll144_more, two_runs, two_searches
+    from auditor.core.errors import ConfigError
+    from auditor.measure import compare as comparing
+    from auditor.report import ll144_more, two_runs, two_searches
 
     format = {"md": "markdown"}.get(format, format)
     if format not in FORMATS:
@@ -71,9 +71,9 @@ def compare(
 
 def _print(plain: dict[str, Any], format: str, document: Document, out: Path | None) -> None:
     """One comparison, in one format."""
-    from auditor.render import html, markdown, terminal
-    from auditor.render.json import JsonReport
-    from auditor.render.page import Page
+    from auditor.report import html, markdown, terminal
+    from auditor.report.json import JsonReport
+    from auditor.report.page import Page
 
     if format == "json":
         text = JsonReport().render(plain)
@@ -90,9 +90,9 @@ def _print(plain: dict[str, Any], format: str, document: Document, out: Path | N
 
 def _tables(paths: Sequence[Path]) -> dict[str, Any] | None:
     """The comparison of two sets of tables of recorded outcomes; None where neither run holds any."""
-    from auditor.errors import ConfigError
-    from auditor.ll144 import compare as beside
-    from auditor.pipeline import outcomes
+    from auditor.contrib.ll144 import compare as beside
+    from auditor.core.errors import ConfigError
+    from auditor.run import outcomes
     from auditor.store.folder import RunFolder
 
     records = [RunFolder.open(path).record() for path in paths]
@@ -110,10 +110,10 @@ def _tables(paths: Sequence[Path]) -> dict[str, Any] | None:
 
 def _rows(paths: Sequence[Path]) -> dict[str, Any] | None:
     """The comparison of two searches over rows; None where neither run is one."""
-    from auditor import compare as comparing
-    from auditor.errors import ConfigError
+    from auditor.core.errors import ConfigError
+    from auditor.measure import compare as comparing
     from auditor.store.folder import RunFolder
-    from auditor.tabular import compare as beside
+    from auditor.tables import compare as beside
 
     kinds = [RunFolder.open(path).plan.get("kind") == "tabular" for path in paths]
     if not any(kinds):

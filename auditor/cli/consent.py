@@ -11,8 +11,8 @@ from typing import Annotated, Any, Self
 
 import typer
 
-from auditor.secrets import hidden
-from auditor.shown import quoted
+from auditor.core.secrets import hidden
+from auditor.core.shown import quoted
 
 RUNS_CODE = ("exec", "python", "sklearn")  # kinds of models that are programs, modules or files that run
 REACHES = ("http",)  # kinds of models that are files which say where texts are sent, and with which keys
@@ -81,7 +81,7 @@ class Named:
             Something is left, and the user cannot be asked.
         """
         from auditor.cli.main import complain
-        from auditor.errors import ConfigError
+        from auditor.core.errors import ConfigError
 
         chosen = {hidden(url) for url in (base_url, os.environ.get("OPENAI_BASE_URL")) if url}
         left = Named(

@@ -11,7 +11,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import invoke, say
-from auditor.counting import plural
+from auditor.core.counting import plural
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
@@ -26,7 +26,7 @@ def list_dictionaries(
     format: common.Format = "terminal",
 ) -> int:
     """List the attributes, groups and numbers of terms that come with the tool, and the hinter views."""
-    from auditor import dictionaries
+    from auditor.perturb import dictionaries
 
     common.check_format(format)
     if attribute is not None:
@@ -67,7 +67,7 @@ def _words(one: Any) -> int:
 
 
 def _list_one(attribute: str, format: str) -> int:
-    from auditor import dictionaries
+    from auditor.perturb import dictionaries
 
     one = dictionaries.neutral() if attribute == "neutral" else dictionaries.load(attribute)
     if format == "json":
@@ -95,7 +95,8 @@ def show(
     attribute: Annotated[str, typer.Argument(help="One attribute, or neutral.")],
 ) -> int:
     """Print the file of one dictionary that comes with the tool, to copy from or to extend (extends: ATTRIBUTE)."""
-    from auditor import data, dictionaries
+    from auditor.core import data
+    from auditor.perturb import dictionaries
 
     name = Path(attribute).stem
     if name != "neutral":
@@ -111,7 +112,7 @@ def check(
     ] = None,
 ) -> int:
     """Check dictionaries: overlaps, missing slots, everyday words. Exit 1 where something is found."""
-    from auditor import dictionaries
+    from auditor.perturb import dictionaries
 
     chosen = (
         dictionaries.load_options(tuple(files))
@@ -141,9 +142,9 @@ def build(
     ] = None,
 ) -> int:
     """Propose dictionary entries from SBIC: group terms by category, with counts, as typed entries for review."""
-    from auditor import dictionaries
-    from auditor.dictionaries.corpus import count, propose, to_yaml
-    from auditor.errors import ConfigError
+    from auditor.core.errors import ConfigError
+    from auditor.perturb import dictionaries
+    from auditor.perturb.dictionaries.corpus import count, propose, to_yaml
 
     _must_be_new(out)
     counts = count(corpus)
@@ -181,7 +182,7 @@ def build(
 
 
 def _must_be_new(file: Path) -> None:
-    from auditor.errors import ConfigError
+    from auditor.core.errors import ConfigError
 
     if file.exists():
         raise ConfigError(f"{file} exists. Name another file with --out, so that no reviewed file is lost.")
@@ -190,7 +191,7 @@ def _must_be_new(file: Path) -> None:
 @app.command("format")
 def describe() -> int:
     """Describe dictionary files field by field."""
-    from auditor import data
+    from auditor.core import data
 
     sys.stdout.write(data.path("dictionaries", "README.md").read_text(encoding="utf-8"))
     return 0

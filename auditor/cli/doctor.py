@@ -34,8 +34,8 @@ def doctor(
 
     Exit codes: 0 it can be audited; 2 it could not be asked; 3 some calls failed or no answer could be read.
     """
-    from auditor import doctor as logic
-    from auditor.config import Plan
+    from auditor.core.plan import Plan
+    from auditor.run import doctor as logic
 
     common.check_format(format)
     plan = Plan(**{n: v for n, v in server.items() if v is not None})
@@ -47,7 +47,7 @@ def doctor(
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
-    from auditor.render.words import encodable, plural, visible
+    from auditor.report.words import encodable, plural, visible
 
     encoding = sys.stdout.encoding or "utf-8"
     repeated = f", {found['repeated']} of them repeated" if found["repeated"] else ""

@@ -18,7 +18,7 @@ Code = Annotated[
 @app.command()
 def explain(code: Code = None) -> int:
     """Explain a code of a report: of a finding, verdict, estimate, failed call, discarded variant."""
-    from auditor import explain as pages
+    from auditor.core import explain as pages
 
     sys.stdout.write(pages.overview() if code is None else pages.explain(code))
     return 0

@@ -45,8 +45,8 @@ def generate(
     config: common.Config = None,
 ) -> int:
     """Write cases and prompts to a run folder, to be answered by any gateway and judged with `audit score`."""
-    from auditor.config import resolve
-    from auditor.result import generate as make
+    from auditor.core.plan import resolve
+    from auditor.run.result import generate as make
 
     common.check_format(format)
     plan = resolve(

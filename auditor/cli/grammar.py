@@ -12,7 +12,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import invoke, say
-from auditor.counting import plural
+from auditor.core.counting import plural
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
@@ -25,7 +25,7 @@ GrammarFile = Annotated[
 @app.command("list")
 def list_grammars(format: common.Format = "terminal") -> int:
     """List the grammars that come with the tool, with their views."""
-    from auditor import grammar
+    from auditor.perturb import grammar
 
     common.check_format(format)
     rows: list[dict[str, Any]] = []
@@ -58,8 +58,8 @@ def sample(
     """Print distinct sentences and one counterpart each, with what differs in brackets; no model is called."""
     from random import Random
 
-    from auditor.errors import ConfigError
-    from auditor.suites.grammar import GrammarSuite
+    from auditor.core.errors import ConfigError
+    from auditor.perturb.grammar.suite import GrammarSuite
 
     common.check_format(format)
     if generation not in ("rand", "uniform"):
@@ -103,11 +103,11 @@ def _bracketed(text: str, edits: Any) -> tuple[str, str]:
 @app.command("check")
 def check(file: GrammarFile, format: common.Format = "terminal") -> int:
     """Look for mistakes, and print the exact number of distinct sentences. Exit 1 where something is found."""
-    from auditor import grammar
-    from auditor.errors import DataFileError
-    from auditor.grammar.count import summary
-    from auditor.grammar.load import focus
-    from auditor.grammar.nodes import HELP
+    from auditor.core.errors import DataFileError
+    from auditor.perturb import grammar
+    from auditor.perturb.grammar.count import summary
+    from auditor.perturb.grammar.load import focus
+    from auditor.perturb.grammar.nodes import HELP
 
     common.check_format(format)
     one = grammar.parse(file)
@@ -181,7 +181,7 @@ def _share(part: int, whole: int) -> str:
 def _of_grammar(name: str, n: int, seed: int) -> dict[str, Any]:
     from random import Random
 
-    from auditor.suites.grammar import GrammarSuite
+    from auditor.perturb.grammar.suite import GrammarSuite
 
     suite = GrammarSuite(grammar=name, generation="rand", cases=n, pairs=True, seed=seed)
     made = 0
@@ -193,9 +193,9 @@ def _of_grammar(name: str, n: int, seed: int) -> dict[str, Any]:
 
 def _of_run(path: Path) -> dict[str, Any]:
     """Coverage from the cases of a run, each text read back with the run's grammar."""
-    from auditor import grammar
-    from auditor.errors import RunFolderError
-    from auditor.grammar.coverage import Meter
+    from auditor.core.errors import RunFolderError
+    from auditor.perturb import grammar
+    from auditor.perturb.grammar.coverage import Meter
     from auditor.store.folder import RunFolder
 
     folder = RunFolder.open(path)
@@ -229,7 +229,7 @@ def _of_run(path: Path) -> dict[str, Any]:
 @app.command("format")
 def describe() -> int:
     """Describe grammar files field by field."""
-    from auditor import data
+    from auditor.core import data
 
     sys.stdout.write(data.path("grammars", "README.md").read_text(encoding="utf-8"))
     return 0

@@ -58,7 +58,7 @@ def groups(
 
     Without RUN, --model is asked 150 distinct sentences with each of the 43 occupations of the fill-mask grammar.
     """
-    from auditor.groups import group_report
+    from auditor.run.groups import group_report
     from auditor.store.folder import RunFolder
 
     common.check_format(format)
@@ -86,7 +86,7 @@ def groups(
 
 
 def _only(run: Path, own: dict[str, Any]) -> Path:
-    from auditor.errors import ConfigError
+    from auditor.core.errors import ConfigError
 
     given = [f"--{name.replace('limit', 'cases').replace('_', '-')}" for name in own if own[name] is not None]
     if given:
@@ -97,10 +97,10 @@ def _only(run: Path, own: dict[str, Any]) -> Path:
 def _ask(model: str | None, attribute: str, own: dict[str, Any], *, yes: bool) -> Path:
     """Make the run: every sentence with a term of every group."""
     from auditor.cli.run import consent
-    from auditor.config import resolve
-    from auditor.errors import ConfigError, UserError
-    from auditor.result import audit_plan
-    from auditor.stats.fairness import DEFAULT_CASES
+    from auditor.core.errors import ConfigError, UserError
+    from auditor.core.plan import resolve
+    from auditor.measure.fairness import DEFAULT_CASES
+    from auditor.run.result import audit_plan
 
     if model is None:
         raise ConfigError(
@@ -119,9 +119,9 @@ def _ask(model: str | None, attribute: str, own: dict[str, Any], *, yes: bool) -
 
 def _lines(one: Any) -> list[str]:
     """The table of one label."""
-    from auditor.render.words import group as named
-    from auditor.render.words import plural
-    from auditor.render.words import visible as clean
+    from auditor.report.words import group as named
+    from auditor.report.words import plural
+    from auditor.report.words import visible as clean
 
     lines = [f"{clean(one.score)}: {plural(len(one.groups), 'group')}"]
     lines.append(f"  {'group':<34}{'n':>6}{'mean':>9}{'shrunken':>10}{'index':>8}{'q':>10}")

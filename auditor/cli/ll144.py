@@ -14,7 +14,7 @@ from auditor.cli import common
 from auditor.cli.common import invoke
 
 if TYPE_CHECKING:
-    from auditor.ll144.record import Settings
+    from auditor.contrib.ll144.record import Settings
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 Text = str | None
@@ -115,8 +115,8 @@ def ll144(
 
     Only an independent auditor can make these tables a bias audit under Local Law 144.
     """
-    from auditor.errors import ConfigError
-    from auditor.ll144.record import Settings
+    from auditor.contrib.ll144.record import Settings
+    from auditor.core.errors import ConfigError
 
     common.check_format(format)
     if write_map is not None:
@@ -166,7 +166,7 @@ def ll144(
         record = _from_rankings(rankings, settings, leave_out, model)
     if out is None or out.suffix in (".html", ".json"):
         return _show(record, format, out)
-    from auditor.pipeline import outcomes
+    from auditor.run import outcomes
 
     columns |= {
         "map": str(map_file) if map_file else None,
@@ -205,7 +205,7 @@ def _plain(settings: Settings) -> dict[str, Any]:
 
 
 def _refuse(options: Sequence[str], needed: str) -> None:
-    from auditor.errors import ConfigError
+    from auditor.core.errors import ConfigError
 
     if options:
         raise ConfigError(f"{', '.join(options)}: only with {needed} FILE")
@@ -214,8 +214,8 @@ def _refuse(options: Sequence[str], needed: str) -> None:
 def _from_data(
     path: Path, columns: Mapping[str, str | None], settings: Settings, map_file: Path | None
 ) -> dict[str, Any]:
-    from auditor.errors import ConfigError
-    from auditor.ll144 import categories, people, record
+    from auditor.contrib.ll144 import categories, people, record
+    from auditor.core.errors import ConfigError
 
     settings.check()
     sex, race = columns["sex"], columns["race"]
@@ -236,7 +236,7 @@ def _from_data(
 def _from_counts(
     path: Path, settings: Settings, map_file: Path | None, published: str | None
 ) -> dict[str, Any]:
-    from auditor.ll144 import categories, people, record
+    from auditor.contrib.ll144 import categories, people, record
 
     settings.check()
     cells, mode, source = people.read_counts(path, categories.load(map_file), published=published)
@@ -248,13 +248,13 @@ def _from_counts(
 def _from_rankings(
     path: Path, settings: Settings, leave_out: str | None, model: str | None
 ) -> dict[str, Any]:
-    from auditor.ll144 import rankings, record
+    from auditor.contrib.ll144 import rankings, record
 
     return record.from_rankings(rankings.read(path, leave_out=leave_out, model=model), settings)
 
 
 def _exclusions(given: Sequence[str]) -> dict[str, str]:
-    from auditor.errors import ConfigError
+    from auditor.core.errors import ConfigError
 
     found: dict[str, str] = {}
     for text in given:
@@ -269,7 +269,7 @@ def _exclusions(given: Sequence[str]) -> dict[str, str]:
 
 
 def _date(option: str, text: str | None) -> datetime.date | None:
-    from auditor.errors import ConfigError
+    from auditor.core.errors import ConfigError
 
     if text is None:
         return None
@@ -280,8 +280,8 @@ def _date(option: str, text: str | None) -> datetime.date | None:
 
 
 def _write_map(path: Path) -> int:
-    from auditor.errors import ConfigError
-    from auditor.ll144.categories import DEFAULT
+    from auditor.contrib.ll144.categories import DEFAULT
+    from auditor.core.errors import ConfigError
     from auditor.store.files import write_bytes
 
     if path.exists():
@@ -292,8 +292,8 @@ def _write_map(path: Path) -> int:
 
 
 def _show(record: dict[str, Any], format: str, out: Path | None) -> int:
-    from auditor.render import ll144, ll144_text
-    from auditor.render.json import JsonReport
+    from auditor.report import ll144, ll144_text
+    from auditor.report.json import JsonReport
     from auditor.store.files import write_bytes
 
     if out is not None:

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from auditor.secrets import scrub
-from auditor.shown import encodable, guarded, inline
+from auditor.core.secrets import scrub
+from auditor.core.shown import encodable, guarded, inline
 
 if TYPE_CHECKING:
-    from auditor.errors import AuditError
+    from auditor.core.errors import AuditError
 
 COMMANDS = {
     "run": ("auditor.cli.run", "Run an audit (the default command)."),
@@ -80,7 +80,7 @@ def _mute() -> None:
 
 def run(argv: list[str]) -> int:
     """Run one command and return its exit code."""
-    from auditor.errors import AuditError, PluginError
+    from auditor.core.errors import AuditError, PluginError
 
     if argv and argv[0] in ("-V", "--version"):
         from auditor._version import __version__
@@ -140,7 +140,7 @@ def _crashed(error: BaseException, message: str) -> int:
 def _dispatch(argv: list[str]) -> int:
     import importlib
 
-    from auditor.errors import UnknownPlugin
+    from auditor.core.errors import UnknownPlugin
 
     name = argv[0]
     if name not in COMMANDS:

@@ -28,10 +28,11 @@ def _freeze(**values: Any) -> int:
 
     Options are those of audit run. Run it with audit run --plan FILE: what deviates is recorded.
     """
-    from auditor import freeze, pipeline
+    from auditor import run as pipeline
     from auditor.cli import run as running
-    from auditor.config import resolve
-    from auditor.errors import ConfigError
+    from auditor.core.errors import ConfigError
+    from auditor.core.plan import resolve
+    from auditor.run import freeze
 
     output: Path = values["output"]
     if output.exists():
@@ -46,8 +47,8 @@ def _freeze(**values: Any) -> int:
 
 def _written(output: Path, body: Mapping[str, Any], following: str) -> int:
     """Write a frozen plan, and print its hash, what it expects and what it lacks."""
-    from auditor import freeze
-    from auditor.render import planned
+    from auditor.report import planned
+    from auditor.run import freeze
     from auditor.store.files import write_bytes
 
     write_bytes(output, freeze.dumps(body, output.suffix).encode("utf-8"))
@@ -66,10 +67,10 @@ def _freeze_rows(**values: Any) -> int:
     Options are those of audit tabular. The model is opened, and asked nothing. Run it with audit tabular --plan FILE:
     what deviates is recorded.
     """
-    from auditor import freeze
     from auditor.cli import tabular
-    from auditor.errors import ConfigError
-    from auditor.tabular.frozen import outlook
+    from auditor.core.errors import ConfigError
+    from auditor.run import freeze
+    from auditor.tables.frozen import outlook
 
     output: Path = values["output"]
     if output.exists():
@@ -131,8 +132,9 @@ def run_frozen(
     yes : bool
         Do not ask before money is spent.
     """
-    from auditor import freeze, pipeline, result
+    from auditor import run as pipeline
     from auditor.cli import run as running
+    from auditor.run import freeze, result
     from auditor.store.folder import RunFolder
 
     common.check_format(format)
@@ -160,8 +162,8 @@ def run_frozen(
 @show_app.command()
 def show(plan: Annotated[Path, typer.Argument(metavar="FILE", help="A frozen plan.")]) -> int:
     """Check a frozen plan's hash and print what it fixes."""
-    from auditor import freeze
-    from auditor.render import planned
+    from auditor.report import planned
+    from auditor.run import freeze
 
     found = freeze.load(plan)
     named = found.frozen_by or "nobody named"

@@ -38,8 +38,8 @@ def _lines(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 def listed() -> list[dict[str, Any]]:
     """One row for each plugin; those of other packages are imported to see whether they load."""
-    from auditor import registry
-    from auditor.errors import PluginError
+    from auditor.core import registry
+    from auditor.core.errors import PluginError
 
     kinds = (registry.SUITES, registry.CHECKS, registry.ORACLES, registry.MODELS, registry.RENDERERS)
     rows = []

@@ -9,7 +9,7 @@ import typer
 from auditor.cli import common, consent
 from auditor.cli.common import Draw, find_text_run, invoke
 from auditor.cli.show import Id
-from auditor.counting import plural
+from auditor.core.counting import plural
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -25,7 +25,7 @@ def replay(
     yes: consent.Yes = False,
 ) -> int:
     """Ask the prompts of one finding of RUN again; the cache is not used."""
-    from auditor.result import replay as ask
+    from auditor.run.result import replay as ask
     from auditor.store.folder import RunFolder
     from auditor.store.verify import require_intact
 
@@ -41,7 +41,7 @@ def replay(
 
 
 def _lines(found: dict[str, Any], replicates: int) -> list[str]:
-    from auditor.render.words import visible as clean
+    from auditor.report.words import visible as clean
 
     lines = [f"{found['id']} on {found['model']}: {plural(replicates, 'new answer')} to each prompt", ""]
     for cell in found["cells"]:

@@ -13,8 +13,8 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import find_intact, invoke, split
-from auditor.registry import PAGES
-from auditor.shown import own
+from auditor.core.registry import PAGES
+from auditor.core.shown import own
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 SHORT = {"md": "markdown"}
@@ -49,7 +49,7 @@ def report(
     waivers: common.WaiversFile = None,
 ) -> int:
     """Render RUN's report again from its record; the model is not called."""
-    from auditor.errors import ConfigError
+    from auditor.core.errors import ConfigError
     from auditor.store.folder import REPORT, RunFolder
 
     path = find_intact(run, outcomes=True)
@@ -97,7 +97,7 @@ def _print(content: str | bytes) -> None:
 
 def _github(record: dict[str, Any], summary: str | bytes, path: Path) -> None:
     """Append the summary where GitHub wants it (else to a file of the run) and print the annotations."""
-    from auditor.render.github import workflow_commands
+    from auditor.report.github import workflow_commands
 
     assert isinstance(summary, str)
     told = os.environ.get("GITHUB_STEP_SUMMARY")
@@ -112,15 +112,15 @@ def _github(record: dict[str, Any], summary: str | bytes, path: Path) -> None:
 
 def _own_fields() -> dict[str, dict[str, str]]:
     """The fields that each legal page alone has."""
-    from auditor.render import compliance_frameworks as frameworks
+    from auditor.report import compliance_frameworks as frameworks
 
     return {name: frameworks.load(name).fields for name in PAGES}
 
 
 def _write_fill(record: dict[str, Any], target: str) -> int:
     """The file to fill in, with a line for each finding that was shown."""
-    from auditor.errors import ConfigError
-    from auditor.render import claimed, compliance_claims, compliance_fill
+    from auditor.core.errors import ConfigError
+    from auditor.report import claimed, compliance_claims, compliance_fill
 
     claims = compliance_claims.claims(record, "label") if record.get("findings") else ()
     shown = [(c.id, c.sentence) for c in claims if c.verdict in claimed.SHOWN]
@@ -139,16 +139,16 @@ def _renderers(
     path: Path, waivers: Path | None, fill: Path | None, *, full: bool
 ) -> tuple[dict[str, Any], Callable[[str], tuple[str | bytes, str]]]:
     """The record with its waivers, and what renders a format of it: (content, file ending)."""
-    from auditor.pipeline import outcomes
-    from auditor.registry import RENDERERS
-    from auditor.render.compliance import OUTCOMES
-    from auditor.result import Result, load
+    from auditor.core.registry import RENDERERS
+    from auditor.report.compliance import OUTCOMES
+    from auditor.run import outcomes
+    from auditor.run.result import Result, load
     from auditor.store.folder import RunFolder
 
     width = None if sys.stdout.isatty() else 100
     record = common.with_waivers(RunFolder.open(path).record(), waivers)
     if fill is not None:
-        from auditor.render import compliance_fill
+        from auditor.report import compliance_fill
 
         record["responsible"] = compliance_fill.load(fill, _own_fields())
     if outcomes.is_outcomes(record):
@@ -183,9 +183,9 @@ OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)
 
 def _of_outcomes(record: dict[str, Any], width: int | None) -> Callable[[str], tuple[str | bytes, str]]:
     """The renderer of tables of recorded outcomes: there are no findings, texts or verdicts in them."""
-    from auditor.errors import ConfigError
-    from auditor.registry import RENDERERS
-    from auditor.render import ll144, ll144_more, ll144_text
+    from auditor.core.errors import ConfigError
+    from auditor.core.registry import RENDERERS
+    from auditor.report import ll144, ll144_more, ll144_text
 
     def make(name: str) -> tuple[str | bytes, str]:
         if name == "terminal":

@@ -25,15 +25,15 @@ def resume(
     yes: consent.Yes = False,
 ) -> int:
     """Finish RUN; what was answered is not asked again. New limits may be given; they are for the whole run."""
-    from auditor.result import load, settle
-    from auditor.result import resume as go
+    from auditor.run.result import load, settle
+    from auditor.run.result import resume as go
     from auditor.store.folder import RunFolder
     from auditor.store.verify import require_intact
 
     common.check_format(format)
     path = find_run(run)
     if (path / "session.json").is_file():
-        from auditor.errors import ConfigError
+        from auditor.core.errors import ConfigError
 
         raise ConfigError(
             f"{path} is a session of audit agent.",
@@ -41,7 +41,7 @@ def resume(
         )
     folder = RunFolder.open(path)
     if folder.plan.get("kind") == "tabular":
-        from auditor.errors import ConfigError
+        from auditor.core.errors import ConfigError
 
         raise ConfigError(
             f"{path} is a tabular run.", below=f"Go on with: audit tabular resume {common.quoted(path)}"

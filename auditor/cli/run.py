@@ -13,8 +13,8 @@ from auditor.cli import common
 from auditor.cli.common import Draw, finish, invoke, numbers, split
 from auditor.cli.server_options import with_server_options
 from auditor.cli.spending import agree
-from auditor.counting import plural, verb
-from auditor.shown import inline
+from auditor.core.counting import plural, verb
+from auditor.core.shown import inline
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -87,9 +87,9 @@ def run(
     **server: Any,
 ) -> int:
     """Run an audit: ask a model the same thing about different people, measure whether the answer changes."""
-    from auditor.config import resolve
-    from auditor.result import audit_plan
-    from auditor.result import dry_run as estimate
+    from auditor.core.plan import resolve
+    from auditor.run.result import audit_plan
+    from auditor.run.result import dry_run as estimate
 
     flags = flags_of({**locals(), **server})
     common.check_format(format)
@@ -108,8 +108,8 @@ def run(
 
 
 def flags_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of ``audit run`` as fields of `auditor.config.Plan`; what was not given is None or empty."""
-    from auditor.config import FIELDS
+    """Options of ``audit run`` as fields of `auditor.core.plan.Plan`; what was not given is None or empty."""
+    from auditor.core.plan import FIELDS
 
     flags = {name: value for name, value in values.items() if name in FIELDS}
     flags |= {
@@ -126,8 +126,8 @@ def flags_of(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def consent(plan: Any, *, yes: bool) -> None:
     """Ask before ``plan`` spends money (`auditor.cli.spending`)."""
-    from auditor import pipeline
-    from auditor.result import dry_run
+    from auditor import run as pipeline
+    from auditor.run.result import dry_run
 
     agree(
         [*plan.models, plan.judge],
@@ -188,7 +188,7 @@ def _show_estimate(values: dict[str, Any], format: str) -> str:
 
 def _show_power(values: dict[str, Any]) -> list[str]:
     """What the claims of the plan can show, in lines; and what is asked beside them."""
-    from auditor.render.planned import reached
+    from auditor.report.planned import reached
 
     lines = reached(values.get("power") or {})
     canary = sum(row.get("calls_canary", 0) for row in values["models"].values())

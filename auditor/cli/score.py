@@ -27,7 +27,7 @@ def score(
     fail_on: common.FailOn = None,
 ) -> int:
     """Judge recorded answers to the prompts of RUN."""
-    from auditor.result import score as judge
+    from auditor.run.result import score as judge
 
     common.check_format(format)
     return finish(

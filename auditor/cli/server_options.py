@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-# How a server is asked: fields of `auditor.config.Plan`.
+# How a server is asked: fields of `auditor.core.plan.Plan`.
 SERVER: dict[str, Any] = {
     "max_tokens": Annotated[
         int | None,

@@ -18,15 +18,15 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="A finding (F001), a varia
 @app.command()
 def show(run: common.RunArgument, id: Id, waivers: common.WaiversFile = None) -> int:
     """Show one finding, variant or case of RUN: its prompts, answers and edits, and what a judge said of them."""
-    from auditor.pipeline.opinions import opinion
-    from auditor.render.finding import render_finding
-    from auditor.result import load
+    from auditor.report.finding import render_finding
+    from auditor.run.opinions import opinion
+    from auditor.run.result import load
     from auditor.store.folder import RunFolder
 
     path = find_run(run)
     record = common.with_waivers(RunFolder.open(path).record(), waivers)
     if record.get("spec", {}).get("kind") == "tabular":
-        from auditor.render.tabular import finding_text
+        from auditor.report.tabular import finding_text
 
         sys.stdout.write(finding_text(record, id, **common.screen()))
         return 0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import typer
 
-from auditor.errors import ConfigError
+from auditor.core.errors import ConfigError
 
 
 def agree(

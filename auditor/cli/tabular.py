@@ -13,10 +13,10 @@ import typer
 from auditor.cli import common, consent
 from auditor.cli.common import Draw, invoke, split
 from auditor.cli.spending import agree
-from auditor.shown import inline
+from auditor.core.shown import inline
 
 if TYPE_CHECKING:
-    from auditor.tabular import TabularPlan
+    from auditor.tables import TabularPlan
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 resume_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -172,7 +172,7 @@ def tabular(
       audit tabular resume RUN    go on with a run of --task or an http: model
     """
     values = dict(locals())
-    from auditor.tabular import audit_table, frozen
+    from auditor.tables import audit_table, frozen
 
     common.check_format(format)
     common.with_waivers({})  # a slip in the file is told before anything is asked
@@ -212,7 +212,7 @@ def flags_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """Options of ``audit tabular`` as fields of its plan; what was not given is None or empty."""
     import dataclasses
 
-    from auditor.tabular import TabularPlan
+    from auditor.tables import TabularPlan
 
     named: dict[str, Any] = {name: values.get(name) for name in OWN}
     named["columns"] = split(values.get("columns"))
@@ -238,8 +238,8 @@ def plan_of(values: Mapping[str, Any]) -> TabularPlan:
     ConfigError
         No data or no model is given.
     """
-    from auditor.errors import ConfigError
-    from auditor.tabular import TabularPlan
+    from auditor.core.errors import ConfigError
+    from auditor.tables import TabularPlan
 
     flags = {name: value for name, value in flags_of(values).items() if value is not None}
     if "model" not in flags or not {"data", "task", "schema"} & set(flags):
@@ -253,7 +253,7 @@ def plan_of(values: Mapping[str, Any]) -> TabularPlan:
 
 def _check_flags(plan: TabularPlan) -> None:
     """Refuse flags that do not go with each other."""
-    from auditor.errors import ConfigError
+    from auditor.core.errors import ConfigError
 
     limits = {"--max-calls": plan.max_calls, "--max-cost": plan.max_cost}
     if not plan.served and (given := [name for name, value in limits.items() if value is not None]):
@@ -266,8 +266,8 @@ def _check_flags(plan: TabularPlan) -> None:
 
 def _outlook(plan: TabularPlan, format: str) -> str:
     """What a plan will ask and can show, without asking."""
-    from auditor.render import planned, words
-    from auditor.tabular.frozen import outlook
+    from auditor.report import planned, words
+    from auditor.tables.frozen import outlook
 
     found = outlook(plan)
     if format == "json":
@@ -278,8 +278,8 @@ def _outlook(plan: TabularPlan, format: str) -> str:
 
 def _check_rule(fail_on: str | None, method: str) -> None:
     """Refuse, before anything is asked, a rule about rates that a method does not measure."""
-    from auditor import rules
-    from auditor.errors import ConfigError
+    from auditor.core import rules
+    from auditor.core.errors import ConfigError
 
     measured = {"aequitas": ("share",), "sg": ()}.get(method)
     if fail_on is None or measured is None:
@@ -326,8 +326,8 @@ def read_settings(pairs: Sequence[str]) -> dict[str, Any]:
     >>> read_settings(["global-n=500", "walk=drift"])
     {'global_n': 500, 'walk': 'drift'}
     """
-    from auditor import yamlfile
-    from auditor.errors import ConfigError
+    from auditor.core import yamlfile
+    from auditor.core.errors import ConfigError
 
     result: dict[str, Any] = {}
     for pair in pairs:
@@ -350,7 +350,7 @@ def schema(
     out: Annotated[Path | None, typer.Option("--out", help="File to write (default: stdout).")] = None,
 ) -> int:
     """Write the schema of a table as YAML, to be edited."""
-    from auditor.tabular import infer_schema
+    from auditor.tables import infer_schema
 
     text = infer_schema(data, target, split(protected) or ())
     if out is None:
@@ -375,7 +375,7 @@ def resume(
 ) -> int:
     """Finish RUN, a run with --task or an http: model. New limits may be given; they are for the whole run."""
     from auditor.store.folder import RunFolder
-    from auditor.tabular import resume_table
+    from auditor.tables import resume_table
 
     common.check_format(format)
     limits = {"max_calls": max_calls, "max_cost": max_cost, "max_seconds": max_seconds}

@@ -10,7 +10,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import invoke
-from auditor.counting import plural
+from auditor.core.counting import plural
 
 SHOWN = 8  # labels of a task, in the list of tasks
 
@@ -57,7 +57,7 @@ def list_tasks(format: common.Format = "terminal") -> int:
 
 def _answers(row: dict[str, Any]) -> str:
     """What a task is answered with, in a few words."""
-    from auditor.render.words import figure
+    from auditor.report.words import figure
 
     if row["kind"] == "generation":
         return "free text"
@@ -72,7 +72,7 @@ def _answers(row: dict[str, Any]) -> str:
 @app.command("format")
 def describe() -> int:
     """Describe task files field by field."""
-    from auditor import data
+    from auditor.core import data
 
     sys.stdout.write(data.path("prompts", "README.md").read_text(encoding="utf-8"))
     return 0
@@ -92,7 +92,7 @@ def new(
 ) -> int:
     """Write a commented task file to start from."""
     from auditor import tasks
-    from auditor.errors import ConfigError
+    from auditor.core.errors import ConfigError
 
     path = out or Path(f"{name}.yaml")
     if path.exists():

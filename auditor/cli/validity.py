@@ -28,7 +28,7 @@ def sample(
     ] = False,
 ) -> int:
     """Draw variants of RUN into a sheet for two readers."""
-    from auditor import review
+    from auditor.run import review
     from auditor.store.folder import RunFolder
 
     with RunFolder.open(find_text_run(run, "validity")) as folder:
@@ -55,7 +55,7 @@ def take_in(
     format: common.Format = "terminal",
 ) -> int:
     """Read the filled SHEET into RUN: share of wrong variants, agreement of the readers."""
-    from auditor import review
+    from auditor.run import review
     from auditor.store.folder import RunFolder
 
     common.check_format(format)
@@ -77,7 +77,7 @@ def take_in(
 
 
 def _lines(name: str, arm: dict[str, Any]) -> list[str]:
-    from auditor.render.words import interval, percent
+    from auditor.report.words import interval, percent
 
     def share(key: str) -> str:
         found = arm[key]

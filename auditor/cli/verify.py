@@ -57,7 +57,7 @@ def verify(
 
 
 def _head(path: Path, given: str | None) -> list[str]:
-    from auditor.provenance import head
+    from auditor.core.provenance import head
     from auditor.store.folder import RunFolder
 
     folder = RunFolder.open(path)
@@ -69,7 +69,7 @@ def _head(path: Path, given: str | None) -> list[str]:
 
 def _code(path: Path) -> list[str]:
     """Whether the code that is installed is that of the run: no fault of the folder, and good to know."""
-    from auditor.provenance import code_sha256
+    from auditor.core.provenance import code_sha256
     from auditor.store.folder import RunFolder
 
     folder = RunFolder.open(path)
@@ -86,7 +86,7 @@ def _code(path: Path) -> list[str]:
 
 def _input(path: Path) -> list[str]:
     """For tables of recorded outcomes: whether the file that they were computed from is the one that was read."""
-    from auditor.pipeline import outcomes
+    from auditor.run import outcomes
     from auditor.store.folder import RunFolder
 
     folder = RunFolder.open(path)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.counting import plural, verb
+from auditor.core.counting import plural, verb
+from auditor.core.types import Estimate, Verdict
 from auditor.measure.claims import OTHERS, Claim
-from auditor.stats.summary import Counts, Direction, Key, percent, with_interval
-from auditor.types import Estimate, Verdict
+from auditor.measure.summary import Counts, Direction, Key, percent, with_interval
 
 
 def claim_text(

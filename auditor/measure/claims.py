@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from auditor.core.types import ClaimVerdict
 from auditor.measure.sequential import Look, nominal, overall
-from auditor.types import ClaimVerdict
 
 Family = Literal["net", "instability", "interaction", "refusal"]
 Scale = Literal["log_odds", "share", "number"]

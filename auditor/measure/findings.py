@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from auditor.core.types import ClaimVerdict, Estimate, Finding, Verdict
 from auditor.measure.claim_words import claim_notes, claim_text, net_notes, net_text, placebo_notes
 from auditor.measure.claims import OTHERS, Claim
 from auditor.measure.hidden_findings import clearest, hidden_findings
 from auditor.measure.settings import Settings as Settings
-from auditor.stats.summary import (
+from auditor.measure.summary import (
     Direction,
     Edited,
     Key,
@@ -20,7 +21,6 @@ from auditor.stats.summary import (
     tabulate,
     violation_rate,
 )
-from auditor.types import ClaimVerdict, Estimate, Finding, Verdict
 
 EXEMPLARS = 5
 ATOMIC, JOINT = "MUT101", "MUT102"

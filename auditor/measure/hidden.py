@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from auditor.core.types import Interaction
 from auditor.measure import contrasts
 from auditor.measure.claims import MIN_TEXTS, Question
 from auditor.measure.lattices import Bools, Floats, Joints, joints
+from auditor.measure.multiplicity import benjamini_hochberg, holm
 from auditor.measure.net import scales
 from auditor.measure.observations import Columns, Observations
-from auditor.stats.multiplicity import benjamini_hochberg, holm
-from auditor.stats.paired import sign_flip
-from auditor.types import Interaction
+from auditor.measure.paired import sign_flip
 
 LEVEL = 0.05  # of the test of the whole run, and of a version among placebo versions
 FALSE_SHARE = 0.10  # of confirmed texts that may be false, where the whole run shows something

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
+from auditor.core.types import ClaimVerdict, Estimate, Finding, Interaction, Verdict
 from auditor.measure.claim_words import hidden_text
 from auditor.measure.claims import ALPHA
+from auditor.measure.multiplicity import benjamini_hochberg
+from auditor.measure.noise import hidden_by_chance
 from auditor.measure.settings import Settings
-from auditor.stats.multiplicity import benjamini_hochberg
-from auditor.stats.noise import hidden_by_chance
-from auditor.stats.summary import Edited, Key, percent
-from auditor.types import ClaimVerdict, Estimate, Finding, Interaction, Verdict
+from auditor.measure.summary import Edited, Key, percent
 
 MAX_HIDDEN = 200  # hidden findings for each model and format: the strongest of all
 HIDDEN = "HID201"

@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.types import NEUTRAL, Answer, AnswerStatus, Edit
+from auditor.core.types import NEUTRAL, Answer, AnswerStatus, Edit
 
 Direction = tuple[str, str, str]  # attribute, source group, target group
 H = TypeVar("H", bound=Hashable)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Container, Mapping
 
-from auditor.stats.summary import Labels
-from auditor.types import Interaction
+from auditor.core.types import Interaction
+from auditor.measure.summary import Labels
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from auditor.core.types import ClaimVerdict
 from auditor.measure.claims import MIN_TEXTS, MIN_WORDS, USUAL_DELTA, Claim, Question
 from auditor.measure.linear import Estimated, Fit, Rows
-from auditor.stats.multiplicity import weighted_holm
-from auditor.types import ClaimVerdict
+from auditor.measure.multiplicity import weighted_holm
 
 POWER_Z = 1.959964 + 0.841621  # two-sided 5 %, power 80 %
 

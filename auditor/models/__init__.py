@@ -12,8 +12,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from auditor.errors import ConfigError, UnknownPlugin
-from auditor.protocols import Model
+from auditor.core.errors import ConfigError, UnknownPlugin
+from auditor.core.protocols import Model
 
 # What follows the colon, for built-ins that need it; those not listed here take nothing.
 ARGUMENTS = {
@@ -58,7 +58,7 @@ def make(
         True asks adapters that can for log-probabilities, and so for scores of the labels; False asks for none; None
         leaves it to the adapter.
     server : mapping or None
-        How servers are asked (`auditor.config.Plan.server`): each adapter takes what it knows of it.
+        How servers are asked (`auditor.core.plan.Plan.server`): each adapter takes what it knows of it.
     **options
         Further keywords of the adapter.
 
@@ -108,7 +108,7 @@ def find(spec: str) -> Callable[..., Any]:
     ConfigError
         The kind is not in this version.
     """
-    from auditor.registry import MODELS
+    from auditor.core.registry import MODELS
 
     kind = spec.strip().partition(":")[0]
     if kind in LATER:
@@ -150,7 +150,7 @@ def wrap(function: Callable[..., Any] | Any, *, name: str | None = None, **optio
         raise ConfigError(
             f"a model is a spec, an adapter or a callable, not {type(function).__name__}. {_HINT}"
         )
-    from auditor.registry import MODELS
+    from auditor.core.registry import MODELS
 
     plugin = MODELS.load("python")
     given = options if name is None else {**options, "name": name}

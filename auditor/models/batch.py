@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from auditor.errors import (
+from auditor.core.errors import (
     BadRequest,
     BadResponse,
     CallError,
@@ -26,11 +26,11 @@ from auditor.errors import (
     RateLimited,
     ServerFault,
 )
+from auditor.core.protocols import Reply
+from auditor.core.types import Request, digest
 from auditor.models.openai import ERRORS, OpenAIChat
 from auditor.models.openai_wire import DETAIL, FILTER_CODES, error_code, read_completion, said
 from auditor.models.prices import Price
-from auditor.protocols import Reply
-from auditor.types import Request, digest
 
 MOST_REQUESTS = 50_000  # in one batch, as the provider limits it
 MOST_BYTES = 190 * 2**20  # of one file; the provider takes 200 MB

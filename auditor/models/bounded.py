@@ -6,7 +6,7 @@ import importlib
 from functools import cache
 from typing import Any
 
-from auditor.errors import AuthFailed, BadResponse
+from auditor.core.errors import AuthFailed, BadResponse
 
 LARGEST = 16 * 1024 * 1024  # bytes of an answer that are read, after it was unpacked
 LARGEST_FILE = 1024 * 1024 * 1024  # of a file with the answers of a batch

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
-from auditor.counting import plural
-from auditor.errors import BudgetExceeded, ConfigError, UserError
+from auditor.core.counting import plural
+from auditor.core.errors import BudgetExceeded, ConfigError, UserError
+from auditor.core.protocols import Model
 from auditor.models.prices import Price, given
-from auditor.protocols import Model
 
 BOOK = "spent.json"  # in a run folder
 _WIDTH = (

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from auditor.errors import ConfigError
+from auditor.core.errors import ConfigError
+from auditor.core.protocols import Reply
+from auditor.core.types import Usage, digest
 from auditor.models.claims import Claims
-from auditor.protocols import Reply
-from auditor.types import Usage, digest
 
 SCHEMA = 1
 FILE_NAME = "responses.sqlite"

@@ -189,8 +189,8 @@ def _provider(package: str, key: str | None) -> dict[str, Any]:
 
 def _plugins() -> list[dict[str, Any]]:
     """Models that other packages bring."""
+    from auditor.core.registry import MODELS
     from auditor.models import ARGUMENTS, BARE
-    from auditor.registry import MODELS
 
     own = set(ARGUMENTS) | BARE | {PLANTED}
     names = sorted({name.rpartition(".v")[0] or name for name in MODELS.names()} - own)

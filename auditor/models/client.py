@@ -16,9 +16,9 @@ from dataclasses import replace
 from itertools import islice
 from random import Random
 
-from auditor import secrets
-from auditor.counting import plural
-from auditor.errors import (
+from auditor.core import secrets
+from auditor.core.counting import plural
+from auditor.core.errors import (
     AuthFailed,
     BadRequest,
     BudgetExceeded,
@@ -28,6 +28,8 @@ from auditor.errors import (
     RateLimited,
     ServerFault,
 )
+from auditor.core.protocols import Model, Reply
+from auditor.core.types import Request, Response, Usage
 from auditor.models.budget import Budget
 from auditor.models.cache import COMMIT_S, Cache
 from auditor.models.cache import key as cache_key
@@ -36,8 +38,6 @@ from auditor.models.outcome import BUDGET, Counts, Key, answer, clean, failure
 from auditor.models.outcome import definitive as definitive
 from auditor.models.prices import Price, TokenCounter
 from auditor.models.retry import RetryPolicy
-from auditor.protocols import Model, Reply
-from auditor.types import Request, Response, Usage
 
 UNREACHABLE_AFTER = 3  # failed attempts at one request, where nothing was ever answered
 CHUNK = 256

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from auditor.errors import (
+from auditor.core.errors import (
     AuthFailed,
     BadRequest,
     BadResponse,
@@ -17,13 +17,13 @@ from auditor.errors import (
     RateLimited,
     ServerFault,
 )
+from auditor.core.protocols import Reply
+from auditor.core.types import Request, Usage, digest
 from auditor.models import http_file, json_places
 from auditor.models.bounded import LARGEST
 from auditor.models.local import best_label, read_scores
 from auditor.models.openai_wire import FILTER_CODES, error_code, rate_headers, retry_after, said
 from auditor.models.prices import Price
-from auditor.protocols import Reply
-from auditor.types import Request, Usage, digest
 
 if TYPE_CHECKING:
     import httpx

@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from auditor import secrets, yamlfile
-from auditor.errors import ConfigError, DataFileError
+from auditor.core import secrets, yamlfile
+from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.yamlfile import Where
 from auditor.models.json_places import HOLE, Step, parse_path
 from auditor.models.prices import Price
-from auditor.yamlfile import Where
 
 LARGEST = 256 * 1024  # bytes of such a file
 PLACEHOLDERS = ("input", "prompt", "messages", "system", "max_tokens", "temperature")

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from auditor.core.protocols import Model
+from auditor.core.types import Prompt, Request, Response
 from auditor.models.outcome import definitive
-from auditor.protocols import Model
-from auditor.types import Prompt, Request, Response
 
 TRUSTED = 0.75  # share of control pairs that the judge must get right
 FIRST, SECOND, EQUAL = "first", "second", "equal"
@@ -261,7 +261,7 @@ class Embedder:
 
     def _load(self) -> Any:
         if self._parts is None:
-            from auditor.errors import ConfigError, MissingDependency
+            from auditor.core.errors import ConfigError, MissingDependency
 
             try:
                 from transformers import AutoModel, AutoTokenizer
@@ -286,7 +286,7 @@ def embedder(spec: str) -> Embedder:
     ConfigError
         It is no ``hf:NAME``.
     """
-    from auditor.errors import ConfigError
+    from auditor.core.errors import ConfigError
 
     kind, _, name = spec.partition(":")
     if kind != "hf" or not name:

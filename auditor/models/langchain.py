@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from auditor.errors import (
+from auditor.core.errors import (
     AuthFailed,
     BadRequest,
     BadResponse,
@@ -26,10 +26,10 @@ from auditor.errors import (
     RateLimited,
     ServerFault,
 )
+from auditor.core.protocols import Reply
+from auditor.core.types import Request, Usage, digest
 from auditor.models import langchain_parts as parts
 from auditor.models.prices import Price, lookup
-from auditor.protocols import Reply
-from auditor.types import Request, Usage, digest
 
 MAX_TOKENS = 256  # where the task does not say
 DETAIL = 300  # characters of an error's message that are kept

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from auditor.errors import ConfigError, MissingDependency
+from auditor.core.errors import ConfigError, MissingDependency
+from auditor.core.types import digest
 from auditor.models import bounded
 from auditor.models.openai_server import revealed
-from auditor.types import digest
 
 # One run may hold several models: --base-url, which is another's, must not draw a provider's key to it.
 WITH_ADDRESS = ("openai", "ollama")

@@ -14,10 +14,10 @@ from heapq import heappop, heappush
 from importlib.metadata import version
 from typing import Any, Literal
 
-from auditor.errors import CallError
+from auditor.core.errors import CallError
+from auditor.core.protocols import Reply
+from auditor.core.types import Request, digest
 from auditor.models.local import classify, has_neutral
-from auditor.protocols import Reply
-from auditor.types import Request, digest
 
 
 def analyzer() -> Any:
@@ -91,7 +91,7 @@ class Vader:
     Examples
     --------
     >>> import asyncio
-    >>> from auditor.types import Prompt, Request
+    >>> from auditor.core.types import Prompt, Request
     >>> ask = Request(prompt=Prompt(format="bare", text="A great film."), replicate=0, variant_id="v")
     >>> asyncio.run(Vader().generate([ask]))[0].text
     'positive'
@@ -121,7 +121,7 @@ class Vader:
         )
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
-        """Label every text of ``batch``; see `auditor.protocols.Model`."""
+        """Label every text of ``batch``; see `auditor.core.protocols.Model`."""
         return await classify(batch, self._answer)
 
     async def aclose(self) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from types import TracebackType
 
-from auditor.errors import ConfigError
+from auditor.core.errors import ConfigError
 from auditor.models.pace import Pace
 
 MAX_CLOSED_S = 120.0  # a reset further away is a daily limit: let the 429 that follows end the run

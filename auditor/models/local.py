@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-from auditor.errors import BadRequest, BadResponse, CallError
-from auditor.protocols import Reply
-from auditor.types import Prompt, Request
+from auditor.core.errors import BadRequest, BadResponse, CallError
+from auditor.core.protocols import Reply
+from auditor.core.types import Prompt, Request
 
 
 def user_text(prompt: Prompt) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
-from auditor.errors import (
+from auditor.core.errors import (
     AuthFailed,
     BadRequest,
     BadResponse,
@@ -27,6 +27,8 @@ from auditor.errors import (
     RateLimited,
     ServerFault,
 )
+from auditor.core.protocols import Reply
+from auditor.core.types import Request, digest
 from auditor.models import bounded
 from auditor.models import logprobs as label_scores
 from auditor.models.openai_server import (
@@ -45,8 +47,6 @@ from auditor.models.openai_wire import DETAIL, FILTER_CODES, rate_headers, said,
 from auditor.models.openai_wire import read_completion as read_completion
 from auditor.models.openai_wire import retry_after as retry_after
 from auditor.models.prices import Price, lookup
-from auditor.protocols import Reply
-from auditor.types import Request, digest
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from auditor import secrets, userfile
-from auditor.errors import ConfigError, DataFileError
+from auditor.core import secrets, userfile
+from auditor.core.errors import ConfigError, DataFileError
 
 PROVIDER = "https://api.openai.com/v1"
 AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")

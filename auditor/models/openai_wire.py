@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
 
-from auditor.errors import BadResponse, CallError, ContentFiltered
-from auditor.protocols import Reply
-from auditor.types import Usage
+from auditor.core.errors import BadResponse, CallError, ContentFiltered
+from auditor.core.protocols import Reply
+from auditor.core.types import Usage
 
 FILTER_CODES = frozenset({"content_filter", "content_policy_violation"})
 DETAIL = 300  # characters of a server's message that are kept

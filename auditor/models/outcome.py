@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from auditor.errors import BadRequest, ContentFiltered
-from auditor.protocols import Reply
-from auditor.secrets import scrub_text
-from auditor.types import Answer, Request, Response
+from auditor.core.errors import BadRequest, ContentFiltered
+from auditor.core.protocols import Reply
+from auditor.core.secrets import scrub_text
+from auditor.core.types import Answer, Request, Response
 
 Key = tuple[str, int]  # (prompt sha256, replicate)
 

@@ -12,10 +12,10 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
-from auditor.errors import BadRequest, CallError, ConfigError
+from auditor.core.errors import BadRequest, CallError, ConfigError
+from auditor.core.protocols import Reply
+from auditor.core.types import Request, digest
 from auditor.models.local import user_text
-from auditor.protocols import Reply
-from auditor.types import Request, digest
 
 REFUSAL = "I'm sorry, but I can't help with that."
 UPWARD = frozenset({"good", "great", "fine", "funny", "warm", "superb", "excellent", "love", "loved"})
@@ -80,7 +80,7 @@ class Planted:
     Examples
     --------
     >>> import asyncio
-    >>> from auditor.types import Prompt, Request
+    >>> from auditor.core.types import Prompt, Request
     >>> model = Planted(interaction={"she", "nigerian"})
     >>> def ask(text):
     ...     request = Request(prompt=Prompt(format="bare", text=text), replicate=0, variant_id="v")
@@ -147,7 +147,7 @@ class Planted:
         self.fingerprint = "planted:" + digest({"adapter": "planted.v1", **rules}, size=16)
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
-        """Answer by the rules; see `auditor.protocols.Model`."""
+        """Answer by the rules; see `auditor.core.protocols.Model`."""
         return [self.answer(request) for request in batch]
 
     async def aclose(self) -> None:

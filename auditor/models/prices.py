@@ -12,9 +12,9 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from auditor import data
-from auditor.errors import ConfigError, DataFileError
-from auditor.types import Prompt, Usage
+from auditor.core import data
+from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.types import Prompt, Usage
 
 CHARS_PER_TOKEN = 3.5  # English prose has about 4; lower, so that plans err on the dear side
 OVERHEAD_PER_MESSAGE = 16  # tokens that chat templates add around one message, generously

@@ -34,12 +34,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from auditor import userfile
-from auditor.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
+from auditor.core import userfile
+from auditor.core.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
+from auditor.core.protocols import Reply
+from auditor.core.types import Request, Usage, digest
 from auditor.models.keeper import GRACE_S, Keeper, end_group
 from auditor.models.local import read_scores
-from auditor.protocols import Reply
-from auditor.types import Request, Usage, digest
 
 LINE_LIMIT = 16 * 1024 * 1024  # bytes of one answer
 TIMEOUT_S = 300.0  # for one answer

@@ -9,7 +9,7 @@ A function may
   be thread-safe and the event loop stays free;
 * answer with a label, with a number (tasks of kind score), with ``(label, scores)``, with
   ``{label: probability}`` (the most probable label is the answer), with a list or set of labels (tasks with several)
-  or with an `auditor.protocols.Reply`; a data frame with a column for each label is a mapping for each row;
+  or with an `auditor.core.protocols.Reply`; a data frame with a column for each label is a mapping for each row;
 * raise: that one call fails, the audit goes on. A `CallError` is passed on as it is.
 
 Attributes on the function declare what cannot be seen from outside: ``deterministic = True``,
@@ -39,12 +39,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from auditor import userfile
-from auditor.counting import plural
-from auditor.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
+from auditor.core import userfile
+from auditor.core.counting import plural
+from auditor.core.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
+from auditor.core.protocols import Reply
+from auditor.core.types import Prompt, Request, digest
 from auditor.models.local import best_label, read_scores
-from auditor.protocols import Reply
-from auditor.types import Prompt, Request, digest
 
 _SEQUENCES = (list, tuple, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
 

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from auditor import userfile
-from auditor.errors import BadRequest, BadResponse, CallError, DataFileError
+from auditor.core import userfile
+from auditor.core.errors import BadRequest, BadResponse, CallError, DataFileError
+from auditor.core.protocols import Reply
+from auditor.core.types import Request, digest
 from auditor.models.local import read_scores, user_text
-from auditor.protocols import Reply
-from auditor.types import Request, digest
 
 Key = tuple[str, str, str, int]  # kind, value, format ("" for any), replicate
 

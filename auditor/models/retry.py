@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from auditor.errors import CallError, ConfigError
+from auditor.core.errors import CallError, ConfigError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +54,7 @@ class RetryPolicy:
 
         Examples
         --------
-        >>> from auditor.errors import BadRequest, RateLimited
+        >>> from auditor.core.errors import BadRequest, RateLimited
         >>> RetryPolicy().delay(1, BadRequest("too long"), 0.0, Random(7)) is None
         True
         >>> RetryPolicy(base_s=0).delay(1, RateLimited(retry_after_s=3.0), 0.0, Random(7))

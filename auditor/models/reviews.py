@@ -27,11 +27,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from auditor import data
-from auditor.errors import CallError, DataFileError
+from auditor.core import data
+from auditor.core.errors import CallError, DataFileError
+from auditor.core.protocols import Reply
+from auditor.core.types import Request
 from auditor.models.local import classify
-from auditor.protocols import Reply
-from auditor.types import Request
 
 WEIGHTS_FORMAT = "auditor-reviews-1"
 WORD = r"[^\W_]+(?:'[^\W_]+)*"
@@ -113,7 +113,7 @@ class Reviews:
         return 1.0 / (1.0 + math.exp(-z))
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
-        """Label every text of ``batch``; see `auditor.protocols.Model`."""
+        """Label every text of ``batch``; see `auditor.core.protocols.Model`."""
         return await classify(batch, self._answer)
 
     async def aclose(self) -> None:

@@ -16,14 +16,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.errors import BudgetExceeded, ConfigError, UserError
+from auditor.core.errors import BudgetExceeded, ConfigError, UserError
+from auditor.core.protocols import Model
+from auditor.core.types import Prompt, Request, Response, Variant, id_of
 from auditor.models.budget import Budget
 from auditor.models.cache import Cache
 from auditor.models.client import Client
 from auditor.models.outcome import Key, unanswered
 from auditor.models.scalar import scalar
-from auditor.protocols import Model
-from auditor.types import Prompt, Request, Response, Variant, id_of
 
 BARE = "bare"  # the format name of an input that is sent as it is
 STATUSES = ("ok", "unparsed", "refused", "filtered", "failed", "divided")

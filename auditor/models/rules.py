@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Literal
 
-from auditor.errors import BadRequest, CallError
+from auditor.core.errors import BadRequest, CallError
+from auditor.core.protocols import Reply
+from auditor.core.types import Request, digest
 from auditor.models.local import classify
-from auditor.protocols import Reply
-from auditor.types import Request, digest
 
 PRONOUNS = {
     "female": frozenset({"she", "her", "hers", "herself"}),
@@ -59,7 +59,7 @@ class Rules:
         )
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
-        """Answer every text of ``batch``; see `auditor.protocols.Model`."""
+        """Answer every text of ``batch``; see `auditor.core.protocols.Model`."""
         return await classify(batch, self._answer)
 
     async def aclose(self) -> None:
@@ -105,7 +105,7 @@ class Rules:
 @cache
 def _genders() -> dict[str, str]:
     """Nouns of one gender; what stands in the dictionary for several has none."""
-    from auditor import dictionaries
+    from auditor.perturb import dictionaries
 
     found: dict[str, set[str]] = {}
     for term in dictionaries.load("gender").terms:

@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from auditor import secrets, yamlfile
-from auditor.counting import plural
-from auditor.errors import (
+from auditor.core import secrets, yamlfile
+from auditor.core.counting import plural
+from auditor.core.errors import (
     AuthFailed,
     BadRequest,
     BadResponse,
@@ -36,11 +36,11 @@ from auditor.errors import (
     RateLimited,
     ServerFault,
 )
+from auditor.core.protocols import Reply
+from auditor.core.types import Answer, Prompt, Request, digest
 from auditor.models import bounded
 from auditor.models.openai_wire import retry_after
 from auditor.models.scalar import scalar
-from auditor.protocols import Reply
-from auditor.types import Answer, Prompt, Request, digest
 
 KEYS = ("url", "headers", "request", "answer", "timeout", "batch", "deterministic")
 ROW, ROWS = "$row", "$rows"

@@ -19,9 +19,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from auditor import userfile
-from auditor.counting import plural
-from auditor.errors import (
+from auditor.core import userfile
+from auditor.core.counting import plural
+from auditor.core.errors import (
     AuditError,
     BudgetExceeded,
     ConfigError,
@@ -31,6 +31,7 @@ from auditor.errors import (
     UnknownPlugin,
     UserError,
 )
+from auditor.core.types import digest
 from auditor.models.keeper import Keeper, end_group
 from auditor.models.process import LINE_LIMIT, TIMEOUT_S
 from auditor.models.process import _file_digest as file_digest
@@ -38,7 +39,6 @@ from auditor.models.process import _split as split_command
 from auditor.models.python import _source_digest as source_digest
 from auditor.models.python import load as load_python
 from auditor.models.scalar import scalar
-from auditor.types import digest
 
 if TYPE_CHECKING:
     from auditor.models.rows import RowClient

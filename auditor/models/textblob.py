@@ -10,10 +10,10 @@ import importlib
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from auditor.errors import CallError, MissingDependency
+from auditor.core.errors import CallError, MissingDependency
+from auditor.core.protocols import Reply
+from auditor.core.types import Request, digest
 from auditor.models.local import classify, has_neutral
-from auditor.protocols import Reply
-from auditor.types import Request, digest
 
 
 class TextBlobModel:
@@ -61,7 +61,7 @@ class TextBlobModel:
         )
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
-        """Label every text of ``batch``; see `auditor.protocols.Model`."""
+        """Label every text of ``batch``; see `auditor.core.protocols.Model`."""
         return await classify(batch, self._answer)
 
     async def aclose(self) -> None:

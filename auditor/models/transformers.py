@@ -26,11 +26,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from auditor.errors import BadRequest, CallError, ConfigError, MissingDependency
+from auditor.core.errors import BadRequest, CallError, ConfigError, MissingDependency
+from auditor.core.protocols import Reply
+from auditor.core.types import Request, digest
 from auditor.models import transformers_chat as chat
 from auditor.models.local import bare_text, best_label
-from auditor.protocols import Reply
-from auditor.types import Request, digest
 
 KINDS = {
     "ForSequenceClassification": ("classify", "AutoModelForSequenceClassification"),
@@ -112,7 +112,7 @@ class Transformers:
         )
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
-        """Answer ``batch`` in one pass of the model; see `auditor.protocols.Model`."""
+        """Answer ``batch`` in one pass of the model; see `auditor.core.protocols.Model`."""
         return await asyncio.to_thread(self._work, batch)
 
     async def aclose(self) -> None:

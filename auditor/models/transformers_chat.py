@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from auditor.errors import BadRequest, CallError
-from auditor.types import Message, Prompt, Usage
+from auditor.core.errors import BadRequest, CallError
+from auditor.core.types import Message, Prompt, Usage
 
 MAX_TOKENS = 256  # where the task does not say
 

@@ -6,11 +6,11 @@ import weakref
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from auditor.errors import RunFolderError
+from auditor.core.errors import RunFolderError
+from auditor.core.types import Response
 from auditor.store import codec
 from auditor.store.compact import IntMap, pair_number
 from auditor.store.journal import decode
-from auditor.types import Response
 
 
 class Answers:

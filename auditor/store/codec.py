@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from auditor.types import Case, Check, Edit, Input, Message, Prompt, Response, Usage, Variant, Verdict
+from auditor.core.types import Case, Check, Edit, Input, Message, Prompt, Response, Usage, Variant, Verdict
 
 Record = dict[str, Any]
 

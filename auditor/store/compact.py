@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, overload
 
-from auditor.types import Verdict
+from auditor.core.types import Verdict
 
 T = TypeVar("T")
 H = TypeVar("H", bound=Hashable)

@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from auditor.errors import RunFolderError
+from auditor.core.errors import RunFolderError
+from auditor.core.types import Case, Check, Prompt, Response, Variant, Verdict
 from auditor.store import codec
 from auditor.store.compact import Places
 from auditor.store.journal import decode, scan, scan_field
-from auditor.types import Case, Check, Prompt, Response, Variant, Verdict
 
 KEPT = 256  # cases kept in memory
 JUDGE = "judge."  # how the ids of what a judge of texts was asked begin

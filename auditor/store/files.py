@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from auditor._version import __version__
-from auditor.errors import RunFolderError
-from auditor.secrets import scrub_bytes
+from auditor.core.errors import RunFolderError
+from auditor.core.secrets import scrub_bytes
+from auditor.core.types import FORMAT_VERSION, Seed
 from auditor.store.journal import write_error
-from auditor.types import FORMAT_VERSION, Seed
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

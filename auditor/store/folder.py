@@ -13,7 +13,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from auditor._version import __version__
-from auditor.errors import RunFolderError
+from auditor.core.errors import RunFolderError
+from auditor.core.types import FORMAT_VERSION, Case, Check, Prompt, Response, Run, Verdict, digest
 from auditor.store import codec, lines, redact
 from auditor.store.answers import Answers
 from auditor.store.compact import IntMap, short
@@ -22,16 +23,6 @@ from auditor.store.journal import Head, Journal, canonical, encoded, genesis, re
 from auditor.store.lines import Line
 from auditor.store.lock import FileLock
 from auditor.store.register import register
-from auditor.types import (
-    FORMAT_VERSION,
-    Case,
-    Check,
-    Prompt,
-    Response,
-    Run,
-    Verdict,
-    digest,
-)
 
 if TYPE_CHECKING:
     from auditor.store.evidence import Evidence

@@ -21,9 +21,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from auditor.counting import plural
-from auditor.errors import RunFolderError, UserError
-from auditor.secrets import scrub_values
+from auditor.core.counting import plural
+from auditor.core.errors import RunFolderError, UserError
+from auditor.core.secrets import scrub_values
 from auditor.store.lines import Line
 
 CHAIN_FIELDS = ("seq", "prev", "hash")

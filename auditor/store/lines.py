@@ -12,8 +12,8 @@ from json.encoder import encode_basestring as _text
 from math import isfinite
 from typing import Any, NamedTuple
 
+from auditor.core.types import Case, Check, Prompt, Response, Verdict
 from auditor.store import codec
-from auditor.types import Case, Check, Prompt, Response, Verdict
 
 _encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 

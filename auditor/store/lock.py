@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from auditor.errors import RunFolderError
+from auditor.core.errors import RunFolderError
 from auditor.store.journal import write_error
 
 if sys.platform == "win32":

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from auditor.types import Case, Check, Prompt, Response, Variant, Verdict
+from auditor.core.types import Case, Check, Prompt, Response, Variant, Verdict
 
 
 class MemoryFolder:

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from auditor.errors import CallError
-from auditor.types import Answer, Case, Check, Input, Message, Prompt, Response, Variant, digest
+from auditor.core.errors import CallError
+from auditor.core.types import Answer, Case, Check, Input, Message, Prompt, Response, Variant, digest
 
 MARK = "(redacted"
 _QUOTED = re.compile(r"(['\"‘“«]).*?(['\"’”»])", re.DOTALL)
@@ -88,7 +88,7 @@ def reason(error: Exception) -> str:
 
     Examples
     --------
-    >>> from auditor.errors import BudgetExceeded, ServerFault
+    >>> from auditor.core.errors import BudgetExceeded, ServerFault
     >>> reason(ServerFault("cannot read: A man.")), reason(BudgetExceeded("the limit of 3 calls is reached"))
     ('server-fault: what was said is left out (--redact)', 'the limit of 3 calls is reached')
     """

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from auditor import userfile
-from auditor.errors import ConfigError, MissingDependency
-from auditor.provenance import head
+from auditor.core import userfile
+from auditor.core.errors import ConfigError, MissingDependency
+from auditor.core.provenance import head
 from auditor.store.files import file_sha256, read_json, write_json
 from auditor.store.folder import REPORT, RunFolder
 from auditor.store.journal import Problem, canonical

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from auditor.counting import plural
-from auditor.errors import ConfigError, RunFolderError
-from auditor.provenance import head
-from auditor.shown import quoted
+from auditor.core.counting import plural
+from auditor.core.errors import ConfigError, RunFolderError
+from auditor.core.provenance import head
+from auditor.core.shown import quoted
 from auditor.store.files import file_sha256
 from auditor.store.folder import (
     CASES,

@@ -23,10 +23,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
+from auditor.core.types import Answer
 from auditor.tasks import units
 from auditor.tasks.prose import is_refusal, mentions, name_pattern, unsure
 from auditor.tasks.wording import bare, normalise
-from auditor.types import Answer
 
 Style = Literal["chat", "text"]
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from auditor import userfile
-from auditor.errors import DataFileError
+from auditor.core import userfile
+from auditor.core.errors import DataFileError
 
 _LARGEST = 1_000_000  # bytes; every text is asked of every model
 _FIELDS = ("text", "changed")
@@ -32,7 +32,7 @@ def read(path: Path, kept: Callable[[str], int] = len) -> tuple[tuple[str, str],
 
     Examples
     --------
-    >>> from auditor import data
+    >>> from auditor.core import data
     >>> len(read(data.path("embedded", "controls", "sentiment.jsonl")))
     8
     """

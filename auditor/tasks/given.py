@@ -12,10 +12,10 @@ import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from auditor.errors import MissingDependency, WrongType
+from auditor.core.errors import MissingDependency, WrongType
+from auditor.core.types import Seed
 from auditor.tasks import readers
 from auditor.tasks.seeds import SUBJECT, Row, SeedFile, Where, collect
-from auditor.types import Seed
 
 SOURCE = "given by the caller"
 TAKEN = (

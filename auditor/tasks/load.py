@@ -10,14 +10,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from auditor import data, yamlfile
-from auditor.counting import plural
-from auditor.errors import ConfigError, DataFileError, UnknownPlugin
+from auditor.core import data, yamlfile
+from auditor.core.counting import plural
+from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
+from auditor.core.types import digest
 from auditor.tasks import controls
 from auditor.tasks.answers import PARSER, Reader
 from auditor.tasks.task import Example, Format, Task, Value
 from auditor.tasks.wording import bare, normalise
-from auditor.types import digest
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from auditor import csvfile
-from auditor.errors import ConfigError, DataFileError, MissingDependency
+from auditor.core import csvfile
+from auditor.core.errors import ConfigError, DataFileError, MissingDependency
 from auditor.tasks.seeds import SUFFIXES, Row
 
 Table = tuple[list[str] | None, Iterable[Row]]

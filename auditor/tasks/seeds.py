@@ -13,9 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import overload
 
-from auditor.counting import plural
-from auditor.errors import ConfigError, DataFileError
-from auditor.types import Seed, Span, digest
+from auditor.core.counting import plural
+from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.types import Seed, Span, digest
 
 LONGEST = 1_000_000  # characters of a text: it is held once for each of a hundred variants
 SUBJECT = "subject"  # the column of `Seed.subject`

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from auditor.errors import ConfigError, UnknownPlugin
+from auditor.core.errors import ConfigError, UnknownPlugin
+from auditor.core.types import Answer, Message, Prompt, Seed
 from auditor.tasks.answers import Reader
 from auditor.tasks.wording import normalise
-from auditor.types import Answer, Message, Prompt, Seed
 
 Value = str | float | tuple[str, ...]
 

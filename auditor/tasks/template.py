@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from auditor.errors import ConfigError
+from auditor.core.errors import ConfigError
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 

@@ -2,14 +2,7 @@
 
 from auditor.testing.fixtures import MUTATOR_FIXTURES, MutatorFixture
 from auditor.testing.invariant import assert_invariant
-from auditor.testing.mutators import (
-    Failure,
-    Mutator,
-    check_mutator,
-    check_variant,
-    mutate,
-    reversed_edits,
-)
+from auditor.testing.mutators import Failure, Mutator, check_mutator, check_variant, mutate, reversed_edits
 from auditor.testing.suites import check_suite
 
 __all__ = [

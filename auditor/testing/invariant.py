@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from auditor.counting import plural
-from auditor.errors import ConfigError
-from auditor.types import names
+from auditor.core.counting import plural
+from auditor.core.errors import ConfigError
+from auditor.core.types import names
 
 if TYPE_CHECKING:
-    from auditor.result import Result
-    from auditor.types import Verdict
+    from auditor.core.types import Verdict
+    from auditor.run.result import Result
 
 Judge = Literal["rate", "lower", "upper"]
 ENDS: Mapping[str, str] = {"rate": "value", "lower": "low", "upper": "high"}
@@ -133,7 +133,7 @@ def _untested(result: Result, attributes: Sequence[str] | None, min_seeds: int) 
 
 def _above(result: Result, max_rate: float, judge: Judge, show: int) -> list[str]:
     """One paragraph for each rate that is above ``max_rate``, with counterexamples."""
-    from auditor.render import words
+    from auditor.report import words
 
     out = []
     for row in _rates(result):
@@ -182,7 +182,7 @@ def smallest(result: Result, model: str, format_: str, attributes: tuple[str, ..
 
 
 def _example(result: Result, verdict: Verdict) -> str:
-    from auditor.render import diff, words
+    from auditor.report import diff, words
 
     case = result.evidence.case_of(verdict.variant_id)
     variant = result.evidence.variant(verdict.variant_id)

@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from random import Random
 
-from auditor.dictionaries import load
-from auditor.suites._persons import TextParser
-from auditor.suites.mutation import MutationSuite, apply
+from auditor.core.types import Edit, Seed, Variant
+from auditor.perturb._persons import TextParser
+from auditor.perturb.dictionaries import load
+from auditor.perturb.mutation import MutationSuite, apply
 from auditor.testing.fixtures import MUTATOR_FIXTURES, MutatorFixture
-from auditor.types import Edit, Seed, Variant
 
 Mutator = Callable[[str, str, str, str], list[str]]
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from itertools import combinations
 from random import Random
 
-from auditor.counting import plural
-from auditor.protocols import Suite
+from auditor.core.counting import plural
+from auditor.core.protocols import Suite
+from auditor.core.types import Case, Variant
 from auditor.testing.mutators import Failure, check_variant
-from auditor.types import Case, Variant
 
 NAME = re.compile(r"(?:[\w-]+/)?[\w-]+\.v\d+")
 SAMPLINGS = ("iid", "directed")
@@ -38,9 +38,9 @@ def check_suite(make: Callable[[], Suite], *, seed: int = 7, round_size: int = 1
 
     Examples
     --------
-    >>> from auditor.dictionaries import load
-    >>> from auditor.suites.mutation import MutationSuite
-    >>> from auditor.types import Seed
+    >>> from auditor.perturb.dictionaries import load
+    >>> from auditor.perturb.mutation import MutationSuite
+    >>> from auditor.core.types import Seed
     >>> seeds = [Seed(id="1", text="She is a nurse.")]
     >>> check_suite(lambda: MutationSuite(seeds=seeds, dictionaries=[load("gender")]))
     []

@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from auditor import data
-from auditor.errors import ConfigError, MissingDependency, UnknownPlugin
+from auditor.core import data
+from auditor.core.errors import ConfigError, MissingDependency, UnknownPlugin
 from auditor.text.split import word_set
 
 # Components that neither tags nor trees need, by factory name.

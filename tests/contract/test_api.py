@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import auditor
-from auditor import registry
+from auditor.core import registry
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "auditor"
@@ -128,8 +128,8 @@ def test_no_global_random_state() -> None:
 
 
 def test_every_error_stands_in_the_tree() -> None:
-    errors = importlib.import_module("auditor.errors")
+    errors = importlib.import_module("auditor.core.errors")
     tree = errors.__doc__ or ""
     for name, value in vars(errors).items():
         if inspect.isclass(value) and issubclass(value, Exception):
-            assert name in tree, f"{name} is not drawn in the tree of auditor/errors.py"
+            assert name in tree, f"{name} is not drawn in the tree of auditor/core/errors.py"

@@ -16,7 +16,7 @@ import yaml
 
 import auditor
 from auditor.cli.main import COMMANDS, overview
-from auditor.config import Plan
+from auditor.core.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -155,7 +155,7 @@ def test_the_api_pages_name_what_is_public() -> None:
         assert f"::: {home}" in text, home
     members = re.findall(r"members: \[(.*?)\]", text)
     named = {name.strip() for row in members for name in row.split(",")}
-    assert {n for n, h in auditor._HOME.items() if h == "auditor.result"} <= named
+    assert {n for n, h in auditor._HOME.items() if h == "auditor.run.result"} <= named
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor import data, dictionaries
+from auditor.core import data
+from auditor.perturb import dictionaries
 from auditor.tasks import Task, available, load
 
 TASKS = available()

@@ -48,8 +48,8 @@ def prose(text: str) -> str:
     return CODE.sub("", LISTED.sub("", text))
 
 
-RENDER = sorted((ROOT / "auditor" / "render").rglob("*.py"))
-TEMPLATES = sorted((ROOT / "auditor" / "render").rglob("*.j2"))
+RENDER = sorted((ROOT / "auditor" / "report").rglob("*.py"))
+TEMPLATES = sorted((ROOT / "auditor" / "report").rglob("*.j2"))
 FRAMEWORKS = sorted((ROOT / "auditor" / "embedded" / "frameworks").glob("*.yaml"))
 GOLDEN = sorted((ROOT / "tests" / "golden" / "files").glob("*.*"))
 DOCS = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])

@@ -22,7 +22,7 @@ from typing import Any
 NURSERY = """
 import json, os, sys
 import openai, scipy.stats, statsmodels.api
-import auditor.result, auditor.record, auditor.render.html, auditor.cli.run, auditor.cli.resume
+import auditor.run.result, auditor.run.record, auditor.report.html, auditor.cli.run, auditor.cli.resume
 from auditor.cli.main import run
 from auditor.text.parse import Parser
 

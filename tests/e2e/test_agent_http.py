@@ -13,7 +13,7 @@ import pytest
 
 from auditor import Seed, agent
 from auditor.cli.main import run as cli
-from auditor.errors import UserError
+from auditor.core.errors import UserError
 from auditor.models.planted import Planted
 
 pytest.importorskip("langchain_openai", reason="the extra langchain is not installed")

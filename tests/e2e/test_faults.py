@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 import auditor.models as models
+from auditor.core.types import Message, Prompt, Request, Response
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.limiter import Limiter
 from auditor.models.retry import RetryPolicy
-from auditor.types import Message, Prompt, Request, Response
 
 pytestmark = pytest.mark.e2e
 

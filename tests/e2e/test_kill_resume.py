@@ -159,8 +159,8 @@ if __name__ == "__main__":
 """
 CHECK = """
 from auditor.text.parse import Parser
-from auditor.types import Case, Variant
-from auditor.validity import dependency
+from auditor.core.types import Case, Variant
+from auditor.perturb.gate import dependency
 
 dependency.SHARED_FROM = 1
 check = dependency.DependencyInvariant(parser=Parser(), workers=3)

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 import auditor.models as models
-from auditor.errors import AuthFailed, BudgetExceeded, ServerFault
+from auditor.core.errors import AuthFailed, BudgetExceeded, ServerFault
+from auditor.core.types import Message, Prompt, Request, Response
 from auditor.models.budget import Budget
 from auditor.models.cache import Cache
 from auditor.models.client import Client, definitive
 from auditor.models.retry import RetryPolicy
-from auditor.types import Message, Prompt, Request, Response
 
 pytestmark = pytest.mark.e2e
 WATCHDOG_S = 60

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 
 from auditor import agent, audit
-from auditor.render.html import CHUNK, HtmlReport
-from auditor.render.texts import MAX_CARDS
+from auditor.report.html import CHUNK, HtmlReport
+from auditor.report.texts import MAX_CARDS
 
 pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).parents[2]

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from auditor.cli.main import run as audit
-from auditor.errors import ConfigError
+from auditor.core.errors import ConfigError
 from auditor.models.budget import Budget
 from auditor.models.rows import RowClient, row_text
-from auditor.suites.tabular.core import NOT_JUDGED, Column, Evaluator, Schema
-from auditor.tabular import TabularPlan, audit_table, load_task
+from auditor.tables import TabularPlan, audit_table, load_task
+from auditor.tables.core import NOT_JUDGED, Column, Evaluator, Schema
 
 pytestmark = pytest.mark.e2e
 
@@ -258,7 +258,7 @@ class Words:
         self.words = list(words)
 
     async def generate(self, batch: Any) -> Any:
-        from auditor.protocols import Reply
+        from auditor.core.protocols import Reply
 
         return [Reply(self.words.pop(0)) for _ in batch]
 

@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 
 import auditor.models as models
-from auditor.errors import CallError
+from auditor.core.errors import CallError
+from auditor.core.types import Message, Prompt, Request, Response
 from auditor.models.budget import Budget
 from auditor.models.cache import Cache
 from auditor.models.client import Client
-from auditor.types import Message, Prompt, Request, Response
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -172,7 +172,8 @@ import random, re, sys
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-from auditor import dictionaries, tasks
+from auditor import tasks
+from auditor.perturb import dictionaries
 
 torch.set_num_threads(1)
 torch.manual_seed(7)

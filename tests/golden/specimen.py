@@ -9,8 +9,19 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from auditor.core.types import (
+    Case,
+    Check,
+    Edit,
+    Estimate,
+    Finding,
+    Message,
+    Prompt,
+    Response,
+    Variant,
+    Verdict,
+)
 from auditor.measure.claims import Claim
-from auditor.types import Case, Check, Edit, Estimate, Finding, Message, Prompt, Response, Variant, Verdict
 
 MODELS = ("reviews", "vader")
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from auditor.ll144 import categories, people, record
-from auditor.registry import RENDERERS
+from auditor.contrib.ll144 import categories, people, record
+from auditor.core.registry import RENDERERS
 
 FILES = Path(__file__).parent / "files"
 FROZEN = {

@@ -16,13 +16,14 @@ from typing import Any
 
 import pytest
 
-from auditor import compare, waivers
-from auditor.registry import RENDERERS
-from auditor.render import html, markdown, schema, terminal, two_runs
-from auditor.render.github import workflow_commands
-from auditor.render.page import Page
-from auditor.types import Verdict
-from auditor.waivers import Waiver
+from auditor.core import waivers
+from auditor.core.registry import RENDERERS
+from auditor.core.types import Verdict
+from auditor.core.waivers import Waiver
+from auditor.measure import compare
+from auditor.report import html, markdown, schema, terminal, two_runs
+from auditor.report.github import workflow_commands
+from auditor.report.page import Page
 
 HERE = Path(__file__).parent
 FILES = HERE / "files"

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from auditor.ll144 import categories, people, record
-from auditor.render import ll144 as render
-from auditor.render import ll144_text
-from auditor.render.json import JsonReport
+from auditor.contrib.ll144 import categories, people, record
+from auditor.report import ll144 as render
+from auditor.report import ll144_text
+from auditor.report.json import JsonReport
 
 FILES = Path(__file__).parent / "files"
 COUNTS = FILES / "ll144-counts.csv"

@@ -12,10 +12,10 @@ from types import ModuleType
 
 import pytest
 
-from auditor.render.finding import render_finding
-from auditor.render.html import HtmlReport
-from auditor.render.markdown import MarkdownReport
-from auditor.render.terminal import TerminalReport
+from auditor.report.finding import render_finding
+from auditor.report.html import HtmlReport
+from auditor.report.markdown import MarkdownReport
+from auditor.report.terminal import TerminalReport
 
 FILES = Path(__file__).parent / "files"
 

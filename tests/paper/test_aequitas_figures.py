@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.suites.tabular.core import Evaluator
-from auditor.suites.tabular.directed import run, share_estimate
-from auditor.suites.tabular.retrain import retrain
+from auditor.tables.core import Evaluator
+from auditor.tables.directed import run, share_estimate
+from auditor.tables.retrain import retrain
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import tabular_aequitas

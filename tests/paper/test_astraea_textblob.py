@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from auditor import grammar
-from auditor.suites.grammar import GrammarSuite
-from auditor.types import Verdict
+from auditor.core.types import Verdict
+from auditor.perturb import grammar
+from auditor.perturb.grammar.suite import GrammarSuite
 
 pytestmark = [pytest.mark.slow, pytest.mark.paper]
 CASES, SEEDS = 1_000, range(1, 11)

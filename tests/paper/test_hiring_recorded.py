@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from auditor.cli import main
-from auditor.ll144 import rankings, record
-from auditor.ll144.rankings import RACE_CODES, SEX_CODES
+from auditor.contrib.ll144 import rankings, record
+from auditor.contrib.ll144.rankings import RACE_CODES, SEX_CODES
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "hiring_recorded"
 FILE = FOLDER / "gpt-3.5-turbo-0613_rankings.jsonl.gz"

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from auditor.ll144 import categories, people, record
-from auditor.stats.impact import Count, below_four_fifths, round_half_up, table
+from auditor.contrib.ll144 import categories, people, record
+from auditor.measure.impact import Count, below_four_fifths, round_half_up, table
 
 pytestmark = pytest.mark.paper
 

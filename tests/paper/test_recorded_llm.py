@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from auditor.core.types import Answer
 from auditor.measure.claims import Claim, Question
 from auditor.measure.contrasts import outcome_means, score
 from auditor.measure.families import claims
 from auditor.measure.linear import Rows, fit
 from auditor.measure.observations import Arm, Observations, Shape
-from auditor.types import Answer
 
 FILE = Path(__file__).resolve().parents[3] / "shared" / "data" / "recorded_llm" / "hiring_scores.csv.gz"
 pytestmark = [

@@ -13,9 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from auditor.suites.mutation import apply
+from auditor.core.types import Edit, Variant
+from auditor.perturb.mutation import apply
 from auditor.text.split import sentences
-from auditor.types import Edit, Variant
 
 HERE = Path(__file__).resolve().parent / "gate"
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -8,14 +8,14 @@ from statistics import fmean, stdev
 from typing import Any
 
 from auditor import audit
-from auditor.diagnosis.hidden import mark_hidden
-from auditor.dictionaries import load
+from auditor.contrib.adaptive.suite import AdaptiveSuite
+from auditor.core.types import Answer, Case, Seed, Verdict, digest
+from auditor.measure.hidden_lattice import mark_hidden
+from auditor.measure.intervals import clopper_pearson
 from auditor.models.planted import Planted
-from auditor.oracles.label import LabelOracle
-from auditor.stats.intervals import clopper_pearson
-from auditor.suites.adaptive import AdaptiveSuite
-from auditor.suites.mutation import MutationSuite
-from auditor.types import Answer, Case, Seed, Verdict, digest
+from auditor.perturb.dictionaries import load
+from auditor.perturb.mutation import MutationSuite
+from auditor.tasks.oracles.label import LabelOracle
 
 DICTIONARIES = [load("gender"), load("nationality")]
 PEOPLE = ("British man", "French woman", "German boy", "Italian girl")

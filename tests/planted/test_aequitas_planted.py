@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.errors import ConfigError
-from auditor.suites.tabular.core import Column, Evaluator, Schema, case_keys
-from auditor.suites.tabular.directed import run, share_estimate
-from auditor.suites.tabular.retrain import majority, retrain
+from auditor.core.errors import ConfigError
+from auditor.tables.core import Column, Evaluator, Schema, case_keys
+from auditor.tables.directed import run, share_estimate
+from auditor.tables.retrain import majority, retrain
 
 
 def column(name: str, codes: int, **kwargs: Any) -> Column:

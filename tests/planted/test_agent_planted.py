@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from auditor import Seed, agent
+from auditor.core.types import digest
 from auditor.models.planted import Planted
 from auditor.store.journal import genesis, read, verify
-from auditor.types import digest
 
 ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
 PLACES = [

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from auditor import Result, Seed, audit
-from auditor.protocols import Reply
-from auditor.stats import pairs, scores
-from auditor.types import Request, Verdict
+from auditor.core.protocols import Reply
+from auditor.core.types import Request, Verdict
+from auditor.measure import pairs, scores
 
 ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
 PLACES = ["in the harbour", "at the mill", "on the hill", "near the bridge"]
@@ -194,7 +194,7 @@ def test_reports_show_the_section(task: str) -> None:
             else f"Fine work, {rng.random()}"
         )
 
-    from auditor.render.html import HtmlReport
+    from auditor.report.html import HtmlReport
 
     result = run(task, answer, n=8)
     title = "Scores by group" if task == "salary" else "Texts in pairs"
@@ -280,7 +280,7 @@ def test_noise_alone_makes_few_claims_about_scores() -> None:
 
 
 def test_noise_alone_makes_few_claims_about_texts() -> None:
-    from auditor.oracles.generation import GenerationOracle, Side
+    from auditor.tasks.oracles.generation import GenerationOracle, Side
 
     words = [f"w{i}" for i in range(30)]
     oracle = GenerationOracle()

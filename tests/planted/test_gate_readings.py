@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
+from auditor.perturb.gate.constructs import Constructs
+from auditor.perturb.gate.dependency import DependencyInvariant
 from auditor.text.parse import Parser
-from auditor.validity.constructs import Constructs
-from auditor.validity.dependency import DependencyInvariant
 from tests.planted.gate_set import SHARED, measure, precision, read, recall, rows
 
 PARSER = Parser()

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from auditor import audit, grammar
+from auditor import audit
 from auditor.cli.main import run as command
-from auditor.errors import ConfigError, UnknownPlugin, UserError
-from auditor.groups import group_report
-from auditor.stats.fairness import DEFAULT_CASES, DEFAULT_GROUPS
+from auditor.core.errors import ConfigError, UnknownPlugin, UserError
+from auditor.core.types import digest
+from auditor.measure.fairness import DEFAULT_CASES, DEFAULT_GROUPS
+from auditor.perturb import grammar
+from auditor.run.groups import group_report
 from auditor.store.folder import RunFolder
-from auditor.types import digest
 
 
 def leaning(text: str) -> Any:

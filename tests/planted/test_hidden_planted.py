@@ -9,12 +9,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from auditor.diagnosis.hidden import mark_hidden
-from auditor.oracles.label import LabelOracle
-from auditor.stats.hinter import measures, mutants_of
-from auditor.stats.noise import hidden_by_chance
-from auditor.stats.summary import EditInfo, estimates, noise_of, tabulate
-from auditor.types import Answer, Case, Check, Edit, Variant, Verdict
+from auditor.contrib.hinter.statistics import measures, mutants_of
+from auditor.core.types import Answer, Case, Check, Edit, Variant, Verdict
+from auditor.measure.hidden_lattice import mark_hidden
+from auditor.measure.noise import hidden_by_chance
+from auditor.measure.summary import EditInfo, estimates, noise_of, tabulate
+from auditor.tasks.oracles.label import LabelOracle
 
 NAMES = ("body", "gender", "race")
 Rule = Callable[[int, frozenset[str]], bool]  # case number, changed attributes -> favourable?

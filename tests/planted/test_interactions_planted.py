@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from auditor.core.types import Answer, Edit, Finding, Verdict
 from auditor.measure import interactions as family
 from auditor.measure.claims import Question
 from auditor.measure.families import claims
@@ -18,9 +19,8 @@ from auditor.measure.hidden_findings import hidden_findings
 from auditor.measure.lattices import joints
 from auditor.measure.observations import Observations
 from auditor.measure.settings import Settings
+from auditor.measure.summary import EditInfo
 from auditor.measure.verdicts import decide
-from auditor.stats.summary import EditInfo
-from auditor.types import Answer, Edit, Finding, Verdict
 
 TEXTS = 100
 RUNS = 200

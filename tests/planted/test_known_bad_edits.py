@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from auditor.core.types import Variant
+from auditor.perturb.gate.dependency import DependencyInvariant
 from auditor.text.parse import Parser
-from auditor.types import Variant
-from auditor.validity.dependency import DependencyInvariant
 
 LISTS = yaml.safe_load(Path(__file__).with_name("known_bad_edits.yaml").read_text(encoding="utf-8"))
 EDITS, UNSEEN = LISTS["edits"], LISTS["unseen"]

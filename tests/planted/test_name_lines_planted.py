@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from auditor import Result, audit
-from auditor.config import Plan
-from auditor.dictionaries.full_names import full_names
+from auditor.core.plan import Plan
 from auditor.measure.claims import Claim, Question
 from auditor.measure.families import claims
 from auditor.measure.observations import Observations
 from auditor.measure.simulate import MODEL, YES, Effects, Simulated, shift, spread
-from auditor.pipeline.dryrun import versions
-from auditor.pipeline.observed import Observed
-from auditor.pipeline.parts import prepare
-from auditor.suites.name_lines import END
+from auditor.perturb.dictionaries.full_names import full_names
+from auditor.perturb.name_lines import END
+from auditor.run.dryrun import versions
+from auditor.run.observed import Observed
+from auditor.run.parts import prepare
 
 BLACK = frozenset(f.name for (race, _), firsts in full_names().items() if race == "black" for f in firsts)
 NOISE = spread(0.016)

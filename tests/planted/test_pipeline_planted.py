@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from auditor import Result, Seed, audit, pipeline
-from auditor.config import Plan
+from auditor import Result, Seed, audit
+from auditor import run as pipeline
+from auditor.core.plan import Plan
+from auditor.core.types import Case, Check
 from auditor.models.planted import Planted
-from auditor.pipeline.rounds import gated
-from auditor.record import build
-from auditor.types import Case, Check
+from auditor.run.record import build
+from auditor.run.rounds import gated
 
 ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
 PLACES = [

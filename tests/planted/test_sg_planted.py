@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditor.suites.tabular.evaluate import Evaluator, uniform
-from auditor.suites.tabular.result import TabularResult
-from auditor.suites.tabular.schema import Column, Schema
-from auditor.suites.tabular.symbolic import Search, run
-from auditor.suites.tabular.symbolic_options import SgOptions
+from auditor.tables.evaluate import Evaluator, uniform
+from auditor.tables.result import TabularResult
+from auditor.tables.schema import Column, Schema
+from auditor.tables.symbolic import Search, run
+from auditor.tables.symbolic_options import SgOptions
 
 pytest.importorskip("lime")
 DEPTH, CODES = 6, 10

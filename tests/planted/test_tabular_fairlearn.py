@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.suites.tabular import directed, sampling
-from auditor.suites.tabular.core import Column, Evaluator, Schema, TabularResult, uniform
+from auditor.tables import directed, sampling
+from auditor.tables.core import Column, Evaluator, Schema, TabularResult, uniform
 
 pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
 reductions = pytest.importorskip("fairlearn.reductions", reason="the test extra fairlearn is not installed")

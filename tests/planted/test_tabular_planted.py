@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.suites.tabular import sampling
-from auditor.suites.tabular.constraints import Constraint
-from auditor.suites.tabular.core import Column, Evaluator, Schema
+from auditor.tables import sampling
+from auditor.tables.constraints import Constraint
+from auditor.tables.core import Column, Evaluator, Schema
 
 CARDS = (3, 2, 4, 2, 5)
 NAMES = ("a", "sex", "c", "race", "e")
@@ -206,7 +206,7 @@ def test_hidden_changes_are_in_the_lattice() -> None:
 
 
 def test_profiles_weigh_rows() -> None:
-    from auditor.suites.tabular.profile import Profile
+    from auditor.tables.profile import Profile
 
     schema = domain()
     always = Profile(name="p", weights={4: np.array([1.0, 0, 0, 0, 0])})
@@ -263,7 +263,7 @@ def customers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[
 @pytest.mark.parametrize("function", ["rich_and_married", "rich_frame", "rich_slow"])
 def test_given_rows_are_asked_as_they_are(customers: list[tuple[int, str, float]], function: str) -> None:
     """No bin stands in for a balance: the share is that of walking through the rows with every marital status."""
-    from auditor.tabular import TabularPlan, audit_table
+    from auditor.tables import TabularPlan, audit_table
 
     statuses = ("married", "single", "divorced")
     truth = sum(len({b > 7000 and m == "married" for m in statuses}) > 1 for b, _, _ in customers)
@@ -295,8 +295,8 @@ def test_given_rows_are_asked_as_they_are(customers: list[tuple[int, str, float]
 
 def test_a_protected_value_is_asked_as_it_is(customers: list[tuple[int, str, float]]) -> None:
     """A row keeps its own age beside the ages that stand for the other bins, in the label and in its group."""
-    from auditor.suites.tabular.given import Given
-    from auditor.suites.tabular.schemafile import infer, read_table
+    from auditor.tables.given import Given
+    from auditor.tables.schemafile import infer, read_table
 
     table = read_table("people.csv")
     schema = infer(table, "y", ["age"])
@@ -317,8 +317,8 @@ def test_a_protected_value_is_asked_as_it_is(customers: list[tuple[int, str, flo
 
 
 def test_rules_see_given_values(customers: list[tuple[int, str, float]]) -> None:
-    from auditor.suites.tabular.given import Given
-    from auditor.suites.tabular.schemafile import infer, read_table
+    from auditor.tables.given import Given
+    from auditor.tables.schemafile import infer, read_table
 
     table = read_table("people.csv")
     schema = replace(
@@ -332,8 +332,8 @@ def test_rules_see_given_values(customers: list[tuple[int, str, float]]) -> None
 
 @pytest.mark.parametrize("mode", ["score", "search"])
 def test_rows_of_a_profile_are_asked_as_they_are(customers: list[tuple[int, str, float]], mode: str) -> None:
-    from auditor.suites.tabular.profile import load_profile
-    from auditor.suites.tabular.schemafile import infer, read_table
+    from auditor.tables.profile import load_profile
+    from auditor.tables.schemafile import infer, read_table
 
     seen: set[float] = set()
 
@@ -357,7 +357,7 @@ def test_rows_of_a_profile_are_asked_as_they_are(customers: list[tuple[int, str,
 
 
 def test_runs_are_compared_by_given_values(customers: list[tuple[int, str, float]]) -> None:
-    from auditor.tabular import TabularPlan, audit_table, compare
+    from auditor.tables import TabularPlan, audit_table, compare
 
     truth = sum(b > 7000 for b, _, _ in customers)
     sides = []
@@ -376,9 +376,9 @@ def test_runs_are_compared_by_given_values(customers: list[tuple[int, str, float
 def test_retraining_fits_given_rows_as_they_are(customers: list[tuple[int, str, float]]) -> None:
     from sklearn.tree import DecisionTreeClassifier
 
-    from auditor.suites.tabular.given import Given
-    from auditor.suites.tabular.retrain import retrain
-    from auditor.suites.tabular.schemafile import infer, read_table
+    from auditor.tables.given import Given
+    from auditor.tables.retrain import retrain
+    from auditor.tables.schemafile import infer, read_table
 
     fitted: list[Any] = []
 

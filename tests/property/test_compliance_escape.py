@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
-from auditor.registry import RENDERERS
+from auditor.core.registry import RENDERERS
 
 
 def load(path: Path) -> ModuleType:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from auditor.core.types import Case, Variant
+from auditor.perturb.gate import literal
+from auditor.perturb.gate.dependency import DependencyInvariant, tolerant_table_comp
 from auditor.text.parse import Parse
 from auditor.text.split import Baseline, sentences
-from auditor.types import Case, Variant
-from auditor.validity import literal
-from auditor.validity.dependency import DependencyInvariant, tolerant_table_comp
 
 SEQUENCES = st.lists(st.sampled_from("abc"), max_size=9)
 

@@ -17,13 +17,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from auditor import waivers
-from auditor.registry import RENDERERS
-from auditor.render import words
-from auditor.render.github import workflow_commands
-from auditor.render.markdown import escape
-from auditor.shown import cell
-from auditor.waivers import Waiver
+from auditor.core import waivers
+from auditor.core.registry import RENDERERS
+from auditor.core.shown import cell
+from auditor.core.waivers import Waiver
+from auditor.report import words
+from auditor.report.github import workflow_commands
+from auditor.report.markdown import escape
 
 
 def load(name: str, *parts: str) -> ModuleType:

@@ -10,11 +10,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor import grammar
-from auditor.grammar.count import Automaton, Ranks, Shuffle
-from auditor.grammar.generate import Sampler, stream
-from auditor.suites.grammar import GrammarSuite
-from auditor.suites.mutation import apply
+from auditor.perturb import grammar
+from auditor.perturb.grammar.count import Automaton, Ranks, Shuffle
+from auditor.perturb.grammar.generate import Sampler, stream
+from auditor.perturb.grammar.suite import GrammarSuite
+from auditor.perturb.mutation import apply
 
 # Words that share beginnings and ends, so that different derivations meet in one sentence.
 WORDS = st.sampled_from(["a", "ab", "b", "ba", "aba", "owl", "cat", "an", "an owl"])

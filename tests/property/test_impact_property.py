@@ -7,11 +7,11 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.ll144.categories import RACES, SEXES
-from auditor.ll144.people import Cell
-from auditor.ll144.tables import breakdown
-from auditor.stats import ratio_interval
-from auditor.stats.impact import (
+from auditor.contrib.ll144.categories import RACES, SEXES
+from auditor.contrib.ll144.people import Cell
+from auditor.contrib.ll144.tables import breakdown
+from auditor.measure import ratio_interval
+from auditor.measure.impact import (
     FOUR_FIFTHS,
     Count,
     below_four_fifths,

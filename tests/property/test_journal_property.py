@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from auditor.core.types import Case, Check, Edit, Response, Usage, Variant, Verdict
 from auditor.store.codec import (
     case_record,
     case_value,
@@ -17,7 +18,6 @@ from auditor.store.codec import (
     verdict_value,
 )
 from auditor.store.journal import Journal, genesis, read, verify
-from auditor.types import Case, Check, Edit, Response, Usage, Variant, Verdict
 
 START = genesis("x.jsonl", "")
 texts = st.text(max_size=20)

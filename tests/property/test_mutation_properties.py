@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.dictionaries import load
-from auditor.suites.mutation import MutationSuite, apply
+from auditor.core.types import Seed
+from auditor.perturb.dictionaries import load
+from auditor.perturb.mutation import MutationSuite, apply
 from auditor.testing import check_variant, mutate, reversed_edits
-from auditor.types import Seed
 
 NAMES = ("gender", "nationality", "race")
 ALL = [load(name) for name in NAMES]

@@ -14,12 +14,12 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from auditor.render.finding import render_finding
-from auditor.render.html import HtmlReport
-from auditor.render.json import JsonReport
-from auditor.render.terminal import TerminalReport
-from auditor.shown import BIDI_SAFE
-from auditor.types import Message, Prompt
+from auditor.core.shown import BIDI_SAFE
+from auditor.core.types import Message, Prompt
+from auditor.report.finding import render_finding
+from auditor.report.html import HtmlReport
+from auditor.report.json import JsonReport
+from auditor.report.terminal import TerminalReport
 
 
 def load() -> ModuleType:

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from auditor.cli.main import COMMANDS, complain, run
-from auditor.errors import BadRequest, ConfigError
-from auditor.shown import BIDI_SAFE, Guard, guarded, inline, quoted
+from auditor.core.errors import BadRequest, ConfigError
+from auditor.core.shown import BIDI_SAFE, Guard, guarded, inline, quoted
 
 PIECES = (
     "\x1b]52;c;ZXZpbA==\x07",  # writes to the clipboard

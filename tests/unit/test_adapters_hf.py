@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from auditor import models
-from auditor.errors import BadRequest, CallError, ConfigError
-from auditor.protocols import Reply
+from auditor.core.errors import BadRequest, CallError, ConfigError
+from auditor.core.protocols import Reply
+from auditor.core.types import Message, Prompt, Request
 from auditor.tasks import load
-from auditor.types import Message, Prompt, Request
 
 torch_library = pytest.importorskip("torch", reason="the extra local is not installed")
 pytest.importorskip("transformers", reason="the extra local is not installed")
@@ -288,7 +288,7 @@ def test_what_cannot_be_loaded_is_one_clear_error(tmp_path: Path) -> None:
 
 
 def mostly_women() -> set[str]:
-    from auditor import grammar
+    from auditor.perturb import grammar
 
     people = grammar.load("fill-mask").rules["person"].terminals
     return {str(t.group) for t in people if t.facts["women_percent"] >= 70}
@@ -304,7 +304,7 @@ def shipped_masked(folder: Path) -> None:
     from tokenizers import models as kinds
     from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
-    from auditor.suites.grammar import GrammarSuite
+    from auditor.perturb.grammar.suite import GrammarSuite
 
     suite = GrammarSuite(grammar="fill-mask", generation="uniform", cases=800, per_case=1, order=1)
     cases = suite.ask(800, Random(0))
@@ -369,7 +369,7 @@ def test_the_shipped_fill_mask_task_on_a_model_trained_here(
 
 def test_the_fill_mask_task_from_its_grammar_to_the_groups(masked: Path, tmp_path: Path) -> None:
     from auditor import audit
-    from auditor.groups import group_report
+    from auditor.run.groups import group_report
     from auditor.store.folder import RunFolder
 
     grammar = tmp_path / "keys.yaml"

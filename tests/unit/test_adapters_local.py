@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
-from auditor.errors import (
+from auditor.core.errors import (
     BadRequest,
     BadResponse,
     CallError,
@@ -26,14 +26,14 @@ from auditor.errors import (
     RateLimited,
     ServerFault,
 )
+from auditor.core.protocols import Model, Reply
+from auditor.core.types import Message, Prompt, Request, digest
 from auditor.models import lexicon
 from auditor.models.lexicon import Vader
 from auditor.models.local import classify
 from auditor.models.process import Exec, ProcessGone
 from auditor.models.python import PythonFunction
 from auditor.models.recorded import NotRecorded, Recorded
-from auditor.protocols import Model, Reply
-from auditor.types import Message, Prompt, Request, digest
 
 
 def text_request(text: str, *, replicate: int = 0, variant: str = "v", format_: str = "bare") -> Request:

@@ -13,22 +13,22 @@ import numpy as np
 import pytest
 
 from auditor import audit
-from auditor.config import Plan
-from auditor.diagnosis.hidden import mark_hidden
-from auditor.dictionaries import load
-from auditor.errors import ConfigError
+from auditor.contrib.adaptive.arms import Beliefs
+from auditor.contrib.adaptive.ledger import PHASES
+from auditor.contrib.adaptive.report import build
+from auditor.contrib.adaptive.suite import AdaptiveSuite, Listening
+from auditor.contrib.adaptive.weights import Features, Weights, cdf
+from auditor.core.errors import ConfigError
+from auditor.core.plan import Plan
+from auditor.core.types import Answer, Case, Seed, Verdict
+from auditor.measure.hidden_lattice import mark_hidden
 from auditor.models.retry import RetryPolicy
-from auditor.oracles.label import LabelOracle
-from auditor.pipeline.parts import prepare
-from auditor.render.adaptive import build
-from auditor.result import resume
+from auditor.perturb.dictionaries import load
+from auditor.perturb.mutation import MutationSuite
+from auditor.run.parts import prepare
+from auditor.run.result import resume
 from auditor.store.verify import verify_folder
-from auditor.suites._arms import Beliefs
-from auditor.suites._ledger import PHASES
-from auditor.suites._weights import Features, Weights, cdf
-from auditor.suites.adaptive import AdaptiveSuite, Listening
-from auditor.suites.mutation import MutationSuite
-from auditor.types import Answer, Case, Seed, Verdict
+from auditor.tasks.oracles.label import LabelOracle
 
 DICTIONARIES = [load("gender"), load("nationality")]
 PEOPLE = ("British man", "French woman", "German boy", "Italian girl")

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.errors import ConfigError
-from auditor.suites.tabular import directed_walk
-from auditor.suites.tabular.constraints import Constraint
-from auditor.suites.tabular.core import Column, Evaluator, Limit, Schema, case_keys
-from auditor.suites.tabular.directed import gamma_distance, run, share_estimate
-from auditor.suites.tabular.directed_options import Options
-from auditor.suites.tabular.directed_population import Moves, mutate, witness
-from auditor.suites.tabular.directed_walk import Probabilities, step, step_sizes
+from auditor.core.errors import ConfigError
+from auditor.tables import directed_walk
+from auditor.tables.constraints import Constraint
+from auditor.tables.core import Column, Evaluator, Limit, Schema, case_keys
+from auditor.tables.directed import gamma_distance, run, share_estimate
+from auditor.tables.directed_options import Options
+from auditor.tables.directed_population import Moves, mutate, witness
+from auditor.tables.directed_walk import Probabilities, step, step_sizes
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from literal_aequitas import aequitas, released

@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from auditor import Seed, agent, dictionaries
+from auditor import Seed, agent
 from auditor.agent import answer, report
 from auditor.agent.request import checked
 from auditor.cli.main import run as cli
-from auditor.config import Plan
-from auditor.errors import ConfigError, UnknownPlugin
+from auditor.contrib.adaptive.suite import AdaptiveSuite
+from auditor.core.errors import ConfigError, UnknownPlugin
+from auditor.core.plan import Plan
+from auditor.core.types import Variant
 from auditor.models.planted import Planted
-from auditor.suites.adaptive import AdaptiveSuite
-from auditor.suites.mutation import MutationSuite
-from auditor.types import Variant
+from auditor.perturb import dictionaries
+from auditor.perturb.mutation import MutationSuite
 
 GOAL = "Does our résumé screener treat older women differently?"
 OLDER_WOMEN = {"age": ["old"], "gender": ["female"]}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from auditor import dictionaries, tasks
+from auditor import tasks
 from auditor.agent.goal import ATTRIBUTES, EXAMPLE, GROUPS, MAX_CHARS, TASKS, parse
 from auditor.agent.places import COUNTRIES
-from auditor.errors import ConfigError
+from auditor.core.errors import ConfigError
+from auditor.perturb import dictionaries
 
 READ = [
     ("Does our résumé screener treat older women differently?", "hiring", "age+gender", "old female"),

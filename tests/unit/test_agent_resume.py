@@ -20,9 +20,9 @@ from auditor import Seed, agent
 from auditor.agent import rules
 from auditor.agent.ledger import Changed
 from auditor.cli.main import run as cli
-from auditor.errors import ConfigError, RunFolderError
+from auditor.core.errors import ConfigError, RunFolderError
+from auditor.core.types import digest
 from auditor.store.journal import genesis, read, verify
-from auditor.types import digest
 
 GOAL = "Do film reviews by women get another sentiment?"
 FIXED = ("goal", "models", "planner", "seed", "limits", "texts")

@@ -22,15 +22,15 @@ from auditor.agent.pool import Pool
 from auditor.agent.pool import scan as scan_texts
 from auditor.agent.request import Request, checked
 from auditor.cli.main import run as cli
-from auditor.config import Plan
-from auditor.errors import AuthFailed, CallError, ConfigError, RunFolderError, UserError
+from auditor.core.errors import AuthFailed, CallError, ConfigError, RunFolderError, UserError
+from auditor.core.plan import Plan
+from auditor.core.protocols import Reply
+from auditor.core.types import Request as Question
+from auditor.core.types import Usage
 from auditor.models.planted import Planted
 from auditor.models.prices import Price
-from auditor.protocols import Reply
-from auditor.render import html, markdown, terminal
-from auditor.render.page import Page
-from auditor.types import Request as Question
-from auditor.types import Usage
+from auditor.report import html, markdown, terminal
+from auditor.report.page import Page
 
 GOAL = "Do film reviews by women get another sentiment?"
 KNOWN = ("age", "gender")

@@ -13,7 +13,7 @@ from auditor import Seed, agent
 from auditor.agent.rules import Rules
 from auditor.agent.session import Session
 from auditor.agent.setup import settings_of
-from auditor.errors import ConfigError
+from auditor.core.errors import ConfigError
 
 GOAL = "Do film reviews by women get another sentiment?"
 

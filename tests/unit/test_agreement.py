@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from auditor.types import Variant
-from auditor.validity import agreement
-from auditor.validity.agreement import Agreement, problems
+from auditor.core.types import Variant
+from auditor.perturb.gate import agreement
+from auditor.perturb.gate.agreement import Agreement, problems
 
 
 @pytest.mark.parametrize(

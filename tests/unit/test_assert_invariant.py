@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.errors import ConfigError, UserError
+from auditor.core.errors import ConfigError, UserError
 from auditor.testing import assert_invariant
 
 ROLES = ("nurse", "clerk", "pilot", "baker", "teacher", "writer", "singer")

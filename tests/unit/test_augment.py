@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from auditor import audit
-from auditor.augment import augment, top_tokens, write
 from auditor.cli.main import run as command
-from auditor.errors import ConfigError, UnknownPlugin, UserError
+from auditor.core.errors import ConfigError, UnknownPlugin, UserError
+from auditor.run.augment import augment, top_tokens, write
 from auditor.store.folder import RunFolder
 from auditor.tasks import load
 

@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from auditor.config import Plan
-from auditor.errors import (
+from auditor.core.errors import (
     AuthFailed,
     BadRequest,
     BudgetExceeded,
@@ -25,16 +24,17 @@ from auditor.errors import (
     DataFileError,
     RateLimited,
 )
+from auditor.core.plan import Plan
+from auditor.core.protocols import Reply
+from auditor.core.types import Message, Prompt, Request, Response
 from auditor.models.batch import Batched, request_id
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.openai import OpenAIChat
 from auditor.models.prices import Price, lookup
 from auditor.models.retry import RetryPolicy
-from auditor.pipeline import estimate, prepare
-from auditor.pipeline.loop import Loop
-from auditor.protocols import Reply
-from auditor.types import Message, Prompt, Request, Response
+from auditor.run import estimate, prepare
+from auditor.run.loop import Loop
 
 _PLACE = Path(__file__).parents[1] / "e2e" / "batch_server.py"
 _SPEC = importlib.util.spec_from_file_location("batch_server", _PLACE)

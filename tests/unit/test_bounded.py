@@ -13,11 +13,11 @@ from typing import ClassVar
 import httpx
 import pytest
 
-from auditor.errors import AuthFailed, BadResponse, CallError
+from auditor.core.errors import AuthFailed, BadResponse, CallError
+from auditor.core.protocols import Reply
+from auditor.core.types import Message, Prompt, Request
 from auditor.models import bounded
 from auditor.models.openai import OpenAIChat
-from auditor.protocols import Reply
-from auditor.types import Message, Prompt, Request
 
 REPLY = {
     "model": "m",

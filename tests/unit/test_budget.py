@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.errors import BudgetExceeded, ConfigError, UserError
+from auditor.core.errors import BudgetExceeded, ConfigError, UserError
+from auditor.core.types import Message, Prompt, Usage
 from auditor.models import prices
 from auditor.models.budget import BOOK, Book, Budget
 from auditor.models.prices import Price, TokenCounter
-from auditor.types import Message, Prompt, Usage
 
 
 def model(**attributes: Any) -> Any:

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.errors import ConfigError
+from auditor.core.errors import ConfigError
+from auditor.core.protocols import Reply
+from auditor.core.types import Usage
 from auditor.models import cache as cache_module
 from auditor.models.cache import Cache, default_path, key
-from auditor.protocols import Reply
-from auditor.types import Usage
 
 FULL = Reply("yes", {"yes": 0.75, "no": 0.25}, Usage(tokens_in=3, tokens_out=1), None, "tiny-2")
 
@@ -118,7 +118,7 @@ def test_several_processes_write_at_once(tmp_path: Path) -> None:
     script = (
         "import sys\n"
         "from auditor.models.cache import Cache\n"
-        "from auditor.protocols import Reply\n"
+        "from auditor.core.protocols import Reply\n"
         "def warn(m): sys.exit(m)\n"
         "c = Cache(sys.argv[1], commit_every=5, warn=warn)\n"
         "for i in range(200): c.put(f'{sys.argv[2]}-{i}', Reply(sys.argv[2]))\n"
@@ -236,7 +236,7 @@ def test_a_run_says_that_its_damaged_cache_was_moved_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from auditor import audit
-    from auditor.protocols import Reply
+    from auditor.core.protocols import Reply
 
     class Kept:
         name = fingerprint = "kept"

@@ -18,7 +18,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from auditor.errors import BadRequest, CallError, ServerFault
+from auditor.core.errors import BadRequest, CallError, ServerFault
+from auditor.core.protocols import Reply
+from auditor.core.types import Prompt, Request, Response
 from auditor.models import client as client_module
 from auditor.models.budget import Budget
 from auditor.models.cache import Cache
@@ -26,8 +28,6 @@ from auditor.models.claims import Claims
 from auditor.models.client import Client
 from auditor.models.outcome import BUDGET
 from auditor.models.retry import RetryPolicy
-from auditor.protocols import Reply
-from auditor.types import Prompt, Request, Response
 
 pytestmark = pytest.mark.usefixtures("quick")
 

@@ -12,8 +12,8 @@ import pytest
 from auditor import audit
 from auditor.cli import common, spending
 from auditor.cli.main import COMMANDS, main, overview, run
-from auditor.errors import PluginError, UnknownPlugin
-from auditor.types import Progress
+from auditor.core.errors import PluginError, UnknownPlugin
+from auditor.core.types import Progress
 
 
 def test_every_command_is_in_the_overview_and_loads() -> None:
@@ -153,11 +153,11 @@ def test_interrupted_exits_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         (["agent", "session", "--read"], "auditor.agent", "load", "`audit agent FOLDER --resume` goes on"),
         (
             ["tabular", "--task", "lending", "--model", "vader"],
-            "auditor.tabular",
+            "auditor.tables",
             "audit_table",
             "`audit tabular resume RUN`",
         ),
-        (["run", "--task", "sentiment"], "auditor.result", "audit_plan", "`audit resume RUN` goes on"),
+        (["run", "--task", "sentiment"], "auditor.run.result", "audit_plan", "`audit resume RUN` goes on"),
     ],
 )
 def test_interrupted_names_the_command_that_goes_on(
@@ -236,7 +236,7 @@ def test_a_usage_error_is_a_sentence_of_its_own(
 
 
 def test_finding_a_run_by_name_or_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from auditor.errors import RunFolderError
+    from auditor.core.errors import RunFolderError
 
     (tmp_path / "reports" / "r1").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)

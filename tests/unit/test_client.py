@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.errors import (
+from auditor.core.errors import (
     AuthFailed,
     BadRequest,
     BadResponse,
@@ -25,6 +25,8 @@ from auditor.errors import (
     RateLimited,
     ServerFault,
 )
+from auditor.core.protocols import Reply
+from auditor.core.types import Prompt, Request, Response, Usage
 from auditor.models.budget import Budget
 from auditor.models.cache import Cache
 from auditor.models.client import Client, definitive
@@ -32,8 +34,6 @@ from auditor.models.limiter import Limiter
 from auditor.models.openai_wire import retry_after
 from auditor.models.prices import Price
 from auditor.models.retry import RetryPolicy
-from auditor.protocols import Reply
-from auditor.types import Prompt, Request, Response, Usage
 
 
 class Clock:

@@ -9,8 +9,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from auditor.core.types import Verdict
 from auditor.store.compact import ByVariant, IntMap, KeySet, OfCase, Places, Verdicts
-from auditor.types import Verdict
 
 NUMBERS = st.integers(0, 2**64 - 1)
 
@@ -134,8 +134,8 @@ def test_bytes_for_each_verdict() -> None:
 
 
 def test_a_client_finds_what_the_folder_has(tmp_path: Path) -> None:
+    from auditor.core.types import Response
     from auditor.store.folder import RunFolder
-    from auditor.types import Response
 
     with RunFolder.create(tmp_path, {"task": "sentiment"}) as folder:
         answers = folder.answers("m")

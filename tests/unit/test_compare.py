@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from auditor import compare
 from auditor.cli.main import run as cli
-from auditor.render import terminal, two_runs
-from auditor.render.page import Page
-from auditor.stats.intervals import mean_share
-from auditor.stats.paired import mcnemar
-from auditor.types import Verdict
+from auditor.core.types import Verdict
+from auditor.measure import compare
+from auditor.measure.intervals import mean_share
+from auditor.measure.paired import mcnemar
+from auditor.report import terminal, two_runs
+from auditor.report.page import Page
 
 
 def verdict(case: int, variant: int, changed: bool, **more: Any) -> Verdict:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.render.comparison import PAIRS, RATES, build
-from auditor.stats.models_compared import MIN_SEEDS, measure
-from auditor.types import Verdict
+from auditor.core.types import Verdict
+from auditor.measure.models_compared import MIN_SEEDS, measure
+from auditor.report.comparison import PAIRS, RATES, build
 
 
 def verdict(

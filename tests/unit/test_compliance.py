@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from auditor.dictionaries import files
-from auditor.errors import ConfigError, DataFileError, UnknownPlugin
-from auditor.registry import PAGES, RENDERERS
-from auditor.render import compliance_claims as claimed
-from auditor.render import compliance_data, view
-from auditor.render import compliance_frameworks as frameworks
-from auditor.render import compliance_gates as gated
-from auditor.render import compliance_groups as groups
-from auditor.render import compliance_page as built
-from auditor.render import compliance_view as work
+from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
+from auditor.core.registry import PAGES, RENDERERS
+from auditor.perturb.dictionaries import files
+from auditor.report import compliance_claims as claimed
+from auditor.report import compliance_data, view
+from auditor.report import compliance_frameworks as frameworks
+from auditor.report import compliance_gates as gated
+from auditor.report import compliance_groups as groups
+from auditor.report import compliance_page as built
+from auditor.report import compliance_view as work
 
 
 def load(name: str) -> ModuleType:

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from auditor.cli import main
-from auditor.errors import DataFileError
-from auditor.provenance import head
-from auditor.registry import PAGES, RENDERERS
-from auditor.render import compliance_fill as fill
-from auditor.render import compliance_frameworks as frameworks
+from auditor.core.errors import DataFileError
+from auditor.core.provenance import head
+from auditor.core.registry import PAGES, RENDERERS
+from auditor.report import compliance_fill as fill
+from auditor.report import compliance_frameworks as frameworks
 
 OWN = {name: frameworks.load(name).fields for name in PAGES}
 FILLED = """

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from auditor.config import Plan, read_toml, resolve
-from auditor.errors import ConfigError, DataFileError
+from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.plan import Plan, read_toml, resolve
 
 
 def write(tmp_path: Path, text: str) -> Path:

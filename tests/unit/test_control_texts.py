@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from auditor import data
-from auditor.controls import control_pairs
-from auditor.errors import DataFileError
+from auditor.core import data
+from auditor.core.errors import DataFileError
+from auditor.run.controls import control_pairs
 from auditor.tasks import load
 from auditor.tasks.controls import read
 from auditor.tasks.load import available

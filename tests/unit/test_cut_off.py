@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from auditor import pipeline
-from auditor.config import Plan
-from auditor.errors import PluginError
+from auditor import run as pipeline
+from auditor.core.errors import PluginError
+from auditor.core.plan import Plan
 from auditor.models.python import PythonFunction
-from auditor.pipeline import loop as looping
+from auditor.run import loop as looping
 from auditor.store.folder import RunFolder
 from auditor.store.verify import verify_folder
 
@@ -42,7 +42,7 @@ class Counted:
 
 
 def parts_of(root: Path, *models: Any) -> Any:
-    from auditor.types import Seed
+    from auditor.core.types import Seed
 
     plan = Plan(task="sentiment", out=str(root), attributes=("gender",), cache=False, concurrency=1)
     seeds = [Seed(id=f"t{n}", text=text) for n, text in enumerate(TEXTS)]

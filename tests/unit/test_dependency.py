@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from auditor.registry import CHECKS
+from auditor.core.registry import CHECKS
+from auditor.core.types import Case, Variant
+from auditor.perturb.gate import dependency as module
+from auditor.perturb.gate import literal
+from auditor.perturb.gate.dependency import DependencyInvariant, tolerant_table_comp
 from auditor.text.parse import MAX_CHARS, Parser
 from auditor.text.split import sentences
-from auditor.types import Case, Variant
-from auditor.validity import dependency as module
-from auditor.validity import literal
-from auditor.validity.dependency import DependencyInvariant, tolerant_table_comp
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from auditor import dictionaries
-from auditor.dictionaries import VIEWS, check, load, load_options, load_pairs, neutral, parse_option, view
-from auditor.errors import ConfigError, DataFileError, UnknownPlugin
+from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
+from auditor.perturb import dictionaries
+from auditor.perturb.dictionaries import (
+    VIEWS,
+    check,
+    load,
+    load_options,
+    load_pairs,
+    neutral,
+    parse_option,
+    view,
+)
 
 PAIRS = Path(__file__).parents[3] / "shared" / "data" / "hinter_pairs"
 SMALL = """

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from auditor.dictionaries import builtin, check, corpus, load
-from auditor.dictionaries.corpus import count, propose, slot_of, split_terms, to_yaml
-from auditor.errors import DataFileError
+from auditor.core.errors import DataFileError
+from auditor.perturb.dictionaries import builtin, check, corpus, load
+from auditor.perturb.dictionaries.corpus import count, propose, slot_of, split_terms, to_yaml
 
 ALL = [load(name) for name in builtin()]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from auditor.dictionaries import builtin, load
-from auditor.suites.mutation import MutationSuite
+from auditor.core.types import Case, Seed
+from auditor.perturb.dictionaries import builtin, load
+from auditor.perturb.mutation import MutationSuite
 from auditor.testing import check_variant
-from auditor.types import Case, Seed
 
 ALL = [load(name) for name in builtin()]
 NAMES = [d.attribute for d in ALL]

@@ -25,9 +25,9 @@ from random import Random
 import pytest
 
 from auditor.cli.main import run
-from auditor.dictionaries import load
-from auditor.suites.mutation import MutationSuite
-from auditor.types import Seed
+from auditor.core.types import Seed
+from auditor.perturb.dictionaries import load
+from auditor.perturb.mutation import MutationSuite
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "http://127.0.0.1:8000"

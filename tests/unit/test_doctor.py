@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from auditor import doctor
 from auditor.cli.main import run
-from auditor.errors import ConfigError, UserError
+from auditor.core.errors import ConfigError, UserError
+from auditor.run import doctor
 
 SECRET = "sk-0123456789-secret"
 Answer = Callable[[int, dict[str, Any]], tuple[int, dict[str, Any]]]

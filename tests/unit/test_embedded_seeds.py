@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
-from auditor import data, dictionaries
-from auditor.dictionaries.people import persons
+from auditor.core import data
+from auditor.perturb import dictionaries
+from auditor.perturb.dictionaries.people import persons
 
 
 class Kind(NamedTuple):

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from auditor import data, dictionaries
+from auditor.core import data
+from auditor.perturb import dictionaries
 from auditor.tasks import load
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from auditor import data, dictionaries
-from auditor.dictionaries.people import persons
+from auditor.core import data
+from auditor.perturb import dictionaries
+from auditor.perturb.dictionaries.people import persons
 from auditor.tasks import load
 
 FAVOURABLE = {"hiring": "invite", "lending": "approve", "triage": "urgent"}

@@ -8,9 +8,9 @@ import pytest
 
 from auditor import audit, tasks
 from auditor.cli.main import run
-from auditor.errors import UserError
-from auditor.registry import RENDERERS
-from auditor.render import headline
+from auditor.core.errors import UserError
+from auditor.core.registry import RENDERERS
+from auditor.report import headline
 from auditor.text.language import looks_english
 
 ENGLISH = """great movie

@@ -16,13 +16,14 @@ from typing import Any
 import jsonschema
 import pytest
 
-from auditor import audit, waivers
+from auditor import audit
 from auditor.cli.main import run as cli
-from auditor.registry import RENDERERS
-from auditor.render import schema
-from auditor.render.finding import render_finding
-from auditor.render.github import MAX_ANNOTATIONS, MAX_BYTES, GithubSummary, workflow_commands
-from auditor.waivers import Waiver
+from auditor.core import waivers
+from auditor.core.registry import RENDERERS
+from auditor.core.waivers import Waiver
+from auditor.report import schema
+from auditor.report.finding import render_finding
+from auditor.report.github import MAX_ANNOTATIONS, MAX_BYTES, GithubSummary, workflow_commands
 
 
 def load() -> ModuleType:
@@ -214,7 +215,7 @@ def test_csv_reads_back() -> None:
 
 def test_parquet_holds_every_verdict() -> None:
     pq = pytest.importorskip("pyarrow.parquet", reason="the extra `parquet` is not installed")
-    from auditor.types import Verdict
+    from auditor.core.types import Verdict
 
     verdict = Verdict(
         case_id="c", variant_id="gone.v0", order=1, attributes=("a",), outcome="pass", variant_output="\ud800"

@@ -8,13 +8,14 @@ from typing import Any, get_args
 
 import pytest
 
-from auditor import audit, compare, errors, explain, types
+from auditor import audit
 from auditor.cli.main import run as cli
-from auditor.errors import CallError, UnknownPlugin
-from auditor.measure import findings, hidden_findings
-from auditor.registry import CHECKS
+from auditor.core import errors, explain, types
+from auditor.core.errors import CallError, UnknownPlugin
+from auditor.core.registry import CHECKS
+from auditor.measure import compare, findings, hidden_findings
 
-PACKAGE = Path(explain.__file__).parent
+PACKAGE = Path(explain.__file__).parents[1]
 
 
 def test_pages_are_whole_and_refer_to_pages() -> None:
@@ -84,9 +85,9 @@ def test_every_reason_has_a_page(reason: str) -> None:
 def test_codes_in_the_sources_are_explained() -> None:
     """Literal finding codes and estimate names anywhere in the package."""
     source = "\n".join(
-        p.read_text("utf-8") for room in ("stats", "measure") for p in (PACKAGE / room).glob("*.py")
+        p.read_text("utf-8") for room in ("measure", "contrib") for p in (PACKAGE / room).rglob("*.py")
     )
-    source += (PACKAGE / "record.py").read_text("utf-8")
+    source += (PACKAGE / "run" / "record.py").read_text("utf-8")
     found = set(re.findall(r'"((?:MUT|HID|DIR|REF|INS|SCO)\d+)"', source)) | set(
         re.findall(r'"name": "(\w+)"', source)
     )

@@ -9,10 +9,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from auditor.stats import pairs
-from auditor.stats.multiplicity import resamples_for, too_coarse
-from auditor.stats.summary import EditInfo
-from auditor.types import Verdict
+from auditor.core.types import Verdict
+from auditor.measure import pairs
+from auditor.measure.multiplicity import resamples_for, too_coarse
+from auditor.measure.summary import EditInfo
 
 
 def verdict(attribute: str, case: str, name: str, outcome: str = "violation") -> Verdict:

@@ -13,10 +13,10 @@ import pytest
 
 from auditor import audit
 from auditor.cli.main import run
-from auditor.render.html import HtmlReport
-from auditor.render.markdown import MarkdownReport
-from auditor.render.terminal import TerminalReport
-from auditor.result import Result
+from auditor.report.html import HtmlReport
+from auditor.report.markdown import MarkdownReport
+from auditor.report.terminal import TerminalReport
+from auditor.run.result import Result
 
 FEMALE = re.compile(r"\b(she|her|hers|herself|woman|women|girl|mother|daughter|sister|wife|ms|mrs)\b", re.I)
 OLD = re.compile(r"\b(old|older|elderly|aged|senior|retired)\b", re.I)

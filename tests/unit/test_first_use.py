@@ -18,13 +18,13 @@ import pytest
 
 from auditor.cli.layout import HEADINGS
 from auditor.cli.main import run
-from auditor.counting import plural, verb
-from auditor.errors import BadResponse, CallError, DataFileError, MissingDependency
-from auditor.explain import pages
+from auditor.core.counting import plural, verb
+from auditor.core.errors import BadResponse, CallError, DataFileError, MissingDependency
+from auditor.core.explain import pages
+from auditor.core.protocols import Model, Reply
+from auditor.core.types import Prompt, Request
 from auditor.models.process import Exec, Garbled, ProcessGone
 from auditor.models.python import PythonFunction
-from auditor.protocols import Model, Reply
-from auditor.types import Prompt, Request
 
 
 def requests(n: int) -> list[Request]:
@@ -118,7 +118,7 @@ class TestPythonNumbers:
 
 class TestTables:
     def test_a_huge_field_is_read(self, tmp_path: Path) -> None:
-        from auditor.suites.tabular.schemafile import read_table
+        from auditor.tables.schemafile import read_table
 
         before = csv.field_size_limit(131_072)
         file = tmp_path / "huge.csv"
@@ -130,7 +130,7 @@ class TestTables:
         assert [len(value) for value in table["note"]] == [200_000, 5]
 
     def test_a_wrong_row_is_named_by_the_line_it_begins_in(self, tmp_path: Path) -> None:
-        from auditor.suites.tabular.schemafile import read_table
+        from auditor.tables.schemafile import read_table
 
         file = tmp_path / "rows.csv"
         file.write_text('note,label\n"two\nlines",1\nonly\n', encoding="utf-8")
@@ -150,7 +150,7 @@ class TestUnreachable:
     def test_says_what_named_the_server(
         self, given: str | None, variable: str | None, told: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from auditor.errors import ServerFault
+        from auditor.core.errors import ServerFault
         from auditor.models.openai import OpenAIChat
 
         monkeypatch.setenv("OPENAI_API_KEY", "none")
@@ -210,7 +210,7 @@ def test_a_slip_is_answered_with_what_helps(
 
 
 def test_settings_are_offered_as_the_flags_are_named(tmp_path: Path) -> None:
-    from auditor.config import read_toml
+    from auditor.core.plan import read_toml
 
     file = tmp_path / "audit.toml"
     file.write_text('modle = "vader"\n', encoding="utf-8")

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from auditor.errors import RunFolderError, UserError
+from auditor.core.errors import RunFolderError, UserError
+from auditor.core.types import Case, Check, Edit, Message, Prompt, Response, Usage, Variant, Verdict
 from auditor.store import register as runs
 from auditor.store.folder import RunFolder
 from auditor.store.lock import FileLock
 from auditor.store.memory import MemoryFolder
 from auditor.store.verify import verify_folder
-from auditor.types import Case, Check, Edit, Message, Prompt, Response, Usage, Variant, Verdict
 
 NOW = datetime(2026, 11, 21, 14, 22, 33, tzinfo=UTC)
 RECORD = {"format_version": 1, "status": "complete", "status_reason": "", "estimates": []}

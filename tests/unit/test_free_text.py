@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.config import Plan
-from auditor.errors import ConfigError
+from auditor.core.errors import ConfigError
+from auditor.core.plan import Plan
+from auditor.core.protocols import Reply
+from auditor.core.types import Answer, Case, Edit, Request, Variant
+from auditor.measure import pairs, scores
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.judge import PairJudge, Tallied, count, embedder
-from auditor.oracles import wording
-from auditor.oracles.generation import GenerationOracle, Side, side_of
-from auditor.oracles.score import ScoreOracle
-from auditor.pipeline import estimate, prepare
-from auditor.protocols import Reply
-from auditor.stats import pairs, scores
+from auditor.run import estimate, prepare
 from auditor.tasks import load
-from auditor.types import Answer, Case, Edit, Request, Variant
+from auditor.tasks.oracles import wording
+from auditor.tasks.oracles.generation import GenerationOracle, Side, side_of
+from auditor.tasks.oracles.score import ScoreOracle
 
 SALARY, RATING = load("salary"), load("rating")
 

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor import freeze, provenance
-from auditor.config import Plan
-from auditor.errors import ConfigError, DataFileError
+from auditor.core import provenance
+from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.plan import Plan
+from auditor.run import freeze
 
 NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
 

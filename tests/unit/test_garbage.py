@@ -10,8 +10,8 @@ from contextlib import ExitStack
 import pytest
 
 from auditor import audit
-from auditor.errors import UserError
-from auditor.pipeline.garbage import ALLOCATIONS, rare_searches
+from auditor.core.errors import UserError
+from auditor.run.garbage import ALLOCATIONS, rare_searches
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from auditor.core.types import Edit, Variant
+from auditor.perturb.gate.constructs import Constructs, edits_of
 from auditor.text.parse import MAX_CHARS, Parser
-from auditor.types import Edit, Variant
-from auditor.validity.constructs import Constructs, edits_of
 
 PARSER = Parser()
 

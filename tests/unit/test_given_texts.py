@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from auditor import audit
-from auditor.config import Plan
-from auditor.errors import DataFileError, UserError
-from auditor.result import resume
+from auditor.core.errors import DataFileError, UserError
+from auditor.core.plan import Plan
+from auditor.core.types import Seed
+from auditor.run.result import resume
 from auditor.tasks import read_given
 from auditor.testing import assert_invariant
-from auditor.types import Seed
 
 ROWS: list[dict[str, Any]] = [
     {

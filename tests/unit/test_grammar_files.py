@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from auditor import grammar
 from auditor.cli.main import run
-from auditor.errors import DataFileError, UnknownPlugin
-from auditor.grammar.model import Terminal
-from auditor.validity.agreement import problems
+from auditor.core.errors import DataFileError, UnknownPlugin
+from auditor.perturb import grammar
+from auditor.perturb.gate.agreement import problems
+from auditor.perturb.grammar.model import Terminal
 
 GOOD = """\
 format: 1
@@ -249,7 +249,7 @@ def test_generated_sentences_have_few_agreement_problems(name: str) -> None:
     """ASTRAEA, RQ8: 97.4 % syntactically valid."""
     from random import Random
 
-    from auditor.suites.grammar import GrammarSuite
+    from auditor.perturb.grammar.suite import GrammarSuite
 
     suite = GrammarSuite(grammar=name, generation="uniform", cases=400, order=1, per_case=2)
     texts = [str(v.input) for c in suite.ask(400, Random(0)) for v in (c.original, *c.variants)]

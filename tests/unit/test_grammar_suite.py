@@ -11,16 +11,17 @@ from random import Random
 import numpy as np
 import pytest
 
-from auditor import audit, grammar
+from auditor import audit
 from auditor.cli.main import run
-from auditor.errors import ConfigError, UnknownPlugin
-from auditor.grammar.bandit import bandit_weights
-from auditor.grammar.count import Shuffle, finite_bound
-from auditor.grammar.coverage import Meter, universe
-from auditor.grammar.generate import Sampler, base_weights, error_weights, stream
-from auditor.suites.grammar import GrammarSuite, choice_names
-from auditor.suites.mutation import apply
-from auditor.types import Case, Verdict
+from auditor.core.errors import ConfigError, UnknownPlugin
+from auditor.core.types import Case, Verdict
+from auditor.perturb import grammar
+from auditor.perturb.grammar.bandit import bandit_weights
+from auditor.perturb.grammar.count import Shuffle, finite_bound
+from auditor.perturb.grammar.coverage import Meter, universe
+from auditor.perturb.grammar.generate import Sampler, base_weights, error_weights, stream
+from auditor.perturb.grammar.suite import GrammarSuite, choice_names
+from auditor.perturb.mutation import apply
 
 SMALL = """\
 format: 1

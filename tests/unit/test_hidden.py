@@ -4,8 +4,8 @@ from itertools import combinations
 
 import pytest
 
-from auditor.diagnosis.hidden import mark_hidden
-from auditor.types import Case, Check, Edit, Variant, Verdict
+from auditor.core.types import Case, Check, Edit, Variant, Verdict
+from auditor.measure.hidden_lattice import mark_hidden
 
 NAMES = ("body", "gender", "race")
 

@@ -9,9 +9,9 @@ from types import ModuleType
 
 import pytest
 
-from auditor.registry import RENDERERS
-from auditor.render import exchange, headline, view, words
-from auditor.render.finding import render_finding
+from auditor.core.registry import RENDERERS
+from auditor.report import exchange, headline, view, words
+from auditor.report.finding import render_finding
 
 
 def load() -> ModuleType:

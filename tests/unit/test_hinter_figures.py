@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from auditor.render import hinter as shown
-from auditor.render.charts import bars
-from auditor.stats import hinter_figures
-from auditor.stats.hinter import Mutant, measures, with_discarded
-from auditor.types import Verdict
+from auditor.contrib.hinter import figures as hinter_figures
+from auditor.contrib.hinter import report as shown
+from auditor.contrib.hinter.statistics import Mutant, measures, with_discarded
+from auditor.core.types import Verdict
+from auditor.report.charts import bars
 
 
 def mutant(
@@ -158,8 +158,8 @@ def test_a_bar_of_nothing_is_dashed_and_has_no_filling() -> None:
 
 
 def test_both_reports_show_the_figures() -> None:
-    from auditor.render.html import HtmlReport
-    from auditor.render.terminal import TerminalReport
+    from auditor.report.html import HtmlReport
+    from auditor.report.terminal import TerminalReport
 
     record = {"id": "r", "estimates": [], "findings": [], "controls": {}, **copy.deepcopy(run())}
     record["spec"] |= {"protocol": "hinter", "task": "sentiment"}

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from auditor.stats.hinter import NOTE, Mutant, measures, mutants_of, with_discarded
-from auditor.types import Case, Check, Edit, Variant, Verdict
+from auditor.contrib.hinter.statistics import NOTE, Mutant, measures, mutants_of, with_discarded
+from auditor.core.types import Case, Check, Edit, Variant, Verdict
 
 
 def atom(name: str, original: str, attribute: str, error: bool | None = False, valid: bool = True) -> Mutant:

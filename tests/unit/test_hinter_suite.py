@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor import dictionaries
-from auditor.suites.hinter import HinterSuite, Pair, apply, replace, replace_again
-from auditor.types import Seed
+from auditor.contrib.hinter.suite import HinterSuite, Pair, apply, replace, replace_again
+from auditor.core.types import Seed
+from auditor.perturb import dictionaries
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 

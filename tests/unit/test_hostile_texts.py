@@ -8,12 +8,12 @@ from random import Random
 
 import pytest
 
-from auditor import dictionaries
-from auditor.errors import ConfigError, DataFileError, UnknownPlugin
-from auditor.suites._choose import Choice, _apart
-from auditor.suites.hinter import HinterSuite
-from auditor.suites.mutation import MutationSuite
-from auditor.types import Edit, Seed
+from auditor.contrib.hinter.suite import HinterSuite
+from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
+from auditor.core.types import Edit, Seed
+from auditor.perturb import dictionaries
+from auditor.perturb._choose import Choice, _apart
+from auditor.perturb.mutation import MutationSuite
 
 
 def variants(text: str, attribute: str = "gender") -> set[str]:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import auditor.models as models
-from auditor.errors import (
+from auditor.core.errors import (
     AuthFailed,
     BadRequest,
     BadResponse,
@@ -27,11 +27,11 @@ from auditor.errors import (
     RateLimited,
     ServerFault,
 )
+from auditor.core.protocols import Reply
+from auditor.core.types import Message, Prompt, Request, Usage
 from auditor.models.http import HttpTemplate
 from auditor.models.http_file import read
 from auditor.models.json_places import follow, parse_path, place
-from auditor.protocols import Reply
-from auditor.types import Message, Prompt, Request, Usage
 
 SECRET = "k-0123456789-secret"
 CHAT = """\

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from auditor.stats import ratio_interval
-from auditor.stats.impact import (
+from auditor.measure import ratio_interval
+from auditor.measure.impact import (
     Count,
     below_four_fifths,
     highest,

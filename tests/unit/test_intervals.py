@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from auditor.stats.intervals import (
+from auditor.measure.intervals import (
     clopper_pearson,
     effective_size,
     korn_graubard,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.errors import RunFolderError, UserError
+from auditor.core.errors import RunFolderError, UserError
 from auditor.store import journal as module
 from auditor.store.journal import Head, Journal, genesis, read, scan, scan_field, verify
 

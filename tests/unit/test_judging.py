@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
-from auditor.oracles.label import LabelOracle
-from auditor.oracles.labelset import LabelSetOracle
-from auditor.pipeline import judging
-from auditor.pipeline.tally import FactsOf
-from auditor.types import Answer, Case, Edit, Variant
+from auditor.core.types import Answer, Case, Edit, Variant
+from auditor.run import judging
+from auditor.run.tally import FactsOf
+from auditor.tasks.oracles.label import LabelOracle
+from auditor.tasks.oracles.labelset import LabelSetOracle
 
 LABELS = ("yes", "no", "maybe")
 SETS = ((), ("a",), ("b",), ("a", "b"))

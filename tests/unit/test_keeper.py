@@ -32,7 +32,7 @@ time.sleep(600)
 TEXTS = """
 import asyncio, sys, time
 from auditor.models.process import Exec
-from auditor.types import Prompt, Request
+from auditor.core.types import Prompt, Request
 async def go():
     model = Exec(f"{sys.executable} stubborn.py")
     print(await model.generate([Request(prompt=Prompt(format="bare", text="a"), replicate=0, variant_id="v")]), flush=True)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from auditor.oracles.label import LabelOracle
-from auditor.types import Answer, Case, Edit, Variant, Verdict
+from auditor.core.types import Answer, Case, Edit, Variant, Verdict
+from auditor.tasks.oracles.label import LabelOracle
 
 
 def edit(attribute: str) -> Edit:

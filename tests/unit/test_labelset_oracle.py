@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.oracles.label import LabelOracle
-from auditor.oracles.labelset import LabelSetOracle, jaccard_distance, majority_set
-from auditor.registry import ORACLES
-from auditor.types import Answer, Case, Edit, Variant, Verdict
+from auditor.core.registry import ORACLES
+from auditor.core.types import Answer, Case, Edit, Variant, Verdict
+from auditor.tasks.oracles.label import LabelOracle
+from auditor.tasks.oracles.labelset import LabelSetOracle, jaccard_distance, majority_set
 
 EDIT = Edit(
     attribute="gender",

@@ -15,7 +15,7 @@ import pytest
 from pydantic import Field
 
 import auditor.models as models
-from auditor.errors import (
+from auditor.core.errors import (
     AuthFailed,
     BadRequest,
     BadResponse,
@@ -27,10 +27,10 @@ from auditor.errors import (
     RateLimited,
     ServerFault,
 )
+from auditor.core.protocols import Reply
+from auditor.core.types import Message, Prompt, Request, Usage
 from auditor.models import langchain_parts as parts
 from auditor.models.langchain import LangChain, is_langchain, kind_of, read
-from auditor.protocols import Reply
-from auditor.types import Message, Prompt, Request, Usage
 
 pytest.importorskip("langchain_core")
 from langchain_core.language_models import BaseChatModel

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.pipeline.judging import hidden
-from auditor.pipeline.packed import pack, unpack
+from auditor.core.types import Case, Check, Edit, Message, Prompt, Response, Usage, Variant, Verdict
+from auditor.run.judging import hidden
+from auditor.run.packed import pack, unpack
 from auditor.store import codec, lines
 from auditor.store.journal import canonical, chained
-from auditor.types import Case, Check, Edit, Message, Prompt, Response, Usage, Variant, Verdict
 
 TEXT = st.text(st.characters(), max_size=12)  # surrogates too: they end up escaped as a whole
 NUMBER = st.none() | st.integers(0, 9) | st.floats(allow_nan=False, allow_infinity=False)
@@ -131,7 +131,7 @@ def test_what_is_not_finite_is_refused() -> None:
 @given(cases(), st.lists(st.sampled_from(("pass", "violation", "skipped")), min_size=3, max_size=3))
 @settings(max_examples=60, deadline=None)
 def test_hidden_is_what_the_lattice_says(made: tuple[Case, dict[str, Check]], outcomes: list[str]) -> None:
-    from auditor.diagnosis.hidden import mark_hidden
+    from auditor.measure.hidden_lattice import mark_hidden
 
     case, checks = made
     verdicts = [

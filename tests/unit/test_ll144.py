@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from auditor.cli import main
-from auditor.errors import DataFileError
-from auditor.ll144 import categories, record
-from auditor.render import ll144, ll144_summary, ll144_text
+from auditor.contrib.ll144 import categories, record
+from auditor.core.errors import DataFileError
+from auditor.report import ll144, ll144_summary, ll144_text
 
 PEOPLE = """id;sex;race;ok;score;team
 1;F;White;yes;70;a

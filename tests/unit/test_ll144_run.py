@@ -14,8 +14,8 @@ import pytest
 from scipy.stats import fisher_exact
 
 from auditor.cli import main
-from auditor.ll144.compare import compare
-from auditor.render import schema
+from auditor.contrib.ll144.compare import compare
+from auditor.report import schema
 
 HEAD = "sex,race,n,selected\n"
 BEFORE = HEAD + "Male,White,100,50\nFemale,White,90,36\nMale,Asian,40,20\nFemale,Asian,30,15\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.stats.two_way import beside
+from auditor.measure.two_way import beside
 
 
 @pytest.mark.parametrize("terms", [40, 1_200])

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from auditor.core.types import Answer, Edit
 from auditor.measure import instability
 from auditor.measure.claims import Claim, Question
 from auditor.measure.families import claims
 from auditor.measure.net import pairs
 from auditor.measure.observations import Arm, Observations, shape_of
-from auditor.types import Answer, Edit
 
 WOMEN = [f"w{n:02d}" for n in range(12)]  # as long as the others: length is a covariate
 MEN = [f"m{n:02d}" for n in range(12)]

@@ -8,8 +8,8 @@ from importlib.util import find_spec as real
 import pytest
 
 from auditor.cli.main import COMMANDS, run
+from auditor.core.registry import MODELS
 from auditor.models import ARGUMENTS, BARE, LATER, catalogue
-from auditor.registry import MODELS
 
 SECRET = "sk-0123456789-secret"
 

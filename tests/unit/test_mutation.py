@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from auditor.dictionaries import load, load_pairs
-from auditor.errors import ConfigError, UnknownPlugin
-from auditor.suites.mutation import MutationSuite, apply
-from auditor.suites.placebo import Placebos
+from auditor.core.errors import ConfigError, UnknownPlugin
+from auditor.core.types import Case, Seed
+from auditor.perturb.dictionaries import load, load_pairs
+from auditor.perturb.mutation import MutationSuite, apply
+from auditor.perturb.placebo import Placebos
 from auditor.testing import check_variant
-from auditor.types import Case, Seed
 
 ALL = [load(name) for name in ("gender", "nationality", "race")]
 DATA = Path(__file__).parents[3] / "shared" / "data"

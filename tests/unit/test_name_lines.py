@@ -9,22 +9,22 @@ from typing import Any
 
 import pytest
 
-from auditor.config import Plan
-from auditor.dictionaries import Dictionary, load
-from auditor.dictionaries.full_names import full_names
-from auditor.errors import ConfigError
+from auditor.core.errors import ConfigError
+from auditor.core.plan import Plan
+from auditor.core.types import Case, Check, Progress, Seed, Variant, id_of, is_beside
 from auditor.measure.observations import Arm, shape_of
-from auditor.pipeline.dryrun import versions
-from auditor.pipeline.parts import prepare
-from auditor.pipeline.rounds import Worker
-from auditor.pipeline.wordings import checked
-from auditor.result import audit_plan
-from auditor.suites.mutation import MutationSuite
-from auditor.suites.name_lines import END, SUITES, Lines, line_end
+from auditor.perturb.dictionaries import Dictionary, load
+from auditor.perturb.dictionaries.full_names import full_names
+from auditor.perturb.gate.agreement import problems
+from auditor.perturb.mutation import MutationSuite
+from auditor.perturb.name_lines import END, SUITES, Lines, line_end
+from auditor.run.dryrun import versions
+from auditor.run.parts import prepare
+from auditor.run.result import audit_plan
+from auditor.run.rounds import Worker
+from auditor.run.wordings import checked
 from auditor.tasks import load as load_task
 from auditor.testing import check_suite
-from auditor.types import Case, Check, Progress, Seed, Variant, id_of, is_beside
-from auditor.validity.agreement import problems
 
 BOTH = [load("gender"), load("race")]
 NEUTRAL = "Five years in stock control. Punctual, careful, and good with the scanner."

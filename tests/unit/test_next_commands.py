@@ -12,13 +12,13 @@ import pytest
 from auditor import audit
 from auditor.cli import common
 from auditor.cli.main import run
-from auditor.compare import plan_differences
-from auditor.errors import RunFolderError
-from auditor.registry import RENDERERS
-from auditor.render import headline
-from auditor.render.page import Page
-from auditor.render.words import interval, run_name
-from auditor.types import Progress
+from auditor.core.errors import RunFolderError
+from auditor.core.registry import RENDERERS
+from auditor.core.types import Progress
+from auditor.measure.compare import plan_differences
+from auditor.report import headline
+from auditor.report.page import Page
+from auditor.report.words import interval, run_name
 
 TEXTS = ["My mother is a doctor.", "His Black sister is kind.", "Her Indian brother sings in a choir."]
 
@@ -162,12 +162,12 @@ def test_a_path_with_a_space_is_quoted_in_the_next_command(
 def test_resume_of_a_complete_run_says_that_nothing_was_left(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import auditor.result
+    import auditor.run.result
 
     def again(*args: Any, **kwargs: Any) -> None:
         raise AssertionError("nothing is asked or judged again")
 
-    monkeypatch.setattr(auditor.result.pipeline, "run_audit", again)
+    monkeypatch.setattr(auditor.run.result.pipeline, "run_audit", again)
     before = (elsewhere / "run.json").read_bytes()
     (elsewhere / "report.html").unlink()
     assert run(["resume", str(elsewhere)]) == 0

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.stats.noise import disagreement, hidden_by_chance, noise_floor
+from auditor.measure.noise import disagreement, hidden_by_chance, noise_floor
 
 
 def test_disagreement_counts_pairs() -> None:

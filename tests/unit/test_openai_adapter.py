@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import auditor.models as models
 from auditor import tasks
-from auditor.errors import (
+from auditor.core.errors import (
     AuthFailed,
     BadRequest,
     BadResponse,
@@ -31,10 +31,10 @@ from auditor.errors import (
     ServerFault,
     UnknownPlugin,
 )
+from auditor.core.protocols import Reply
+from auditor.core.types import Message, Prompt, Request, Usage
 from auditor.models.openai import ERRORS, OpenAIChat, read_completion, retry_after
 from auditor.models.prices import Price
-from auditor.protocols import Reply
-from auditor.types import Message, Prompt, Request, Usage
 
 KEY = "sk-proj-0123456789abcdefSECRET"
 URL = "http://127.0.0.1:9/v1"
@@ -952,7 +952,7 @@ def test_options_of_the_request(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], told: str) -> None:
-    from auditor.errors import UserError
+    from auditor.core.errors import UserError
 
     with pytest.raises(UserError, match=told):
         OpenAIChat("m", base_url=URL, **options)

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from auditor import audit, grammar
+from auditor import audit
 from auditor.cli.main import run
-from auditor.config import Plan, read_toml
-from auditor.errors import ConfigError, UserError
+from auditor.core.errors import ConfigError, UserError
+from auditor.core.plan import Plan, read_toml
 from auditor.models.planted import Planted
-from auditor.oracles.probability import shares_of
+from auditor.perturb import grammar
+from auditor.tasks.oracles.probability import shares_of
 
 GRAMMAR = {"suite": "grammar", "order": 1, "out": None, "limit": 40}
 TEXTS = ["He is a fine cook, and he knows it.", "The man plays the father in a warm film."]

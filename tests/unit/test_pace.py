@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from auditor.errors import CallError, RateLimited
+from auditor.core.errors import CallError, RateLimited
+from auditor.core.protocols import Reply
+from auditor.core.types import Prompt, Request, Response
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.limiter import Limiter
 from auditor.models.pace import FLOOR, Pace
-from auditor.protocols import Reply
-from auditor.types import Prompt, Request, Response
 
 
 class Jumping(asyncio.SelectorEventLoop):

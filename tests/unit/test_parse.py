@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from auditor import data
-from auditor.errors import ConfigError, UnknownPlugin
+from auditor.core import data
+from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.text import parse as module
 from auditor.text.parse import Bounded, Parser
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from auditor.errors import ConfigError, PluginError
+from auditor.core.errors import ConfigError, PluginError
+from auditor.core.types import Case, Variant
+from auditor.perturb.gate import dependency as module
+from auditor.perturb.gate.dependency import DependencyInvariant
+from auditor.perturb.gate.workers import share
 from auditor.text.parse import Parser
-from auditor.types import Case, Variant
-from auditor.validity import dependency as module
-from auditor.validity.dependency import DependencyInvariant
-from auditor.validity.workers import share
 
 TEXTS = [
     "The man sold his car to him. She was there, but the men did not see her. He left.",

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.render import performance as shown
-from auditor.stats import performance
-from auditor.stats.performance import Original
+from auditor.measure import performance
+from auditor.measure.performance import Original
+from auditor.report import performance as shown
 
 LABELS = ("a", "b", "c")
 SETS = st.lists(st.sampled_from(LABELS), max_size=3, unique=True).map(lambda x: tuple(sorted(x)))
@@ -177,9 +177,9 @@ def test_gold_labels_that_no_label_answers_to_are_counted() -> None:
 
 def run(tmp_path: Any, rows: str, task: str = "sentiment", **plan: Any) -> dict[str, Any]:
     import auditor
-    from auditor.config import Plan
+    from auditor.core.plan import Plan
     from auditor.models import wrap
-    from auditor.pipeline import prepare, run_audit, run_sync
+    from auditor.run import prepare, run_audit, run_sync
 
     data = tmp_path / "t.csv"
     data.write_text(rows, encoding="utf-8")

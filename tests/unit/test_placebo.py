@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.dictionaries import builtin, load, neutral
+from auditor.core.types import Case, Seed, is_wording
 from auditor.measure.observations import Arm, shape_of
-from auditor.suites.mutation import MutationSuite
-from auditor.suites.placebo import Placebos, _nearest, _Site
-from auditor.suites.wordings import GAP, is_frame, unframed, worded
+from auditor.perturb.dictionaries import builtin, load, neutral
+from auditor.perturb.mutation import MutationSuite
+from auditor.perturb.placebo import Placebos, _nearest, _Site
+from auditor.perturb.wordings import GAP, is_frame, unframed, worded
 from auditor.testing import check_variant
-from auditor.types import Case, Seed, is_wording
 
 ALL = [load(name) for name in builtin()]
 NAMES = [d.attribute for d in ALL]
@@ -127,7 +127,7 @@ def test_placebo_records_reproduce_their_texts(parts: list[tuple[str, str]], see
 
 
 def test_a_table_row_has_no_placebo() -> None:
-    from auditor.types import Variant
+    from auditor.core.types import Variant
 
     case = Case(id="c", suite="s", original=Variant(id="c.o", input={"age": 3}), variants=())
     assert Placebos(dictionaries=ALL).placebos(case, None, Random(0)) == ()
@@ -137,7 +137,7 @@ def test_a_table_row_has_no_placebo() -> None:
     "text", ["the big deal", "job interview", "film noir", "the movie star", "to film it"]
 )
 def test_idioms_are_no_neutral_sites(text: str) -> None:
-    from auditor.suites._match import Matcher
+    from auditor.perturb._match import Matcher
 
     assert Matcher([neutral()]).scan(text).hits == []
 

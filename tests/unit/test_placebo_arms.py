@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from auditor import grammar
-from auditor.controls import TRIED, is_placebo, with_placebos
-from auditor.groups import group_report
-from auditor.suites.grammar import GrammarSuite
-from auditor.suites.hinter import HinterSuite
-from auditor.types import Case, Check, Edit, Seed, Variant
+from auditor.contrib.hinter.suite import HinterSuite
+from auditor.core.types import Case, Check, Edit, Seed, Variant
+from auditor.perturb import grammar
+from auditor.perturb.grammar.suite import GrammarSuite
+from auditor.run.controls import TRIED, is_placebo, with_placebos
+from auditor.run.groups import group_report
 
 TWO = """\
 format: 1
@@ -152,7 +152,7 @@ def test_placebos_and_discarded_variants_enter_no_table_by_group() -> None:
 
 
 def test_asking_for_no_case_gives_none() -> None:
-    from auditor.dictionaries import load
+    from auditor.perturb.dictionaries import load
 
     suite = HinterSuite(
         seeds=[Seed(id=str(n), text="the man left") for n in range(3)], dictionaries=[load("gender")]
@@ -165,7 +165,7 @@ def test_sentences_that_were_drawn_and_never_judged_weaken_the_bound(tmp_path: P
     path = tmp_path / "two.yaml"
     path.write_text(TWO, encoding="utf-8")
     suite = GrammarSuite(grammar=grammar.load(str(path)), generation="uniform", cases=60, order=1)
-    from auditor.types import Verdict
+    from auditor.core.types import Verdict
 
     def told(cases: Any) -> list[Verdict]:
         return [

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.stats.arms import placebo_hidden
-from auditor.types import Verdict
+from auditor.core.types import Verdict
+from auditor.measure.arms import placebo_hidden
 
 
 def joint(

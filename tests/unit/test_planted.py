@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.errors import CallError, ConfigError
+from auditor.core.errors import CallError, ConfigError
+from auditor.core.protocols import Reply
+from auditor.core.types import Message, Prompt, Request
 from auditor.models.planted import REFUSAL, Planted
-from auditor.protocols import Reply
-from auditor.types import Message, Prompt, Request
 
 SUBJECTS = {"he": "He", "she": "She"}
 NATIONS = {"french": "French", "nigerian": "Nigerian"}

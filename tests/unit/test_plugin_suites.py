@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from auditor import Plan, audit, pipeline, tasks
-from auditor.dictionaries import builtin, load
-from auditor.errors import ConfigError, PluginError, UnknownPlugin
-from auditor.registry import SUITES
+from auditor import Plan, audit, tasks
+from auditor import run as pipeline
+from auditor.core.errors import ConfigError, PluginError, UnknownPlugin
+from auditor.core.registry import SUITES
+from auditor.core.types import Case, Edit, Seed, Variant, Verdict
+from auditor.perturb.dictionaries import builtin, load
 from auditor.testing import check_suite
-from auditor.types import Case, Edit, Seed, Variant, Verdict
 
 EDIT = Edit(
     attribute="title",
@@ -219,7 +220,7 @@ def test_a_suite_that_wanders_is_found() -> None:
 def test_no_package_takes_the_place_of_a_built_in_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     from importlib.metadata import EntryPoint
 
-    from auditor import registry
+    from auditor.core import registry
 
     offered = [
         EntryPoint(name=name, value="elsewhere:Thing", group="auditor.models")

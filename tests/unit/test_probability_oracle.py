@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.oracles.probability import ProbabilityOracle, exceeding
-from auditor.registry import ORACLES
-from auditor.types import Answer, Case, Edit, Variant
+from auditor.core.registry import ORACLES
+from auditor.core.types import Answer, Case, Edit, Variant
+from auditor.tasks.oracles.probability import ProbabilityOracle, exceeding
 
 
 def case(number: int = 0) -> Case:

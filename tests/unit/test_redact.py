@@ -11,14 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from auditor.config import Plan
-from auditor.errors import AuthFailed, ConfigError, RunFolderError, UserError
-from auditor.protocols import Reply
-from auditor.result import audit_plan, load, replay, resume, score
+from auditor.core.errors import AuthFailed, ConfigError, RunFolderError, UserError
+from auditor.core.plan import Plan
+from auditor.core.protocols import Reply
+from auditor.core.types import Answer, Seed
+from auditor.run.result import audit_plan, load, replay, resume, score
 from auditor.store import redact
 from auditor.store.folder import RunFolder
 from auditor.store.verify import verify_folder
-from auditor.types import Answer, Seed
 
 TEXTS = (
     "The woman walked home after the long dull film. She found it boring.",
@@ -128,7 +128,7 @@ def test_what_needs_the_texts_says_so(tmp_path: Path) -> None:
 
 
 def test_an_answer_without_a_label_is_asked_again() -> None:
-    from auditor.types import Response
+    from auditor.core.types import Response
 
     def read(text: str) -> Answer:
         known = text in ("positive", "negative")
@@ -162,7 +162,7 @@ RARE = (
     "harbour",
 )  # of texts and answers, and of nothing else
 PLANTED = """
-from auditor.errors import BadRequest
+from auditor.core.errors import BadRequest
 
 def answer(messages):
     text = messages[-1]["content"].lower()

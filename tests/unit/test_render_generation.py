@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from auditor import audit
-from auditor.render import generation
-from auditor.render.html import HtmlReport
-from auditor.render.terminal import TerminalReport
+from auditor.report import generation
+from auditor.report.html import HtmlReport
+from auditor.report.terminal import TerminalReport
 
 EVIL = "<script>alert(1)</script>"
 

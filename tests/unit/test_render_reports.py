@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from auditor.errors import RunFolderError, UnknownPlugin
-from auditor.registry import RENDERERS
-from auditor.render import cards, charts, extras, view
-from auditor.render.finding import render_finding
-from auditor.render.html import CHUNK, MIN_FILTER, HtmlReport, choices
-from auditor.render.terminal import MAX_CARDS as FEW
-from auditor.render.terminal import TerminalReport
-from auditor.render.texts import MAX_CARDS
-from auditor.types import Verdict
+from auditor.core.errors import RunFolderError, UnknownPlugin
+from auditor.core.registry import RENDERERS
+from auditor.core.types import Verdict
+from auditor.report import cards, charts, extras, view
+from auditor.report.finding import render_finding
+from auditor.report.html import CHUNK, MIN_FILTER, HtmlReport, choices
+from auditor.report.terminal import MAX_CARDS as FEW
+from auditor.report.terminal import TerminalReport
+from auditor.report.texts import MAX_CARDS
 
 
 def load() -> ModuleType:

@@ -5,9 +5,9 @@ import math
 
 import pytest
 
-from auditor.render import cards, diff, words
-from auditor.render import json as json_report
-from auditor.types import Edit, Response, Variant
+from auditor.core.types import Edit, Response, Variant
+from auditor.report import cards, diff, words
+from auditor.report import json as json_report
 
 
 @pytest.mark.parametrize(

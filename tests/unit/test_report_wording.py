@@ -9,8 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PLACES = [
-    *sorted((ROOT / "auditor/render").rglob("*.py")),
-    *sorted((ROOT / "auditor/render/templates").iterdir()),
+    *sorted((ROOT / "auditor/report").rglob("*.py")),
+    *sorted((ROOT / "auditor/report/templates").iterdir()),
     *sorted((ROOT / "auditor/measure").glob("*.py")),
     *sorted((ROOT / "tests/golden/files").iterdir()),
 ]

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from auditor import Result, aaudit, audit, load
-from auditor.errors import ConfigError, MissingDependency, UserError
-from auditor.result import resume
-from auditor.types import Estimate, Finding, Progress
+from auditor.core.errors import ConfigError, MissingDependency, UserError
+from auditor.core.types import Estimate, Finding, Progress
+from auditor.run.result import resume
 
 TEXTS = ["He plays a kind man.", "The British actor told his wife about it.", "She is the heroine."]
 

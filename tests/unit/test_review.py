@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from auditor import review
 from auditor.cli.main import run as command
-from auditor.errors import ConfigError, DataFileError, UserError
-from auditor.review import Reading, Row, arm, cohen_kappa, draw, read, sample, take_in
-from auditor.shown import cell
+from auditor.core.errors import ConfigError, DataFileError, UserError
+from auditor.core.shown import cell
+from auditor.core.types import Case, Check, Edit, Variant
+from auditor.run import review
+from auditor.run.review import Reading, Row, arm, cohen_kappa, draw, read, sample, take_in
 from auditor.store.folder import RunFolder
-from auditor.types import Case, Check, Edit, Variant
 
 STARTS = ("=", "+", "-", "@", "He said:\n")
 
@@ -258,7 +258,7 @@ def test_nothing_decided_is_none_not_zero() -> None:
 
 def test_commands_and_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from auditor import audit
-    from auditor.result import load
+    from auditor.run.result import load
     from auditor.store.verify import verify_folder
 
     def answer(text: str) -> str:

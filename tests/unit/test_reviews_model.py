@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from auditor import data
-from auditor.errors import BadRequest, DataFileError
+from auditor.core import data
+from auditor.core.errors import BadRequest, DataFileError
+from auditor.core.protocols import Reply
+from auditor.core.types import Message, Prompt, Request
 from auditor.models.reviews import Reviews, terms
-from auditor.protocols import Reply
-from auditor.types import Message, Prompt, Request
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT.parent / "shared" / "data" / "movie_reviews" / "sentence_polarity.zip"

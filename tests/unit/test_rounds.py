@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from auditor import audit
-from auditor.errors import ConfigError
+from auditor.core.errors import ConfigError
 from auditor.store.journal import read
 from auditor.store.verify import verify_folder
 

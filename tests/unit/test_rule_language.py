@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor import rules, waivers
-from auditor.errors import ConfigError
+from auditor.core import rules, waivers
+from auditor.core.errors import ConfigError
 
 
 def rate(attributes: list[str], value: float, low: float, high: float, **more: Any) -> dict[str, Any]:

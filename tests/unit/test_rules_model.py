@@ -8,9 +8,10 @@ from random import Random
 
 import pytest
 
-from auditor import audit, data
+from auditor import audit
+from auditor.core import data
 from auditor.models.rules import Rules
-from auditor.suites.grammar import GrammarSuite
+from auditor.perturb.grammar.suite import GrammarSuite
 
 
 @pytest.fixture(scope="module")

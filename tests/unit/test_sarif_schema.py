@@ -18,7 +18,7 @@ import jsonschema
 import pytest
 
 from auditor import audit
-from auditor.registry import RENDERERS
+from auditor.core.registry import RENDERERS
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = Path(

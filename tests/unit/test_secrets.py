@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from auditor import secrets
 from auditor.cli.main import run
-from auditor.errors import BadRequest, ConfigError
+from auditor.core import secrets
+from auditor.core.errors import BadRequest, ConfigError
 from auditor.models.openai_server import revealed
 from auditor.store.files import write_json
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from auditor.errors import ConfigError, DataFileError, MissingDependency
+from auditor.core.errors import ConfigError, DataFileError, MissingDependency
+from auditor.core.types import Seed
 from auditor.store.files import read_texts, write_texts
 from auditor.tasks import read_given, read_seeds
 from auditor.tasks.seeds import LONGEST, digest_of
-from auditor.types import Seed
 
 
 def write(folder: Path, name: str, content: str | bytes) -> Path:

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditor.errors import ConfigError
-from auditor.suites.tabular.constraints import Constraint
-from auditor.suites.tabular.evaluate import Evaluator, Limit, uniform
-from auditor.suites.tabular.result import TabularResult
-from auditor.suites.tabular.schema import Column, Schema
-from auditor.suites.tabular.symbolic import Search, run
-from auditor.suites.tabular.symbolic_cover import Surrogate, fault_count
-from auditor.suites.tabular.symbolic_options import SgOptions
-from auditor.suites.tabular.symbolic_queue import Entry, Frontier
-from auditor.suites.tabular.symbolic_seeds import round_robin, seeds
+from auditor.core.errors import ConfigError
+from auditor.tables.constraints import Constraint
+from auditor.tables.evaluate import Evaluator, Limit, uniform
+from auditor.tables.result import TabularResult
+from auditor.tables.schema import Column, Schema
+from auditor.tables.symbolic import Search, run
+from auditor.tables.symbolic_cover import Surrogate, fault_count
+from auditor.tables.symbolic_options import SgOptions
+from auditor.tables.symbolic_queue import Entry, Frontier
+from auditor.tables.symbolic_seeds import round_robin, seeds
 
 pytest.importorskip("lime")
 SCHEMA = Schema(
@@ -139,7 +139,7 @@ def test_seeds_come_from_clusters_or_the_domain() -> None:
 
 
 def test_neighbourhoods_are_distributed_as_limes() -> None:
-    from auditor.suites.tabular.symbolic_lime import Neighbourhood
+    from auditor.tables.symbolic_lime import Neighbourhood
 
     rng = np.random.default_rng(0)
     data = uniform(SCHEMA, 500, rng)
@@ -220,7 +220,7 @@ def test_a_run_repeats_from_its_seed() -> None:
 def test_every_local_input_satisfies_its_toggled_constraint(
     protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from auditor.suites.tabular import symbolic
+    from auditor.tables import symbolic
 
     asked: list[tuple[Any, Any, Any]] = []
     sticky = symbolic.PathSolver.sticky
@@ -277,7 +277,7 @@ def test_no_budget_at_all_is_an_empty_partial_result() -> None:
 
 
 def test_time_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    from auditor.suites.tabular import symbolic
+    from auditor.tables import symbolic
 
     ticks = iter(range(10_000))
     monkeypatch.setattr(symbolic.time, "perf_counter", lambda: float(next(ticks)))

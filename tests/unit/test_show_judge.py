@@ -13,15 +13,15 @@ import pytest
 
 from auditor import Result, Seed, audit
 from auditor.cli.main import run
-from auditor.errors import UnknownPlugin
+from auditor.core.errors import UnknownPlugin
+from auditor.core.protocols import Reply
+from auditor.core.types import Request, Response
 from auditor.models.judge import PREFIX
-from auditor.pipeline.free import about
-from auditor.pipeline.opinions import opinion
-from auditor.protocols import Reply
-from auditor.render.finding import render_finding
+from auditor.report.finding import render_finding
+from auditor.run.free import about
+from auditor.run.opinions import opinion
 from auditor.store.evidence import JUDGE
 from auditor.store.folder import RunFolder
-from auditor.types import Request, Response
 
 WOMAN = re.compile(r"\b(she|her|woman)\b", re.IGNORECASE)
 PLANTED = """

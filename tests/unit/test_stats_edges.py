@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from auditor.stats import arms, pairs, scores
-from auditor.stats.intervals import korn_graubard, mean_share
-from auditor.stats.noise import hidden_by_chance
-from auditor.stats.paired import over_placebo, sign_flip
+from auditor.measure import arms, pairs, scores
+from auditor.measure.intervals import korn_graubard, mean_share
+from auditor.measure.noise import hidden_by_chance
+from auditor.measure.paired import over_placebo, sign_flip
 
 
 def rng() -> np.random.Generator:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy.stats import beta, t
 
-from auditor.diagnosis import tokens
-from auditor.stats import contrast, paired, two_way
-from auditor.stats.anomaly import anomaly_indices
-from auditor.stats.fairness import group_fairness
-from auditor.stats.hinter import Mutant, measures
-from auditor.stats.intervals import korn_graubard
-from auditor.types import Verdict
+from auditor.contrib.hinter.statistics import Mutant, measures
+from auditor.core.types import Verdict
+from auditor.measure import contrast, paired, two_way
+from auditor.measure.anomaly import anomaly_indices
+from auditor.measure.fairness import group_fairness
+from auditor.measure.intervals import korn_graubard
+from auditor.run import tokens
 
 
 def mutant(name: str, attributes: tuple[str, ...], error: bool | None, original: str = "o") -> Mutant:

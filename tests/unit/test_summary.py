@@ -7,11 +7,19 @@ from typing import Any
 
 import pytest
 
+from auditor.core.types import Interaction, Verdict
 from auditor.measure.claim_words import hidden_text
 from auditor.measure.findings import Settings, as_records, findings
-from auditor.stats.intervals import korn_graubard
-from auditor.stats.summary import EditInfo, estimates, noise_of, percent, tabulate, valid_share, with_interval
-from auditor.types import Interaction, Verdict
+from auditor.measure.intervals import korn_graubard
+from auditor.measure.summary import (
+    EditInfo,
+    estimates,
+    noise_of,
+    percent,
+    tabulate,
+    valid_share,
+    with_interval,
+)
 
 GENDER = ("gender", "male", "female")
 BACK = ("gender", "female", "male")

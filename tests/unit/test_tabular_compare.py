@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from auditor.cli.main import run as audit
-from auditor.tabular.compare import _paired, _pairs
+from auditor.tables.compare import _paired, _pairs
 
 MODULE = """
 import numpy as np

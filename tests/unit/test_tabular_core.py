@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.errors import BudgetExceeded, ConfigError, PluginError
-from auditor.suites.tabular import sampling
-from auditor.suites.tabular.constraints import Constraint
-from auditor.suites.tabular.core import (
+from auditor.core.errors import BudgetExceeded, ConfigError, PluginError
+from auditor.tables import sampling
+from auditor.tables.constraints import Constraint
+from auditor.tables.core import (
     Column,
     Distance,
     Evaluator,
@@ -255,8 +255,8 @@ def test_pairs_are_minimal() -> None:
 
 
 def test_a_directed_search_carries_no_causal_score() -> None:
-    from auditor.suites.tabular.core import Score
-    from auditor.types import Estimate
+    from auditor.core.types import Estimate
+    from auditor.tables.core import Score
 
     score = Score(
         name="causal",
@@ -272,7 +272,7 @@ def test_a_directed_search_carries_no_causal_score() -> None:
 
 
 def test_the_lattice_of_a_sample_is_of_its_draws_not_of_their_first_batch() -> None:
-    from auditor.suites.tabular import sampling
+    from auditor.tables import sampling
 
     columns = (
         Column(name="sex", kind="integer", codes=2, protected=True),

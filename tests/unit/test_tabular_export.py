@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.cli.main import run as audit
-from auditor.shown import cell, csv_text
-from auditor.suites.tabular.core import Column, Evaluator, Limit, Schema, minimal_pairs
-from auditor.suites.tabular.export import Answers, answers_of, pairs_csv, witnesses
-from auditor.suites.tabular.infer import derivable, implications, infer
-from auditor.suites.tabular.slices import slices
-from auditor.tabular import infer_schema
-from auditor.tabular.augment import augment_rows
+from auditor.core.shown import cell, csv_text
+from auditor.tables import infer_schema
+from auditor.tables.augment import augment_rows
+from auditor.tables.core import Column, Evaluator, Limit, Schema, minimal_pairs
+from auditor.tables.export import Answers, answers_of, pairs_csv, witnesses
+from auditor.tables.infer import derivable, implications, infer
+from auditor.tables.slices import slices
 
 MODULE = """
 import numpy as np

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor import freeze, provenance
 from auditor.cli.main import run as audit
-from auditor.errors import ConfigError, DataFileError
-from auditor.render.planned import lines
-from auditor.tabular.expect import effect
-from auditor.tabular.frozen import load
+from auditor.core import provenance
+from auditor.core.errors import ConfigError, DataFileError
+from auditor.report.planned import lines
+from auditor.run import freeze
+from auditor.tables.expect import effect
+from auditor.tables.frozen import load
 
 MODULE = """
 import numpy as np

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from auditor.cli.main import run as audit
-from auditor.errors import BadResponse, ConfigError, DataFileError, UserError
+from auditor.core.errors import BadResponse, ConfigError, DataFileError, UserError
 from auditor.models.table_http import found_at, path_of, read_server
-from auditor.tabular import TabularPlan, audit_table
+from auditor.tables import TabularPlan, audit_table
 
 SCHEMA = """
 columns:

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from auditor.cli.main import run as audit
-from auditor.suites.tabular.schema import Column, Schema
-from auditor.tabular.noise import Book, Dealt, Noise, apply, columns_of, measure, permuted
-from auditor.types import Answer, Prompt, Response, Variant
+from auditor.core.types import Answer, Prompt, Response, Variant
+from auditor.tables.noise import Book, Dealt, Noise, apply, columns_of, measure, permuted
+from auditor.tables.schema import Column, Schema
 
 MODULE = """
 import random, re

@@ -13,11 +13,18 @@ import numpy as np
 import pytest
 
 from auditor.cli.main import run as audit
-from auditor.errors import BudgetExceeded, ConfigError, DataFileError, PluginError, UnknownPlugin, UserError
+from auditor.core.errors import (
+    BudgetExceeded,
+    ConfigError,
+    DataFileError,
+    PluginError,
+    UnknownPlugin,
+    UserError,
+)
+from auditor.core.types import Progress
 from auditor.models.tables import RowProgram, load_table_model
-from auditor.suites.tabular.sampling import ThemisOptions
-from auditor.tabular import TabularPlan, audit_table, infer_schema
-from auditor.types import Progress
+from auditor.tables import TabularPlan, audit_table, infer_schema
+from auditor.tables.sampling import ThemisOptions
 
 sklearn = pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
 sio = pytest.importorskip("skops.io", reason="the extra `tabular` is not installed")

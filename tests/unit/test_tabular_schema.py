@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.errors import ConfigError, DataFileError
-from auditor.suites.tabular.constraints import Constraint
-from auditor.suites.tabular.core import Column, Schema, Seen, cross, row_keys, uniform
-from auditor.suites.tabular.evaluate import enumerate_rows
-from auditor.suites.tabular.schemafile import check_realisable, dump, infer, load, read_table
+from auditor.core.errors import ConfigError, DataFileError
+from auditor.tables.constraints import Constraint
+from auditor.tables.core import Column, Schema, Seen, cross, row_keys, uniform
+from auditor.tables.evaluate import enumerate_rows
+from auditor.tables.schemafile import check_realisable, dump, infer, load, read_table
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -341,7 +341,7 @@ def test_constraints_hold_where_they_should(rule: str, truth: object) -> None:
 @pytest.mark.parametrize(("rule", "truth"), RULES)
 def test_the_solver_reads_the_same_rules(rule: str, truth: object) -> None:
     z3 = pytest.importorskip("z3", reason="the extra `tabular` is not installed")
-    from auditor.suites.tabular.solver import formulas
+    from auditor.tables.solver import formulas
 
     schema = people(rule)
     variables, bounds, rules = formulas(schema)
@@ -353,7 +353,7 @@ def test_the_solver_reads_the_same_rules(rule: str, truth: object) -> None:
 
 def test_clashing_constraints_are_named() -> None:
     pytest.importorskip("z3", reason="the extra `tabular` is not installed")
-    from auditor.suites.tabular.solver import nearest
+    from auditor.tables.solver import nearest
 
     fine, *clashing = (
         "years <= age",

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.errors import ConfigError, DataFileError, UnknownPlugin
+from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.tasks import Task, available, load, template
 
 MINIMAL = """\

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from auditor import audit, models
-from auditor.errors import ConfigError, MissingDependency
+from auditor.core.errors import ConfigError, MissingDependency
+from auditor.core.protocols import Reply
+from auditor.core.types import Message, Prompt, Request
 from auditor.models.textblob import TextBlobModel
-from auditor.protocols import Reply
-from auditor.types import Message, Prompt, Request
 
 
 def ask(model: TextBlobModel, *texts: str) -> list[Reply]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from auditor.diagnosis.tokens import Tally, diagnose, of_swaps, of_terminals, of_terms
-from auditor.grammar import load
-from auditor.render import tokens as section
-from auditor.stats import anomaly
-from auditor.types import Verdict
+from auditor.core.types import Verdict
+from auditor.measure import anomaly
+from auditor.perturb.grammar import load
+from auditor.report import tokens as section
+from auditor.run.tokens import Tally, diagnose, of_swaps, of_terminals, of_terms
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def test_terminals_are_named_by_rule_and_text() -> None:
 
 
 def test_a_term_is_charged_only_with_the_variants_it_was_put_into() -> None:
-    from auditor.suites.grammar import GrammarSuite
+    from auditor.perturb.grammar.suite import GrammarSuite
 
     suite = GrammarSuite(
         grammar="sentiment:gendered-occupation", cases=40, generation="rand", order=1, per_case=None
@@ -172,7 +172,7 @@ def test_a_term_is_charged_only_with_the_variants_it_was_put_into() -> None:
 
 
 def test_the_section_marks_what_stands_out_and_says_why_there_is_no_index() -> None:
-    from auditor.diagnosis.tokens import as_record
+    from auditor.run.tokens import as_record
 
     rows = [Tally(family="job", token=f"t{i}", group="", n=100, errors=1) for i in range(13)]
     rows.append(Tally(family="job", token="odd", group="x_y", n=100, errors=30))

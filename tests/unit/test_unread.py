@@ -16,15 +16,15 @@ import pytest
 from auditor import audit, models
 from auditor.cli.common import finish
 from auditor.cli.main import run
-from auditor.errors import ContentFiltered
+from auditor.core.errors import ContentFiltered
+from auditor.core.protocols import Reply
+from auditor.core.registry import RENDERERS
+from auditor.core.types import Request
+from auditor.measure import cautions
 from auditor.models.lexicon import Vader
-from auditor.protocols import Reply
-from auditor.registry import RENDERERS
-from auditor.render import cautions as told
-from auditor.render import headline, view
-from auditor.result import Result
-from auditor.stats import cautions
-from auditor.types import Request
+from auditor.report import cautions as told
+from auditor.report import headline, view
+from auditor.run.result import Result
 
 TEXTS = ["My mother is a doctor.", "His Black sister is kind.", "Her Indian brother sings in a choir."]
 
@@ -330,7 +330,7 @@ class Kept:
         self.answer, self.cut_off, self.calls = answer, cut_off, 0
 
     async def generate(self, batch: Any) -> list[Any]:
-        from auditor.protocols import Reply
+        from auditor.core.protocols import Reply
 
         self.calls += len(batch)
         return [Reply(self.answer(r.prompt.messages[-1].content), cut_off=self.cut_off) for r in batch]

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from auditor import Result, audit
-from auditor.config import UNTIL_WORDINGS, Plan, resolve
-from auditor.errors import ConfigError
+from auditor.core.errors import ConfigError
+from auditor.core.plan import UNTIL_WORDINGS, Plan, resolve
+from auditor.core.types import Progress, Seed
 from auditor.measure.sequential import LOOKS, Look, nominal, overall
-from auditor.pipeline.parts import shuffled
-from auditor.result import replay, resume
-from auditor.types import Progress, Seed
+from auditor.run.parts import shuffled
+from auditor.run.result import replay, resume
 
 TEXTS = [
     f"The young {person} said that the {thing} of {day} was {how}."

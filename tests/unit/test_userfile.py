@@ -12,21 +12,21 @@ from typing import Any
 
 import pytest
 
-from auditor import csvfile, userfile, yamlfile
-from auditor.config import read_toml
-from auditor.dictionaries import read_text
-from auditor.errors import DataFileError
-from auditor.freeze import load as load_plan
-from auditor.grammar.load import parse
-from auditor.ll144.categories import load as load_categories
+from auditor.contrib.ll144.categories import load as load_categories
+from auditor.core import csvfile, userfile, yamlfile
+from auditor.core.errors import DataFileError
+from auditor.core.plan import read_toml
+from auditor.core.waivers import load as load_waivers
 from auditor.models.http_file import read as read_http
 from auditor.models.recorded import Recorded
 from auditor.models.table_http import read_server
-from auditor.suites.tabular import schemafile
-from auditor.suites.tabular.distance import read_distance
+from auditor.perturb.dictionaries import read_text
+from auditor.perturb.grammar.load import parse
+from auditor.run.freeze import load as load_plan
+from auditor.tables import schemafile
+from auditor.tables.distance import read_distance
 from auditor.tasks import load as load_task
 from auditor.tasks.seeds import read as read_seeds
-from auditor.waivers import load as load_waivers
 
 RUN = "from auditor.cli.main import main; main()"
 BOMB = "a0: &a0 {x: 1, y: 2}\n" + "".join(

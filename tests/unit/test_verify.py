@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from auditor.cli.main import run
-from auditor.provenance import head
+from auditor.core.provenance import head
 from auditor.store import journal
 from auditor.store.folder import RunFolder
 from auditor.store.verify import verify_folder
@@ -104,7 +104,7 @@ def test_a_run_that_was_rolled_again_is_seen(place: Path, capsys: pytest.Capture
     assert code == 1
     assert "deleted or made anew" in text or "missing" in text
     # Whoever resumes with the library, past the check, leaves two ends.
-    from auditor.result import resume
+    from auditor.run.result import resume
 
     resume(path, limits={"max_calls": 900})
     code, text = said(capsys, "verify", str(path))

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from auditor import waivers
-from auditor.errors import DataFileError
+from auditor.core import waivers
+from auditor.core.errors import DataFileError
 
 DAY = datetime.date(2026, 5, 1)
 GOOD = """

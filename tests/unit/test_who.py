@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from auditor import dictionaries
-from auditor.config import Plan
-from auditor.errors import ConfigError
-from auditor.suites.mutation import MutationSuite
+from auditor.core.errors import ConfigError
+from auditor.core.plan import Plan
+from auditor.core.types import Case, Seed, Span
+from auditor.perturb import dictionaries
+from auditor.perturb.mutation import MutationSuite
 from auditor.text.parse import Parser
 from auditor.text.people import NOT_CLEAR
-from auditor.types import Case, Seed, Span
 
 PARSER = Parser()
 

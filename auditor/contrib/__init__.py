@@ -1,0 +1,1 @@
+"""Techniques and rules that come in as plugins do."""

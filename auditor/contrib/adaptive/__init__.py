@@ -1,0 +1,1 @@
+"""Directed search over texts: the suite, its section of the report."""

@@ -1,0 +1,94 @@
+"""The directed search for hidden findings, as lines of text; shown where a run searched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.report import words
+
+Data = Mapping[str, Any]
+TITLE = "The search for hidden findings"
+PHASES = {
+    "random": "cases at random",
+    "screening": "search: arms at random",
+    "search": "search: arms by posterior",
+    "fresh": "arms on fresh texts",
+}
+CALLS = ("Questions for", "Distinct texts", "Joint variants", "Hidden")
+FRESH = (
+    "Arm",
+    "Found in the search",
+    "Hidden on fresh texts",
+    "Same terms",
+    "Same directions",
+    "Same target groups",
+)
+RIGHT = frozenset({"Distinct texts", "Joint variants", "Hidden", "Found in the search"})
+MAX_ARMS = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Search:
+    """The section: notes, and lines of `CALLS` and `FRESH`."""
+
+    notes: tuple[str, ...]
+    calls: tuple[tuple[str, ...], ...]
+    fresh: tuple[tuple[str, ...], ...]
+
+
+def build(record: Data) -> Search | None:
+    """Lay out ``record["adaptive"]``; None where the run did not search."""
+    told: Data = record.get("adaptive") or {}
+    if not told:
+        return None
+    notes = [
+        f"Cases at random ({words.percent(told['share'])} of the questions, from "
+        f"{words.plural(told['seeds']['random'], 'text')} set apart for them) alone enter the rates of this report. "
+        "The other questions went where earlier answers made a hidden finding likely: how many they found is no rate.",
+        f"{words.plural(told['arms']['tried'], 'arm')} (attribute set, directions and terms) were tried on "
+        f"{words.plural(told['seeds_searched'], 'text')}; {told['arms']['with_findings']} of the arms gave a hidden "
+        "finding.",
+        *(_model(row) for row in told.get("models", ())),
+    ]
+    fresh = [row for row in told.get("fresh", ()) if row["estimate"] is not None]
+    if fresh:
+        notes.append(
+            "An arm behind a finding was asked again on texts that the search had not used. Its share there is about "
+            "texts that offer the arm, and it was picked because it had shown: it is no rate of all texts."
+        )
+    if without := len(told.get("fresh", ())) - len(fresh):
+        notes.append(f"No unused text offers {words.plural(without, 'further arm')} behind the findings.")
+    notes.append(f"The search ended: {told['ended']}.")
+    calls = tuple(
+        (label, *(words.count(told["phases"][phase][key]) for key in ("texts", "joint", "hidden")))
+        for phase, label in PHASES.items()
+    )
+    return Search(
+        notes=tuple(notes),
+        calls=calls,
+        fresh=tuple(_arm(row) for row in fresh[:MAX_ARMS]),
+    )
+
+
+def _model(row: Data) -> str:
+    found = words.plural(row["candidates"], "hidden candidate")
+    if row["deterministic"]:
+        return f"{row['model']}: {found}; declared deterministic, so each is repeatable as it stands."
+    return (
+        f"{row['model']}: {found}, of which {row['repeated']} were asked again; {row['confirmed']} came again and "
+        "count as confirmed."
+    )
+
+
+def _arm(row: Data) -> tuple[str, ...]:
+    parts = [
+        f"{a.replace('_', ' ')}: {term}" for a, term in zip(row["attributes"], row["terms"], strict=True)
+    ]
+    shown = (
+        f"{row['fresh_hidden']} of {row['fresh_seeds']} "
+        f"({words.percent(row['estimate']['low'])} to {words.percent(row['estimate']['high'])})"
+    )
+    fits = (f"{hidden} of {judged}" if judged else "–" for hidden, judged in row["by_fit"].values())
+    return (" + ".join(parts), str(row["hits"]), shown, *fits)

@@ -1,0 +1,1 @@
+"""HInter: its suite, its figures, its section of the report."""

@@ -1,0 +1,274 @@
+"""HInter's mutation as its released code does it, for ``--protocol hinter``.
+
+Texts are lower-cased, a pair's source is matched between word boundaries in all its occurrences, and for two
+attributes the second pair is applied to the already changed text. Nothing is repaired and nothing is controlled:
+this suite exists so that figures can be laid beside published ones. The mutation of this project is
+`auditor.perturb.mutation`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+from auditor.core.types import Case, Edit, Seed, Variant, Verdict, id_of
+from auditor.perturb.dictionaries import Dictionary
+from auditor.perturb.mutation import _chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One ``source;target`` line."""
+
+    attribute: str
+    source: str
+    target: str
+    source_group: str
+    target_group: str
+
+
+def pairs_of(dictionary: Dictionary) -> list[Pair]:
+    """The lower-cased pairs of a dictionary: the given ones, or those that its slots give."""
+    rows: dict[Pair, None] = {}
+    if dictionary.pairs is not None:
+        both = dictionary.pairs
+    else:
+        both = tuple(
+            (source, target)
+            for source in dictionary.sources
+            for group in dictionary.targets
+            if group != source.group
+            for target in dictionary.counterparts(source, group)
+        )
+    for source, target in both:
+        pair = Pair(
+            dictionary.attribute, source.text.lower(), target.text.lower(), source.group, target.group
+        )
+        if pair.source != pair.target:
+            rows[pair] = None
+    return list(rows)
+
+
+@lru_cache(maxsize=20_000)
+def _pattern(word: str) -> re.Pattern[str]:
+    return re.compile(rf"\b{re.escape(word)}\b")
+
+
+def spans(text: str, word: str) -> list[tuple[int, int]]:
+    r"""Where ``\bword\b`` stands in ``text``, left to right."""
+    return [m.span() for m in _pattern(word).finditer(text)] if word in text else []
+
+
+def apply(text: str, edits: Sequence[Edit]) -> str:
+    """``text`` with ``edits`` (sorted, not overlapping) made."""
+    pieces, at = [], 0
+    for edit in edits:
+        start, end = _span(edit)
+        pieces += [text[at:start], edit.target]
+        at = end
+    return "".join([*pieces, text[at:]])
+
+
+def _span(edit: Edit) -> tuple[int, int]:
+    assert not isinstance(edit.where, str)
+    return edit.where
+
+
+def replace(text: str, pair: Pair) -> list[Edit]:
+    """The edits that write ``pair.target`` for every ``pair.source`` in ``text``."""
+    return [_edit(pair, text, where) for where in spans(text, pair.source)]
+
+
+def _edit(pair: Pair, text: str, where: tuple[int, int], target: str | None = None) -> Edit:
+    return Edit(
+        attribute=pair.attribute,
+        kind="swap",
+        source_group=pair.source_group,
+        target_group=pair.target_group,
+        source=text[slice(*where)],
+        target=pair.target if target is None else target,
+        where=where,
+    )
+
+
+def replace_again(text: str, first: Sequence[Edit], second: Pair) -> list[Edit]:
+    """The edits of ``text`` that amount to ``first``, then ``second`` on what that gave.
+
+    A second match that touches a first replacement changes that replacement, as replacing one after the other
+    does; such a span is one edit, of the second attribute, with the final text as its target.
+    """
+    changed = apply(text, first)
+    placed: list[tuple[int, int]] = []  # the first replacements in the changed text
+    saved = [0]  # characters that the first k replacements took away
+    for edit in first:
+        start, end = _span(edit)
+        at = start - saved[-1]
+        placed.append((at, at + len(edit.target)))
+        saved.append(saved[-1] + (end - start) - len(edit.target))
+
+    def back(offset: int) -> int:
+        return offset + saved[sum(stop <= offset for _, stop in placed)]
+
+    edits: list[Edit] = []
+    matches = spans(changed, second.source)
+    for low, high in _merged([*placed, *matches]):
+        inside = [m for m in matches if low <= m[0] and m[1] <= high]
+        if not inside:
+            edits.append(first[placed.index((low, high))])
+            continue
+        target, at = "", low
+        for start, end in inside:
+            target += changed[at:start] + second.target
+            at = end
+        edits.append(_edit(second, text, (back(low), back(high)), target + changed[at:high]))
+    return edits
+
+
+def _merged(regions: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The union of overlapping regions, left to right."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(regions):
+        if merged and start < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
+
+
+class HinterSuite:
+    """Mutants of lower-cased texts by pair lists, sequential for two attributes.
+
+    Parameters
+    ----------
+    seeds : iterable of Seed
+        The texts.
+    dictionaries : sequence of Dictionary
+        Pair lists; a typed dictionary is used through the pairs that its slots give.
+    attributes : sequence of str, optional
+        Which of them; None takes those that are marked ``default``.
+    order : int, default 2
+        1 or 2, as in the paper.
+    per_seed : int or None
+        At most this many mutants per seed and attribute set, drawn with ``seed``; None means all.
+    seed : int
+        Random seed of that draw.
+
+    Raises
+    ------
+    ConfigError
+        Two dictionaries hold one attribute, or there is none to change.
+    UnknownPlugin
+        No dictionary holds an attribute that was asked for.
+    """
+
+    name = "hinter.v1"
+
+    def __init__(
+        self,
+        *,
+        seeds: Iterable[Seed],
+        dictionaries: Sequence[Dictionary],
+        attributes: str | Sequence[str] | None = None,
+        order: int = 2,
+        per_seed: int | None = None,
+        seed: int = 7,
+    ) -> None:
+        self._seeds = iter(seeds)
+        self.order, self.per_seed, self.seed = order, per_seed, seed
+        by_name = _chosen(dictionaries, attributes)
+        self.pairs = {name: pairs_of(by_name[name]) for name in sorted(by_name)}
+        self._dictionaries = list(by_name.values())
+        self.skipped: Counter[str] = Counter()
+
+    def describe(self) -> dict[str, Any]:
+        """The options, as plain data."""
+        return {
+            "name": self.name,
+            "order": self.order,
+            "per_seed": self.per_seed,
+            "seed": self.seed,
+            "dictionaries": [
+                {"attribute": d.attribute, "name": d.name, "version": d.version, "sha256": d.sha256}
+                for d in self._dictionaries
+            ],
+        }
+
+    def ask(self, n: int, rng: Random) -> Sequence[Case]:
+        """Up to ``n`` cases; texts without a source word are skipped and counted."""
+        cases: list[Case] = []
+        while len(cases) < n and (seed := next(self._seeds, None)) is not None:
+            case = self.case(seed)
+            if case is None:
+                self.skipped["no source word"] += 1
+            else:
+                cases.append(case)
+        return cases
+
+    def tell(self, verdicts: Sequence[Verdict]) -> None:
+        """Not adaptive."""
+
+    def case(self, seed: Seed) -> Case | None:
+        """The case of one text, or None where no source word stands in it."""
+        text = seed.text.lower()
+        found = {a: [p for p in pairs if spans(text, p.source)] for a, pairs in self.pairs.items()}
+        found = {a: pairs for a, pairs in found.items() if pairs}
+        if not found:
+            return None
+        joint = [
+            list(self._joint(text, found[a], found[b])) for a, b in itertools.combinations(sorted(found), 2)
+        ]
+        rng = Random(f"{self.seed}:{seed.id}")
+        if self.order < 2:
+            joint = []
+        if self.per_seed is not None:
+            joint = [rng.sample(rows, min(len(rows), self.per_seed)) for rows in joint]
+        needed: dict[Pair, None] = {}
+        for row in itertools.chain.from_iterable(joint):
+            needed.update(dict.fromkeys(row[:2]))
+        for pairs in found.values():
+            some = pairs if self.per_seed is None else rng.sample(pairs, min(len(pairs), self.per_seed))
+            needed.update(dict.fromkeys(some))
+        edits = [
+            replace(text, pair) for pair in sorted(needed, key=lambda p: (p.attribute, p.source, p.target))
+        ]
+        edits += [row[2] for row in itertools.chain.from_iterable(joint)]
+        case_id = id_of("c", [seed.id, seed.text])
+        variants = tuple(
+            Variant(
+                id=f"{case_id}.v{i}",
+                input=apply(text, e),
+                groups=self._groups(e, target=True),
+                edits=tuple(e),
+            )
+            for i, e in enumerate(edits)
+        )
+        return Case(
+            id=case_id,
+            suite=self.name,
+            original=Variant(id=f"{case_id}.o", input=text),
+            variants=variants,
+            label=seed.label,
+        )
+
+    @staticmethod
+    def _groups(edits: Sequence[Edit], *, target: bool) -> dict[str, str]:
+        return {e.attribute: e.target_group if target else e.source_group for e in edits}
+
+    @staticmethod
+    def _joint(
+        text: str, first: Sequence[Pair], second: Sequence[Pair]
+    ) -> Iterator[tuple[Pair, Pair, list[Edit]]]:
+        for a in first:
+            edits = replace(text, a)
+            for b in second:
+                if a.source == b.source or b.source == a.target:
+                    continue
+                both = replace_again(text, edits, b)
+                if len({e.attribute for e in both}) == 2:
+                    yield a, b, both

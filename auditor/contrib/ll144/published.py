@@ -1,0 +1,131 @@
+"""Rates and impact ratios that somebody else published: what counts they fit, and whether they come out again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from auditor.contrib.ll144.people import ALL, Cell
+from auditor.contrib.ll144.printed import EQUAL, TRUNCATED, printed
+from auditor.contrib.ll144.tables import place_of
+from auditor.measure.impact import (
+    FOUR_FIFTHS,
+    Count,
+    ImpactTable,
+    Row,
+    impact_ratio,
+    ratio_text,
+    round_half_up,
+)
+
+WITHIN, NOT = "within rounding", "not reproducible"
+VERDICTS = (EQUAL, TRUNCATED, WITHIN, NOT)
+_DIGITS = {0: "whole percent", 1: "one decimal of a percent", 2: "two decimals", 3: "three decimals"}
+
+
+def compare(tables: Mapping[str, ImpactTable], cells: Sequence[Cell]) -> dict[str, Any] | None:
+    """Lay the published ratio of each cell beside the one computed here.
+
+    Returns
+    -------
+    dict or None
+        ``counts`` of each of `VERDICTS`; ``rows`` with ``table``, ``category``, ``published`` (as printed),
+        ``computed``, ``verdict`` and ``how``, in words. None where nothing published was given.
+    """
+    known = {(name, where): cell for cell in cells if (found := _where(cell)) for name, where in [found]}
+    rows = []
+    for (name, where), cell in known.items():
+        if cell.published is None:
+            continue
+        table = tables[name]
+        row = next(r for r in table.rows if r.count.category == where)
+        top = next((r for r in table.rows if r.count.category == table.reference), None)
+        verdict, how = _verdict(cell, row, top, known.get((name, table.reference or "")))
+        computed = None if row.ratio is None else ratio_text(row.ratio)
+        rows.append(
+            {
+                "table": name,
+                "category": where,
+                "published": cell.published,
+                "computed": computed,
+                "verdict": verdict,
+                "how": how,
+            }
+        )
+    if not rows:
+        return None
+    return {"counts": {v: sum(row["verdict"] == v for row in rows) for v in VERDICTS}, "rows": rows}
+
+
+def _where(cell: Cell) -> tuple[str, str] | None:
+    """The table and category that a line of counts stands for; None for unknown people."""
+    name = "sex" if cell.race == ALL else "race_ethnicity" if cell.sex == ALL else "intersectional"
+    category = place_of(cell, name)
+    return (name, category) if category and ALL not in category else None
+
+
+def _verdict(cell: Cell, row: Row, top: Row | None, reference: Cell | None) -> tuple[str, str]:
+    value = printed(cell.published or "")
+    if value is None:
+        return NOT, "the published value is no number"
+    if row.ratio is None or top is None:
+        return NOT, row.reason
+    fits = value.fits(row.ratio)
+    if fits is not None:
+        return fits, "" if fits == EQUAL else "its last digits were cut, not rounded"
+    for digits, told in _DIGITS.items():
+        mine, best = (
+            Fraction(round_half_up(100 * (r.count.rate or Fraction(0)), digits)) for r in (row, top)
+        )
+        if best and value.fits(mine / best):
+            return WITHIN, f"from rates rounded to {told} before they were divided"
+    if reference is not None:
+        low, high = _range(cell, reference)
+        half = value.step / 2
+        if low is not None and high is not None and low - half <= value.value <= high + half:
+            return WITHIN, "the given rates leave room for it"
+    return NOT, ""
+
+
+def _range(cell: Cell, reference: Cell) -> tuple[Fraction | None, Fraction | None]:
+    """The lowest and highest ratio to a reference that given rates leave open."""
+    (low, high), (low0, high0) = ((c.low, c.high) for c in (cell, reference))
+    if low is None or high is None or low0 is None or high0 is None:
+        return None, None
+    pairs = ((low, high0), (high, low0))
+    return tuple(  # type: ignore[return-value]
+        impact_ratio(Count(category="", n=cell.n, x=x), Count(category="", n=reference.n, x=x0))
+        for x, x0 in pairs
+    )
+
+
+def open_counts(cells: Sequence[Cell], tables: Mapping[str, ImpactTable]) -> Iterator[str]:
+    """What it means that rates were given and not counts; nothing where counts were."""
+    given = [c for c in cells if c.low is not None and c.high is not None]
+    if not given:
+        return
+    wide = [c for c in given if c.low != c.high]
+    text = "Rates were given, not counts: each count is the whole number whose share is nearest to the rate. "
+    if wide:
+        most = max(wide, key=lambda c: (c.high or 0) - (c.low or 0))
+        text += (
+            f"In {len(wide):,} of {len(given):,} lines several fit, such as {most.low:,} to {most.high:,} of "
+            f"{most.n:,}: ratios, intervals and p values there are as exact as the rates are."
+        )
+    else:
+        text += "In every line one count fits."
+    yield text
+    known = {found: cell for cell in given if (found := _where(cell))}
+    for name, table in tables.items():
+        best = known.get((name, table.reference or ""))
+        for row in table.rows:
+            cell = known.get((name, row.count.category))
+            if cell is None or best is None or cell is best:
+                continue
+            low, high = _range(cell, best)
+            if low is not None and high is not None and low < FOUR_FIFTHS <= high:
+                yield (
+                    f"{row.count.category}: the given rates leave open whether the ratio is below "
+                    f"4/5 (from {ratio_text(low)} to {ratio_text(high)})."
+                )

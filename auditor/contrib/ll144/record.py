@@ -1,0 +1,398 @@
+"""The record of one computation as plain data: what the reports are made from."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from auditor._version import __version__
+from auditor.contrib.ll144 import published
+from auditor.contrib.ll144.people import Cell, Person, Source
+from auditor.contrib.ll144.rankings import NOT_STATED, RankingFile
+from auditor.contrib.ll144.rankings import cells as ranking_cells
+from auditor.contrib.ll144.tables import Breakdown, breakdown, tally
+from auditor.core.counting import plural
+from auditor.core.errors import ConfigError
+from auditor.measure.impact import ImpactTable, MedianRule, median_rule, ratio_text, round_half_up
+
+SCHEMA_VERSION = "1.0"
+TIES = Fraction(1, 10)
+DATA_KINDS = ("historical", "test")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """Decisions of whoever makes the tables; all of them are recorded.
+
+    Attributes
+    ----------
+    data_kind : str or None
+        ``historical`` or ``test``; test data need ``test_data_reason`` and ``test_data_generation``. None: it
+        was not said, and is taken for neither.
+    source : str or None
+        Which system made the outcomes, when, and who collected them (5-303).
+    excluded : mapping of str to str
+        Categories below 2 % that are left out of the impact ratios, with the justification (5-301(d)).
+    unknown_in_median, partly_known : bool
+        See `auditor.contrib.ll144.tables.breakdown` and docs/ll144.md.
+    audit_date, distribution_date : datetime.date or None
+        As given; nothing is filled in.
+    """
+
+    data_kind: str | None = None
+    test_data_reason: str | None = None
+    test_data_generation: str | None = None
+    source: str | None = None
+    excluded: Mapping[str, str] = field(default_factory=dict)
+    unknown_in_median: bool = False
+    partly_known: bool = False
+    audit_date: datetime.date | None = None
+    distribution_date: datetime.date | None = None
+
+    def check(self) -> None:
+        """Raise `ConfigError` where a decision lacks what has to go with it."""
+        if self.data_kind not in (None, *DATA_KINDS):
+            raise ConfigError(f"--data-kind must be historical or test; got {self.data_kind!r}")
+        given = {
+            "--test-data-reason": self.test_data_reason,
+            "--test-data-generation": self.test_data_generation,
+        }
+        for option, text in given.items():
+            if self.data_kind == "test" and not (text or "").strip():
+                raise ConfigError(
+                    f"test data need {option}: the published summary has to say why no historical data were "
+                    "used and how the test data were made and obtained (6 RCNY 5-302(b))"
+                )
+            if self.data_kind != "test" and text is not None:
+                raise ConfigError(f"{option} belongs to --data-kind test")
+
+
+def from_people(people: Sequence[Person], source: Source, settings: Settings, *, mode: str) -> dict[str, Any]:
+    """Compute the record from applicants.
+
+    Parameters
+    ----------
+    people : sequence of Person
+        All lines of the file.
+    mode : str
+        ``selection``, ``scoring``, or ``classification`` (each group is an outcome).
+
+    Raises
+    ------
+    ConfigError
+        A setting lacks something, or nobody has an outcome.
+    """
+    settings.check()
+    without = 0
+    if mode != "classification":
+        without = sum(p.outcome is None for p in people)
+        people = [p for p in people if p.outcome is not None]
+        if not people:
+            raise ConfigError("nobody in the data has an outcome: the column is empty in every line")
+    rule, other, hits = None, None, [bool(p.outcome) for p in people]
+    if mode == "scoring":
+        rule, other = _medians(people, settings)
+        hits = [p.outcome is not None and p.outcome > rule.median for p in people]
+    if mode == "classification":
+        whole = _compute(tally(people, [False] * len(people)), settings)
+    else:
+        whole = _compute(tally(people, hits), settings)
+    groups: list[dict[str, Any]] = []
+    for name in sorted({p.group for p in people if p.group is not None}):
+        if mode == "classification":
+            part = _compute(tally(people, [p.group == name for p in people]), settings)
+        else:
+            inside = [(p, hit) for p, hit in zip(people, hits, strict=True) if p.group == name]
+            part = _compute(tally([p for p, _ in inside], [hit for _, hit in inside]), settings)
+        groups.append(_group(name or "(empty)", part))
+    record = _record(mode, source, settings, None if mode == "classification" else whole, groups, whole)
+    record["data"]["without_outcome"] = without
+    block = record["ll144"]
+    if rule is not None:
+        block |= _median(rule, settings)
+        if other is not None:
+            block["sensitivity"] = _sensitivity(people, other, settings)
+    record["warnings"] += _median_warnings(rule)
+    return record
+
+
+def from_counts(cells: Sequence[Cell], source: Source, settings: Settings, *, mode: str) -> dict[str, Any]:
+    """Compute the record from counts; with scores the median is whoever counted's, and not checked here."""
+    settings.check()
+    whole = _compute(cells, settings)
+    record = _record(mode, source, settings, whole, [], whole)
+    record["data"]["aggregated"] = True
+    record["warnings"] += [*source.notes, *published.open_counts(cells, whole.tables)]
+    record["ll144"]["published"] = published.compare(whole.tables, cells)
+    if mode == "scoring":
+        record["warnings"].append(
+            "Counts above the median were given, not scores: the median itself and ties at it cannot be "
+            "checked."
+        )
+    return record
+
+
+def from_rankings(file: RankingFile, settings: Settings) -> dict[str, Any]:
+    """Compute first places by group from recorded rankings: test data, for each model and job, never an LL144 audit."""
+    groups, warnings = [], []
+    for (model, job), found in file.rankings.items():
+        title = f"{model}: {job}" if len(file.models) > 1 else job
+        part = _group(title, breakdown(ranking_cells(found), one_per_run=True))
+        groups.append(part | {"model": model, "job": job})
+    record = _record("selection", file.source, replace(settings, data_kind="test"), None, groups, None)
+    record["kind"] = "ranking"
+    n = sum(len(found) for found in file.rankings.values())
+    record["data"] |= {
+        "rankings": n,
+        "left_out": file.left_out,
+        "unread": file.unread,
+        "unlisted": file.unlisted,
+        "models": list(file.models),
+    }
+    if len(file.models) > 1:
+        warnings.append(
+            f"The file holds rankings by {len(file.models)} models: {', '.join(file.models)}. They are never "
+            "added up: each model has tables of its own for each job (--model NAME for one of them)."
+        )
+    if NOT_STATED in file.models:
+        warnings.append("Some lines or all do not name the model that answered.")
+    if file.unlisted:
+        warnings.append(
+            f"In {file.unlisted:,} of {plural(n, 'answer')} the first shown name that stands in the answer letter "
+            "for letter is not in the first place of the list: the model misspelt, invented or shortened a "
+            "name. The name found counts as first."
+        )
+    if file.unread:
+        warnings.append(
+            f"{file.unread:,} of {plural(n, 'answer')} name nobody who was shown; nobody counts as first."
+        )
+    record["warnings"] = warnings
+    return record
+
+
+def _compute(cells: Sequence[Cell], settings: Settings) -> Breakdown:
+    return breakdown(cells, excluded=settings.excluded, partly_known=settings.partly_known)
+
+
+def _medians(people: Sequence[Person], settings: Settings) -> tuple[MedianRule, MedianRule | None]:
+    """The median that is used, and that of the other population where it is another one."""
+    every = [p.outcome for p in people if p.outcome is not None]
+    known = [p.outcome for p in people if p.outcome is not None and _in_tables(p, settings)]
+    if not known:
+        return median_rule(every), None
+    used, other = (every, known) if settings.unknown_in_median else (known, every)
+    return median_rule(used), median_rule(other) if len(every) != len(known) else None
+
+
+def _in_tables(person: Person, settings: Settings) -> bool:
+    known = (person.sex is not None, person.race is not None)
+    return any(known) if settings.partly_known else all(known)
+
+
+def _median(rule: MedianRule, settings: Settings) -> dict[str, Any]:
+    return {
+        "median": float(rule.median),
+        "median_population": "all" if settings.unknown_in_median else "known",
+        "median_n": rule.n,
+        "overall_rate": rule.above / rule.n,
+        "overall_count": f"{rule.above}/{rule.n}",
+        "tie_share": rule.tied / rule.n,
+        "tie_count": f"{rule.tied}/{rule.n}",
+    }
+
+
+def _median_warnings(rule: MedianRule | None) -> list[str]:
+    if rule is None or Fraction(rule.tied, rule.n) <= TIES:
+        return []
+    tied, above = Fraction(100 * rule.tied, rule.n), Fraction(100 * rule.above, rule.n)
+    return [
+        f"{round_half_up(tied, 1)} % of the scores are tied at the median; only strictly higher scores "
+        f"count, so the overall scoring rate is {round_half_up(above, 1)} %, not about half. The ratios "
+        "depend on where the scale has its steps."
+    ]
+
+
+def _sensitivity(people: Sequence[Person], rule: MedianRule, settings: Settings) -> dict[str, Any]:
+    """The same tables with the median of the other population."""
+    hits = [p.outcome is not None and p.outcome > rule.median for p in people]
+    found = _compute(tally(people, hits), settings)
+    return {
+        "median": float(rule.median),
+        "median_population": "known" if settings.unknown_in_median else "all",
+        "median_n": rule.n,
+        "overall_count": f"{rule.above}/{rule.n}",
+        "tables": {name: _table(t) for name, t in found.tables.items()},
+    }
+
+
+def _record(
+    mode: str,
+    source: Source,
+    settings: Settings,
+    whole: Breakdown | None,
+    groups: list[dict[str, Any]],
+    pool: Breakdown | None,
+) -> dict[str, Any]:
+    parts = [*([whole] if whole else []), *([] if whole or not pool else [pool])]
+    warnings = [w for b in parts for w in b.warnings]
+    warnings += [f"{g['group']}: {w}" for g in groups for w in g.pop("warnings")]
+    if not settings.source:
+        warnings.append(
+            "Where the outcomes come from was not given (--source). Without it nobody can tell whether they "
+            "are those of the system in question, and 5-303 asks for it in the published summary."
+        )
+    if settings.data_kind is None:
+        warnings.append(
+            "Whether these are historical or test data was not said (--data-kind historical or --data-kind "
+            "test), and is taken for neither. The rule asks for historical data where there are enough (5-302)."
+        )
+    for column, value, n in source.unmapped:
+        warnings.append(f"{n:,} with {column} = {value!r}: no category of the rule; counted as unknown.")
+    warnings += _exclusions(settings, [*([whole] if whole else [])], groups)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "ll144",
+        "status": "draft",
+        "tool": {"name": "llm-bias-auditor", "version": __version__},
+        "data": {
+            "file": source.file,
+            "sha256": source.sha256,
+            "rows": source.rows,
+            "source": settings.source,
+            "aggregated": False,
+            "without_outcome": 0,
+            "unmapped": [{"column": c, "value": v, "n": n} for c, v, n in source.unmapped],
+        },
+        "ll144": {
+            "mode": mode,
+            "data_kind": settings.data_kind,
+            "test_data_reason": settings.test_data_reason,
+            "test_data_generation": settings.test_data_generation,
+            "audit_date": settings.audit_date.isoformat() if settings.audit_date else None,
+            "distribution_date": settings.distribution_date.isoformat()
+            if settings.distribution_date
+            else None,
+            "partly_known": settings.partly_known,
+            "unknown_count": pool.unknown if pool else 0,
+            "unknown_sex": pool.unknown_sex if pool else 0,
+            "unknown_race_ethnicity": pool.unknown_race if pool else 0,
+            "median": None,
+            "median_population": None,
+            "overall_rate": None,
+            "tie_share": None,
+            "sensitivity": None,
+            "published": None,
+            "tables": {name: _table(t) for name, t in whole.tables.items()} if whole else None,
+            "table_facts": {name: _facts(t) for name, t in whole.tables.items()} if whole else None,
+            "groups": groups,
+            "unknown_bounds": _bounds(whole) if whole else [],
+            "unknown_bounds_reason": whole.bounds_reason if whole else "see the groups",
+        },
+        "warnings": warnings,
+    }
+
+
+def _exclusions(
+    settings: Settings, parts: Sequence[Breakdown], groups: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """Refuse to leave out what is not below 2 %; say where small categories were computed all the same."""
+    rows = [(name, r) for b in parts for name, t in b.tables.items() for r in map(_row, t.rows)]
+    rows += [(name, r) for g in groups for name, found in g["tables"].items() for r in found]
+    notes = []
+    for category in settings.excluded:
+        found = [r for _, r in rows if r["category"] == category]
+        if not found:
+            known = ", ".join(dict.fromkeys(r["category"] for _, r in rows))
+            raise ConfigError(f"--exclude-below-2-percent: unknown category {category!r}. Known: {known}")
+        large = [r for r in found if r["n"] and not r["below_two_percent"]]
+        if large and not groups:
+            share = round_half_up(Fraction(str(100 * large[0]["share"])), 2)
+            raise ConfigError(
+                f"--exclude-below-2-percent: {category} is {share} % of the known records; only categories "
+                "below 2 % may be left out (6 RCNY 5-301(d))"
+            )
+        if large:
+            notes.append(f"{category} was left out of the ratios of every group; in some it is 2 % or more.")
+    small = [r["category"] for _, r in rows if r["below_two_percent"] and not r["excluded"]]
+    if small:
+        notes.append(
+            f"Below 2 % of the known records, computed all the same: {', '.join(dict.fromkeys(small))}."
+        )
+    return notes
+
+
+def _group(name: str, part: Breakdown) -> dict[str, Any]:
+    return {
+        "group": name,
+        "unknown_count": part.unknown,
+        "tables": {n: _table(t) for n, t in part.tables.items()},
+        "table_facts": {n: _facts(t) for n, t in part.tables.items()},
+        "unknown_bounds": _bounds(part),
+        "unknown_bounds_reason": part.bounds_reason,
+        "warnings": list(part.warnings),
+    }
+
+
+def _table(table: ImpactTable) -> list[dict[str, Any]]:
+    return [_row(row) for row in table.rows]
+
+
+def _facts(table: ImpactTable) -> dict[str, Any]:
+    return {
+        "n": table.n,
+        "x": table.x,
+        "reference": table.reference,
+        "excluded_reference": table.excluded_reference,
+        "steady_reference": table.steady_reference,
+        "omnibus_p": table.omnibus_p,
+    }
+
+
+def _row(row: Any) -> dict[str, Any]:
+    count, ratio, best, fixed = row.count, row.ratio, row.interval_best, row.interval
+    return {
+        "category": count.category,
+        "n": count.n,
+        "x": count.x,
+        "rate": None if count.rate is None else float(count.rate),
+        "rate_text": None if count.rate is None else f"{round_half_up(100 * count.rate, 1)} %",
+        "impact_ratio": None if ratio is None else float(ratio),
+        "impact_ratio_text": None if ratio is None else ratio_text(ratio),
+        "impact_ratio_exact": None if ratio is None else f"{ratio.numerator}/{ratio.denominator}",
+        "ratio_to_excluded_text": None
+        if row.ratio_to_excluded is None
+        else ratio_text(row.ratio_to_excluded),
+        "ratio_to_steady_text": None if row.ratio_to_steady is None else ratio_text(row.ratio_to_steady),
+        "ir_ci95_best": None if best.low is None else [best.low, best.high],
+        "ir_ci95": None if fixed.low is None else [fixed.low, fixed.high],
+        "ir_ci_method": best.method or None,
+        "reason": row.reason or None,
+        "share": None if row.share is None else float(row.share),
+        "below_two_percent": row.small,
+        "excluded": row.justification is not None,
+        "justification": row.justification,
+        "below_four_fifths": row.below_four_fifths,
+        "below_four_fifths_shown": row.below_shown,
+        "fisher_p": row.p,
+        "fisher_p_holm": row.p_holm,
+        "z": row.z,
+        "one_person_flip": row.one_person_flip,
+    }
+
+
+def _bounds(part: Breakdown) -> list[dict[str, Any]]:
+    return [
+        {
+            "table": b.table,
+            "category": b.category,
+            "reference": b.reference,
+            "low": float(b.low),
+            "high": float(b.high),
+            "low_text": ratio_text(b.low, 2),
+            "high_text": ratio_text(b.high, 2),
+        }
+        for b in part.bounds
+    ]

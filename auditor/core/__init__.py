@@ -1,0 +1,1 @@
+"""What every room needs: values, the plan, errors, the registry, files."""

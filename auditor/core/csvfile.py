@@ -1,0 +1,231 @@
+"""CSV files, read in one way everywhere: UTF-8, one header line, commas, semicolons or tabs, also gzipped."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import gzip
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from auditor.core import userfile
+from auditor.core.errors import DataFileError
+from auditor.core.shown import quoted
+
+DELIMITERS = (",", ";", "\t")
+SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_GZIP = b"\x1f\x8b"
+_COMPRESSED = {_GZIP: "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CsvTable:
+    """The header of a file, and an iterator over its records with the line that each begins in.
+
+    ``columns`` are stripped, fields are not; ``rows`` can be walked once.
+    """
+
+    columns: tuple[str, ...]
+    delimiter: str
+    rows: Iterator[tuple[int, list[str]]]
+
+
+def content(path: Path, *, what: str = "one CSV file", missing: str = "") -> bytes:
+    """The bytes of a file that is not empty.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    what : str
+        What is to be named where ``path`` is a folder.
+    missing : str
+        What to say where there is no such file and none with a similar name.
+
+    Raises
+    ------
+    DataFileError
+        It is missing (near misses are named), a folder, unreadable or empty.
+    """
+    try:
+        if path.is_dir():
+            raise DataFileError(f"{path}: this is a folder; name {what}{_inside(path)}")
+        raw = userfile.content(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataFileError(f"{path}: no such file.{near_files(path) or missing}") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise DataFileError(f"{path}: cannot be read: {reason}") from None
+    if not raw.strip():
+        raise DataFileError(f"{path}: the file is empty")
+    return raw
+
+
+def near_files(path: Path) -> str:
+    """Name files beside ``path`` that are spelled much like it, as a sentence; or nothing."""
+    try:
+        names = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
+    except (OSError, ValueError):
+        return ""
+    found = difflib.get_close_matches(path.name, names, n=3, cutoff=0.6)
+    return f" Did you mean {' or '.join(str(path.parent / name) for name in found)}?" if found else ""
+
+
+def _inside(folder: Path) -> str:
+    """Files of a folder that could have been meant."""
+    try:
+        names = sorted(e.name for e in folder.iterdir() if e.name.endswith((".csv", ".csv.gz", ".tsv")))
+    except OSError:
+        return ""
+    more = f" and {len(names) - 6:,} more" if len(names) > 6 else ""
+    return f", such as {', '.join(str(folder / name) for name in names[:6])}{more}" if names else ""
+
+
+def decode(path: Path, raw: bytes) -> str:
+    """The text of a file in UTF-8; one that ends in ``.gz`` is unpacked first.
+
+    Raises
+    ------
+    DataFileError
+        It is in another encoding or compressed otherwise; line and byte are named.
+    """
+    if path.suffix.lower() == ".gz" and raw.startswith(_GZIP):
+        try:
+            with gzip.open(io.BytesIO(raw)) as file:
+                raw = file.read(userfile.LARGEST + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataFileError(f"{path}: damaged gzip file: {error}") from None
+        if len(raw) > userfile.LARGEST:
+            raise DataFileError(
+                f"{path}: unpacked it is larger than {userfile.LARGEST:,} bytes, the most that is read"
+            )
+    if raw.startswith(_UTF16):
+        raise DataFileError(
+            f"{path}: the file is UTF-16, not UTF-8; convert it.", below=_convert("UTF-16", path)
+        )
+    for magic, kind in _COMPRESSED.items():
+        if raw.startswith(magic):
+            raise DataFileError(f"{path}: the file is compressed ({kind}); unpack it first")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        column = error.start - raw.rfind(b"\n", 0, error.start)
+        raise DataFileError(
+            f"{path}, line {line}: byte 0x{raw[error.start]:02x} (byte {column} of the line, offset "
+            f"{error.start}) is not UTF-8. If the file is in a Western Windows encoding, convert it.",
+            below=_convert("WINDOWS-1252", path),
+        ) from None
+    at = text.find("\0")
+    if at >= 0:
+        line = text.count("\n", 0, at) + 1
+        raise DataFileError(f"{path}, line {line}: a zero byte; a binary file, or UTF-16 without its mark?")
+    return text
+
+
+def _convert(encoding: str, path: Path) -> str:
+    return f"Run: iconv -f {encoding} -t UTF-8 {quoted(path.name)} > {quoted('utf8' + path.suffix)}"
+
+
+def lines(text: str) -> Iterator[str]:
+    """Lines by line feed (or carriage return) alone: U+2028 and its like may stand inside a text."""
+    if "\n" not in text:
+        text = text.replace("\r", "\n")
+    found = text.split("\n")
+    if found[-1] == "":
+        found.pop()
+    return (line.removesuffix("\r") for line in found)
+
+
+def parse(
+    path: Path, text: str, *, wanted: Sequence[str] = (), delimiters: Sequence[str] = DELIMITERS
+) -> CsvTable:
+    """Header and records of a CSV text.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    text : str
+        As `decode` gives it.
+    wanted : sequence of str
+        Columns that are looked for: the delimiter is the one that makes most of them columns, and of those the
+        one that makes most columns.
+    delimiters : sequence of str
+        What may separate fields.
+
+    Raises
+    ------
+    DataFileError
+        While walking the rows: malformed quotation, or a record of another length than the header.
+    """
+    # The limit is one for the whole process and guards nothing here: the text is in memory already.
+    if csv.field_size_limit() <= len(text):
+        csv.field_size_limit(len(text) + 1)
+    first = next(lines(text), "")
+    split = {d: [name.strip() for name in next(csv.reader([first], delimiter=d), [])] for d in delimiters}
+    sign = max(delimiters, key=lambda d: (sum(name in split[d] for name in wanted), len(split[d])))
+    records = _records(path, text, sign)
+    _, header = next(records, (0, []))
+    columns = tuple(name.strip() for name in header)
+    return CsvTable(columns=columns, delimiter=sign, rows=_checked(path, records, len(columns), sign))
+
+
+def distinct(path: Path, columns: Sequence[str], among: Sequence[str] | None = None) -> None:
+    """Refuse a header in which a column has no name, or two have the same; ``among``: only these matter.
+
+    Raises
+    ------
+    DataFileError
+        The names and the places of the columns.
+    """
+    if among is None and "" in columns:
+        place = columns.index("") + 1
+        index = " (an index that a program wrote? In pandas: to_csv(…, index=False))" if place == 1 else ""
+        raise DataFileError(f"{path}: column {place} of the header has no name{index}. Name or remove it")
+    twice = [n for n in dict.fromkeys(columns) if columns.count(n) > 1 and (among is None or n in among)]
+    if twice:
+        told = "; ".join(
+            f"the column {name!r} more than once (columns "
+            f"{' and '.join(str(i) for i, n in enumerate(columns, 1) if n == name)})"
+            for name in twice
+        )
+        raise DataFileError(f"{path}: the header has {told}. Rename or remove all but one")
+
+
+def _records(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    start = 1
+    while True:
+        try:
+            record = next(reader, None)
+        except csv.Error as error:
+            if "unexpected end of data" in str(error):
+                raise DataFileError(
+                    f"{path}, line {start}: a quotation mark in the record that begins here is never closed"
+                ) from None
+            raise DataFileError(
+                f'{path}, line {start}: malformed CSV: {error} (inside a quoted field, write "" for ")'
+            ) from None
+        if record is None:
+            return
+        if record:
+            yield start, record
+        start = reader.line_num + 1
+
+
+def _checked(
+    path: Path, records: Iterator[tuple[int, list[str]]], width: int, delimiter: str
+) -> Iterator[tuple[int, list[str]]]:
+    for line, record in records:
+        if len(record) != width:
+            fields = "field" if len(record) == 1 else "fields"
+            raise DataFileError(
+                f"{path}, line {line}: {len(record)} {fields} where the header has {width}; "
+                f"a text that holds {SIGNS[delimiter]} has to stand in quotation marks"
+            )
+        yield line, record

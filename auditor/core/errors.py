@@ -1,0 +1,235 @@
+"""Everything this package raises on purpose.
+
+::
+
+    AuditError
+    ├── UserError              the user can fix it             -> exit 2, one paragraph, no traceback
+    │   ├── ModelFailed        the user's own model raised an error
+    │   ├── ConfigError            a flag, option or audit.toml entry is missing, unknown or out of range
+    │   ├── WrongType              an argument of the library is of a type that it does not take; a TypeError too
+    │   ├── UnknownPlugin          no suite, model, check … has this name; carries near misses
+    │   ├── DataFileError          a text, dictionary, prompt or grammar file is malformed; names file and line
+    │   ├── RunFolderError         a run folder is missing, of a newer format, or was changed
+    │   └── MissingDependency      an extra is not installed; carries the install line
+    ├── CallError              one model call failed           -> becomes Response.error
+    │   ├── RateLimited            transient; may carry retry_after_s
+    │   ├── CallTimeout            transient
+    │   ├── ServerFault            transient: connection lost, HTTP 5xx
+    │   ├── AuthFailed             permanent: wrong key, no access; stops the run
+    │   ├── BadRequest             permanent: the server refuses this request
+    │   │   └── ParameterChanged       transient: it refused a parameter, which is sent otherwise from now on
+    │   ├── ContentFiltered        permanent: the provider's filter refused; an outcome, never cached
+    │   └── BadResponse            transient: the answer is not in the protocol's form
+    ├── BudgetExceeded         a limit was reached             -> partial result, exit 3
+    │   └── Unreadable             most of a model's first answers could not be read
+    └── PluginError            a plugin broke its contract; a bug in the plugin -> traceback
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+from auditor.core.secrets import scrub
+from auditor.core.shown import inline
+
+
+class AuditError(Exception):
+    """Base of every error this package raises on purpose.
+
+    Parameters
+    ----------
+    message : str
+        What happened, on one line. It may quote what others wrote.
+    below : str
+        What the command line shows on lines of its own below the message: the next command, or a quoted line with a
+        mark under it. Nothing that others wrote gets there by being part of the message.
+    """
+
+    def __init__(self, message: str = "", *, below: str = "") -> None:
+        joint = "\n" if below.startswith(" ") else " "
+        super().__init__(scrub(f"{message}{joint}{below}" if below else message))
+        self.below = below
+
+
+class UserError(AuditError):
+    """The user can fix this. The message says what, where, and the next command."""
+
+
+class ConfigError(UserError):
+    """A setting is missing, unknown or out of range."""
+
+
+class WrongType(UserError, TypeError):
+    """An argument is of a type that is not taken; the message says which are."""
+
+
+class UnknownPlugin(UserError):
+    """No plugin, task, attribute or command has this name.
+
+    Parameters
+    ----------
+    kind : str
+        What was looked up, for the message ("model", "attribute").
+    name : str
+        The name that was not found.
+    known : iterable of str
+        The names there are; near misses among them are offered.
+    hint : str
+        The next command or where to look.
+    synonyms : mapping of str to str
+        Other words for some of ``known``.
+    """
+
+    LISTED = 20  # more names than these are listed by a command
+
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        known: Iterable[str],
+        hint: str = "",
+        *,
+        synonyms: Mapping[str, str] | None = None,
+    ) -> None:
+        names = sorted(known)
+        meant = (synonyms or {}).get(name.casefold())
+        near = [meant] if meant in names else difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+        if near:
+            offer = f" Did you mean {' or '.join(near)}?"
+        else:
+            offer = (
+                f" Known: {', '.join(names)}." if names and (len(names) <= self.LISTED or not hint) else ""
+            )
+        super().__init__(f"unknown {kind} {name!r}.{offer}{' ' + hint if hint else ''}")
+        self.kind, self.name, self.near = kind, name, tuple(near)
+
+
+class DataFileError(UserError):
+    """A file that the user gave is malformed; the message names file and line or field."""
+
+
+class RunFolderError(UserError):
+    """A run folder is missing, of a newer format, or does not match its plan."""
+
+
+class MissingDependency(UserError):
+    """An optional package is not installed.
+
+    Parameters
+    ----------
+    feature : str
+        What needs it, for the message.
+    package : str
+        The package that could not be imported.
+    extra : str or None
+        The extra of this project that brings it.
+    """
+
+    def __init__(self, feature: str, package: str, extra: str | None = None) -> None:
+        line = f'pip install "llm-bias-auditor[{extra}]"' if extra else f"pip install {package}"
+        super().__init__(
+            f"{feature} needs the package {package}, which is not installed.", below=f"Run: {line}"
+        )
+
+
+class CallError(AuditError):
+    """One model call failed. ``code`` is stable and goes into reports.
+
+    Parameters
+    ----------
+    message : str
+        What happened, without keys or headers; what a server wrote acts nowhere (`auditor.core.shown.inline`).
+    retry_after_s : float or None
+        How long the server asks to wait, in seconds.
+    """
+
+    code = "call-failed"
+    transient = False
+
+    def __init__(self, message: str = "", *, retry_after_s: float | None = None) -> None:
+        super().__init__(inline(message or self.code))
+        self.retry_after_s = retry_after_s
+
+
+class RateLimited(CallError):
+    """The server asks to slow down (HTTP 429)."""
+
+    code = "rate-limited"
+    transient = True
+
+
+class CallTimeout(CallError):
+    """No answer in time."""
+
+    code = "timeout"
+    transient = True
+
+
+class ServerFault(CallError):
+    """The connection broke, or the server failed (HTTP 5xx)."""
+
+    code = "server-fault"
+    transient = True
+
+
+class AuthFailed(CallError):
+    """The key is wrong or has no access. Never retried; the run stops."""
+
+    code = "auth-failed"
+
+
+class BadRequest(CallError):
+    """The server refuses this request and would refuse it again."""
+
+    code = "bad-request"
+
+
+class ParameterChanged(BadRequest):
+    """The server refused a parameter; the adapter sends it otherwise from now on, so the request is asked again."""
+
+    transient = True
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message, retry_after_s=0.0)
+
+
+class ContentFiltered(CallError):
+    """The provider's filter refused. An outcome of its own; never cached."""
+
+    code = "content-filtered"
+
+
+class BadResponse(CallError):
+    """The answer is not in the form of the protocol (broken JSON, no choices)."""
+
+    code = "bad-response"
+    transient = True
+
+
+class BudgetExceeded(AuditError):
+    """A limit of calls, cost or time was reached; results so far are kept.
+
+    Parameters
+    ----------
+    message : str
+        What was reached.
+    limit : str
+        The field of `auditor.core.plan.Plan` that set it, as ``max_calls``; empty where it is none of a plan.
+    """
+
+    def __init__(self, message: str, *, limit: str = "") -> None:
+        super().__init__(message)
+        self.limit = limit
+
+
+class Unreadable(BudgetExceeded):
+    """Most of a model's first answers could not be read: it is not asked further, results so far are kept."""
+
+
+class ModelFailed(UserError):
+    """The user's own model raised an error; the message says which, where, and about what it was asked."""
+
+
+class PluginError(AuditError):
+    """A plugin broke its contract; the message names plugin and distribution."""

@@ -1,0 +1,216 @@
+"""Whether a rule holds for a run record, and why."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.core import waivers
+from auditor.core.errors import ConfigError
+from auditor.core.rules.syntax import CALLS, OPS, SCORES, Count, Join, Not, Rate, Rule, parse
+
+Record = Mapping[str, Any]
+ENDS = {"value": "", "low": "lower end of ", "high": "upper end of "}
+PRIMARY = ("violation_rate", "causal")  # what "rate" is in a record of texts, and of rows
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Match:
+    """One part of a rule that holds: in words, and the ids of the findings behind it."""
+
+    text: str
+    findings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """Whether the rule holds, and the parts of it that made it so."""
+
+    holds: bool
+    matches: tuple[Match, ...] = ()
+
+
+def evaluate(rule: Rule | str, record: Record) -> Outcome:
+    """Whether ``rule`` holds for a run record, and why.
+
+    Parts about rates that the run did not measure are unknown; the rule is decided without them where it
+    can be.
+
+    Raises
+    ------
+    RuleError
+        The text is no rule.
+    ConfigError
+        The rule hangs on something that was not measured; the message lists what was.
+
+    Examples
+    --------
+    >>> evaluate("shown", {"findings": [], "estimates": [], "counts": {}}).holds
+    False
+    """
+    rule = parse(rule) if isinstance(rule, str) else rule
+    found = _Found(record)
+    holds = found.value(rule)
+    if holds is None:
+        raise ConfigError(
+            f"--fail-on cannot be decided: {', '.join(dict.fromkeys(found.missing))} was not measured in this "
+            f"run. Measured: {'; '.join(found.measured()) or 'nothing'}.{found.why()}"
+        )
+    return Outcome(holds=holds, matches=tuple(dict.fromkeys(found.matches)) if holds else ())
+
+
+class _Found:
+    """One evaluation: collects what held and what was missing."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.waived = waivers.of(record)
+        self.matches: list[Match] = []
+        self.missing: list[str] = []
+        self.rows: Record = record.get("tabular") or {}  # of a search over rows
+        names = {e["name"] for e in record.get("estimates", ())}
+        self.claimed: dict[tuple[str, tuple[str, ...]], list[Record]] = defaultdict(list)
+        for finding in record.get("findings", ()):
+            if finding["kind"] == "claim" and not str(finding["code"]).startswith("REF"):
+                self.claimed[finding["model"], tuple(finding["attributes"])].append(finding)
+        self.primary = next((name for name in PRIMARY if name in names), PRIMARY[bool(self.rows)])
+
+    def value(self, rule: Rule, *, wanted: bool = True) -> bool | None:
+        """True, False or None for unknown (Kleene's logic); ``wanted`` is what a match would be."""
+        if isinstance(rule, Not):
+            part = self.value(rule.part, wanted=not wanted)
+            return None if part is None else not part
+        if isinstance(rule, Join):
+            mark = len(self.matches)
+            values = [self.value(part, wanted=wanted) for part in rule.parts]
+            decides = rule.word == "or"
+            known = decides if decides in values else None if None in values else not decides
+            if known is not wanted:
+                del self.matches[mark:]
+            return known
+        return self.count(rule, wanted) if isinstance(rule, Count) else self.rate(rule, wanted)
+
+    def keep(self, holds: bool, wanted: bool, text: str, findings: tuple[str, ...] = ()) -> None:
+        if holds == wanted:
+            self.matches.append(Match(text=text, findings=findings))
+
+    def count(self, rule: Count, wanted: bool) -> bool | None:
+        ids: tuple[str, ...] = ()
+        counts = self.record.get("counts") or {}
+        if rule.name == "never":
+            return False
+        if rule.name == "partial":
+            holds = self.record.get("status") == "partial"
+            self.keep(holds, wanted, "the run is partial" if holds else "the run is complete")
+            return holds
+        if rule.name == "hidden" and self.rows:
+            sets = list(self.rows.get("lattice") or ())
+            n: float | None = sets[-1].get("hidden") if len(sets) > 1 else None
+            what = "rows whose label only several columns together change (hidden)"
+        elif rule.name in ("shown", "hidden"):
+            ids = tuple(self.shown(hidden=rule.name == "hidden"))
+            n = len(ids)
+            what = "hidden findings shown" if rule.name == "hidden" else "findings shown"
+        elif rule.name == "violations":
+            by_order = counts.get("violations")
+            n = sum(by_order.values()) if isinstance(by_order, Mapping) else None
+            what = "variants with another answer"
+            if self.rows and self.rows.get("mode") != "search":  # a search counts sets of columns
+                n, what = counts.get("discriminatory"), "cases whose label changes"
+        else:
+            n, what = counts.get(rule.name), f"{rule.name} answers"
+        if n is None:
+            self.missing.append(rule.name)
+            return None
+        if rule.share:
+            calls = int(counts.get("rows_asked") or 0)
+            calls = calls or int(counts.get("calls") or 0) + int(counts.get("cached") or 0)
+            share = n / calls if calls else 0.0
+            holds = OPS[rule.op](share, rule.number)
+            self.keep(holds, wanted, f"{what}: {n:g} of {calls} ({100 * share:.3g} %)")
+            return holds
+        holds = OPS[rule.op](n, rule.number)
+        self.keep(holds, wanted, f"{what}: {n:g}", ids)
+        return holds
+
+    def shown(self, *, hidden: bool) -> list[str]:
+        return [
+            str(f["id"])
+            for f in self.record.get("findings", ())
+            if f["verdict"] == "shown"
+            and f["id"] not in self.waived
+            and (f["kind"] == "hidden" or not hidden)
+        ]
+
+    def rate(self, rule: Rate, wanted: bool) -> bool | None:
+        rows = [e for e in self.record.get("estimates", ()) if self.about(e, rule)]
+        if not rows:
+            self.missing.append(rule.text)
+            return None
+        holds = False
+        for row in rows:
+            claims = self.claims(row)
+            if claims and all(id in self.waived for id in claims):
+                continue
+            value = float(row["estimate"][rule.end])
+            if OPS[rule.op](value, rule.number):
+                holds = True
+                subject = ", ".join(part for part in (row["model"], row.get("format")) if part)
+                place = _place(row["attributes"], row.get("directions"))
+                name = next((k for k, v in SCORES.items() if v == row["name"]), "rate")
+                text = f"{ENDS[rule.end]}{name}({place}) of {subject}: {100 * value:.3g} %"
+                text += f" ({row['population']})" if row.get("population") else ""
+                self.keep(True, wanted, text, tuple(claims))
+        if not holds:
+            self.keep(False, wanted, f"not {rule.text} {rule.op} {rule.number:g}")
+        return holds
+
+    def about(self, row: Mapping[str, Any], rule: Rate) -> bool:
+        if row["name"] != SCORES.get(rule.score, self.primary) or row.get("kind"):
+            return False
+        if rule.directions:
+            return tuple(sorted(tuple(d) for d in row.get("directions") or ())) == rule.directions
+        if row.get("directions"):
+            return False
+        attributes = tuple(sorted(row.get("attributes") or ()))
+        return bool(attributes) if rule.attributes is None else attributes == rule.attributes
+
+    def claims(self, row: Mapping[str, Any]) -> list[str]:
+        """The findings that make a claim of this rate."""
+        return [
+            str(f["id"])
+            for f in self.claimed.get((row["model"], tuple(row["attributes"])), ())
+            if (not self.rows or f["code"] == f"tabular-{row['name'].replace('_', '-')}")
+            and (f.get("format") or "") in ("", row.get("format") or "")
+            and [list(d) for d in f.get("directions") or ()] == [list(d) for d in row.get("directions") or ()]
+        ]
+
+    def measured(self) -> list[str]:
+        names = {v: k for k, v in SCORES.items()} if self.rows else {self.primary: "rate"}
+        rows = (e for e in self.record.get("estimates", ()) if e["name"] in names)
+        rows = (e for e in rows if not e.get("directions") and not e.get("kind"))
+        return sorted({f"{names[e['name']]}({_place(e['attributes'], None)})" for e in rows})
+
+    def why(self) -> str:
+        """Why a search over rows has no such figure, and what to write instead; empty for texts."""
+        if not self.rows:
+            return ""
+        told = []
+        if any("(" in text for text in self.missing) and self.rows.get("sampling") == "directed":
+            told.append(
+                f"The cases of {self.rows.get('method')} were searched for, and are no sample: they have no rate. "
+                "Use shown or violations > N, or measure scores with --method themis"
+            )
+        if "hidden" in self.missing:
+            told.append("Hidden rows take two protected columns or more, and a mode that judges their sets")
+        if any(name in self.missing for name in CALLS):
+            told.append(f"{', '.join(CALLS)} are counted where a language model or a server is asked")
+        return "".join(f" {text}." for text in told)
+
+
+def _place(attributes: Any, directions: Any) -> str:
+    if directions:
+        return " x ".join(f"{a}: {source} -> {target}" for a, source, target in directions)
+    return " x ".join(attributes) or "all"

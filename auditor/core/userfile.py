@@ -1,0 +1,78 @@
+"""Files that a user names, read in one way everywhere: regular files only, up to a size."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from auditor.core.errors import DataFileError
+
+LARGEST = 1 << 30  # bytes of data; every copy of them takes as much memory again
+SETTINGS = 4_000_000  # bytes of what a person writes: plans, waivers, schemas, dictionaries
+
+_KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
+_CHUNK = 1 << 20
+
+
+def content(path: Path | str, *, largest: int = LARGEST) -> bytes:
+    """The bytes of a file.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file. Pipes, devices and sockets are refused before they are opened: they may wait or go on for ever,
+        and cannot be read again on resume.
+    largest : int
+        Its largest size in bytes.
+
+    Raises
+    ------
+    DataFileError
+        It is no regular file, or larger.
+    OSError
+        It is missing, a folder, or cannot be read.
+    """
+    return b"".join(_chunks(path, largest))
+
+
+def text(path: Path | str, *, largest: int = SETTINGS) -> str:
+    """The text of a file in UTF-8; a byte order mark is dropped. See `content`; raises UnicodeDecodeError too."""
+    return content(path, largest=largest).decode("utf-8-sig")
+
+
+def sha256(path: Path | str) -> str:
+    """The SHA-256 of a file of any size; see `content`."""
+    total = hashlib.sha256()
+    for chunk in _chunks(path, None):
+        total.update(chunk)
+    return total.hexdigest()
+
+
+def check(path: Path | str) -> None:
+    """Refuse what is no regular file, before it is opened; raises as `content` does."""
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if not stat.S_ISREG(mode):
+        kind = next((kind for test, kind in _KINDS if test(mode)), "no file")
+        raise DataFileError(
+            f"{path}: this is {kind}, not a regular file; write what it gives into a file first"
+        )
+
+
+def _chunks(path: Path | str, largest: int | None) -> Iterator[bytes]:
+    check(path)
+    left = largest
+    with open(path, "rb") as file:
+        while chunk := file.read(_CHUNK):
+            if left is not None:
+                left -= len(chunk)
+                if left < 0:
+                    raise DataFileError(
+                        f"{path}: larger than {largest:,} bytes, the most that is read of such a file"
+                    )
+            yield chunk

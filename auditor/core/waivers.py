@@ -1,0 +1,230 @@
+"""``waivers.toml``: findings that somebody has looked at and lets stand, with reason, owner and expiry.
+
+::
+
+    [[waiver]]
+    finding = "HID201/reviews/*/gender:*+nationality:*"   # the key of a finding; * and ? match
+    reason  = "Known since ticket 812; the next model version is to mend it."
+    owner   = "A. Person"
+    expires = 2027-03-31                                  # the last day on which it holds
+
+A waiver takes a finding out of ``--fail-on`` and of nothing else: every report goes on showing the finding,
+and the waiver beside it. An id (``F009``) is given anew in each run, so a waiver by id must name its run:
+``run = "20261122-024610-e92923"``.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from auditor.core import userfile
+from auditor.core.errors import DataFileError
+
+FILE = "waivers.toml"
+FIELDS = ("finding", "reason", "owner", "expires", "run")
+NEEDED = FIELDS[:4]
+Status = Literal["active", "expired", "unmatched"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waiver:
+    """One entry of the file.
+
+    Attributes
+    ----------
+    finding : str
+        A key or pattern of keys (see `key`), or the id of a finding of ``run``.
+    expires : datetime.date
+        The last day on which it holds.
+    line : int
+        Where it stands in the file, from 1.
+    """
+
+    finding: str
+    reason: str
+    owner: str
+    expires: datetime.date
+    run: str = ""
+    line: int = 0
+
+    def matches(self, finding: Mapping[str, Any], run: str) -> bool:
+        """Whether it is about ``finding`` of the run ``run``."""
+        if self.run and self.run != run:
+            return False
+        if self.run and self.finding == finding["id"]:
+            return True
+        return glob(self.finding).fullmatch(key(finding)) is not None
+
+
+def key(finding: Mapping[str, Any]) -> str:
+    """What a finding is about, the same in every run: ``code/model/format/attributes``.
+
+    An attribute with a direction reads ``attribute:source>target``; several are joined by ``+``.
+
+    Examples
+    --------
+    >>> key({"code": "MUT102", "model": "m", "format": "bare", "attributes": ["gender", "race"]})
+    'MUT102/m/bare/gender+race'
+    >>> key({"code": "HID201", "model": "m", "attributes": ["sex"], "directions": [["sex", "f", "m"]]})
+    'HID201/m//sex:f>m'
+    """
+    steps = [f"{a}:{source}>{target}" for a, source, target in finding.get("directions") or ()]
+    about = "+".join(steps or [str(a) for a in finding.get("attributes") or ()])
+    return "/".join((str(finding["code"]), str(finding["model"]), str(finding.get("format") or ""), about))
+
+
+def glob(pattern: str) -> re.Pattern[str]:
+    """``*`` matches any text, ``?`` one character; all else stands for itself."""
+    parts = (".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern)
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def load(path: Path) -> tuple[Waiver, ...]:
+    """Read a waivers file.
+
+    Raises
+    ------
+    DataFileError
+        The file cannot be read or an entry is malformed; names file and line.
+    """
+    try:
+        text = userfile.text(path)
+    except UnicodeDecodeError as error:
+        raise DataFileError(f"{path}: the file is not UTF-8 (byte {error.start}).") from error
+    except OSError as error:
+        raise DataFileError(f"{path}: {error.strerror or error}.") from error
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise DataFileError(f"{_place(path, str(error), text)}: no valid TOML: {error}.") from error
+    for name in values:
+        if name != "waiver":
+            raise DataFileError(
+                f"{path}, line {_line(text, name)}: unknown entry {name!r}; waivers are tables [[waiver]]."
+            )
+    entries = values.get("waiver", [])
+    if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
+        raise DataFileError(f"{path}, line {_line(text, 'waiver')}: write [[waiver]], with two brackets.")
+    heads = [n for n, line in enumerate(text.splitlines(), 1) if re.match(r"\s*\[\[\s*waiver\s*\]\]", line)]
+    lines = heads if len(heads) == len(entries) else [1] * len(entries)
+    return tuple(_entry(e, f"{path}, line {n}", n) for e, n in zip(entries, lines, strict=True))
+
+
+def _place(path: Path, message: str, text: str) -> str:
+    found = re.search(r"line (\d+)", message)
+    return f"{path}, line {found.group(1) if found else len(text.splitlines()) or 1}"
+
+
+def _line(text: str, name: str) -> int:
+    """Where an entry begins; 1 where it cannot be seen."""
+    start = re.compile(rf"\s*\[*\s*[\"']?{re.escape(name)}\b")
+    return next((n for n, line in enumerate(text.splitlines(), 1) if start.match(line)), 1)
+
+
+def _entry(entry: Mapping[str, Any], where: str, line: int) -> Waiver:
+    for name in entry:
+        if name not in FIELDS:
+            raise DataFileError(f"{where}: a waiver has no field {name!r}; fields: {', '.join(FIELDS)}.")
+    for name in NEEDED:
+        if name not in entry:
+            raise DataFileError(f"{where}: the waiver has no {name}. It needs {', '.join(NEEDED)}.")
+    texts: dict[str, str] = {}
+    for name in ("finding", "reason", "owner", "run"):
+        value = entry.get(name, "")
+        if not isinstance(value, str) or (name != "run" and not value.strip()):
+            raise DataFileError(f"{where}: {name} must be a text that is not empty; got {value!r}.")
+        texts[name] = value.strip()
+    if "/" not in texts["finding"] and not texts["run"]:
+        raise DataFileError(
+            f"{where}: {texts['finding']!r} is no key of a finding (code/model/format/attributes), and an id is "
+            'given anew in each run: add run = "RUN-ID", or write the key '
+            "(audit report RUN --format csv lists them)."
+        )
+    return Waiver(expires=_date(entry["expires"], where), line=line, **texts)
+
+
+def _date(value: object, where: str) -> datetime.date:
+    if isinstance(value, datetime.datetime):
+        return value.date()
+    if isinstance(value, datetime.date):
+        return value
+    try:
+        return datetime.date.fromisoformat(str(value))
+    except ValueError:
+        raise DataFileError(f"{where}: expires must be a date as 2027-03-31; got {value!r}.") from None
+
+
+def apply(
+    record: Mapping[str, Any], waivers: Sequence[Waiver], today: datetime.date, *, source: str = FILE
+) -> dict[str, Any]:
+    """A copy of the run record with the entry ``waivers``; findings stay as they are.
+
+    ``waivers`` is ``{"source", "date", "items": [{"finding", "run", "reason", "owner", "expires", "line",
+    "status", "findings": [ids]}]}``; status is ``active``, ``expired`` or ``unmatched``. The findings of an
+    expired waiver are those that it would cover.
+
+    Parameters
+    ----------
+    record : mapping
+        What ``run.json`` holds.
+    today : datetime.date
+        The day by which waivers expire.
+    source : str
+        The file's name, for the report.
+    """
+    items = []
+    for waiver in waivers:
+        found = [f["id"] for f in record.get("findings", ()) if waiver.matches(f, str(record.get("id", "")))]
+        status: Status = "unmatched" if not found else "expired" if waiver.expires < today else "active"
+        items.append(
+            {
+                "finding": waiver.finding,
+                "run": waiver.run or None,
+                "reason": waiver.reason,
+                "owner": waiver.owner,
+                "expires": waiver.expires.isoformat(),
+                "line": waiver.line,
+                "status": status,
+                "findings": found,
+            }
+        )
+    return {**record, "waivers": {"source": source, "date": today.isoformat(), "items": items}}
+
+
+def items(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The waivers that `apply` put into ``record``; none where it was not called."""
+    return list((record.get("waivers") or {}).get("items", ()))
+
+
+def of(record: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The active waiver of each waived finding, by the finding's id."""
+    return {
+        id: item for item in reversed(items(record)) if item["status"] == "active" for id in item["findings"]
+    }
+
+
+def lines(record: Mapping[str, Any]) -> list[str]:
+    """What a report says about waivers, one plain sentence or two for each; the texts are not escaped."""
+    return [_sentence(item) for item in items(record)]
+
+
+def _sentence(item: Mapping[str, Any]) -> str:
+    what = f"{item['finding']}" + (f" of run {item['run']}" if item.get("run") else "")
+    ends = f"owner {item['owner']}, until {item['expires']}; reason: {item['reason']}"
+    found = _ids(item["findings"])
+    if item["status"] == "active":
+        return f"Waived: {found} ({what}); {ends}"
+    if item["status"] == "expired":
+        return f"Expired waiver, without effect: {found} ({what}); {ends}"
+    return f"Waiver that matches no finding of this run: {what}; {ends}"
+
+
+def _ids(ids: Iterable[str]) -> str:
+    listed = list(ids)
+    return ", ".join(listed[:8]) + (f" and {len(listed) - 8} more" if len(listed) > 8 else "")

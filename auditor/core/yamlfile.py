@@ -1,0 +1,215 @@
+"""YAML as it is written, with the line of every field, bounded in time and memory, and without silent surprises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from auditor.core import userfile
+from auditor.core.csvfile import near_files
+from auditor.core.errors import DataFileError
+
+if TYPE_CHECKING:
+    import yaml
+
+Where = tuple[str | int, ...]
+MOST = 200_000  # fields, each counted as often as aliases and merges repeat it
+DEEPEST = 60  # fields inside each other
+LONGEST = 400  # digits of a number
+
+
+def load(path: Path | str, text: str | None = None) -> object:
+    """The plain data of a YAML file, None where it is empty.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file, or what messages are to call ``text``.
+    text : str or None
+        Its text, where it was read before.
+
+    Raises
+    ------
+    DataFileError
+        It cannot be read, is not UTF-8, no YAML, or would grow beyond bounds; the line is named.
+    """
+    if text is None:
+        text = read_text(path, userfile.SETTINGS)
+    return _parsed(path, text, None)
+
+
+def read(path: Path, *, largest: int, missing: str = "") -> tuple[object, dict[Where, int]]:
+    """Parse a file whose fields are named in messages by their lines.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    largest : int
+        The size in bytes up to which it is read.
+    missing : str
+        See `read_text`.
+
+    Returns
+    -------
+    value : object
+        Plain data, None where the file is empty.
+    lines : dict
+        The 1-based line of each field: ``("formats", "plain")`` to 12.
+
+    Raises
+    ------
+    DataFileError
+        As for `load`, or a field stands there twice.
+    """
+    lines: dict[Where, int] = {}
+    return _parsed(path, read_text(path, largest, missing=missing), lines), lines
+
+
+def read_text(path: Path | str, largest: int, *, missing: str = "") -> str:
+    """The text of a file that a person wrote.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file.
+    largest : int
+        Its largest size in bytes.
+    missing : str
+        What to say where there is no such file and none with a similar name.
+
+    Raises
+    ------
+    DataFileError
+        It is missing (near misses are named), no regular file, too large or not UTF-8.
+    """
+    try:
+        return userfile.text(path, largest=largest)
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataFileError(f"{path}: there is no such file.{near_files(Path(path)) or missing}") from None
+    except IsADirectoryError:
+        raise DataFileError(f"{path}: this is a folder, not a file") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise DataFileError(
+            f"{path}, line {line}: byte {error.start} is not UTF-8; save the file as UTF-8"
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise DataFileError(f"{path}: cannot be read: {reason}") from None
+
+
+def compose(path: Path | str, text: str) -> yaml.Node | None:
+    """The node tree of ``text``, of which nothing was constructed yet; its size is bounded.
+
+    Raises
+    ------
+    DataFileError
+        It is no YAML, or would grow beyond bounds; the line is named.
+    """
+    import yaml
+
+    try:
+        node: yaml.Node | None = yaml.SafeLoader(text).get_single_node()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        at = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise DataFileError(f"{path}{at}: this is no valid YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise DataFileError(f"{path}: this is no valid YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise DataFileError(
+            f"{path}: fields too deep inside each other; at most {DEEPEST} are read"
+        ) from None
+    if node is not None:
+        _bounded(path, node)
+    return node
+
+
+def _parsed(path: Path | str, text: str, lines: dict[Where, int] | None) -> object:
+    import yaml
+
+    node = compose(path, text)
+    if node is None:
+        return None
+    if lines is not None:
+        _walk(path, node, (), lines)
+    try:
+        return yaml.SafeLoader("").construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        at = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise DataFileError(f"{path}{at}: this is no valid YAML: {error.problem or error.context}") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise DataFileError(f"{path}: a value in this file cannot be read: {error}") from None
+
+
+def _bounded(path: Path | str, root: yaml.Node) -> None:
+    """Refuse a tree that aliases (``*name``) and merges (``<<``) repeat beyond `MOST` fields, or that holds itself.
+
+    Each node is visited once; its size is what it would hold if every alias were written out.
+    """
+    import yaml
+
+    sizes: dict[int, tuple[int, int]] = {}  # fields, depth
+    entered: set[int] = set()
+    todo: list[tuple[yaml.Node, bool]] = [(root, False)]
+    while todo:
+        node, left = todo.pop()
+        if id(node) in sizes:
+            continue
+        at = f"{path}, line {node.start_mark.line + 1}"
+        if isinstance(node, yaml.ScalarNode):
+            number = node.tag.endswith((":int", ":float"))
+            if number and len(node.value) > LONGEST:
+                raise DataFileError(f"{at}: a number of more than {LONGEST} characters")
+            sizes[id(node)] = (1, 1)
+            continue
+        pairs = isinstance(node, yaml.MappingNode)
+        below = [part for pair in node.value for part in pair] if pairs else list(node.value)
+        if not left:
+            if id(node) in entered:
+                raise DataFileError(f"{at}: this field holds itself")
+            entered.add(id(node))
+            todo.append((node, True))
+            todo += [(part, False) for part in below if id(part) not in sizes]
+            continue
+        fields = 1 + sum(sizes[id(part)][0] for part in below)
+        depth = 1 + max((sizes[id(part)][1] for part in below), default=0)
+        if fields > MOST:
+            raise DataFileError(
+                f"{at}: more than {MOST:,} fields, counting each as often as aliases (*name) repeat it"
+            )
+        if depth > DEEPEST:
+            raise DataFileError(f"{at}: more than {DEEPEST} fields inside each other")
+        sizes[id(node)] = (fields, depth)
+
+
+def _walk(path: Path | str, root: object, start: Where, lines: dict[Where, int]) -> None:
+    """Note the line of every field. A node that an alias repeats is walked once."""
+    import yaml
+
+    todo: list[tuple[object, Where]] = [(root, start)]
+    seen: set[int] = set()
+    while todo:
+        node, where = todo.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    continue
+                place = (*where, key.value)
+                line = key.start_mark.line + 1
+                if place in lines:
+                    name = ".".join(str(part) for part in place)
+                    raise DataFileError(
+                        f"{path}, line {line}: the field {name} stands here and in line {lines[place]}"
+                    )
+                lines[place] = line
+                todo.append((value, place))
+        elif isinstance(node, yaml.SequenceNode):
+            for i, item in enumerate(node.value):
+                lines[(*where, i)] = item.start_mark.line + 1
+                todo.append((item, (*where, i)))

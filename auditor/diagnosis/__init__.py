@@ -1,1 +1,0 @@
-"""Why a variant violates: hidden changes and minimal sets of attributes."""

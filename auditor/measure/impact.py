@@ -1,0 +1,396 @@
+"""Selection rates and impact ratios of groups of people, exactly.
+
+Pure functions on counts. A count ``x of n`` is people selected (or scoring above the median) of people
+assessed; rates and ratios are `fractions.Fraction`, so that nothing is decided on a rounded figure.
+
+References
+----------
+6 RCNY 5-300 to 5-304 (New York City, automated employment decision tools); 29 CFR 1607.4(D) (four-fifths rule
+of thumb); 44 FR 11996 (1979), questions 18 to 27 (one person more or less).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from auditor.measure import ratio_interval
+from auditor.measure.multiplicity import holm
+from auditor.measure.ratio_interval import RatioInterval
+
+FOUR_FIFTHS = Fraction(4, 5)
+STEADY = 30  # people that a reference has at least, besides 2 % of the table, for ratios to rest on it
+ALPHA = 0.05
+REFERENCE, EMPTY = "the reference itself", "nobody in this category"
+ZERO_REFERENCE = "not computable: the rate of the reference is 0"
+NO_REFERENCE = "not computable: no category holds anybody"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Count:
+    """``x`` of ``n`` people of one category; 0 <= x <= n."""
+
+    category: str
+    n: int
+    x: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.x <= self.n:
+            raise ValueError(f"{self.category}: 0 <= x <= n, got {self.x} of {self.n}")
+
+    @property
+    def rate(self) -> Fraction | None:
+        """``x / n``; None where nobody is in the category."""
+        return Fraction(self.x, self.n) if self.n else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One category of an `ImpactTable`.
+
+    Attributes
+    ----------
+    count : Count
+        People and selected people.
+    share : Fraction or None
+        Of the people of the table.
+    small : bool
+        The share is below 2 %.
+    justification : str or None
+        Why the category is left out of the impact ratios; None: it is not left out.
+    ratio : Fraction or None
+        Impact ratio; ``reason`` says why there is none.
+    ratio_to_excluded : Fraction or None
+        The ratio to the category with the highest rate of all, where that one is left out.
+    ratio_to_steady : Fraction or None
+        The ratio to `ImpactTable.steady_reference`, where there is one.
+    below_shown : bool or None
+        Below four-fifths, with an adjusted p value of at most 0.05; where the reference holds few people, below
+        four-fifths of the steady one too.
+    below_four_fifths, one_person_flip : bool or None
+        None where there is no ratio (and for the flip of the reference).
+    interval : RatioInterval
+        Of the ratio, as if the reference had been named beforehand.
+    interval_best : RatioInterval
+        Of the ratio, allowing for the reference being picked because its rate is the highest; reports print this.
+    p, p_holm : float or None
+        Exact two-sided test against the reference; adjusted for the tests of this table.
+    z : float or None
+        Difference to the reference in standard deviations, pooled.
+    """
+
+    count: Count
+    share: Fraction | None
+    small: bool
+    justification: str | None
+    ratio: Fraction | None
+    ratio_to_excluded: Fraction | None
+    ratio_to_steady: Fraction | None
+    below_four_fifths: bool | None
+    below_shown: bool | None
+    one_person_flip: bool | None
+    interval: RatioInterval
+    interval_best: RatioInterval
+    p: float | None
+    p_holm: float | None
+    z: float | None
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImpactTable:
+    """Rates and ratios of the categories of one breakdown.
+
+    ``reference`` is the category with the highest rate among those that are not left out,
+    ``excluded_reference`` one that is left out and has a higher rate, ``steady_reference`` where the reference holds
+    few people (below 2 % of the table, or fewer than `STEADY`) the one with the highest rate among the others.
+    ``omnibus_p`` belongs to the question whether the rates differ at all.
+    """
+
+    rows: tuple[Row, ...]
+    n: int
+    x: int
+    reference: str | None
+    excluded_reference: str | None
+    steady_reference: str | None
+    omnibus_p: float | None
+
+
+def round_half_up(value: Fraction, digits: int) -> str:
+    """Write an exact value with ``digits`` decimals, halves away from zero.
+
+    Examples
+    --------
+    >>> round_half_up(Fraction(204 * 797, 408 * 412), 2)
+    '0.97'
+    >>> round_half_up(Fraction(1, 8), 2), round_half_up(Fraction(-1, 8), 2)
+    ('0.13', '-0.13')
+    """
+    scaled = (abs(value) * 10**digits * 2 + 1) // 2
+    whole, rest = divmod(scaled, 10**digits)
+    sign = "-" if value < 0 and scaled else ""
+    return f"{sign}{whole}.{rest:0{digits}d}" if digits else f"{sign}{whole}"
+
+
+def ratio_text(value: Fraction, digits: int = 3) -> str:
+    """Write a ratio with ``digits`` decimals, or with as many as show on which side of 4/5 it lies.
+
+    Examples
+    --------
+    >>> ratio_text(Fraction(7951, 10000)), ratio_text(Fraction(79999, 100000)), ratio_text(FOUR_FIFTHS)
+    ('0.795', '0.79999', '0.800')
+    """
+    while value != FOUR_FIFTHS and Fraction(round_half_up(value, digits)) == FOUR_FIFTHS and digits < 30:
+        digits += 1
+    return round_half_up(value, digits)
+
+
+def impact_ratio(count: Count, reference: Count) -> Fraction | None:
+    """Rate of ``count`` over that of ``reference``; None where one has nobody or the reference's rate is 0.
+
+    Examples
+    --------
+    >>> impact_ratio(Count(category="a", n=6, x=3), Count(category="b", n=8, x=5))
+    Fraction(4, 5)
+    """
+    if not count.n or not reference.n or not reference.x:
+        return None
+    return Fraction(count.x * reference.n, count.n * reference.x)
+
+
+def below_four_fifths(count: Count, reference: Count) -> bool:
+    """Whether the rate is less than four-fifths of the reference's, in integers; exactly 4/5 is not less.
+
+    Examples
+    --------
+    >>> below_four_fifths(Count(category="a", n=5, x=3), Count(category="b", n=8, x=6))
+    False
+    """
+    return 5 * count.x * reference.n < 4 * reference.x * count.n
+
+
+def is_small(n: int, total: int) -> bool:
+    """Whether ``n`` is below 2 % of ``total``, in integers."""
+    return 50 * n < total
+
+
+def highest(counts: Sequence[Count]) -> Count | None:
+    """The category with the highest rate; of equal ones the largest, then the first."""
+    best: Count | None = None
+    for count in counts:
+        if not count.n:
+            continue
+        left, right = (count.x * best.n, best.x * count.n) if best else (1, 0)
+        if best is None or left > right or (left == right and count.n > best.n):
+            best = count
+    return best
+
+
+def one_person_flip(counts: Sequence[Count], category: str, reference: str) -> bool | None:
+    """Whether one selection given to another person turns the four-fifths flag of ``category``.
+
+    A flagged category gets one selection more and the reference one less; an unflagged one the reverse. The
+    highest rate is then looked up anew. None where no such move is possible.
+    """
+    now = {c.category: c for c in counts}
+    own, other = now[category], now[reference]
+    flagged = below_four_fifths(own, other)
+    step = 1 if flagged else -1
+    if not (0 <= own.x + step <= own.n and 0 <= other.x - step <= other.n):
+        return None
+    now[category], now[reference] = replace(own, x=own.x + step), replace(other, x=other.x - step)
+    top = highest(tuple(now.values()))
+    assert top is not None
+    return below_four_fifths(now[category], top) is not flagged
+
+
+def table(
+    counts: Sequence[Count],
+    *,
+    excluded: Mapping[str, str] | None = None,
+    level: float = 0.95,
+    one_per_run: bool = False,
+) -> ImpactTable:
+    """Compute one breakdown.
+
+    Parameters
+    ----------
+    counts : sequence of Count
+        One for each category, empty ones included; names are unique.
+    excluded : mapping of str to str
+        Categories left out of the impact ratios, with the justification. Their rates are still computed.
+        Names that are not in this table are ignored.
+    level : float
+        Confidence level of the intervals.
+    one_per_run : bool
+        Every selection was one choice among all categories (a ranking's first place), so the counts of two
+        categories are not independent; interval and test condition on their sum.
+
+    Raises
+    ------
+    ValueError
+        A justification is blank.
+    """
+    excluded = {k: v for k, v in (excluded or {}).items() if any(c.category == k for c in counts)}
+    if any(not reason.strip() for reason in excluded.values()):
+        raise ValueError("each category that is left out needs a justification")
+    kept = [c for c in counts if c.category not in excluded]
+    reference, top = highest(kept), highest(counts)
+    total = sum(c.n for c in counts)
+    beyond = None
+    if top and top.category in excluded and (reference is None or _higher(top, reference)):
+        beyond = top
+    large = [c for c in kept if not few(c.n, total)]
+    steady = highest(large) if reference and few(reference.n, total) else None
+    rows = []
+    for count in counts:
+        row = _row(count, kept, reference, excluded, level, one_per_run)
+        rows.append(
+            replace(
+                row,
+                share=Fraction(count.n, total) if total else None,
+                small=bool(count.n) and is_small(count.n, total),
+                ratio_to_excluded=impact_ratio(count, beyond) if beyond else None,
+                ratio_to_steady=impact_ratio(count, steady) if steady and row.ratio is not None else None,
+            )
+        )
+    adjusted = holm([row.p for row in rows])
+    rows = [
+        replace(row, p_holm=p, below_shown=_shown(row, p, steady))
+        for row, p in zip(rows, adjusted, strict=True)
+    ]
+    return ImpactTable(
+        rows=tuple(rows),
+        n=total,
+        x=sum(c.x for c in counts),
+        reference=reference.category if reference else None,
+        excluded_reference=beyond.category if beyond else None,
+        steady_reference=steady.category if steady else None,
+        omnibus_p=ratio_interval.omnibus([(c.x, c.n) for c in counts if c.n], one_per_run=one_per_run),
+    )
+
+
+def few(n: int, total: int) -> bool:
+    """Whether a category of ``n`` people is too small for ratios to rest on it.
+
+    Examples
+    --------
+    >>> few(29, 1000), few(30, 1000), few(30, 2000)
+    (True, False, True)
+    """
+    return n < STEADY or is_small(n, total)
+
+
+def _shown(row: Row, p_holm: float | None, steady: Count | None) -> bool | None:
+    if row.below_four_fifths is None:
+        return None
+    return (
+        row.below_four_fifths
+        and p_holm is not None
+        and p_holm <= ALPHA
+        and (steady is None or below_four_fifths(row.count, steady))
+    )
+
+
+def _higher(a: Count, b: Count) -> bool:
+    return a.x * b.n > b.x * a.n
+
+
+def _row(
+    count: Count,
+    kept: Sequence[Count],
+    reference: Count | None,
+    excluded: Mapping[str, str],
+    level: float,
+    one_per_run: bool,
+) -> Row:
+    justification = excluded.get(count.category)
+    if justification is not None:
+        reason = f"left out of the impact ratios: {justification}"
+    elif reference is None:
+        reason = NO_REFERENCE
+    elif not count.n:
+        reason = EMPTY
+    elif not reference.x:
+        reason = ZERO_REFERENCE
+    else:
+        reason = REFERENCE if count is reference else ""
+    none = RatioInterval(low=None, high=None, method="", reason=reason)
+    bare = Row(
+        count=count,
+        share=None,
+        small=False,
+        justification=justification,
+        ratio=None,
+        ratio_to_excluded=None,
+        ratio_to_steady=None,
+        below_four_fifths=None,
+        below_shown=None,
+        one_person_flip=None,
+        interval=none,
+        interval_best=none,
+        p=None,
+        p_holm=None,
+        z=None,
+        reason=reason,
+    )
+    if reason not in ("", REFERENCE) or reference is None:
+        return bare
+    own = replace(
+        bare, ratio=impact_ratio(count, reference), below_four_fifths=below_four_fifths(count, reference)
+    )
+    if count is reference:
+        return own
+    pair = (count.x, count.n, reference.x, reference.n)
+    others = [(c.x, c.n) for c in kept if c.n and c is not count and c is not reference]
+    return replace(
+        own,
+        one_person_flip=one_person_flip(kept, count.category, reference.category),
+        interval=ratio_interval.interval(*pair, level=level, one_per_run=one_per_run),
+        interval_best=ratio_interval.against_best(
+            pair[:2], pair[2:], others, level=level, one_per_run=one_per_run
+        ),
+        p=ratio_interval.exact_test(*pair, one_per_run=one_per_run),
+        z=None if one_per_run else ratio_interval.z_score(*pair),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MedianRule:
+    """The median of a full sample, and how much of the sample it splits.
+
+    ``above`` and ``tied`` are numbers of people of the ``n`` strictly above the median and exactly at it.
+    """
+
+    median: Fraction
+    n: int
+    above: int
+    tied: int
+
+
+def median_rule(scores: Sequence[Fraction]) -> MedianRule:
+    """Take the median of the full sample, once; a score counts as above it only if it is strictly higher.
+
+    Raises
+    ------
+    ValueError
+        There are no scores.
+
+    Examples
+    --------
+    >>> rule = median_rule([Fraction(s) for s in (1, 2, 2, 2, 5)])
+    >>> rule.median, rule.above, rule.tied
+    (Fraction(2, 1), 1, 3)
+    """
+    if not scores:
+        raise ValueError("a median needs at least one score")
+    ordered = sorted(scores)
+    half, odd = divmod(len(ordered), 2)
+    median = ordered[half] if odd else (ordered[half - 1] + ordered[half]) / 2
+    return MedianRule(
+        median=median,
+        n=len(ordered),
+        above=sum(s > median for s in ordered),
+        tied=sum(s == median for s in ordered),
+    )

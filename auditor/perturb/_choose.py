@@ -1,0 +1,342 @@
+"""The choices that one attribute offers in one text, and which of them make variants.
+
+A choice is what one attribute can do to a text: all its edits, chosen together. A joint variant takes one
+choice for each attribute of a set. What a choice changes depends on the scope; see
+``docs/decisions/0001-scope.md``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from random import Random
+from typing import NamedTuple, TypeVar
+
+from auditor.core.types import Edit, EditKind
+from auditor.perturb._agree import changes_tag, edits_of, inserted
+from auditor.perturb._match import Hit, Place, Scan
+from auditor.perturb._plans import Crowd, Leads, Move, Plan, plans
+from auditor.perturb._seams import misread
+from auditor.perturb._wanted import EVERY, Wanted
+from auditor.perturb.dictionaries import Dictionary, Term
+
+
+class Choice(NamedTuple):
+    """One way to change one attribute in one text. ``edits`` are in order and do not overlap."""
+
+    attribute: str
+    target: str  # the stratum: the target group, or the two exchanged groups
+    edits: tuple[Edit, ...]
+    named: str  # the groups that the text names afterwards
+    ends: frozenset[str] | None = None  # "to" and "from" a wanted group; None where no group is wanted
+    person: int = 0  # whose words are changed, where each person is changed apart
+
+
+_T = TypeVar("_T")
+_Key = tuple[tuple[object, str], ...]  # where each edit of a choice stands, and what it writes
+
+
+def named(groups: set[str], dictionary: Dictionary) -> str:
+    """Return the groups that a text names, joined by "+"; unmarked ones only where no other is named."""
+    info = dictionary.groups
+    marked = {g for g in groups if not info[g].unmarked}
+    implied = {info[g].fallback for g in marked}
+    return "+".join(sorted(marked - implied or marked or groups))
+
+
+class Offer:
+    """Every choice of one dictionary in one text, in a fixed order; edits are made for those that are taken.
+
+    Parameters
+    ----------
+    scan : Scan
+        The text.
+    crowds : sequence of Crowd
+        The places of this dictionary's terms in it, of everybody or of one person after the other.
+    dictionary : Dictionary
+        The attribute.
+    scope : {"text", "term", "occurrence"}
+        What one choice changes.
+    passed : Counter
+        Choices that are not offered are counted here, by reason.
+    wanted : Wanted
+        Which choices: those that lead to some groups, or from them, or between two; empty means all.
+    apart : sequence of Crowd
+        One person's terms after the other's: the groups of the primary pair are then not exchanged, but one person is
+        changed, where that can be done.
+    """
+
+    def __init__(
+        self,
+        scan: Scan,
+        crowds: Sequence[Crowd],
+        dictionary: Dictionary,
+        scope: str,
+        passed: Counter[str],
+        wanted: Wanted = EVERY,
+        apart: Sequence[Crowd] = (),
+    ) -> None:
+        self._scan, self._dictionary, self._passed, self._wanted = scan, dictionary, passed, wanted
+        self._hits = [hit for crowd in crowds for hit in crowd.own]
+        self._person = {hit.start: n for n, crowd in enumerate(crowds) for hit in crowd.own}
+
+        def made(crowds: Sequence[Crowd]) -> list[Plan]:
+            return [
+                plan
+                for crowd in crowds
+                for plan in plans(crowd, scope, Leads(scan, crowd, dictionary, passed, wanted))
+            ]
+
+        self._plans, pair = made(crowds), dictionary.primary
+        if pair is not None and apart:
+            single = [plan for plan in made(apart) if plan[0] in pair and self._source(plan) in pair]
+            exchange = "+".join(sorted(pair)) if single else ""
+            self._plans = single + [plan for plan in self._plans if plan[0] != exchange]
+
+    def take(self, limit: int | None, rng: Random) -> list[Choice]:
+        """Return up to ``limit`` different choices: of the dictionary's primary pair first, then of all target groups.
+
+        A text about one of the pair gets up to half of them about the other, in different words; one about nobody
+        in particular gets one about each. Under a limit, a choice that gives a verb another tag (he is → they are)
+        is passed over: the dependency invariant cannot keep it, and it would take the place of one that can be
+        judged.
+        """
+        if limit is None or len(self._plans) <= limit:
+            return self._made(self._plans, limit, {})
+        out: dict[_Key, Choice] = {}
+        first = self._primary()
+        marked = any(self._source(plan) in (self._dictionary.primary or ()) for plan in first)
+        left: list[Plan] = []
+        for target in sorted({label for label, _ in first}):
+            own = [plan for plan in first if plan[0] == target]
+            rng.shuffle(own)
+            waiting = iter(own)
+            self._made(waiting, min(limit, len(out) + (max(1, limit // 2) if marked else 1)), out)
+            left += waiting
+        kept = set(map(id, first))
+        self._made(_spread([plan for plan in self._plans if id(plan) not in kept], rng), limit, out)
+        return self._made(left, limit, out)
+
+    def _made(self, plans: Iterable[Plan], limit: int | None, out: dict[_Key, Choice]) -> list[Choice]:
+        """Add the choices of ``plans`` to ``out`` until it holds ``limit``."""
+        for target, moves in plans if limit is None or len(out) < limit else ():
+            choice = _choice(self._scan, self._hits, self._dictionary, target, moves, self._wanted)
+            if choice is None:
+                continue
+            choice = choice._replace(person=self._person[moves[0][0].start])
+            key = tuple((e.where, e.target) for e in choice.edits)
+            if key in out:
+                continue
+            if not self._dictionary.raw and misread(self._scan.text, choice.edits):
+                self._passed["reads as another word with its neighbours"] += 1
+            elif limit is not None and any(map(changes_tag, choice.edits)):
+                self._passed["needs another verb form"] += 1
+            else:
+                out[key] = choice
+            if len(out) == limit:
+                break
+        return list(out.values())
+
+    def _primary(self) -> list[Plan]:
+        """The plans between the groups of the primary pair; of a text about neither, those to each of them."""
+        pair = self._dictionary.primary
+        if pair is None or self._wanted:
+            return []
+        to = [plan for plan in self._plans if plan[0] in pair]
+        groups = self._dictionary.groups
+        return [plan for plan in to if self._source(plan) in pair] or [
+            plan for plan in to if groups[self._source(plan)].unmarked
+        ]
+
+    def _source(self, plan: Plan) -> str:
+        return plan[1][0][1].group
+
+
+class Insertion:
+    """What one attribute that a text does not name offers there: an adjective before a person noun.
+
+    Every term stands at the first place only: later mentions of the person go without (a man → a disabled
+    man … the man). It has the interface of `Offer`.
+    """
+
+    def __init__(
+        self,
+        scan: Scan,
+        places: Sequence[Place],
+        dictionary: Dictionary,
+        wanted: Wanted = EVERY,
+    ) -> None:
+        self._scan, self._places, self._dictionary, self._wanted = scan, places[:1], dictionary, wanted
+
+    def take(self, limit: int | None, rng: Random) -> list[Choice]:
+        """Return up to ``limit`` different choices, spread over the target groups."""
+        terms = [
+            t
+            for t in self._dictionary.insertable
+            if not self._dictionary.groups[t.group].unmarked and self._wanted.inserts(t.group)
+        ]
+        plans: list[tuple[str, tuple[Place, Term]]] = [(t.group, (p, t)) for p in self._places for t in terms]
+        rows = plans if limit is None or len(plans) <= limit else itertools.islice(_spread(plans, rng), limit)
+        return [
+            Choice(
+                term.attribute,
+                group,
+                inserted(self._scan, place, term),
+                group,
+                frozenset({"to"}) if self._wanted else None,
+            )
+            for group, (place, term) in rows
+        ]
+
+
+def _spread(plans: Sequence[tuple[str, _T]], rng: Random) -> Iterator[tuple[str, _T]]:
+    """Yield ``plans`` in random order, one of each target group by turns."""
+    strata: dict[str, list[tuple[str, _T]]] = {}
+    for plan in plans:
+        strata.setdefault(plan[0], []).append(plan)
+    rows = list(strata.values())
+    rng.shuffle(rows)
+    for row in rows:
+        if len(row) > 1:
+            rng.shuffle(row)
+    for turn in itertools.zip_longest(*rows):
+        yield from (plan for plan in turn if plan is not None)
+
+
+def _choice(
+    scan: Scan,
+    hits: Sequence[Hit],
+    dictionary: Dictionary,
+    target: str,
+    moves: Sequence[Move],
+    wanted: Wanted = EVERY,
+) -> Choice | None:
+    edits: list[Edit] = []
+    after = {h.start: h.terms[0].group for h in hits}
+    for hit, source, word, group in moves:
+        kind: EditKind = "marking" if dictionary.groups[source.group].unmarked else "swap"
+        edits += edits_of(scan, hit, source, word, group, kind)
+        after[hit.start] = group
+    if not edits:
+        return None
+    edits.sort(key=lambda e: e.where)
+    ends = ends_of(((source.group, group) for _, source, _, group in moves), wanted)
+    return Choice(dictionary.attribute, target, tuple(edits), named(set(after.values()), dictionary), ends)
+
+
+def ends_of(moves: Iterable[tuple[str, str]], wanted: Collection[str]) -> frozenset[str] | None:
+    """Which ends of a choice (source and target group of each move) hold wanted groups; see `Choice`."""
+    if not wanted:
+        return None
+    return frozenset(
+        end for groups in moves for end, group in zip(("from", "to"), groups, strict=True) if group in wanted
+    )
+
+
+def sample(
+    offers: Mapping[str, Offer | Insertion], order: int, per_seed: int | None, key: str
+) -> list[tuple[Choice, ...]]:
+    """Choose the sets of choices that become variants.
+
+    ``per_seed`` choices for each set of attributes, spread evenly over the target groups. Joint sets are
+    made of the atomic choices taken, and every proper subset of a set is in the result too, atomic ones
+    first. Each set of attributes draws with a generator of its own (``key`` and its names), so that another
+    attribute in the plan does not change what the others draw.
+    """
+    atomic = {a: taken for a in sorted(offers) if (taken := offers[a].take(per_seed, Random(f"{key}:{a}")))}
+    result: dict[tuple[int, ...], tuple[Choice, ...]] = {
+        (id(choice),): (choice,) for taken in atomic.values() for choice in taken
+    }
+    for size in range(2, min(order, len(atomic)) + 1):
+        for members in itertools.combinations(atomic, size):
+            rng = Random(f"{key}:{'+'.join(members)}")
+            for joint in _joint([atomic[a] for a in members], per_seed, rng):
+                for smaller in range(2, size):
+                    for subset in itertools.combinations(joint, smaller):
+                        result.setdefault(tuple(map(id, subset)), subset)
+                result.setdefault(tuple(map(id, joint)), joint)
+    return sorted(result.values(), key=len)
+
+
+def _joint(lists: Sequence[Sequence[Choice]], limit: int | None, rng: Random) -> Iterator[tuple[Choice, ...]]:
+    """Yield combinations of one choice per list whose edits do not overlap, spread over target groups."""
+    if limit is None:
+        yield from (joint for joint in itertools.product(*lists) if fits(joint))
+        return
+    by_target: list[list[list[Choice]]] = []
+    for row in lists:
+        strata: dict[str, list[Choice]] = {}
+        for choice in row:
+            strata.setdefault(choice.target, []).append(choice)
+        by_target.append(list(strata.values()))
+    cells = list(itertools.product(*by_target))
+    rng.shuffle(cells)
+    waiting = [_draw(cell, limit, rng) for cell in cells]
+    taken = 0
+    while waiting:
+        still = []
+        for cell in waiting:
+            joint = next(cell, None)
+            if joint is None:
+                continue
+            still.append(cell)
+            if fits(joint):
+                yield joint
+                taken += 1
+                if taken == limit:
+                    return
+        waiting = still
+
+
+def _draw(cell: Sequence[Sequence[Choice]], limit: int, rng: Random) -> Iterator[tuple[Choice, ...]]:
+    """Yield combinations of one cell in random order; they are numbered, never listed."""
+    size = math.prod(map(len, cell))
+    numbers = [0] if size == 1 else rng.sample(range(size), min(size, limit))
+    for number in numbers:
+        yield _decode(cell, number)
+
+
+def _decode(cell: Sequence[Sequence[Choice]], number: int) -> tuple[Choice, ...]:
+    out = []
+    for row in cell:
+        number, at = divmod(number, len(row))
+        out.append(row[at])
+    return tuple(out)
+
+
+def fits(joint: Sequence[Choice]) -> bool:
+    """Whether these choices can be made together: of one person; see `_one_way` and `_apart`."""
+    return len({choice.person for choice in joint}) == 1 and _one_way(joint) and _apart(joint)
+
+
+def _one_way(joint: Sequence[Choice]) -> bool:
+    """Whether all choices lead to wanted groups, or all from them: one end then holds these groups together."""
+    ends = [choice.ends for choice in joint if choice.ends is not None]
+    return not ends or bool(frozenset.intersection(*ends))
+
+
+def _apart(joint: Sequence[Choice]) -> bool:
+    """Whether no two edits of different choices touch the same characters, or need different articles."""
+    if len(joint) == 1:
+        return True
+    if _two_articles(joint):
+        return False
+    spans = sorted(e.where for choice in joint for e in choice.edits if isinstance(e.where, tuple))
+    return all(a[1] <= b[0] and a != b for a, b in itertools.pairwise(spans))
+
+
+def _two_articles(joint: Sequence[Choice]) -> bool:
+    """Whether one choice inserts a word between an article and the word for which another one repairs it."""
+    for choice in joint:
+        starts = {e.where[0] for e in choice.edits if e.kind == "insertion" and isinstance(e.where, tuple)}
+        if not starts:
+            continue
+        for other in joint:
+            if other is not choice and any(
+                e.kind == "agreement" and isinstance(e.where, tuple) and e.where[1] + 1 in starts
+                for e in other.edits
+            ):
+                return True
+    return False

@@ -1,0 +1,236 @@
+"""Finds dictionary terms in a text: one pass over its tokens, all terms at once, the longest first.
+
+Matching is on whole words, in lower, Title or UPPER case. The conditions of a term (only before a person
+noun, only with a capital letter …) are read from the neighbouring tokens. Ambiguous pronouns (her, his) are
+settled by the tag that the parser gives them, or by rule where there is no parser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from auditor.perturb._context import DETERMINERS, Context, closes
+from auditor.perturb.dictionaries import Dictionary, Term, persons
+from auditor.text.english import FUNCTION_WORDS, Word, case_of, stands_alone, words
+
+_BEFORE_NOUN = DETERMINERS | frozenset(
+    ("these", "those", "my", "your", "his", "their", "our", "its", "some", "two", "three", "many", "several")
+)
+_LETS = frozenset(("let", "lets", "make", "makes", "made", "making", "letting"))
+_TIES = frozenset("\u00ad\u200c\u200d\u2060")  # soft hyphen, joiners
+
+
+class Hit(NamedTuple):
+    """One place where a term stands: ``text[start:end]``, the terms it may be, and its token's number."""
+
+    start: int
+    end: int
+    surface: str
+    terms: tuple[Term, ...]
+    token: int
+
+
+class Scan(NamedTuple):
+    """The tokens of a text and the terms in it; ``open`` are the hits that need a parse (her, his)."""
+
+    text: str
+    tokens: list[Word]
+    hits: list[Hit]
+    open: list[Hit]
+
+
+class Place(NamedTuple):
+    """Where a modifier may be put: ``text[at:]`` begins with a person noun, which is token ``token``."""
+
+    at: int
+    token: int
+    upper: bool  # the noun is written in capitals
+
+
+_Entry = tuple[tuple[str, ...], tuple[Term, ...]]
+
+
+class Matcher:
+    """All source terms of some dictionaries, by first token.
+
+    Typed dictionaries are searched together, so that "Native American" is never read as a nationality; each
+    raw dictionary on its own, since the published pair files of different attributes hold the same words.
+
+    Parameters
+    ----------
+    dictionaries : sequence of Dictionary
+        The dictionaries to search for.
+    """
+
+    def __init__(self, dictionaries: Sequence[Dictionary]) -> None:
+        typed = [d for d in dictionaries if not d.raw]
+        layers = [typed] if typed else []
+        layers += [[d] for d in dictionaries if d.raw]
+        self._layers = [_index([t for d in layer for t in d.sources]) for layer in layers]
+        self._adjectives = frozenset(
+            t.text.lower() for d in typed for t in d.sources if t.slot.startswith("adjective")
+        )
+        nouns = {t.text.lower() for d in typed for t in d.sources if t.pos in {"NN", "NNS"} and t.role}
+        self._context = Context(self._adjectives, nouns)
+
+    def scan(self, text: str) -> Scan:
+        """Find every term in ``text``; hits are in order and those of one dictionary do not overlap."""
+        tokens = words(text)
+        hits: list[Hit] = []
+        for index in self._layers:
+            self._search(index, text, tokens, hits)
+        if len(self._layers) > 1:
+            hits.sort(key=lambda h: (h.start, h.end, h.terms[0].attribute))
+        pending = [h for h in hits if len({t.slot for t in h.terms}) > 1]
+        return Scan(text, tokens, hits, pending)
+
+    def places(self, scan: Scan) -> list[Place]:
+        """Find person nouns that stand right behind a determiner and are no part of a compound.
+
+        Only there a modifier can be put before the noun by the neighbouring words alone (a man, his wife;
+        not a police officer, the student union, tall men).
+        """
+        out = []
+        for i in range(1, len(scan.tokens)):
+            word, before = scan.tokens[i], scan.tokens[i - 1]
+            if word.key not in self._context.people or before.key not in _BEFORE_NOUN:
+                continue
+            surface = scan.text[word.start : word.end]
+            if scan.text[before.end : word.start] != " " or not stands_alone(scan.text, word.start, word.end):
+                continue
+            following = scan.tokens[i + 1] if i + 1 < len(scan.tokens) else None
+            if following is not None and following.key[0].isalnum() and not closes(following.key):
+                continue
+            if case_of(surface) in {"lower", "upper"}:
+                out.append(Place(word.start, i, case_of(surface) == "upper"))
+        return out
+
+    def _search(
+        self, index: Mapping[str, list[_Entry]], text: str, tokens: list[Word], hits: list[Hit]
+    ) -> None:
+        free = 0
+        for i, token in enumerate(tokens):
+            entries = index.get(token.key)
+            if entries is None or i < free:
+                continue
+            for keys, terms in entries:
+                n = len(keys)
+                if n > 1 and not _follows(text, tokens, i, keys):
+                    continue
+                start, end = token.start, tokens[i + n - 1].end
+                if not _alone(text, start, end):
+                    continue
+                fitting = self._context.fitting(text, tokens, i, n, terms)
+                if fitting:
+                    hits.append(Hit(start, end, text[start:end], fitting, i))
+                    free = i + n
+                    break
+
+
+def _alone(text: str, start: int, end: int) -> bool:
+    """Whether a word of its own stands there; what an invisible hyphen or joiner ties to another is none."""
+    if text[start - 1 : start] in _TIES or text[end : end + 1] in _TIES:
+        tied = text[start - 2 : start - 1].isalnum() or text[end + 1 : end + 2].isalnum()
+        return not tied and stands_alone(text, start, end)
+    return stands_alone(text, start, end)
+
+
+def _index(terms: Sequence[Term]) -> dict[str, list[_Entry]]:
+    by_keys: dict[tuple[str, ...], list[Term]] = {}
+    for term in terms:
+        by_keys.setdefault(_keys(term.text), []).append(term)
+    index: dict[str, list[_Entry]] = {}
+    for keys, found in by_keys.items():
+        # A noun reading is the narrower one: it is asked before the adjective.
+        found.sort(key=lambda t: "as:noun" not in t.tags)
+        index.setdefault(keys[0], []).append((keys, tuple(found)))
+    for entries in index.values():
+        entries.sort(key=lambda e: -len(e[0]))
+    return index
+
+
+def _keys(term: str) -> tuple[str, ...]:
+    """Tokens of a term; a token after white space carries a leading blank."""
+    found = words(term)
+    glued = [w.key for w in found[:1]]
+    for before, word in pairwise(found):
+        glued.append(word.key if before.end == word.start else " " + word.key)
+    return tuple(glued)
+
+
+def _follows(text: str, tokens: list[Word], i: int, keys: tuple[str, ...]) -> bool:
+    if i + len(keys) > len(tokens):
+        return False
+    for k in range(1, len(keys)):
+        before, word = tokens[i + k - 1], tokens[i + k]
+        key = word.key
+        if before.end != word.start:
+            gap = text[before.end : word.start]
+            if not gap.isspace() or gap.count("\n") > 1:
+                return False
+            key = " " + key
+        if key != keys[k]:
+            return False
+    return True
+
+
+def settle(scan: Scan, tags: Mapping[int, str]) -> list[Hit]:
+    """Give every ambiguous pronoun its slot.
+
+    Parameters
+    ----------
+    scan : Scan
+        The text with its hits.
+    tags : mapping of int to str
+        Penn tags of ambiguous hits by start offset; a hit without one goes by rule.
+
+    Returns
+    -------
+    list of Hit
+        All hits, each with terms of one slot.
+    """
+    if not scan.open:
+        return scan.hits
+    pending = {h.start for h in scan.open}
+    return [_one_slot(scan, h, tags.get(h.start)) if h.start in pending else h for h in scan.hits]
+
+
+def _after_pair(scan: Scan, hit: Hit) -> Word | None:
+    """The token after a pronoun, or after the pair of pronouns that a slash ties together (his/her bag)."""
+    tokens, j = scan.tokens, hit.token + 1
+    glued = tokens[j : j + 2]
+    if (
+        len(glued) == 2
+        and glued[0].key == "/"
+        and hit.end == glued[0].start
+        and glued[0].end == glued[1].start
+    ):
+        j += 2
+    return tokens[j] if j < len(tokens) else None
+
+
+def _one_slot(scan: Scan, hit: Hit, tag: str | None) -> Hit:
+    slots = {t.slot for t in hit.terms}
+    if not all(s.startswith("pronoun.") for s in slots):
+        return hit
+    low = hit.surface.lower()
+    following = _after_pair(scan, hit)
+    ends = following is None or (not following.key[0].isalnum() and following.key not in "\"'“‘(*")
+    closed = ends or (
+        following is not None and following.key in FUNCTION_WORDS - {"own", "other", "mere", "many"}
+    )
+    other = "pronoun.object" if low == "her" else "pronoun.independent"
+    if closed and (ends or low == "his" or tag != "PRP$"):
+        slot = other
+    elif low == "his":
+        slot = "pronoun.possessive"
+    elif tag is not None:
+        slot = "pronoun.possessive" if tag == "PRP$" else other
+    else:
+        before = scan.tokens[hit.token - 1].key if hit.token else ""
+        singular, plural, _ = persons()
+        person = following is not None and (following.key in singular or following.key in plural)
+        slot = other if before in _LETS and not person else "pronoun.possessive"
+    return hit._replace(terms=tuple(t for t in hit.terms if t.slot == slot))

@@ -1,0 +1,236 @@
+"""Whose words the terms of a text are: the person's who is judged, another one's, or nobody's that can be told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+from auditor.core.errors import ConfigError
+from auditor.core.types import Seed, Span
+from auditor.perturb._match import Hit
+from auditor.perturb.dictionaries import load, persons
+from auditor.text.mentions import PRONOUNS, Lexicon
+from auditor.text.parse import Parse
+from auditor.text.people import people
+from auditor.text.split import sentences
+
+ALL, ONE_WAY, EACH, SUBJECT, SUBJECT_OR_ALL = WHO = (
+    "all",
+    "all-one-way",
+    "each",
+    "subject",
+    "subject-or-all",
+)
+_BESIDE = frozenset(("amod", "compound", "flat", "nmod:unmarked", "appos", "acl"))
+_HELD = frozenset(  # what is one's own and says what one is: his Kenyan accent, of Turkish descent
+    (
+        "accent", "ancestry", "background", "birth", "citizenship", "descent", "extraction", "faith", "heritage",
+        "identity", "nationality", "origin", "origins", "parentage", "passport", "religion", "roots",
+    )
+)  # fmt: skip
+_MORE = frozenset(  # persons before whom no modifier is looked for
+    (
+        "advisee", "buddy", "cousin", "expert", "foreman", "graduate", "guardian", "mate", "medic", "pal", "paramedic",
+        "peer", "postdoc", "relative", "somebody", "someone", "twin", "undergraduate", "vet", "witness",
+    )
+)  # fmt: skip
+_ROLES = frozenset(("applicant", "candidate", "interviewee"))
+_WRITES = re.compile(r"\b(?:asks|asking|writes|writing|writer|author)\b")
+
+Parsed = Sequence[tuple[int, Parse]]
+
+
+class TextParser(Protocol):
+    """What is needed of `auditor.text.parse.Parser`."""
+
+    def parse(self, sentences: Sequence[str]) -> Sequence[Any]:
+        """Return one `Parse` for each sentence."""
+        ...
+
+
+class Share(NamedTuple):
+    """The terms of a text that are changed together; ``words`` are the starts of one person's mentions."""
+
+    hits: Sequence[Hit]
+    words: frozenset[int] | None  # None: everybody's
+
+
+@lru_cache(maxsize=8)
+def lexicon(subject: str = "") -> Lexicon:
+    """The words that name persons, from the dictionaries of gender and of names; ``subject`` as "the applicant"."""
+    gender: dict[str, str] = {"latina": "female", "latino": "male", "female": "female", "male": "male"}
+    for term in load("gender").sources:
+        if term.group.endswith("male"):
+            gender.setdefault(
+                term.text.lower().split()[-1], "female" if term.group.endswith("female") else "male"
+            )
+    names = load("names")
+    for term in names.sources:
+        gender.setdefault(term.text.lower(), names.groups[term.group].agrees or "")
+    singular, plural, _ = persons()
+    said = frozenset(re.findall(r"\w+", subject.lower())) & singular - {"person"}
+    return Lexicon(
+        gender=gender,
+        singular=singular | _MORE,
+        plural=plural,
+        names=frozenset(t.text.lower() for t in names.sources),
+        roles=said | _ROLES,
+        asks=bool(_WRITES.search(subject)),
+    )
+
+
+class Persons:
+    """Splits the terms of texts by the person whose they are.
+
+    Parameters
+    ----------
+    who : {"all", "each", "subject", "subject-or-all"}
+        See `auditor.perturb.mutation.MutationSuite`.
+    subject : str
+        What the person who is judged is called.
+    parser : TextParser or None
+        Needed for everything but ``all``.
+    """
+
+    def __init__(self, who: str, subject: str, parser: TextParser | None) -> None:
+        if who not in WHO:
+            raise ConfigError(f"who must be one of {', '.join(WHO)}; got {who!r}")
+        if who != ALL and parser is None:
+            raise ConfigError(f"who={who!r} tells persons apart, and needs a parser")
+        self.who, self._subject, self._parser = who, subject, parser
+
+    def split(self, texts: Sequence[tuple[Seed, Sequence[Hit]]]) -> list[list[Share]]:
+        """The shares of each text; none where nobody can be singled out."""
+        if self.who in (ALL, ONE_WAY):
+            return [[Share(hits, None)] for _, hits in texts]
+        return self._split(texts)
+
+    def apart(self, texts: Sequence[tuple[Seed, Sequence[Hit]]]) -> list[list[Share]]:
+        """The shares of each person, where a text is to be changed one way; else none."""
+        return self._split(texts) if self.who == ONE_WAY else [[] for _ in texts]
+
+    def _split(self, texts: Sequence[tuple[Seed, Sequence[Hit]]]) -> list[list[Share]]:
+        asked = [seed.text for seed, hits in texts if hits and self._unread(seed, hits)]
+        parsed = self._parsed(asked)
+        return [self._shares(seed, hits, parsed.get(seed.text, ())) for seed, hits in texts]
+
+    def _unread(self, seed: Seed, hits: Sequence[Hit]) -> bool:
+        """Whether the parse is needed: spans that are given hold everything but modifiers."""
+        spans = seed.subject
+        if spans is None or self.who in (EACH, ONE_WAY):
+            return True
+        return any(not touches(h, spans) and h.surface.lower() not in PRONOUNS for h in hits)
+
+    def _parsed(self, texts: Iterable[str]) -> Mapping[str, Parsed]:
+        assert self._parser is not None
+        spans = {text: sentences(text) for text in texts}
+        distinct = list(dict.fromkeys(text[a:b] for text, found in spans.items() for a, b in found))
+        parses = dict(zip(distinct, self._parser.parse(distinct), strict=True))
+        return {text: [(a, parses[text[a:b]]) for a, b in found] for text, found in spans.items()}
+
+    def _shares(self, seed: Seed, hits: Sequence[Hit], parsed: Parsed) -> list[Share]:
+        if self.who in (EACH, ONE_WAY):
+            found = people(parsed, lexicon(self._subject)).persons
+            persons = [[(m.start, m.end) for m in p.mentions] for p in found if p.clear]
+        else:
+            persons = [list(spans)] if (spans := self.subject(seed, parsed)) else []
+        shares = [
+            Share([h for h in hits if says_of(h, spans, parsed)], frozenset(start for start, _ in spans))
+            for spans in persons
+        ]
+        if not shares and self.who == SUBJECT_OR_ALL:
+            return [Share(hits, None)]
+        return shares
+
+    def subject(self, seed: Seed, parsed: Parsed) -> Sequence[Span]:
+        """Where a text speaks of the person who is judged; empty where that is not clear."""
+        if seed.subject is not None:
+            return seed.subject
+        found = people(parsed, lexicon(self._subject)).subject
+        return () if found is None else [(m.start, m.end) for m in found.mentions]
+
+
+def says_of(hit: Hit, spans: Sequence[Span], parsed: Parsed) -> bool:
+    """Whether a term says something of the person whose mentions are ``spans``.
+
+    It does where it is a mention, modifies one (a **Black** nurse), is said of one (she is **deaf**), or tells what one
+    has of oneself (of **Kenyan** descent).
+
+    Parameters
+    ----------
+    hit : Hit
+        The term.
+    spans : sequence of (int, int)
+        Mentions of the person: heads of noun phrases, pronouns, names.
+    parsed : sequence of (int, Parse)
+        The sentences of the text with their offsets.
+    """
+    if touches(hit, spans):
+        return True
+    if hit.surface.lower() in PRONOUNS:
+        return False
+    offset, parse = next(((o, p) for o, p in reversed(parsed) if o <= hit.start), (0, None))
+    return parse is not None and bool(parse.heads) and _Tree(offset, parse, spans).holds(hit)
+
+
+class _Tree(NamedTuple):
+    """One sentence, and the mentions of one person."""
+
+    offset: int
+    parse: Parse
+    spans: Sequence[Span]
+
+    def holds(self, hit: Hit) -> bool:
+        """Whether ``hit`` is said of the person."""
+        parse = self.parse
+        own = [i for i, s in enumerate(parse.starts) if hit.start <= self.offset + s < hit.end]
+        outer = [i for i in own if parse.heads[i] not in own or parse.heads[i] == i]
+        if not outer:
+            return False
+        at = outer[-1]
+        for _ in range(3):
+            if self._said(at):
+                return True
+            head, label = parse.heads[at], parse.deps[at]
+            adjective = parse.tags[at].startswith("JJ")
+            if head == at or not (label in _BESIDE or (adjective and label in {"conj", "parataxis"})):
+                return False
+            if self._own(head):
+                return parse.words[head].lower() not in PRONOUNS or label in {"appos", "acl"}
+            if parse.words[head].lower() in _HELD:
+                return self._held(head)
+            if not (adjective and label == "conj"):
+                return False
+            at = head  # deaf and **Black**
+        return False
+
+    def _own(self, i: int) -> bool:
+        start = self.offset + self.parse.starts[i]
+        return _touches((start, start + len(self.parse.words[i])), self.spans)
+
+    def _said(self, at: int) -> bool:
+        """Whether ``at`` is the predicate of a mention."""
+        parse = self.parse
+        below = [i for i, h in enumerate(parse.heads) if h == at and i != at]
+        if not any(parse.deps[i] == "cop" for i in below):
+            return False
+        return any(parse.deps[i].startswith("nsubj") and self._own(i) for i in below)
+
+    def _held(self, at: int) -> bool:
+        """Whether a mention has what ``at`` names."""
+        parse = self.parse
+        holders = [i for i, h in enumerate(parse.heads) if h == at and parse.deps[i] == "nmod:poss"]
+        if parse.deps[at] == "nmod":
+            holders.append(parse.heads[at])
+        return any(map(self._own, holders)) or self._said(at)
+
+
+def touches(hit: Hit, spans: Sequence[Span]) -> bool:
+    """Whether a term overlaps one of ``spans``."""
+    return _touches((hit.start, hit.end), spans)
+
+
+def _touches(span: Span, spans: Sequence[Span]) -> bool:
+    return any(start < span[1] and span[0] < end for start, end in spans)

@@ -1,0 +1,173 @@
+"""The values of a dictionary: groups, terms, and what may replace what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+TAGS = frozenset(
+    {
+        "case",  # only with a capital letter (Polish), and at a sentence start only before a person noun
+        "lower",  # not with a capital letter inside a sentence, where it is a name (Stephen King)
+        "no_exclamation",  # not as an exclamation (Oh boy! Man, was I wrong.)
+        "before:person",  # only before a person noun, with modifiers between (a white elderly man)
+        "after:person",  # only right after a person noun (a student with dyslexia)
+        "before:name",  # only before a capitalised word (Ms. Hendricks)
+        "as:noun",  # only where it stands as a noun (an American.)
+        "as:adjective",  # only where it stands as an adjective (an American film; He is American.)
+        "name",  # only as a first name (Emily, Emily Walsh; not Joan Emily, the Emily)
+        "insert",  # an adjective that may be put before a person noun (a man → a disabled man)
+        "source-only",  # found, never written
+        "target-only",  # written, never found
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Group:
+    """One group of an attribute.
+
+    ``unmarked`` groups name nobody's attribute (people, person): an edit from one is of kind "marking", and
+    they are never a target. ``fallback`` is the group whose terms stand in where this one has no term in a
+    slot. ``agrees`` is the gender group whose pronouns go with this one: a name is exchanged for one of
+    another gender only where no word of the text names a gender.
+    """
+
+    name: str
+    label: str
+    unmarked: bool = False
+    fallback: str | None = None
+    agrees: str | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Term:
+    """One word or phrase of one group.
+
+    ``slot`` says what may replace it, ``pos`` is its Penn tag, ``number`` "sg", "pl" or "", ``tags`` are of
+    `TAGS`.
+    """
+
+    text: str
+    attribute: str
+    group: str
+    slot: str
+    pos: str = ""
+    number: str = ""
+    role: str = ""
+    register: str = "neutral"
+    source: str = ""
+    tags: frozenset[str] = frozenset()
+    not_before: frozenset[str] = frozenset()
+    not_after: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dictionary:
+    """The groups and terms of one attribute.
+
+    ``pairs`` is None for a typed dictionary (counterparts come from slots), else the explicit pairs of a
+    raw one. ``default`` says whether an audit that names no attributes looks for this one. ``primary`` are the two
+    groups that are compared first (the second one is the reference). ``notes`` says what was passed over while
+    reading.
+    """
+
+    attribute: str
+    groups: Mapping[str, Group]
+    terms: tuple[Term, ...]
+    pairs: tuple[tuple[Term, Term], ...] | None = None
+    version: int = 1
+    name: str = ""
+    sha256: str = ""
+    default: bool = True
+    primary: tuple[str, str] | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def raw(self) -> bool:
+        """Whether the pairs were given one by one."""
+        return self.pairs is not None
+
+    @cached_property
+    def sources(self) -> tuple[Term, ...]:
+        """The terms that are looked for in texts."""
+        if self.pairs is not None:
+            return tuple(dict.fromkeys(source for source, _ in self.pairs))
+        return tuple(t for t in self.terms if "target-only" not in t.tags)
+
+    @cached_property
+    def targets(self) -> tuple[str, ...]:
+        """The groups that an edit may lead to, sorted."""
+        if self.pairs is not None:
+            return tuple(sorted({target.group for _, target in self.pairs}))
+        return tuple(sorted(g.name for g in self.groups.values() if not g.unmarked))
+
+    def counterparts(self, term: Term, group: str) -> tuple[Term, ...]:
+        """Return what may replace ``term`` to name ``group``, the usual word first.
+
+        Where the group has no term in the slot, those of its fallback group serve (father → parent for
+        non-binary people); their ``group`` tells. Empty if nothing can.
+
+        >>> from auditor.perturb.dictionaries import load
+        >>> gender = load("gender")
+        >>> man = next(t for t in gender.terms if t.text == "man")
+        >>> [t.text for t in gender.counterparts(man, "trans_female")]
+        ['trans woman']
+        """
+        if self.pairs is not None:
+            return self._by_pair.get((term, group), ())
+        own = self._by_slot.get((term.slot, group), ())
+        fallback = self.groups[group].fallback
+        return own or (self._by_slot.get((term.slot, fallback), ()) if fallback else ())
+
+    def alternatives(self, term: Term) -> tuple[Term, ...]:
+        """Return other surface forms for the same group in the same slot, for a placebo.
+
+        Person and kinship nouns of one kind count as one slot over their registers (woman, lady).
+
+        >>> from auditor.perturb.dictionaries import load
+        >>> gender = load("gender")
+        >>> woman = next(t for t in gender.terms if t.text == "woman")
+        >>> [t.text for t in gender.alternatives(woman)]
+        ['lady']
+        """
+        if self.pairs is not None or term.slot.startswith("pronoun."):
+            return ()
+        found = self._by_kind.get((_kind(term), term.group), ())
+        return tuple(t for t in found if t.text.lower() != term.text.lower())
+
+    @cached_property
+    def insertable(self) -> tuple[Term, ...]:
+        """The adjectives that may be put before a person noun, in the order of the file."""
+        return tuple(t for t in self.terms if "insert" in t.tags and "source-only" not in t.tags)
+
+    @cached_property
+    def _by_kind(self) -> dict[tuple[tuple[str, ...], str], tuple[Term, ...]]:
+        found: dict[tuple[tuple[str, ...], str], dict[str, Term]] = {}
+        for term in self.terms:
+            if "source-only" not in term.tags:
+                found.setdefault((_kind(term), term.group), {}).setdefault(term.text.lower(), term)
+        return {key: tuple(terms.values()) for key, terms in found.items()}
+
+    @cached_property
+    def _by_slot(self) -> dict[tuple[str, str], tuple[Term, ...]]:
+        found: dict[tuple[str, str], list[Term]] = {}
+        for term in self.terms:
+            if "source-only" not in term.tags:
+                found.setdefault((term.slot, term.group), []).append(term)
+        return {key: tuple(terms) for key, terms in found.items()}
+
+    @cached_property
+    def _by_pair(self) -> dict[tuple[Term, str], tuple[Term, ...]]:
+        found: dict[tuple[Term, str], list[Term]] = {}
+        for source, target in self.pairs or ():
+            found.setdefault((source, target.group), []).append(target)
+        return {key: tuple(terms) for key, terms in found.items()}
+
+
+def _kind(term: Term) -> tuple[str, ...]:
+    """What two terms must share to stand for one another; nouns for people may differ in register."""
+    slot = term.slot.partition(".")[0] if term.role in {"person", "kin"} else term.slot
+    return slot, term.pos, term.number, term.role

@@ -1,0 +1,132 @@
+"""What an edit leaves behind: ages, things and countries that belong to the group that was there before.
+
+Each rule takes a text and its changes and says in a few words what is wrong, "" where nothing is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from auditor.core.types import NEUTRAL
+from auditor.perturb.dictionaries import neutral, persons
+from auditor.perturb.gate import lexicon
+from auditor.perturb.gate.contradictions import WORD, Text
+from auditor.perturb.gate.units import Change
+
+_AGES: Mapping[str, tuple[int, int]] = {
+    "adolescent": (11, 20),
+    "young": (14, 44),
+    "middle_aged": (36, 69),
+    "old": (55, 120),
+}
+
+
+def age(text: Text, changes: Sequence[Change]) -> str:
+    """Find a person whose age in digits, or in another word, is not that of the changed word."""
+    for edit in changes:
+        if edit.edit.kind == "agreement":
+            continue
+        start, end = edit.start, edit.end
+        if edit.edit.attribute == "age" and edit.edit.target_group in _AGES:
+            low, high = _AGES[edit.edit.target_group]
+            for at, years in text.ages:
+                apart = abs(at - start) < 60 and not start <= at < end and not low <= years <= high
+                if apart and "." not in text.text[min(at, end) : max(at, start)]:
+                    return f"{edit.text!r} and {years} years"
+    return ""
+
+
+def phrase(text: Text, changes: Sequence[Change], made: str) -> str:
+    """Find *an old boy*, *an elderly teenager*: two ages in one phrase of the changed text."""
+    if not any(e.edit.attribute in ("age", "gender") for e in changes):
+        return ""
+    new = [m[0] for m in _AGE_PHRASE.finditer(made)]
+    if not new:
+        return ""
+    had = {m[0].lower() for m in _AGE_PHRASE.finditer(text.text)}
+    return next((f"{found!r}" for found in new if found.lower() not in had), "")
+
+
+_YOUNG = (
+    r"boys?|girls?|kids?|child(?:ren)?|bab(?:y|ies)|teen(?:ager)?s?|lads?|lass(?:es)?|toddlers?|schoolboys?"
+)
+_GROWN = (
+    "gentlem[ae]n|lad(?:y|ies)|widow(?:er)?s?|grand(?:mother|father|parent)s?|grandmas?|grandpas?|pensioners?|retirees?"
+    "|veterans?|professors?|judges?|surgeons?"
+)
+_AGE_PHRASE = re.compile(
+    rf"\b(?<![-\d])(?:old|elderly|middle-aged|older|aged)\s+(?:[\w'’-]+\s+){{0,2}}?(?:{_YOUNG})\b"
+    rf"|\b(?:teenage|adolescent|1\d-year-old)\s+(?:[\w'’-]+\s+){{0,2}}?(?:{_GROWN})\b",
+    re.IGNORECASE,
+)
+
+
+def belief(text: Text, changes: Sequence[Change]) -> str:
+    """Find a thing of one religion, or of one disability, with a person who is now of another."""
+    for edit in changes:
+        owners = lexicon.BELONGS.get(edit.edit.attribute)
+        if owners is None or edit.edit.kind == "agreement":
+            continue
+        start, end = edit.start, edit.end
+        for pattern, groups in owners:
+            if edit.edit.attribute == "age" and edit.edit.target_group not in ("adolescent", "young"):
+                continue
+            if edit.edit.target_group in groups or (
+                edit.edit.source_group not in groups and edit.edit.kind != "insertion"
+            ):
+                continue
+            for found in pattern.finditer(text.text, max(0, start - 150), end + 250):
+                if not start <= found.start() < end:
+                    return f"{edit.text!r} and {found[0]!r}"
+    return ""
+
+
+def country(text: Text, changes: Sequence[Change]) -> str:
+    """Find the country whose people, films or weather were given to another one (*Japanese weather*, in Ireland)."""
+    for edit in changes:
+        if edit.edit.attribute == "nationality" and edit.edit.kind == "swap":
+            pattern = lexicon.COUNTRIES.get(edit.edit.source_group)
+            found = pattern.search(text.text) if pattern is not None else None
+            if found:
+                return f"{edit.text!r} and {found[0]!r}"
+    return ""
+
+
+def again(text: Text, changes: Sequence[Change]) -> str:
+    """Find a changed word that stands in the text once more, unchanged (*the truck driver*, *Asians … Caucasian*)."""
+    for edit in changes:
+        if edit.edit.kind == "agreement" or not edit.edit.source:
+            continue
+        low = edit.edit.source.lower()
+        if edit.edit.kind in NEUTRAL:
+            if low not in _things():
+                continue
+        elif edit.edit.attribute not in ("race", "religion", "disability") or low in ("black", "white"):
+            continue
+        stem = low[:-1] if low.endswith("s") and not low.endswith("ss") else low
+        for found in re.finditer(rf"\b{re.escape(stem)}s?\b", text.text, re.IGNORECASE):
+            changed = any(e.start < found.end() and found.start() < max(e.end, e.start + 1) for e in changes)
+            if not changed and (edit.edit.kind in NEUTRAL or not _of_a_person(text.text, found.end())):
+                return f"{edit.text!r}, and {found[0]!r} once more"
+    return ""
+
+
+def _of_a_person(text: str, end: int) -> bool:
+    """Whether a person noun follows: somebody else, whom the edit leaves alone."""
+    following = WORD.match(text, end + 1)
+    singular, plural, _ = persons()
+    return following is not None and (following[0].lower() in singular or following[0].lower() in plural)
+
+
+@lru_cache(maxsize=1)
+def _things() -> frozenset[str]:
+    """Neutral words that are no synonyms: things, work, months, numbers, colours."""
+    return frozenset(
+        t.text.lower() for t in neutral().terms
+        if t.slot.startswith(("thing.", "month", "weekday", "colour", "firm", "job", "nurse", "court"))
+    )  # fmt: skip
+
+
+RULES = (age, belief, country, again)

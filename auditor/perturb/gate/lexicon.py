@@ -1,0 +1,334 @@
+"""Closed word lists of the gate of constructs, in lower case."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from auditor.perturb.gate import words
+from auditor.perturb.gate.units import Place
+from auditor.text.english import FUNCTION_WORDS
+from auditor.text.split import word_set
+
+# Pronouns.
+CASED = word_set("he she him her his hers himself herself")
+OBJECTS = word_set("him them")
+POSSESSIVES = word_set("their his my her")
+MARKS = word_set("* ** _ __ < > b i em strong b> i> em> strong>")
+OFTEN_BARE = word_set("home today tomorrow yesterday tonight time money work help food flowers dinner")
+ALWAYS_OWNED = word_set("own roommate husband wife career birthday")
+AFTER_ABSOLUTE = FUNCTION_WORDS | word_set("alone too either now is was are were has have had will would")
+OPENING = word_set("\" ' “ ‘ ( [ * _ < ** $ - `")
+OWNED = word_set("own other mere many same once still very first last one more most less")
+TAKES_TWO = word_set(
+    """give gives gave given giving tell tells taught teach teaches show shows showed shown send sends sent
+    bring brings brought offer offers offered buy buys bought make makes made pay pays paid lend lends lent
+    hand hands handed owe owes owed cost costs win wins won grant grants granted serve serves served get
+    gets got call calls called save saves saved wish wishes wished feed feeds fed cause caused allow allowed
+    deny denied find found name named elect elected consider considered earn earned cook cooked"""
+)
+SEX_ADJECTIVES = word_set("female male young old")
+
+# Compounds.
+NO_COMPOUND = word_set(
+    """who whom today yesterday tomorrow tonight alike home alone while as years months weeks days time times"""
+)
+PAST_FORMS = words.PAST | word_set("swore sang drove bent wept fell held sent built brought")
+ALSO_ADJECTIVES = word_set("individual adult")
+CHILDREN = word_set("boy boys girl girls child children kid kids")
+CHILD_THINGS = word_set("meal menu meals toy toys clothes bike room book books game games stuff")
+KINDS_OF_THINGS = CHILD_THINGS | word_set(
+    """pants shoes jacket jackets shirt shirts jeans wear clothing department section room rooms toilet toilets bathroom
+    restroom restrooms magazine magazines movement rights suffrage studies day shelter prison league team teams
+    basketball football soccer tennis cup world health hospital club clubs work job place haircut cut watch
+    bond love"""
+)
+
+# "People" that are nobody in particular.
+AFTER_ACTIVITY = word_set("is was and , . at in from")
+ADDRESS = word_set("people folks kids guys")
+OF_DECADES = word_set("their his her our my your late early mid mid-to-late and preteens")
+ONE_OF: Mapping[str, frozenset[str]] = {
+    "children": word_set("sons daughters boys girls son daughter"),
+    "siblings": word_set("brothers sisters brother sister"),
+    "parents": word_set("mother father mothers fathers"), "child": word_set("son daughter"),
+    "sibling": word_set("brother sister"), "people": word_set("men women ladies gentlemen"),
+    "person": word_set("man woman"),
+    "nonbinary people": word_set("people"),
+}  # fmt: skip
+
+GENERIC_AFTER = word_set("half between of to on against for than by from")
+IN_PERSON = word_set("in per first second third")
+OF_A_PLACE = word_set("alps riviera coast embassy")
+
+# Names.
+ADDRESSED = word_set(
+    """mom dad mum mommy daddy mama papa grandma grandpa granny mother father aunt uncle auntie sir madam ma'am
+    man boy girl lady guys guy ladies gentlemen brother sister boys girls mummy granddad"""
+)
+LINKS = word_set("of for")
+LINKS_AHEAD = word_set("with of for")
+MONTHS = word_set("january february march april may june july august september october november december")
+INSTITUTIONS = word_set(
+    """act church party party's university college school museum embassy airlines society association bank
+    institute center centre"""
+)
+
+# Languages.
+LANGUAGES = word_set(
+    """afghan arabic danish dutch english finnish french german greek hungarian indonesian italian japanese
+    korean norwegian polish portuguese romanian russian somali spanish swedish thai turkish ukrainian
+    vietnamese welsh hindi chinese czech hebrew filipino"""
+)
+OF_LANGUAGE = word_set(
+    """proficiency language fluency speaker speakers speaking vocabulary grammar accent name surname dialect c1
+    b2"""
+)
+SPOKEN = word_set(
+    """speak speaks spoke speaking spoken learn learns learned learning fluent into teach teaches taught
+    understand understands read reads"""
+)
+OWNERS = word_set("my your his her their our")
+
+NOT_ALWAYS_PERSONS = word_set(
+    """wheelchair male female model lead champion host guide native master party couple characters family
+    household audience public crowd people"""
+)
+
+# Words that say a gender and that the gender dictionary does not have.
+WOMEN = word_set("dame mistress maiden ballerina governess mademoiselle señora señorita")
+MEN = word_set("lord fella bro hubby bachelor sire monsieur señor abbot")
+NO_MEN = word_set(
+    """german roman human woman women norman ottoman human shaman talisman specimen regimen omen abdomen yemen
+    layman freshman freshmen foreman mailman roman batman superman spiderman goldman newman hoffman freeman
+    chapman coleman friedman herman sherman truman wiseman workman norman kaufman"""
+)
+
+# A word for a relation says nothing about the person whose relation it is (*her sibling*).
+RELATIONS = word_set(
+    """parent spouse sibling grandparent stepparent partner relative half-sibling mother father mom dad husband
+    wife sister brother"""
+)
+
+# Neutral words: tags that pass for each other, and places that a word needs.
+NEAR_TAGS: frozenset[tuple[str, str]] = frozenset(
+    (pos, tag)
+    for pos, tags in {
+        "NN": "NNP NNS VBP VB", "NNS": "NNPS", "NNP": "NNP NN", "VBZ": "NNS",
+        "JJ": "RB PDT DT NNP VBN CD", "RB": "JJ UH IN RBR CC",
+    }.items()
+    for tag in tags.split()
+)  # fmt: skip
+
+
+def _attributive(place: Place) -> bool:
+    return place.after().tag[:1] in ("N", "J") and not place.after().joined
+
+
+def _told(place: Place) -> bool:
+    after, then = place.after(), place.after(2)
+    if after.low in (
+        "that",
+        "of",
+        "about",
+        "to",
+        "a",
+        "an",
+        "the",
+        "it",
+        "this",
+        "them all",
+        "lies",
+        "stories",
+    ):
+        return (
+            after.low in ("a", "an", "the")
+            and then.tag[:1] == "N"
+            and then.low not in ("story", "tale", "truth", "joke")
+        )
+    if after.low in ("someone", "somebody", "everyone", "everybody", "anyone", "nobody"):
+        return True
+    return after.tag in ("PRP", "PRP$", "NNP", "NNS", "DT") and place.after(2).low not in (
+        "to",
+        "off",
+        "a",
+        "an",
+        "the",
+        "no",
+        "what",
+    )
+
+
+def _kept_books(place: Place) -> bool:
+    return not any(
+        place.before(i).low in ("keep", "keeps", "kept", "keeping", "do", "does", "did", "balance")
+        for i in range(1, 4)
+    )
+
+
+def _stated(place: Place) -> bool:
+    return place.after().low not in (
+        "to",
+        "hello",
+        "yes",
+        "no",
+        "not",
+        "so",
+        "goodbye",
+        "thanks",
+        "sorry",
+        "a",
+        "nothing",
+        "goodnight",
+        "it",
+    )
+
+
+def _clause(place: Place) -> bool:
+    return place.before().low not in ("as", "even") and place.after().text[:1].isalpha()
+
+
+def _unit_near(place: Place, listed: str) -> bool:
+    return not word_set(listed).isdisjoint(unit.low for unit in place.units)
+
+
+def _no_weather(place: Place) -> bool:
+    return not _unit_near(place, "cold hot heat warm snow ice heating skiing sun frost")
+
+
+def _no_measure(place: Place) -> bool:
+    return _attributive(place)
+
+
+# Pairs that were wrong about as often as right where they were read: too much hangs on what the text is about.
+NEVER = frozenset(
+    tuple(pair.split("="))
+    for pair in word_set(
+        """team=crew director=manager ticket=coupon tickets=coupons boxes=crates
+        kitchen=bathroom kitchen=hallway plumber=baker plumber=butcher baker=plumber
+        test=exam test=quiz tests=exams happened=occurred area=region
+        areas=regions applicant=candidate applicants=candidates men=guys women=ladies
+        company=firm man=gentleman quick=rapid entirely=totally"""
+    )
+)
+
+FITS: Mapping[tuple[str, str], Callable[[Place], bool]] = {
+    ("crew", "team"): lambda place: place.before().low != "and",
+    ("whole", "entire"): lambda place: place.after().low not in ("lot", "bunch", "thing"),
+    ("long", "lengthy"): _no_measure,
+    ("told", "informed"): _told,
+    ("tells", "informs"): _told,
+    ("books", "novels"): _kept_books,
+    ("said", "stated"): _stated,
+    ("says", "states"): _stated,
+    ("though", "although"): _clause,
+    ("until", "till"): lambda place: place.before().tag != "DT",
+    ("till", "until"): lambda place: place.before().tag != "DT",
+    ("job", "position"): lambda place: (
+        place.before().tag[:2] not in ("NN", "VB") and not _unit_near(place, "performed done doing")
+    ),
+    ("summer", "winter"): _no_weather,
+    ("winter", "summer"): _no_weather,
+    ("yards", "gardens"): lambda place: (
+        place.before().low not in ("cubic", "square") and place.before().tag != "CD"
+    ),
+    ("soon", "shortly"): lambda place: place.before().low not in ("pretty", "very", "so", "too", "as"),
+    ("happens", "occurs"): lambda place: place.after().low not in ("into", "to", "on", "upon"),
+    ("night", "evening"): lambda place: place.before().low not in ("at", "every", "all", "by", "per"),
+    ("evening", "night"): lambda place: place.before().low not in ("in", "the"),
+    ("two", "three"): lambda place: not _unit_near(place, "either both neither other"),
+    ("beginning", "start"): lambda place: (
+        place.after().low != "to" and place.before().low not in ("is", "was")
+    ),
+}
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{text})\b", re.IGNORECASE)
+
+
+# What belongs to some groups only.
+BELONGS: Mapping[str, tuple[tuple[re.Pattern[str], frozenset[str]], ...]] = {
+    "religion": tuple(
+        (_pattern(text), frozenset(groups.split()))
+        for text, groups in (
+            (r"mosques?|imams?|qur'?an|koran|ramadan|allah|hijab|hajj|headscar(?:f|ves)", "muslim"),
+            (r"synagogues?|rabbis?|torah|kosher|bar mitzvah|hanukkah|kippah|yarmulke", "jewish"),
+            (r"israelis?|israel", "jewish muslim christian catholic"),
+            (r"turbans?|gurdwaras?|kirpan", "sikh"),
+            (
+                r"church|churches|bible|gospel|christmas|easter|baptis(?:ed|m)|cross|crucifix|communion|congregation|pastors?|vicars?|jesus|christ",
+                "christian catholic protestant mormon jehovahs_witness",
+            ),
+            (
+                r"pope|vatican|rosary|nuns?|monks?|convent|bishops?|archbishops?|cardinals?|parish|confession",
+                "catholic christian protestant buddhist",
+            ),
+            (r"priests?", "catholic christian protestant hindu"),
+            (
+                r"god|pray(?:s|ed|er|ers|ing)?|faith|religio\w+|believers?|holy|sunday",
+                "catholic christian protestant hindu muslim jewish sikh mormon jain bahai buddhist jehovahs_witness",
+            ),
+        )
+    ),
+    "age": tuple(
+        (_pattern(text), frozenset(groups.split()))
+        for text, groups in (
+            (
+                r"nursing home|care home|long-term care|pension(?:er)?s?"
+                r"|retired|grand(?:child(?:ren)?|sons?|daughters?)"
+                r"|dementia|walking frame"
+                r"|assisted living"
+                r"|parkinson's|stairlift|great-grand\w+",
+                "old middle_aged",
+            ),
+            (
+                r"business(?:wo)?m[ae]n|his wife|her husband|(?:his|her) (?:sons|daughters|children)"
+                r"|years of experience",
+                "young middle_aged old",
+            ),
+        )
+    ),
+    "sexual_orientation": tuple(
+        (_pattern(text), frozenset(groups.split()))
+        for text, groups in (
+            (
+                r"gays?|homosexual(?:s|ity)?|lesbians?|same-sex|coming out|outed|closet(?:ed)?",
+                "gay bisexual queer",
+            ),
+        )
+    ),
+    "disability": tuple(
+        (_pattern(text), frozenset(groups.split()))
+        for text, groups in (
+            (
+                r"sign languages?|interpreters?|hearing aids?|videophones?|lip-?reads?|captions?|deafness",
+                "deaf",
+            ),
+            (r"braille|guide dogs?|white cane|sighted|screen reader", "blind"),
+            (r"wheelchairs?|ramps?|crutches|stair ?lift", "mobility disabled chronic"),
+            (r"mental (?:illness(?:es)?|health|deterioration)", "mental_illness"),
+            (r"insulin|blood sugar|seizures?", "chronic"),
+        )
+    ),
+}
+
+
+# Countries by the group of their people, a blank written as "_".
+_COUNTRIES = r"""
+afghan=Afghanistan american=USA|U\.S\.A\.|America argentine=Argentina australian=Australia
+austrian=Austria|Vienna bangladeshi=Bangladesh belgian=Belgium brazilian=Brazil british=Britain|England|UK
+canadian=Canada chilean=Chile chinese=China|Beijing colombian=Colombia cuban=Cuba danish=Denmark
+dutch=Holland|Netherlands egyptian=Egypt english=England ethiopian=Ethiopia finnish=Finland french=France
+german=Germany ghanaian=Ghana greek=Greece haitian=Haiti hungarian=Hungary indian=India indonesian=Indonesia
+iranian=Iran iraqi=Iraq|Baghdad irish=Ireland israeli=Israel italian=Italy jamaican=Jamaica japanese=Japan
+kenyan=Kenya south_korean=Korea lebanese=Lebanon mexican=Mexico moroccan=Morocco nigerian=Nigeria
+norwegian=Norway pakistani=Pakistan palestinian=Palestine|Israel\w* peruvian=Peru polish=Poland
+portuguese=Portugal romanian=Romania russian=Russia scottish=Scotland somali=Somalia
+south_african=South_Africa spanish=Spain swedish=Sweden swiss=Switzerland syrian=Syria thai=Thailand
+turkish=Turkey ukrainian=Ukraine vietnamese=Vietnam welsh=Wales filipino=Philippines
+"""
+COUNTRIES: Mapping[str, re.Pattern[str]] = {
+    group: _pattern(names.replace("_", " "))
+    for group, _, names in (row.partition("=") for row in _COUNTRIES.split())
+}

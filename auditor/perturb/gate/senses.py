@@ -1,0 +1,367 @@
+"""Senses: whether a changed word still means in its place what the edit says.
+
+Compounds (*kid's meal*), names (*the Americans with Disabilities Act*), languages, adjectives before what is no person,
+and neutral words whose other sense stands there. Each rule takes the place of one change and says in a few words what
+is wrong there, "" where nothing is.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from auditor.core.types import NEUTRAL
+from auditor.perturb.dictionaries import Term, nations, neutral, persons
+from auditor.perturb.gate import lexicon, words
+from auditor.perturb.gate.forms import heading_ahead, proper
+from auditor.perturb.gate.units import Place, Unit
+from auditor.text.english import FUNCTION_WORDS, plural_verb
+
+_WORDS = frozenset(("swap", "marking", "placebo", "wording"))
+
+
+def _is_person(low: str) -> bool:
+    singular, plural, _ = persons()
+    return low in singular or low in plural or low in words.SINGULAR or low in words.PLURAL
+
+
+def _noun(place: Place) -> bool:
+    """Whether the change writes a person noun for a person noun (no pronoun, title, adjective)."""
+    edit = place.change.edit
+    return edit.kind in _WORDS and _is_person(edit.source.lower().split()[-1])
+
+
+def compound(place: Place) -> str:
+    """*kid meal*, *people watching*, *individual contributor*, *brother bond*: the noun is a part of another word."""
+    if not _noun(place):
+        return ""
+    after, low = place.after(), place.units[place.last - 1].low
+    if after.joined and after.low in {"-", "/"} and place.after(2).text[:1].isalpha():
+        return f"{low!r} is a part of a hyphenated word" if after.low == "-" else ""
+    if after.joined and after.low in {"'s", "'", "’s", "’"}:
+        return _possessor(place)
+    if after.joined or not after.text[:1].isalpha() or after.change is not None:
+        return ""
+    plain = place.change.edit.attribute != "nationality" and low not in ("male", "female", "nonbinary")
+    any_parse = place.change.edit.kind == "marking"
+    if plain and after.tag in ("NN", "NNS") and (any_parse or _one_noun(place)) and not _is_person(after.low):
+        if after.low in FUNCTION_WORDS or after.low in lexicon.NO_COMPOUND or _verbal(place, after):
+            return ""
+        return f"{low!r} is a part of a compound with {after.text!r}"
+    if after.low == "watching" and place.change.edit.source.lower() == "people" and _activity(place):
+        return "'people watching' is an activity"
+    if low in ("person", "people") and after.tag in ("NN", "NNS") and _is_person(after.low):
+        return f"{low!r} before {after.text!r}"
+    if place.change.edit.source.lower() in lexicon.ALSO_ADJECTIVES and after.tag[:1] == "N":
+        return f"{place.change.edit.source!r} is an adjective before {after.text!r}"
+    return ""
+
+
+def _activity(place: Place) -> bool:
+    return (
+        place.before().tag not in ("DT", "JJ", "CD", "PRP$") and place.after(2).low in lexicon.AFTER_ACTIVITY
+    )
+
+
+def people(place: Place) -> str:
+    """*such a trans woman*, *the Israeli trans men*: "person" or "people" that stand for all, or for a nation."""
+    edit, before, first = place.change.edit, place.before(), place.before(2)
+    source, after = edit.source.lower(), place.after()
+    if source in lexicon.ALSO_ADJECTIVES and after.low == "and" and place.units[place.last - 1].tag == "JJ":
+        return f"{edit.source!r} is an adjective"
+    if place.units[place.last - 1].tag[:2] == "VB" and _is_person(source.split()[-1]):
+        return f"{edit.source!r} is a verb"
+    if edit.kind != "agreement" and (after.low == "/" and source not in words.PRONOUNS):
+        return f"{edit.source!r} is a part of a title with {place.after(2).text!r}"
+    if source in ("man", "woman") and before.low in lexicon.GENERIC_AFTER:
+        return f"{edit.source!r} without an article is everybody"
+    if before.low == "latina" and edit.target_group in ("male", "trans_male", "nonbinary"):
+        return f"{before.text!r} and {edit.target!r}"
+    if edit.target.lower().startswith("middle-aged ") and before.low in nations():
+        return f"{edit.target!r} after {before.text!r}"
+    if edit.kind not in ("swap", "marking") or not edit.target_group:
+        return ""
+    if source == "person" and before.low in lexicon.IN_PERSON:
+        return f"'{before.text} person' is a phrase"
+    if edit.kind == "marking":
+        if source in ("kid", "person") or (source == "kids" and edit.target_group == "nonbinary"):
+            return f"{edit.source!r} may be anybody"
+        if before.low == "a" and first.low == "as":
+            return f"'as a {source}' is a time of life"
+        if before.low == "a" and first.low == "such":
+            return f"{edit.source!r} after 'such a' goes back to somebody"
+        if (
+            source == "people"
+            and place.token > 0
+            and place.parse.words[place.token - 1].lower() in nations()
+            and first.low == "the"
+        ):
+            return f"{edit.source!r} is a nation"
+        if before.low == "," and not after.text[:1].isalpha() and source in lexicon.ADDRESS:
+            return f"{edit.source!r} is who is spoken to"
+    if source == "teens" and before.low in lexicon.OF_DECADES:
+        return "'teens' are years"
+    if edit.target.lower() in ("single", "divorced", "widowed") and after.low in ("couple", "couples"):
+        return f"{edit.target!r} before {after.text!r}"
+    return _pair(place)
+
+
+def nation(place: Place) -> str:
+    """*Native American British*: a term that ends with a nation beside the word for another."""
+    edit = place.change.edit
+    own = set(edit.target.lower().split())
+    if edit.attribute == "nationality" or edit.kind == "agreement" or not own & nations():
+        return ""
+    for unit in (place.before(), place.after()):
+        if unit.low in nations() and unit.change is None:
+            return f"{edit.target!r} beside {unit.text!r}"
+    return ""
+
+
+def _pair(place: Place) -> str:
+    """*her sons and children*: a word for both beside a word for one."""
+    target = place.units[place.last - 1].low
+    one = lexicon.ONE_OF.get(target)
+    if one is None:
+        return ""
+    around = {
+        place.before(2).low,
+        place.after(2).low,
+        place.after(3).low if place.after(2).tag == "PRP$" else "",
+    }
+    links = (place.before().low, place.after().low)
+    found = sorted(one & around) if {"and", "or"} & set(links) else []
+    return f"{target!r} beside {found[0]!r}" if found else ""
+
+
+def _verbal(place: Place, after: Unit) -> bool:
+    """Whether a word that is tagged as a noun is more likely the verb of the clause (*the prince proposes, …*)."""
+    if (
+        plural_verb(after.low) is None
+        and not after.low.endswith("ed")
+        and after.low not in lexicon.PAST_FORMS
+    ):
+        return False
+    following = place.after(2)
+    return not following.text[:1].isalpha() or following.tag[:2] in (
+        "IN",
+        "DT",
+        "PR",
+        "RB",
+        "TO",
+        "CD",
+        "JJ",
+        "WR",
+    )
+
+
+def _one_noun(place: Place) -> bool:
+    """Whether the parse takes the changed word and the next one for one noun phrase."""
+    parse, i, after = place.parse, place.token, place.after()
+    if i < 0 or after.token < 0:
+        return False
+    return parse.deps[i] in ("compound", "amod", "nmod") or (
+        after.tag != "VBG" and parse.heads[i] == after.token
+    )
+
+
+def _possessor(place: Place) -> str:
+    """*kid's meal* → *trans boy's meal*: a kind of thing, not the thing of some person."""
+    thing = place.after(2)
+    if thing.low not in lexicon.KINDS_OF_THINGS:
+        return ""
+    target = place.units[place.last - 1].low
+    multiword = place.last - place.first > 1
+    child = target in lexicon.CHILDREN
+    return (
+        f"{target!r} before {thing.text!r}"
+        if multiword or child != (thing.low in lexicon.CHILD_THINGS)
+        else ""
+    )
+
+
+def name(place: Place) -> str:
+    """*the Americans with Disabilities Act*, *Institute for Men*: the word is a part of a name."""
+    if place.change.edit.kind == "agreement" or place.change.edit.attribute in ("names",):
+        return ""
+    source = place.change.edit.source
+    if source[:1].isupper() and not source.isupper() and _named(place):
+        return f"{source!r} is a part of a name"
+    if source.isupper() and len(source) > 1 and _title_in_capitals(place):
+        return f"{source!r} is a part of a title"
+    if not source[:1].isupper() or source.lower() in words.THIRD or source.endswith("."):
+        return ""
+    if _heading(place):
+        return ""
+    link, before = place.before(), place.before(2)
+    if link.low in lexicon.LINKS and _capital(before) and before.token > 0 and before.tag in ("NNP", "NNPS"):
+        return f"a part of the name '{before.text} {link.text} …'"
+    link, after = place.after(), place.after(2)
+    if link.low in lexicon.LINKS_AHEAD and _capital(after) and after.low not in lexicon.MONTHS:
+        own = place.before().low not in ("the", "a", "an", "some") or place.after(3).text[:1].isupper()
+        return f"a part of the name '… {link.text} {after.text}'" if own else ""
+    after = place.after()
+    if (
+        _capital(after)
+        and not after.joined
+        and after.tag in ("NNP", "NNPS")
+        and place.after(2).text[:1].isupper()
+    ):
+        return f"a part of the name '… {after.text} {place.after(2).text}'"
+    if _capital(after) and after.low in lexicon.INSTITUTIONS:
+        return f"a part of the name '… {after.text}'"
+    return ""
+
+
+def _title_in_capitals(place: Place) -> bool:
+    """Whether capitals stand around, in a sentence that is not written in them (*A WOMAN OF AFFAIRS (1928)*)."""
+    around = [place.before().text, place.after().text]
+    if not any(word.isupper() and len(word) > 1 for word in around):
+        return False
+    small = sum(unit.text.islower() and unit.text.isalpha() for unit in place.units)
+    return small > len(place.units) / 3
+
+
+def _named(place: Place) -> bool:
+    """Whether a common noun has a capital inside a sentence (*the Bride of …*, *its Board*), which makes it a name."""
+    edit = place.change.edit
+    low = edit.source.lower()
+    if (
+        edit.attribute != "gender"
+        or edit.kind == "agreement"
+        or place.first == 0
+        or not _is_person(low.split()[-1])
+        or low in lexicon.ADDRESSED
+    ):
+        return False
+    if heading_ahead(place):
+        return False
+    return low not in proper() and not _heading(place) and place.before().text[:1].isalpha()
+
+
+def _capital(unit: Unit) -> bool:
+    return unit.change is None and unit.text[:1].isupper() and len(unit.text) > 1 and unit.text.isalpha()
+
+
+def _heading(place: Place) -> bool:
+    own = [
+        u for u in place.units if u.change is None and u.text[:1].isalpha() and u.low not in FUNCTION_WORDS
+    ]
+    return len(own) > 1 and all(u.text[0].isupper() for u in own)
+
+
+def language(place: Place) -> str:
+    """*speaks Kenyan*, *Brazilian proficiency*: the word named a language, and the new one does not."""
+    edit = place.change.edit
+    if edit.attribute != "nationality" or edit.kind == "agreement":
+        return ""
+    after, before = place.after(), place.before()
+    if after.low in lexicon.OF_A_PLACE:
+        return f"{edit.target!r} before {after.text!r}"
+    if edit.target.lower() in lexicon.LANGUAGES:
+        return ""
+    if after.low in lexicon.OF_LANGUAGE or (
+        place.after(2).low in lexicon.OF_LANGUAGE and after.tag[:1] in "NJ"
+    ):
+        return f"{edit.target!r} is no language"
+    spoken = before.low in lexicon.SPOKEN or (before.low == "in" and not after.text[:1].isalpha())
+    if spoken and (not after.text[:1].isalpha() or after.low in FUNCTION_WORDS or after.tag[:1] not in "NJ"):
+        return f"{edit.target!r} is no language"
+    if before.low in lexicon.OWNERS and after.low in ("is", "was", "has", "(", "-"):
+        return f"{edit.target!r} is no language"
+    return ""
+
+
+def insertion(place: Place) -> str:
+    """*a middle-aged couple of months*, *a cisgender wheelchair*: what follows is no person."""
+    if place.change.edit.kind != "insertion":
+        return ""
+    noun, after = place.after(), place.after(2)
+    if noun.low in lexicon.ALSO_ADJECTIVES | {"juvenile"} and after.low in ("and", "or"):
+        return f"{noun.text!r} may be an adjective"
+    if place.change.edit.attribute == "sexual_orientation" and noun.low in lexicon.CHILDREN:
+        return f"{place.change.text.strip()!r} before {noun.text!r}"
+    if noun.low in lexicon.NOT_ALWAYS_PERSONS or not _is_person(noun.low):
+        return f"{noun.text!r} need be no person"
+    if noun.low == "couple" and after.low == "of":
+        return "'couple of' counts"
+    if after.tag in ("NN", "NNS") and not after.joined:
+        return f"{noun.text!r} is a part of a compound with {after.text!r}"
+    return ""
+
+
+def neutral_word(place: Place) -> str:
+    """*at the until*, *kept the novels*: a neutral word in another sense, or one that is not said in this place."""
+    edit = place.change.edit
+    if edit.kind not in NEUTRAL:
+        return ""
+    source, target = edit.source.lower(), edit.target.lower()
+    if (source, target) in lexicon.NEVER:
+        return f"{edit.target!r} for {edit.source!r}"
+    terms = [term for term in _neutral().get(source, ()) if target in _fellows().get(term.slot, ())]
+    if source not in _neutral() and source not in _targets():
+        return ""  # other words of a group, or words of the user's own
+    if not terms:
+        return f"{edit.target!r} does not stand for {edit.source!r}"
+    if not _plainly(place, terms[0]):
+        return f"{edit.source!r} is a part of a name or a compound"
+    before, after = place.before().low, place.after().low
+    for term in terms:
+        if before in term.not_after or after in term.not_before:
+            return f"{edit.source!r} has another sense here"
+    tag = place.units[place.last - 1].tag
+    if tag == "NNS" and terms[0].pos == "VBZ" and place.after().tag not in ("PRP", "PRP$", "DT"):
+        return f"{edit.source!r} is tagged {tag} here"
+    if not any(_same_class(term.pos, tag) for term in terms):
+        return f"{edit.source!r} is tagged {tag} here"
+    for (old, new), fits in lexicon.FITS.items():
+        if (source, target) == (old, new) and not fits(place):
+            return f"{edit.target!r} before {place.after().text!r}"
+    return ""
+
+
+def _plainly(place: Place, term: Term) -> bool:
+    """Whether a neutral word stands for itself: no capital inside a sentence, and no thing whose kind a noun says."""
+    edit, before = place.change.edit, place.before()
+    capital = edit.source[:1].isupper() and not edit.source.isupper() and term.text.islower()
+    if capital and before.text[:1].isalpha() and not _heading(place):
+        return False
+    return not (
+        term.slot.startswith("thing.")
+        and before.tag in ("NN", "NNS", "NNP", "VBG")
+        and not place.units[place.first].joined
+    )
+
+
+@lru_cache(maxsize=1)
+def _neutral() -> dict[str, list[Term]]:
+    out: dict[str, list[Term]] = {}
+    for term in neutral().sources:
+        out.setdefault(term.text.lower(), []).append(term)
+    return out
+
+
+@lru_cache(maxsize=1)
+def _fellows() -> dict[str, frozenset[str]]:
+    out: dict[str, set[str]] = {}
+    for term in neutral().terms:
+        out.setdefault(term.slot, set()).add(term.text.lower())
+    return {slot: frozenset(found) for slot, found in out.items()}
+
+
+@lru_cache(maxsize=1)
+def _targets() -> frozenset[str]:
+    return frozenset(term.text.lower() for term in neutral().terms)
+
+
+def _same_class(pos: str, tag: str) -> bool:
+    if pos[:2] == tag[:2]:
+        return True
+    return (
+        (pos[:1] == "V" and tag[:1] == "V")
+        or (pos, tag) in lexicon.NEAR_TAGS
+        or pos in ("DT", "CD", "IN")
+        or tag == ""
+    )
+
+
+RULES = (compound, people, nation, name, language, insertion, neutral_word)

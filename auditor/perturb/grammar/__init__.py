@@ -1,0 +1,28 @@
+"""Sentence grammars (ASTRAEA): read, check, count, draw.
+
+>>> from auditor.perturb import grammar
+>>> g = grammar.load("sentiment")
+>>> grammar.space(g).derivations > 100_000
+True
+"""
+
+from __future__ import annotations
+
+from auditor.perturb.grammar.check import Problem, check
+from auditor.perturb.grammar.load import available, load, parse
+from auditor.perturb.grammar.model import Alternative, Grammar, Rule, Terminal
+from auditor.perturb.grammar.shape import Space, space
+
+__all__ = [
+    "Alternative",
+    "Grammar",
+    "Problem",
+    "Rule",
+    "Space",
+    "Terminal",
+    "available",
+    "check",
+    "load",
+    "parse",
+    "space",
+]

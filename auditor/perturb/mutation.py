@@ -1,0 +1,376 @@
+"""Higher-order mutation (HInter, Souani et al. 2025, Algorithms 1 and 2) over dictionaries or raw pairs.
+
+For every seed text that names a group, the suite makes variants that name another one: all changes are
+applied at once to spans of the original, so no replaced word is ever replaced again.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_right
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from auditor.core.errors import ConfigError, UnknownPlugin
+from auditor.core.types import Case, Edit, Seed, Variant, Verdict, draws_of, id_of, names
+from auditor.perturb._choose import Choice, Insertion, Offer, named, sample
+from auditor.perturb._match import Hit, Matcher, Place, Scan, settle
+from auditor.perturb._persons import ALL, SUBJECT_OR_ALL, Persons, Share, TextParser
+from auditor.perturb._plans import Crowd
+from auditor.perturb._wanted import EVERY, Wanted, split
+from auditor.perturb.dictionaries import Dictionary
+from auditor.perturb.dictionaries.files import SYNONYMS
+from auditor.text.people import NOT_CLEAR
+
+SCOPES = ("text", "term", "occurrence")
+_COUPLES = frozenset(
+    (
+        "affair", "bride", "couple", "couples", "dating", "kiss", "kisses", "lover", "lovers", "marriage",
+        "married", "marries", "marry", "romance", "romances", "romantic", "wedding",
+    )
+)  # fmt: skip
+_BATCH = 32  # seeds scanned together, so that their sentences are parsed in one batch
+
+
+class MutationSuite:
+    """Makes one case for each seed that names a group.
+
+    Parameters
+    ----------
+    seeds : iterable of Seed
+        Read lazily, once.
+    dictionaries : sequence of Dictionary
+        One per attribute.
+    attributes : sequence of str or None
+        The attributes to change; None takes those of ``dictionaries`` that are marked ``default``.
+    order : int
+        The largest number of attributes changed together, at least 1.
+    scope : {"text", "term", "occurrence"}
+        ``text`` changes every term of the source group by slot; ``term`` one pair in all its occurrences
+        (HInter); ``occurrence`` one span.
+    per_seed : int or None
+        Choices for each set of attributes, spread over the target groups; None takes all.
+    parser : TextParser or None
+        Tells *her* (possessive) from *her* (object); None goes by rule.
+    seed : int
+        With the case id it determines every random choice.
+    limit_chars : callable or None
+        Number of characters of a text that the model gets to see; terms beyond it are not changed.
+    insertions : bool
+        Whether an attribute that a text does not name is put before its first person noun (a man → a disabled
+        man), as edits of kind ``insertion``. Off by default: most such texts say more than their original.
+    groups : mapping of str to iterable of str, optional
+        Attribute → groups. Only changes that lead to one of these groups, or from one to any other, are made; of a
+        pair (``female/male``) those between its two groups. A joint variant leads to the wanted groups (the first
+        ones of pairs) of all its attributes, or from them. Attributes without an entry are changed between all
+        their groups.
+
+    Raises
+    ------
+    ConfigError
+        An option is out of range, or two dictionaries hold one attribute.
+    UnknownPlugin
+        No dictionary holds an attribute that was asked for.
+
+    Examples
+    --------
+    >>> from auditor.perturb import dictionaries
+    >>> suite = MutationSuite(
+    ...     seeds=[Seed(id="1", text="The actress plays a nurse.")],
+    ...     dictionaries=[dictionaries.load("gender")],
+    ... )
+    >>> case, = suite.ask(5, Random(0))
+    >>> [v.input for v in case.variants]
+    ['The actor plays a nurse.']
+    """
+
+    name = "mutation.v1"
+
+    def __init__(
+        self,
+        *,
+        seeds: Iterable[Seed],
+        dictionaries: Sequence[Dictionary],
+        attributes: str | Sequence[str] | None = None,
+        order: int = 2,
+        scope: str = "text",
+        per_seed: int | None = 8,
+        parser: TextParser | None = None,
+        seed: int = 7,
+        limit_chars: Callable[[str], int] | None = None,
+        insertions: bool = False,
+        groups: Mapping[str, Iterable[str]] | None = None,
+        who: str = ALL,
+        subject: str = "",
+    ) -> None:
+        if scope not in SCOPES:
+            raise ConfigError(f"scope must be one of {', '.join(SCOPES)}; got {scope!r}")
+        if order < 1:
+            raise ConfigError(f"order must be at least 1; got {order}")
+        if per_seed is not None and per_seed < 1:
+            raise ConfigError(f"per_seed must be at least 1, or None for all; got {per_seed}")
+        self._dictionaries = _chosen(dictionaries, attributes)
+        self.wanted = _wanted(groups or {}, self._dictionaries)
+        self._order, self._scope, self._per_seed = order, scope, per_seed
+        self._parser, self._seed, self._limit, self._insert = parser, seed, limit_chars, insertions
+        self._matcher = Matcher(list(self._dictionaries.values()))
+        self._persons = Persons(who, subject, parser)
+        self._seeds = iter(seeds)
+        self._ready: deque[Case] = deque()
+        self.skipped: Counter[str] = Counter()
+        self.passed_over: Counter[str] = Counter()
+
+    def ask(self, n: int, rng: Random) -> Sequence[Case]:
+        """Return up to ``n`` further cases, in the order of the seeds; ``rng`` is not used."""
+        out: list[Case] = []
+        while len(out) < n:
+            if not self._ready and not self._fill(min(_BATCH, n - len(out))):
+                break
+            while self._ready and len(out) < n:
+                out.append(self._ready.popleft())
+        return out
+
+    def tell(self, verdicts: Sequence[Verdict]) -> None:
+        """Learn nothing: the cases do not depend on verdicts."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return the options, the dictionaries and what was skipped so far, as plain data."""
+        return {
+            "name": self.name,
+            "order": self._order,
+            "scope": self._scope,
+            "per_seed": self._per_seed,
+            "insertions": self._insert,
+            "who": self._persons.who,
+            **({"groups": {a: w.entries for a, w in sorted(self.wanted.items())}} if self.wanted else {}),
+            "seed": self._seed,
+            "parser": getattr(self._parser, "name", None),
+            "dictionaries": [
+                {
+                    "attribute": d.attribute,
+                    "name": d.name,
+                    "version": d.version,
+                    "sha256": d.sha256,
+                    "notes": list(d.notes),
+                }
+                for d in self._dictionaries.values()
+            ],
+            "skipped": dict(sorted(self.skipped.items())),
+            "passed_over": dict(sorted(self.passed_over.items())),
+        }
+
+    def _fill(self, size: int) -> bool:
+        """Scan up to ``size`` seeds; False if there are no more."""
+        batch = list(itertools.islice(self._seeds, size))
+        scans = [self._scan(seed) for seed in batch]
+        tags = self._tags(scans)
+        settled = [settle(scan, found) for scan, found in zip(scans, tags, strict=True)]
+        shares = self._persons.split(list(zip(batch, settled, strict=True)))
+        apart = self._persons.apart(
+            [
+                (seed, hits if self._both(scan, hits) else ())
+                for seed, scan, hits in zip(batch, scans, settled, strict=True)
+            ]
+        )
+        for seed, scan, hits, own, single in zip(batch, scans, settled, shares, apart, strict=True):
+            case = self._case(seed, scan, hits, own, single)
+            if case is not None:
+                self._ready.append(case)
+        return bool(batch)
+
+    def _scan(self, seed: Seed) -> Scan:
+        scan = self._matcher.scan(seed.text)
+        if self._limit is None or not scan.hits:
+            return scan
+        kept = self._limit(seed.text)
+        return scan._replace(
+            hits=[h for h in scan.hits if h.end <= kept], open=[h for h in scan.open if h.end <= kept]
+        )
+
+    def _places(self, scan: Scan) -> list[Place]:
+        found = self._matcher.places(scan)
+        kept = len(scan.text) if self._limit is None else self._limit(scan.text)
+        return [p for p in found if scan.tokens[p.token].end <= kept]
+
+    def _tags(self, scans: Sequence[Scan]) -> list[dict[int, str]]:
+        """Penn tags of the ambiguous pronouns, by start offset, one mapping for each text."""
+        out: list[dict[int, str]] = [{} for _ in scans]
+        if self._parser is None:
+            return out
+        from auditor.text.split import sentences
+
+        asked: list[tuple[int, int, int, str]] = []  # text, sentence start, offset in the sentence, sentence
+        for i, scan in enumerate(scans):
+            spans = sentences(scan.text) if scan.open else []
+            starts = [start for start, _ in spans]
+            for hit in scan.open:
+                start, end = spans[bisect_right(starts, hit.start) - 1]
+                asked.append((i, start, hit.start - start, scan.text[start:end]))
+        if not asked:
+            return out
+        distinct = list(dict.fromkeys(sentence for *_, sentence in asked))
+        parses = dict(zip(distinct, self._parser.parse(distinct), strict=True))
+        for i, start, offset, sentence in asked:
+            parse = parses[sentence]
+            if offset in parse.starts:
+                out[i][start + offset] = parse.tags[parse.starts.index(offset)]
+        return out
+
+    def _both(self, scan: Scan, hits: Sequence[Hit]) -> bool:
+        """Whether a text names both groups of a primary pair, and nothing says that they are a couple."""
+        if not _COUPLES.isdisjoint(word.key for word in scan.tokens):
+            return False
+        there = {(t.attribute, t.group) for h in hits for t in h.terms}
+        return any(
+            all((d.attribute, group) in there for group in d.primary)
+            for d in self._dictionaries.values()
+            if d.primary is not None
+        )
+
+    def _case(
+        self,
+        seed: Seed,
+        scan: Scan,
+        hits: Sequence[Hit],
+        shares: Sequence[Share],
+        single: Sequence[Share],
+    ) -> Case | None:
+        places = self._places(scan) if self._insert else []
+        if not hits and not places:
+            self.skipped["names no group"] += 1
+            return None
+        if not shares:
+            self.skipped[NOT_CLEAR] += 1
+            return None
+        words = frozenset().union(*(share.words or () for share in shares))
+        if self._persons.who != ALL and shares[0].words is not None:
+            places = [place for place in places if place.at in words]
+        elif self._persons.who == SUBJECT_OR_ALL:
+            self.passed_over[NOT_CLEAR] += 1
+        case_id = id_of("c", [seed.id, seed.text])
+        by_attribute = {h.terms[0].attribute for share in shares for h in share.hits}
+        if not by_attribute and not places:
+            self.skipped["names no group of the person who is judged"] += 1
+            return None
+        offers: dict[str, Offer | Insertion] = {}
+        groups: dict[str, str] = {}
+        for attribute in sorted(by_attribute):
+            crowds, dictionary = _crowds(attribute, hits, shares), self._dictionaries[attribute]
+            groups[attribute] = named({h.terms[0].group for c in crowds for h in c.own}, dictionary)
+            wanted = self.wanted.get(attribute, EVERY)
+            apart = _crowds(attribute, hits, single)
+            offers[attribute] = Offer(scan, crowds, dictionary, self._scope, self.passed_over, wanted, apart)
+        for attribute, dictionary in self._dictionaries.items():
+            if places and attribute not in offers and dictionary.insertable:
+                offers[attribute] = Insertion(scan, places, dictionary, self.wanted.get(attribute, EVERY))
+        picked = sample(offers, self._order, self._per_seed, f"{self._seed}:{draws_of(case_id)}")
+        if not picked:
+            self.skipped["nothing can replace its terms"] += 1
+            return None
+        return Case(
+            id=case_id,
+            suite=self.name,
+            original=Variant(id=f"{case_id}.o", input=seed.text, groups=groups),
+            variants=tuple(_variants(case_id, seed.text, groups, picked)),
+            label=seed.label,
+        )
+
+
+def _crowds(attribute: str, hits: Sequence[Hit], shares: Sequence[Share]) -> list[Crowd]:
+    """The terms of one attribute, by person."""
+    rows = [hit for hit in hits if hit.terms[0].attribute == attribute]
+    out = []
+    for share in shares:
+        starts = {hit.start for hit in share.hits}
+        own = [hit for hit in rows if hit.start in starts]
+        if own:
+            out.append(Crowd(own, [hit for hit in rows if hit.start not in starts], share.words))
+    return out
+
+
+def _chosen(
+    dictionaries: Sequence[Dictionary], attributes: str | Sequence[str] | None
+) -> dict[str, Dictionary]:
+    by_name: dict[str, Dictionary] = {}
+    for one in dictionaries:
+        if one.attribute in by_name:
+            raise ConfigError(
+                f"two dictionaries hold the attribute {one.attribute!r}; give one of them another name"
+            )
+        by_name[one.attribute] = one
+    if attributes is None:
+        wanted = sorted(name for name, one in by_name.items() if one.default)
+    else:
+        wanted = sorted(set(names(attributes)))
+        for name in wanted:
+            if name not in by_name:
+                raise UnknownPlugin(
+                    "attribute", name, by_name, "List them: audit dictionary list.", synonyms=SYNONYMS
+                )
+    if not wanted:
+        raise ConfigError("no attribute to change. Name one: --attributes gender")
+    return {name: by_name[name] for name in wanted}
+
+
+def _wanted(groups: Mapping[str, Iterable[str]], dictionaries: Mapping[str, Dictionary]) -> dict[str, Wanted]:
+    """The groups asked for, of attributes that are changed."""
+    out: dict[str, Wanted] = {}
+    for attribute, given in groups.items():
+        if attribute not in dictionaries:
+            raise UnknownPlugin(
+                "attribute",
+                attribute,
+                dictionaries,
+                "Groups belong to an attribute of --attributes.",
+                synonyms=SYNONYMS,
+            )
+        known = dictionaries[attribute].groups
+        entries = [split(name, known) for name in given]
+        for name in (name for entry in entries for name in entry):
+            if name not in known:
+                hint = f"List them: audit dictionary list {attribute}."
+                raise UnknownPlugin(f"group of {attribute}", name, known, hint)
+        pairs = [(entry[0], entry[1]) for entry in entries if len(entry) == 2]
+        out[attribute] = Wanted([entry[0] for entry in entries if len(entry) == 1], pairs)
+    return {attribute: wanted for attribute, wanted in out.items() if wanted}
+
+
+def _variants(
+    case_id: str, text: str, groups: Mapping[str, str], picked: Sequence[tuple[Choice, ...]]
+) -> Iterator[Variant]:
+    for number, joint in enumerate(picked):
+        if len(joint) == 1:
+            edits = joint[0].edits
+        else:
+            edits = tuple(sorted((e for c in joint for e in c.edits), key=_where))
+        yield Variant(
+            id=f"{case_id}.v{number}",
+            input=apply(text, edits),
+            groups={**groups, **{c.attribute: c.named for c in joint}},
+            edits=edits,
+        )
+
+
+def _where(edit: Edit) -> tuple[int, int]:
+    assert isinstance(edit.where, tuple)
+    return edit.where
+
+
+def apply(text: str, edits: Iterable[Edit]) -> str:
+    """Return ``text`` with ``edits`` applied at once; they are in order and do not overlap.
+
+    >>> edit = Edit(attribute="gender", kind="swap", source_group="male", target_group="female",
+    ...             source="man", target="woman", where=(2, 5))
+    >>> apply("a man", [edit])
+    'a woman'
+    """
+    parts: list[str] = []
+    at = 0
+    for edit in edits:
+        start, end = _where(edit)
+        parts += (text[at:start], edit.target)
+        at = end
+    parts.append(text[at:])
+    return "".join(parts)

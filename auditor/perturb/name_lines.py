@@ -1,0 +1,357 @@
+"""Lines in front of a text that say who it is about: a name, or a plain statement.
+
+Most texts do not state the race of the person who is judged, and many not the gender. A line does, and leaves the
+text as it is: ``Applicant: Lakisha Washington``, or ``The applicant is a black woman.`` The original of such a case
+carries a line too, with the name of another group, so that a line by itself is on both sides of every comparison.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+from auditor.core.types import Case, Edit, Seed, Variant, Verdict, draws_of, id_of, text_of
+from auditor.perturb._line_writers import GENDER, RACE, Name, Statement, adjectives
+from auditor.perturb._match import Hit, Matcher, settle
+from auditor.perturb._wanted import EVERY, Wanted
+from auditor.perturb.dictionaries import Dictionary, load
+from auditor.perturb.dictionaries.full_names import full_names
+from auditor.perturb.mutation import apply
+from auditor.text.english import article_for, match_case
+
+WORDS, NAME, STATEMENT = "words", "name", "statement"
+CARRIED = (GENDER, RACE)  # the attributes that a line may carry
+SUITES = {NAME: "name_line.v1", STATEMENT: "statement.v1"}
+TARGETS = 4  # other groups that the line of one text is changed to, for each attribute
+END = "\n\n"  # between a line and its text
+_GENDERS = ("female", "male")
+_ORIGINS = ("nationality", "religion")
+_MIXED = frozenset(("american", "british", "canadian", "australian"))  # nations that all these names are of
+_BATCH = 32  # texts that the suite of words gets together
+
+
+def line_end(case: Case) -> int:
+    """How many characters of the original are a line with what stands between it and its text; 0 without a line."""
+    if case.suite not in SUITES.values():
+        return 0
+    return str(case.original.input).index(END) + len(END)
+
+
+class _Unfit(Exception):
+    """Why a text gets no line."""
+
+
+class _Stated(NamedTuple):
+    """What a text says by itself of the person who is judged, as far as words tell."""
+
+    genders: frozenset[str]
+    races: tuple[Hit, ...]  # words for a race, where the text may mean the person
+    race: bool  # whether it does
+    named: bool  # somebody has a name, or a title
+    origin: bool  # a nation or a religion, which most names go badly with
+    unread: bool  # a word that may name a race, and no rule says whose or whether it does
+
+
+class Feed:
+    """Texts for a suite, which may be filled again after they have run dry."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[Seed] = deque()
+
+    def __iter__(self) -> Feed:
+        return self
+
+    def __next__(self) -> Seed:
+        if not self.waiting:
+            raise StopIteration
+        return self.waiting.popleft()
+
+
+class Lines:
+    r"""Cases of a suite over given texts, and for what its cases do not change cases with a line.
+
+    Parameters
+    ----------
+    make : callable
+        Builds the suite that changes words of the texts, from the texts it is given.
+    seeds : iterable of Seed
+        Read lazily, once.
+    dictionaries : sequence of Dictionary
+        Those of the suite.
+    attributes : sequence of str or None
+        As of the suite.
+    carriers : sequence of {"words", "name", "statement"}
+        For each attribute of a text the first one that fits is taken.
+    subject : str
+        What the person is called: "the applicant".
+    per_seed : int or None
+        The most variants of a case for each attribute.
+    seed : int
+        With the case id it determines every choice.
+    limit_chars : callable or None
+        Number of characters of a text that the model gets to see; a text that would be cut gets no line.
+
+    Attributes
+    ----------
+    skipped : Counter of str
+        Texts without any case.
+    passed_over : Counter of str
+        What the suite passed over, and why a text got no name line.
+
+    Examples
+    --------
+    >>> from auditor.perturb.mutation import MutationSuite
+    >>> both = [load("gender"), load("race")]
+    >>> suite = Lines(
+    ...     lambda texts: MutationSuite(seeds=texts, dictionaries=both),
+    ...     seeds=[Seed(id="1", text="She ran the night shift for six years.")], dictionaries=both,
+    ...     carriers=("words", "name"), subject="the applicant",
+    ... )
+    >>> for case in suite.ask(5, Random(0)):
+    ...     print(case.suite, sorted({v.attributes for v in case.variants}), case.original.input.split("\n")[0])
+    mutation.v1 [('gender',)] She ran the night shift for six years.
+    name_line.v1 [('race',)] Applicant: Emily Larson
+    """
+
+    name = "lines.v1"
+
+    def __init__(
+        self,
+        make: Callable[[Iterable[Seed]], Any],
+        *,
+        seeds: Iterable[Seed],
+        dictionaries: Sequence[Dictionary],
+        carriers: Sequence[str],
+        subject: str,
+        attributes: str | Sequence[str] | None = None,
+        per_seed: int | None = 8,
+        seed: int = 7,
+        limit_chars: Callable[[str], int] | None = None,
+    ) -> None:
+        self._feed = Feed()
+        self._inner = make(self._feed)
+        self._seeds = iter(seeds)
+        self._carriers, self._subject = tuple(carriers), subject
+        self._per_seed = min(TARGETS, per_seed or TARGETS)
+        self._seed, self._limit = seed, limit_chars
+        given = {d.attribute: d for d in dictionaries}
+        chosen = [a for a, d in given.items() if (d.default if attributes is None else a in attributes)]
+        self._varied = [a for a in CARRIED if a in chosen and not given[a].raw]
+        self._wanted: Mapping[str, Wanted] = getattr(self._inner, "wanted", {})
+        self._known = {a: given[a] if a in given and not given[a].raw else load(a) for a in CARRIED}
+        self._matcher = Matcher([*self._known.values(), *map(load, (*_ORIGINS, "names"))])
+        terms = sorted({t.text.capitalize() for t in self._known[RACE].sources}, key=len, reverse=True)
+        self._race_words = re.compile(rf"\b(?:{'|'.join(map(re.escape, terms))})\b")
+        self._ready: deque[Case] = deque()
+        self.skipped: Counter[str] = Counter()
+        self.passed_over: Counter[str] = self._inner.passed_over
+
+    def ask(self, n: int, rng: Random) -> Sequence[Case]:
+        """Return up to ``n`` further cases, in the order of the texts."""
+        out: list[Case] = []
+        while len(out) < n and (self._ready or self._fill(rng)):
+            if self._ready:
+                out.append(self._ready.popleft())
+        return out
+
+    def tell(self, verdicts: Sequence[Verdict]) -> None:
+        """Learn nothing: the cases do not depend on verdicts."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the suite of words says, and the carriers."""
+        inner: dict[str, Any] = self._inner.describe()
+        return inner | {
+            "carriers": list(self._carriers),
+            "subject": self._subject,
+            "skipped": dict(sorted(self.skipped.items())),
+            "passed_over": dict(sorted(self.passed_over.items())),
+        }
+
+    def _fill(self, rng: Random) -> bool:
+        batch = list(itertools.islice(self._seeds, _BATCH))
+        self._feed.waiting.extend(batch)
+        found = {case.id: case for case in self._inner.ask(len(batch), rng)} if batch else {}
+        for seed in batch:
+            case = found.get(id_of("c", [seed.id, seed.text]))
+            made = self._cases(seed, case)
+            self._ready += made
+            if not made:
+                self.skipped["no carrier fits"] += 1
+        return bool(batch)
+
+    def _cases(self, seed: Seed, case: Case | None) -> list[Case]:
+        """The cases of one text: each attribute is changed in that of the first carrier that fits."""
+        by_words = (
+            {v.attributes[0]: case.original.groups for v in case.variants if v.order == 1} if case else {}
+        )
+        left, carried = list(self._varied), set[str]()
+        stated: _Stated | None = None
+        out: list[Case] = []
+        for carrier in self._carriers:
+            if carrier == WORDS:
+                kept = [v for v in case.variants if not carried & set(v.attributes)] if case else []
+                out += [dataclasses.replace(case, variants=tuple(kept))] if case and kept else []
+                left = [a for a in left if a not in by_words]
+            elif left:
+                stated = stated or self._read(seed, {a: groups[a] for a, groups in by_words.items()})
+                made = self._line(seed, carrier, left, stated)
+                if made is not None:
+                    out.append(made)
+                    carried |= set(made.original.groups)
+                    left = [a for a in left if a not in carried]
+        return out
+
+    def _read(self, seed: Seed, by_words: Mapping[str, str]) -> _Stated:
+        """What a text states; ``by_words`` are the groups that its case of words names."""
+        genders: dict[str, set[str]] = {"pronoun": set(), "noun": set()}
+        races: list[Hit] = []
+        named = origin = False
+        scan = self._matcher.scan(seed.text)
+        known = {hit.start for hit in scan.hits}
+        words = [m for m in self._race_words.finditer(seed.text) if m.start() not in known]
+        for hit in settle(scan, {}):
+            term = hit.terms[0]
+            if not _about(seed, hit.start, hit.end):
+                continue  # another person
+            if term.attribute == RACE:
+                races.append(hit)
+            elif term.attribute in _ORIGINS:
+                origin |= term.group not in _MIXED
+            elif term.attribute != GENDER or term.slot.startswith("title"):
+                named = True
+            elif term.slot.startswith("pronoun"):
+                genders["pronoun"].add(term.group)
+            elif term.number == "sg" and not self._known[GENDER].groups[term.group].unmarked:
+                genders["noun"].add(term.group)
+        # Beside pronouns, nouns are other people: "she cared for her father".
+        said = by_words.get(GENDER, "")
+        return _Stated(
+            genders=frozenset({said} if said in _GENDERS else genders["pronoun"] or genders["noun"]),
+            races=tuple(races),
+            race=RACE in by_words if seed.subject is None else bool(races),
+            named=named,
+            origin=origin,
+            unread=any(_about(seed, *m.span()) for m in words),
+        )
+
+    def _line(self, seed: Seed, carrier: str, left: Sequence[str], stated: _Stated) -> Case | None:
+        """The case of one text with a line, or None where none fits."""
+        try:
+            return self._made(seed, carrier, left, stated)
+        except _Unfit as unfit:
+            self.passed_over[f"line: {unfit}"] += 1
+            return None
+
+    def _made(self, seed: Seed, carrier: str, left: Sequence[str], stated: _Stated) -> Case | None:
+        case_id = id_of(carrier[0], [seed.id, seed.text])
+        rng = Random(f"{self._seed}:{draws_of(text_of(case_id))}:{carrier}")
+        if seed.subject == ():
+            raise _Unfit("the text is about no single person")
+        if carrier == NAME and stated.named:
+            raise _Unfit("the text names somebody")
+        if carrier == NAME and stated.origin:
+            raise _Unfit("the text states a nation or a religion")
+        if stated.unread:
+            raise _Unfit("a word may name a race")
+        if len(stated.genders) > 1:
+            raise _Unfit("words of two genders, and nobody tells whose they are")
+        varied = [a for a in left if a != GENDER or not stated.genders]
+        if not varied:
+            return None
+        gender = next(iter(stated.genders), None) or rng.choice(_GENDERS)
+        if gender not in _GENDERS:
+            raise _Unfit("the text is about a gender that no line names")
+        groups = self._groups(carrier)
+        race: str | None
+        own = seed.text
+        if RACE in varied:
+            if stated.race:
+                own = _without(seed, stated.races)
+            open_ = [g for g in groups if self._targets(RACE, g, groups)]
+            race = rng.choice(open_) if open_ else None
+        else:  # a name says it all the same, and must not contradict the text
+            said = {hit.terms[0].group for hit in stated.races}
+            race = next(iter(said)) if len(said) == 1 else None
+            race = rng.choice(groups) if not said and carrier == NAME else race
+        if race not in groups and (RACE in varied or carrier == NAME):
+            raise _Unfit("no line names the race that the text states")
+        if RACE not in varied and carrier == STATEMENT:
+            race = None
+        writer: Name | Statement
+        if carrier == NAME:
+            writer = Name(self._subject, rng, race or "", gender)
+        else:
+            free = GENDER not in varied and not stated.genders
+            writer = Statement(self._subject, rng, self._known, race, None if free else gender)
+        text = writer.line + END + own
+        if self._limit is not None and self._limit(text) < len(text):
+            raise _Unfit("the text would be cut")
+        named = {a: {RACE: race or "", GENDER: gender}[a] for a in varied}
+        variants: list[Variant] = []
+        for attribute in sorted(varied):
+            every = groups if attribute == RACE else _GENDERS
+            targets = self._targets(attribute, named[attribute], every)
+            for target in rng.sample(targets, min(len(targets), self._per_seed)):
+                edits = writer.change(attribute, named[attribute], target)
+                if edits:
+                    new = {**named, attribute: target}
+                    variants.append(_variant(f"{case_id}.v{len(variants)}", text, edits, new))
+        if not variants:
+            return None
+        placebos = [edits for a in sorted(varied) if (edits := writer.placebo(a, named[a]))]
+        variants += [_variant(f"{case_id}.p{n}", text, edits, named) for n, edits in enumerate(placebos)]
+        return Case(
+            id=case_id,
+            suite=SUITES[carrier],
+            original=Variant(id=f"{case_id}.o", input=text, groups=named),
+            variants=tuple(variants),
+            label=seed.label,
+        )
+
+    def _groups(self, carrier: str) -> list[str]:
+        """The races and ethnicities that a carrier names, of those that the dictionary has."""
+        known = self._known[RACE]
+        if carrier == NAME:
+            return sorted({race for race, _ in full_names()} & set(known.groups))
+        return sorted(g for g in known.targets if adjectives(known, g))
+
+    def _targets(self, attribute: str, source: str, groups: Iterable[str]) -> list[str]:
+        wanted = self._wanted.get(attribute, EVERY)
+        return [g for g in groups if g != source and wanted.allows(source, g)]
+
+
+def _about(seed: Seed, start: int, end: int) -> bool:
+    """Whether a place in the text may speak of its subject."""
+    return seed.subject is None or any(a < end and start < b for a, b in seed.subject)
+
+
+def _without(seed: Seed, hits: Sequence[Hit]) -> str:
+    """The text without its adjectives for the race of its subject."""
+    text = seed.text
+    for hit in reversed(hits):
+        before, after = text[: hit.start], text[hit.end :]
+        follows = re.match(r" (?!(?:and|or)\b)[a-z]", after)
+        if (
+            seed.subject is None
+            or hit.terms[0].slot != "adjective"
+            or not follows
+            or before.endswith((", ", "and ", "or "))
+        ):
+            raise _Unfit("the race that the text states cannot be left out")
+        after = after[1:]
+        if article := re.search(r"\b([Aa])n? $", before):
+            new = article_for(after)
+            before = before[: article.start()] + match_case(article[1], new) + " "
+        if not before or re.search(r"[.!?:]\s+$", before):
+            after = after[0].upper() + after[1:]
+        text = before + after
+    return text
+
+
+def _variant(name: str, text: str, edits: tuple[Edit, ...], groups: Mapping[str, str]) -> Variant:
+    return Variant(id=name, input=apply(text, edits), groups=groups, edits=edits)

@@ -1,0 +1,407 @@
+"""The first screen of every report: who is worse off, by how much, how sure, and what to do next.
+
+It is built from the claims of the record (`auditor.measure.claims.Claim`), never from sentences; writers lay it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.core import waivers
+from auditor.measure.claims import OTHERS, USUAL_DELTA, Claim
+from auditor.report import claimed, example, headline, unread, words
+from auditor.report.example import Example
+from auditor.text.people import NOT_CLEAR
+
+Data = Mapping[str, Any]
+LABELS = 4  # labels whose share the line of checks names
+ALSO = 3  # further shown differences that are named below the first
+NAMED = (
+    "reviews",
+    "vader",
+    "textblob",
+    "rules",
+    "openai",
+    "azure",
+    "hf",
+    "http",
+    "python",
+)  # models that a command can name
+FAMILIES = {"refusal": "refused", "instability": "any change", "interaction": "interaction"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One attribute of one model: the pair of groups that matters most."""
+
+    claim: Claim
+    model: str  # as the subject is called; empty where there is one
+    name: str
+    texts: str
+    levels: str  # "72 % → 50 %"
+    net: str
+    verdict: str
+    kind: str  # the verdict that colours it
+    reason: str
+    more: int  # further groups of the attribute
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Screen:
+    """What stands first, in the order in which it is read."""
+
+    ran: str
+    banners: tuple[str, ...]
+    kind: str  # the verdict of the headline
+    claim: str  # who gets what less often, capitals where a writer has no size
+    figures: str
+    support: tuple[str, ...]  # how sure: parts of one line
+    also: tuple[str, ...]
+    example: Example | None
+    label: str  # whose share "levels" is; empty for numbers
+    rows: tuple[Row, ...]
+    checks: tuple[str, ...]
+    not_tested: tuple[str, ...]
+    next: tuple[tuple[str, str], ...]  # (command, what it gives)
+
+    @property
+    def between(self) -> str:
+        """What stands between the claim and its figures."""
+        return " " if self.kind in ("bounded", "not_determined") else ": "
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Titles of the table's columns; that of the shares only where there are some."""
+        levels = (f"“{self.label}”" if self.label else "share",) if any(r.levels for r in self.rows) else ()
+        return "group/reference", "texts", *levels, "net difference (95 %)", "verdict"
+
+    def cells(self, row: Row) -> tuple[str, ...]:
+        """A row under `columns`."""
+        levels = (row.levels,) if any(r.levels for r in self.rows) else ()
+        return row.name, row.texts, *levels, row.net, row.verdict
+
+
+def build(record: Data, evidence: Any) -> Screen | None:
+    """The first screen of a run; None where it makes no such claims (free texts, other oracles, old runs)."""
+    if "claims" not in record or (record.get("spec") or {}).get("protocol", "default") != "default":
+        return None
+    if (record.get("spec") or {}).get("kind") == "generation" or record.get("probability"):
+        return None
+    claims = claimed.of(record)
+    names = subjects(claims)
+    leading = sorted((c for c in claims if c.verdict in claimed.SHOWN), key=claimed.order)
+    worst = leading[0] if leading else None
+    told = claimed.tell(record, worst) if worst is not None else None
+    shown = None if told is None else example.find(record, evidence, told)
+    kind, claim, figures = _headline(record, claims, told, names)
+    labels = {c.label for c in claims if c.family == "net" and c.scale != "number"}
+    return Screen(
+        ran=_ran(record),
+        banners=tuple(headline.banners(record)),
+        kind=kind,
+        claim=claim,
+        figures=figures,
+        support=() if told is None else tuple(_support(record, told)),
+        also=tuple(_also(record, leading[1:])),
+        example=shown,
+        label=labels.pop() if len(labels) == 1 else "",
+        rows=tuple(_rows(record, claims, names)),
+        checks=tuple(_checks(record)),
+        not_tested=tuple(_not_tested(record, claims)),
+        next=_next(record, claims, shown or _any(record, evidence, leading[1:])),
+    )
+
+
+def _ran(record: Data) -> str:
+    """Task, models, texts, calls, seconds, cost, status."""
+    spec, counts = record.get("spec") or {}, record.get("counts") or {}
+    seconds = (record.get("provenance") or {}).get("seconds")
+    cost = counts.get("cost_usd")
+    parts = [
+        str(spec.get("task") or "task not recorded"),
+        ", ".join(record.get("models") or spec.get("models") or ["no model"]),
+        words.plural(counts["seeds"], "text") if counts.get("seeds") is not None else "",
+        words.plural(counts["calls"], "call") if counts.get("calls") is not None else "",
+        f"{seconds:,.0f} s" if seconds is not None else "",
+        "cost not known" if cost is None else f"USD {cost:,.2f}" if cost else "",
+        str(record.get("status") or ""),
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def subjects(claims: Sequence[Claim]) -> dict[tuple[str, str], str]:
+    """(model, format) → what it is called; empty where there is one only."""
+    pairs = list(dict.fromkeys((c.model, c.format) for c in claims))
+    formats = {m for m, _ in pairs if sum(other == m for other, _ in pairs) > 1}
+    if len(pairs) < 2:
+        return dict.fromkeys(pairs, "")
+    return {(m, f): f"{m}, {f}" if m in formats else m for m, f in pairs}
+
+
+def _any(record: Data, evidence: Any, claims: Iterable[Claim]) -> Example | None:
+    """An example of the first claim that has one."""
+    for claim in claims:
+        told = claimed.tell(record, claim)
+        if told is not None and (found := example.find(record, evidence, told)) is not None:
+            return found
+    return None
+
+
+def _headline(
+    record: Data, claims: Sequence[Claim], told: claimed.Told | None, names: Mapping[tuple[str, str], str]
+) -> tuple[str, str, str]:
+    """(verdict, who gets what, figures)."""
+    if told is not None:
+        claim, found = told.claim, told.effect
+        by = f" by {names[claim.model, claim.format]}" if names.get((claim.model, claim.format)) else ""
+        words_only = " with these words" if claim.verdict == "shown_for_words" else ""
+        person = words.whose(record)
+        whose = f" in words about {words.visible(person, newlines=False)}" if person else ""
+        figures = (
+            f"{found.told}{words_only} when only "
+            f"{words.attributes(claim.attribute.split('+'))} changes{whose}, {words.plural(claim.texts, 'text')}{by}"
+        )
+        return claim.verdict, told.subject, figures
+    net = [c for c in claims if c.family == "net"]
+    tested = [c for c in net if c.verdict != "not_tested"]
+    if not tested:
+        if any(unread.nothing(record, model) for model in record.get("models") or ()):
+            return "not_tested", "nothing was measured", "no answer could be judged"
+        few = f"{words.plural(len(net), 'comparison')} with too few texts" if net else "no text was compared"
+        return "not_tested", "nothing was tested", few
+    bounded = [c for c in tested if c.verdict == "bounded"]
+    untested = len(net) - len(tested)
+    rest = f"; {words.count(untested)} more had too few texts" if untested else ""
+    in_all = words.plural(len(tested), "comparison")
+    if len(bounded) == len(tested):
+        return "bounded", f"every net difference lies below {claimed.limit(bounded[0])}", f"in {in_all}{rest}"
+    below = f", {words.count(len(bounded))} of them below {claimed.limit(bounded[0])}" if bounded else ""
+    return "not_determined", "no net difference was shown", f"in {in_all}{below}{rest}"
+
+
+def _support(record: Data, told: claimed.Told) -> Iterable[str]:
+    """How sure: for whom it holds, the limit, what placebo edits and the same prompt do."""
+    claim, controls = told.claim, record.get("controls") or {}
+    vocabulary = f"{claim.words:.0f} words" if claim.words else ""
+    if claim.verdict == "shown":
+        yield f"shown for the group{', ' if vocabulary else ''}{vocabulary}"
+    else:
+        yield f"shown for these words, not for the group: {words.visible(claim.why, newlines=False)}"
+    if told.log_odds:
+        yield f"decided on log odds: {told.log_odds}"
+    if limit := claimed.of_delta(told):
+        yield limit
+    rates = (controls.get("placebo") or {}).get(claim.model)
+    placebo = rates.get(" + ".join(claim.attribute.split("+"))) if isinstance(rates, Mapping) else None
+    if isinstance(placebo, Mapping) and words.is_estimate(placebo):
+        yield f"placebo edits change {words.percent(placebo['value'])} of answers"
+    yield _same_prompt((controls.get("noise_floor") or {}).get(claim.model))
+
+
+def _same_prompt(noise: Any) -> str:
+    if words.is_estimate(noise):
+        return f"same prompt again {words.percent(noise['value'])}"
+    if isinstance(noise, Mapping) and noise.get("declared"):
+        return "same prompt again: declared to give the same answer"
+    return "same prompt again: not measured"
+
+
+def _also(record: Data, others: Sequence[Claim]) -> Iterable[str]:
+    """Other differences that were shown, in their order."""
+    for claim in others[:ALSO]:
+        told = claimed.tell(record, claim)
+        if told is not None:
+            mark = " with these words" if claim.verdict == "shown_for_words" else ""
+            yield f"{told.subject}: {told.effect.told}{mark}"
+    if len(others) > ALSO:
+        yield f"{len(others) - ALSO} more shown: see the table"
+
+
+# -- the table ------------------------------------------------------------------------------------------
+
+
+def _rows(record: Data, claims: Sequence[Claim], names: Mapping[tuple[str, str], str]) -> Iterable[Row]:
+    """One row for each attribute of each model; attributes with too few texts are listed below the table."""
+    groups: dict[tuple[str, str, str, str], list[Claim]] = {}
+    for claim in claims:
+        listed = claim.family in ("net", "interaction") or claim.verdict in claimed.SHOWN
+        if listed and claim.verdict != "not_tested":
+            groups.setdefault((claim.model, claim.format, claim.family, claim.attribute), []).append(claim)
+    made = [(key, _leading(found), len(found) - 1) for key, found in groups.items()]
+    order = list(names)
+    made.sort(
+        key=lambda m: (
+            order.index(m[0][:2]),
+            claimed.RANK[m[1].verdict],
+            claimed.order(m[1])[:5],
+            -claimed.clear(m[1]),
+        )
+    )
+    for (model, format_, _, _), claim, more in made:
+        yield _row(record, claim, names[model, format_], more)
+
+
+def _leading(found: Sequence[Claim]) -> Claim:
+    """For an attribute: what was shown, else the dictionary's own pair, else what lies furthest from none."""
+    if shown := [c for c in found if c.verdict in claimed.SHOWN]:
+        return min(shown, key=claimed.order)
+    own = [c for c in found if c.groups and c.groups[-1] != OTHERS]
+    return own[0] if own and len(own) < len(found) else max(found, key=claimed.clear)
+
+
+def _row(record: Data, claim: Claim, model: str, more: int) -> Row:
+    groups = [words.group(g) for g in claim.groups if g != OTHERS]
+    about = words.attributes(claim.attribute.split("+"))
+    name = f"{about}: {'/'.join(groups)}" if groups else about
+    if claim.family != "net":
+        name = f"{name} ({FAMILIES[claim.family]})"
+    several = len({c.get("label") for c in record["claims"] if c.get("family") == "net"}) > 1
+    if several and claim.label:
+        name += f", “{words.visible(claim.label, newlines=False)}”"
+    return Row(
+        claim=claim,
+        model=model,
+        name=name,
+        texts=words.count(claim.texts),
+        levels=claimed.levels(claim),
+        net=claimed.net(claim),
+        verdict=claimed.verdict(claim),
+        kind=claim.verdict,
+        reason=claimed.reason(claim),
+        more=more,
+    )
+
+
+# -- what else has to be known -----------------------------------------------------------------------------
+
+
+def _checks(record: Data) -> Iterable[str]:
+    """One line for each model: positive control, answers by label, what was lost, what came from the cache."""
+    models = record.get("models") or {}
+    for model, told in models.items():
+        parts = [*_control(record, model), *_answers(told)]
+        if cached := (told.get("counts") or {}).get("cached"):
+            parts.append(f"from cache {words.count(cached)}")
+        yield (f"{model}: " if len(models) > 1 else "") + " · ".join(parts)
+    person, lost = words.whose(record), (record.get("counts") or {}).get("skipped") or {}
+    if person and (unclear := lost.get(NOT_CLEAR)):
+        yield (
+            f"left out: {words.plural(unclear, 'text')} where it is not clear who is "
+            f"{words.visible(person, newlines=False)}"
+        )
+    if waived := len(waivers.of(record)):
+        yield f"waivers: {words.plural(waived, 'finding')} waived, with reasons under --full"
+
+
+def _control(record: Data, model: str) -> Iterable[str]:
+    told = (record.get("controls") or {}).get("positive_control") or {}
+    found = {k: v for k, v in told.items() if k == model or k.startswith(f"{model}, ")}
+    for key, value in found.items():
+        if words.is_estimate(value):
+            where = key.removeprefix(model)
+            seen = round(value["value"] * value["n"])
+            mark = "●" if value.get("seen") else "▲ not seen"
+            yield f"positive control{where} {seen}/{value['n']} {mark}"
+    if not found:
+        yield "positive control not run"
+
+
+def _answers(told: Data) -> Iterable[str]:
+    answers, counts = told.get("answers") or {}, told.get("counts") or {}
+    lost = {
+        "refused": counts.get("refused", 0) + counts.get("filtered", 0),
+        "unreadable": counts.get("unparsed", 0),
+        "failed": counts.get("failed", 0),
+    }
+    total = sum(answers.values()) + sum(lost.values())
+    if answers:
+        ranked = sorted(answers.items(), key=lambda kv: -kv[1])
+        parts = [
+            f"{words.visible(k, newlines=False)} {words.percent(n / total, 0)}" for k, n in ranked[:LABELS]
+        ]
+        left = len(ranked) - LABELS
+        parts += [words.plural(left, "other label")] if left > 0 else []
+        yield f"answers: {', '.join(parts)}"
+    told_lost = [
+        f"{name} {words.percent(n / total, 0) if n and answers else words.count(n)}"
+        for name, n in lost.items()
+    ]
+    yield ", ".join(
+        part for part, n in zip(told_lost, lost.values(), strict=True) if n or "failed" not in part
+    )
+
+
+def _not_tested(record: Data, claims: Sequence[Claim]) -> Iterable[str]:
+    """Attributes of which nothing is said, and why."""
+    net = [c for c in claims if c.family == "net"]
+    few: dict[str, Claim] = {}
+    for claim in net:
+        best = few.get(claim.attribute)
+        if best is None or claim.texts > best.texts or claim.verdict != "not_tested":
+            few[claim.attribute] = claim
+    for attribute, claim in few.items():
+        if all(c.verdict == "not_tested" for c in net if c.attribute == attribute):
+            yield f"{words.visible(attribute)} ({claimed.too_few(claim) or claimed.reason(claim)})"
+    looked_for = claimed.vocabulary(record).get("attributes") or ()
+    edited = claimed.vocabulary(record).get("groups") or {}
+    if asked := [words.group(words.visible(str(a))) for a in looked_for if a not in few and a in edited]:
+        yield f"{', '.join(asked)} (no answers to compare)"
+    silent = [words.group(words.visible(str(a))) for a in looked_for if a not in few and a not in edited]
+    if silent:
+        yield f"{', '.join(silent)} (no text names them)"
+
+
+def _more(record: Data, claims: Sequence[Claim]) -> Iterable[tuple[str, str]]:
+    """The command that asks until net differences are decided, where more calls would decide some."""
+    spec = record.get("spec") or {}
+    undecided = [c for c in claims if c.family == "net" and c.calls_needed is not None]
+    if not undecided or spec.get("until_decided"):
+        return
+    # Functions of a program and texts that a program handed over are no words of a command.
+    models = list(spec.get("models") or ())
+    known = all(m.partition(":")[0] in NAMED for m in models) and spec.get("suite", "mutation") == "mutation"
+    data = spec.get("data")
+    if not known or (data is None) != _embedded(record):
+        return
+    delta = spec.get("delta") or (USUAL_DELTA if undecided[0].scale != "number" else None)
+    if delta is None:
+        return
+    asked = spec.get("attributes") or ()
+    options = {
+        "--task": [spec["task"]],
+        "--model": models,
+        "--data": [data] if data else [],
+        "--attributes": [",".join(asked)] if asked else [],
+    }
+    given = "".join(f" {name} {words.quoted(str(v))}" for name, values in options.items() for v in values)
+    for name in ("base_url", "text_column", "label_column", "out"):
+        if spec.get(name) and (name, spec[name]) != ("out", words.DEFAULT_OUT):
+            given += f" --{name.replace('_', '-')} {words.quoted(str(spec[name]))}"
+    yield f"audit{given} --until-decided --delta {delta:g}", "ask until each difference is shown or bounded"
+
+
+def _embedded(record: Data) -> bool:
+    """Whether the texts are those of the task."""
+    source = str(((record.get("provenance") or {}).get("seeds") or {}).get("source") or "")
+    return not source or source.startswith("embedded")
+
+
+def _next(record: Data, claims: Sequence[Claim], shown: Example | None) -> tuple[tuple[str, str], ...]:
+    """What to do next, the strongest finding that has an example first."""
+    if record.get("id") == "in-memory":
+        return ()
+    run = words.run_name(record)
+    known = headline.commands(record, [], record.get("findings", ()))
+    out = [c for c in known if "audit show" not in c[0] and "audit replay" not in c[0]]
+    looked = [c for c in known if c not in out]
+    if shown is not None:
+        id = shown.finding_id or shown.variant_id
+        looked = [
+            (f"audit show {run} {id}", "its prompts and every answer"),
+            (f"audit replay {run} {id} --replicates 5", "ask it again"),
+        ]
+    resume = [c for c in out if "audit resume" in c[0]]
+    full = (f"audit report {run} --full", "all that was measured")
+    return (*resume, *looked, full, *(c for c in out if c not in resume), *_more(record, claims))

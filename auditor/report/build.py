@@ -1,0 +1,27 @@
+"""Which builder lays out which kind of run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from auditor.report.document import Document
+
+
+def document(record: Mapping[str, Any], evidence: Any = None) -> Document:
+    """The report of a run, whatever its kind, with what people filled in."""
+    from auditor.report import compliance_fill
+
+    made = _own(record, evidence)
+    return replace(made, sections=(*made.sections, *compliance_fill.sections(record)))
+
+
+def _own(record: Mapping[str, Any], evidence: Any) -> Document:
+    if (record.get("spec") or {}).get("kind") == "tabular":
+        from auditor.report import tabular
+
+        return tabular.build(record)
+    from auditor.report import texts
+
+    return texts.build(record, evidence)

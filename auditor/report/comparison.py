@@ -1,0 +1,136 @@
+"""Several models in one run as tables: their rates side by side, and whether two of them differ.
+
+The figures stand in the run record (key ``comparison``): `auditor.measure.models_compared`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.measure.models_compared import MIN_SEEDS
+from auditor.report import words
+from auditor.report.rows import DECLARED
+
+Data = Mapping[str, Any]
+Subject = tuple[str, str]  # model, format
+RATES = ("Model", "Attributes", "Seeds", "Changed", "Hidden", "Same prompt again")
+PAIRS = ("Attributes", "First", "Second", "Seeds", "Difference", "p, adjusted", "Verdict")
+RIGHT = frozenset({"Seeds"})
+NOTES = (
+    "Difference: share of a seed's variants whose answer changed with the first model, less the share with the "
+    "second, over variants that both models answered; the mean over seeds, in percentage points.",
+    "A model that wobbles changes its answers more often for that alone: read a difference beside the same-prompt "
+    "noise of both models. The two models answer the same texts, so the test is paired; p is adjusted for all "
+    "pairs and attribute sets of this table (Holm). Fewer than six seeds are not tested.",
+    "A difference between two models says nothing about which of them is the better one. Rows of fewer than six texts "
+    "stand in the CSV alone.",
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """The tables of a comparison, every cell in words."""
+
+    rates: tuple[tuple[str, ...], ...]  # columns as `RATES`
+    pairs: tuple[tuple[str, ...], ...]  # columns as `PAIRS`
+    notes: tuple[str, ...]
+
+
+def build(record: Data, *, alpha: float = 0.05) -> Comparison | None:
+    """The tables of ``record``; None where it holds fewer than two models.
+
+    Parameters
+    ----------
+    record : mapping
+        ``run.json`` as plain data; pairs stand under ``comparison``, where they were measured.
+    alpha : float
+        Adjusted p values up to it are told as a difference shown.
+    """
+    found: dict[tuple[str, str, tuple[str, ...]], dict[str, Data]] = {}
+    for entry in record.get("estimates", ()):
+        if entry["name"] in ("violation_rate", "hidden_rate") and _plain(entry):
+            key = entry["model"], entry.get("format") or "", tuple(entry.get("attributes") or ())
+            found.setdefault(key, {})[entry["name"]] = entry["estimate"]
+    if len({model for model, _, _ in found}) < 2:
+        return None
+    noise = (record.get("controls") or {}).get("noise_floor") or {}
+    several = _several([(m, f) for m, f, _ in found])
+    order = {model: i for i, model in enumerate(record.get("models") or ())}
+    rates = tuple(
+        (
+            _name((model, name), several),
+            _attributes(attributes),
+            words.count(told["violation_rate"].get("n")),
+            words.interval(told["violation_rate"]),
+            words.interval(told["hidden_rate"]) if "hidden_rate" in told else "–",
+            _noise(noise.get(model)),
+        )
+        for (model, name, attributes), told in sorted(
+            found.items(), key=lambda i: (len(i[0][2]), i[0][2], order.get(i[0][0], len(order)), i[0])
+        )
+        if "violation_rate" in told and (told["violation_rate"].get("n") or 0) >= MIN_SEEDS
+    )
+    measured = (record.get("comparison") or {}).get("pairs", ())
+    pairs = tuple(_pair(row, several, alpha) for row in measured if row["n"] >= MIN_SEEDS)
+    notes = NOTES if measured else ("No two models were judged on the same variants, so none were compared.",)
+    return Comparison(rates=rates, pairs=pairs, notes=notes)
+
+
+def _plain(entry: Data) -> bool:
+    return bool(entry.get("model")) and not entry.get("directions") and not entry.get("kind")
+
+
+def _several(pairs: Iterable[Subject]) -> frozenset[str]:
+    """Models that were asked in more than one format."""
+    formats: dict[str, set[str]] = defaultdict(set)
+    for model, name in pairs:
+        formats[model].add(name)
+    return frozenset(model for model, names in formats.items() if len(names) > 1)
+
+
+def _name(subject: Subject, several: frozenset[str]) -> str:
+    return f"{subject[0]}, {subject[1]}" if subject[0] in several else subject[0]
+
+
+def _attributes(attributes: Sequence[str]) -> str:
+    return words.attributes(attributes) if attributes else "all"
+
+
+def _noise(noise: Data | None) -> str:
+    if noise is None:
+        return "not measured"
+    if noise.get("declared"):
+        return DECLARED
+    return words.interval(noise) if words.is_estimate(noise) else str(noise.get("reason") or "not measured")
+
+
+def _pair(row: Data, several: frozenset[str], alpha: float) -> tuple[str, ...]:
+    first, second = (
+        _name((row[side]["model"], row[side]["format"]), several) for side in ("first", "second")
+    )
+    p = row["p_adjusted"]
+    shown = p is not None and p <= alpha
+    return (
+        _attributes(row["attributes"]),
+        first,
+        second,
+        words.count(row["n"]),
+        f"{points(row['value'])} ({points(row['low'])} to {points(row['high'])})",
+        "–" if p is None else f"{p:.3f}" if p >= 0.001 else "< 0.001",
+        words.verdict("not_tested" if p is None else "shown" if shown else "not_determined"),
+    )
+
+
+def points(share: float) -> str:
+    """A difference of shares in percentage points, with its sign.
+
+    Examples
+    --------
+    >>> points(0.0312), points(-0.5), points(0.0)
+    ('+3.1', '−50.0', '0.0')
+    """
+    text = f"{abs(100 * share):.1f}"
+    return text if float(text) == 0 else f"{'+' if share > 0 else '−'}{text}"

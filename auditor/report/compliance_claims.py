@@ -1,0 +1,93 @@
+"""The claims of a record as lines of a table: effect, noise, placebo, verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.report import tabular, view, words
+from auditor.report.compliance_gates import kind_of
+
+Data = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """One line of the table of claims."""
+
+    id: str
+    what: str
+    model: str
+    effect: str
+    seeds: int | None
+    noise: str
+    placebo: str
+    verdict: str
+    p: str
+    notes: tuple[str, ...]
+    sentence: str
+
+
+def claims(record: Data, noun: str) -> tuple[Claim, ...]:
+    """Every claim of the record, in its order."""
+    return tuple(_claim(record, f, noun) for f in record.get("findings", ()) if f["kind"] == "claim")
+
+
+def _claim(record: Data, f: Data, noun: str) -> Claim:
+    rate = f.get("rate")
+    subject = view.Subject(model=f["model"], format=f.get("format", ""), name=f["model"])
+    attributes = tuple(f.get("attributes") or ())
+    directions = f.get("directions") or ()
+    what = words.direction(directions) or words.attributes(attributes)
+    p = f.get("p_adjusted")
+    rows = kind_of(record) == "rows"
+    if rows:
+        what = _score(record, f, what)
+    noise = f.get("noise") or (None if rows else view.noise_of(record, subject, attributes))
+    placebo = None if directions or rows else view.find(record, "placebo_rate", subject, attributes)
+    return Claim(
+        id=str(f["id"]),
+        what=what,
+        model=str(f["model"]),
+        effect=effect(f),
+        seeds=rate.get("n") if rate else None,
+        noise=words.interval(noise)
+        if rows and noise
+        else "not applicable"
+        if rows
+        else view.noise_text(noise),
+        placebo="not applicable" if rows or directions else words.interval(placebo),
+        verdict=str(f["verdict"]),
+        p="–" if p is None else "<0.0001" if p < 0.0001 else f"{p:.2g}",
+        notes=tuple(f.get("notes") or ()),
+        sentence=words.sentence(f["text"]) if f.get("text") else words.claim_sentence(f, noun),
+    )
+
+
+def _score(record: Data, finding: Data, columns: str) -> str:
+    """Which score of which columns on which rows a claim of tabular search is about."""
+    key = str(finding["code"]).removeprefix("tabular-").replace("-", "_")
+    scores = (*record["tabular"]["scores"], *record["tabular"]["minimal_sets"])
+    about = (s for s in scores if (s["name"], s["columns"]) == (key, list(finding["attributes"])))
+    of = next((s["population"] for s in about if s["estimate"] == finding["rate"]), "")
+    return f"{tabular.SCORES.get(key, key)}: {columns}" + (f" ({of})" if of else "")
+
+
+def effect(finding: Data) -> str:
+    """The figure of a claim. A signed difference is told in points, a rate in percent."""
+    rate = finding.get("rate")
+    if rate is None:
+        return "not measured"
+    value, low, high = (100 * float(rate[k]) for k in ("value", "low", "high"))
+    if low < 0 or str(finding.get("code", "")).startswith(("DIR", "REF")):
+        low, high = max(low, -100.0), min(high, 100.0)  # shares cannot differ by more
+        return f"{value:+.1f} points ({low:+.1f} to {high:+.1f})"
+    if str(finding.get("code", "")).startswith("tabular-"):  # of several levels, so each is named
+        return tabular.rate_text(rate)
+    return words.interval(rate)
+
+
+def own(claim: Data) -> bool:
+    """Whether a finding is a claim about an attribute set, and not about a direction in it or refusals."""
+    return not claim.get("directions") and not str(claim.get("code", "")).startswith(("DIR", "REF"))

@@ -1,0 +1,113 @@
+"""A run as a test result of AI Verify: the fields that its published schema names, our figures inside ``output``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from auditor.core.errors import ConfigError
+from auditor.report import compliance_claims as claimed
+from auditor.report import compliance_frameworks as frameworks
+from auditor.report import compliance_gates as gated
+from auditor.report import compliance_view as work
+
+HOSTED = ("openai", "langchain", "http")
+
+
+class AiVerifyJson:
+    """``--format ai-verify-json``.
+
+    The schema (`common/schemas/aiverify.testresult.schema.json` in the foundation's repository) asks for ``gid``,
+    ``cid``, ``start_time``, ``time_taken``, ``test_arguments`` and ``output``, and leaves ``output`` to each test.
+    It has no place for intervals or for what was not tested: both stand in ``output``.
+    """
+
+    name = "ai-verify-json.v1"
+    suffix = ".ai-verify.json"
+
+    def render(self, record: Mapping[str, Any], evidence: Any = None) -> str:
+        """Write the test result as JSON, ASCII only.
+
+        Raises
+        ------
+        ConfigError
+            The record is of ``audit ll144``: no model was tested.
+        """
+        if gated.kind_of(record) == "outcomes":
+            raise ConfigError(
+                "--format ai-verify-json needs a run of a model; outcomes of people are no test of one"
+            )
+        return json.dumps(result(record), indent=2, sort_keys=True, allow_nan=False) + "\n"
+
+
+def result(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The test result as plain data."""
+    spec, provenance = record.get("spec") or {}, record.get("provenance") or {}
+    kind = gated.kind_of(record)
+    claims = claimed.claims(record, "label")
+    by_id = {f["id"]: f for f in record.get("findings", ())}
+    crossings = frameworks.cross(
+        frameworks.load("ai-verify"), work.facts(record, None), work.absent(record, None)
+    )
+    models = [str(m) for m in record.get("models") or spec.get("models") or ()]
+    return {
+        "gid": "llm-bias-auditor",
+        "cid": "counterfactual-rows" if kind == "rows" else "counterfactual-texts",
+        "version": str(record.get("tool_version") or "0"),
+        "start_time": str(provenance.get("started") or ""),
+        "time_taken": float(provenance.get("seconds") or 0.0),
+        "test_arguments": {
+            "testDataset": _dataset(record),
+            "mode": "api" if any(m.split(":")[0] in HOSTED for m in models) else "upload",
+            "modelType": "regression" if spec.get("kind") == "score" else "classification",
+            "algorithmArgs": dict(spec),
+        },
+        "output": {
+            "run": record.get("id"),
+            "status": record.get("status"),
+            "models": models,
+            "claims": [
+                {
+                    "id": c.id,
+                    "model": c.model,
+                    "attributes": list(by_id[c.id].get("attributes") or ()),
+                    "directions": [list(d) for d in by_id[c.id].get("directions") or ()],
+                    "verdict": c.verdict,
+                    "rate": by_id[c.id].get("rate"),
+                    "p_adjusted": by_id[c.id].get("p_adjusted"),
+                }
+                for c in claims
+            ],
+            "hidden": [
+                {
+                    "id": f["id"],
+                    "model": f["model"],
+                    "attributes": list(f["attributes"]),
+                    "verdict": f["verdict"],
+                }
+                for f in record.get("findings", ())
+                if f["kind"] == "hidden"
+            ],
+            "gates": [{"name": g.name, "state": g.state, "result": g.result} for g in gated.gates(record)],
+            "deviations": [
+                dict(zip(("what", "planned", "actual"), d, strict=True)) for d in work.deviations(record)
+            ],
+            "not_tested": list(work.untested(record, None)),
+            "checklist": [
+                {"item": c.clause.ref, "level": c.level, "lacking": list(c.lacking)} for c in crossings
+            ],
+            "hashes": dict(work.hashes(record)),
+        },
+        "artifacts": ["report.ai-verify.html"],
+    }
+
+
+def _dataset(record: Mapping[str, Any]) -> str:
+    """The texts or rows as a URI: by hash where it is known."""
+    seeds = (record.get("provenance") or {}).get("seeds") or {}
+    if seeds.get("sha256"):
+        return f"urn:sha256:{seeds['sha256']}"
+    if gated.kind_of(record) == "rows":
+        return f"urn:sha256:{record['tabular']['schema']['sha256']}"
+    return f"urn:llm-bias-auditor:run:{record.get('id', 'unknown')}"

@@ -1,0 +1,310 @@
+"""Frameworks that a report is laid beside: clause by clause, from dated files, loaded strictly."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from auditor.core import data, yamlfile
+from auditor.core.errors import DataFileError, UnknownPlugin
+from auditor.core.registry import PAGES
+from auditor.report import compliance_fill as fill
+
+Level = Literal["direct", "input", "not_covered"]
+LEVELS = {"direct": "direct evidence", "input": "input", "not_covered": "not covered"}
+READ = {
+    "text": "the text",
+    "secondary": "secondary source",
+    "general": "not re-read; check before relying on it",
+}
+SECTIONS = {
+    "status": "Status",
+    "says": "What this report says and does not say",
+    "claims": "Claims",
+    "system": "System and context",
+    "plan": "Plan and deviations",
+    "materials": "Materials and coverage",
+    "grounds": "Grounds tested and not tested",
+    "accuracy": "Accuracy by group",
+    "controls": "Controls as gates",
+    "counterfactual": "Treatment: one attribute changed",
+    "intersections": "Treatment: several attributes changed",
+    "rows": "Treatment: rows of a table",
+    "impact": "Impact: outcomes of recorded people",
+    "evidence": "Evidence and counterexamples",
+    "response": "Response to the results",
+    "crosswalk": "Framework cross-reference",
+    "limits": "Limits",
+    "statistics": "Statistical appendix",
+    "provenance": "Provenance",
+    "signature": "Signature",
+}
+EVIDENCE = frozenset({"claims", "accuracy", "counterfactual", "intersections", "rows", "impact", "evidence"})
+FILLED = frozenset({"system", "response", "signature"})  # what people fill in
+NOTHING_HERE = "this record holds no test of that kind"
+NEEDS = {
+    "frozen": "the plan was not frozen before the run (audit plan freeze)",
+    "delta": "no bound δ was set before the run",
+    "noise": "same-prompt noise was neither measured nor declared absent",
+    "placebo": "no placebo edits were asked",
+    "age": "age is not among the attributes tested",
+    "outcomes": "there are no recorded outcomes of people",
+    "selection": "the outcomes are not selections",
+    "scoring": "the outcomes are not scores",
+    "groups": "the outcomes are not classified into groups",
+    "historical": "the outcomes are not said to be historical data",
+    "test_data": "nothing says that test data were used in place of historical data",
+    "labels": "the texts carry no labels, so accuracy was not measured",
+    "readers": "nobody has read a sample of the variants (audit validity)",
+    "dated": "it is neither dated nor signed",
+    "measures": "no measure was filled in",
+    "mitigation": "missing: a comparison with an alternative; audit mitigate, which is to make it, is not there yet",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clause:
+    """One provision: what it asks, and what a report of this kind can give for it.
+
+    Attributes
+    ----------
+    level, otherwise : str
+        The one holds where the record has all of ``needs`` (keys of `NEEDS`), else the other does.
+    sections : tuple of str
+        Where what is given stands: keys of `SECTIONS`. None only where nothing is given.
+    fields : tuple of str
+        What people have to fill in for it (`auditor.report.compliance_fill`).
+    read : str
+        How the text was read, a key of `READ`.
+    source : str
+        Key of `Framework.sources`; the first where it is not given.
+    consulted : datetime.date or None
+        When it was read, where not on the date of the framework.
+    """
+
+    ref: str
+    asks: str
+    level: Level
+    gives: str
+    sections: tuple[str, ...]
+    read: str
+    needs: tuple[str, ...] = ()
+    otherwise: Level = "not_covered"
+    fields: tuple[str, ...] = ()
+    source: str = ""
+    consulted: datetime.date | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ground:
+    """A ground of discrimination as a text names it, and the attributes or columns that stand for it."""
+
+    name: str
+    attributes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Retention:
+    """How long records are kept: ``years`` from ``since``, by ``ref``, which was read as `READ` has it."""
+
+    years: float
+    since: str
+    ref: str
+    read: str
+
+    @property
+    def told(self) -> str:
+        """``10 years from the placing on the market (Art. 18; secondary source)``."""
+        length = f"{self.years:g} years" if self.years >= 1 else f"{12 * self.years:g} months"
+        return f"{length} from {self.since} ({self.ref}; {READ[self.read]})"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Framework:
+    """One text, with the date on which it was consulted and how.
+
+    ``within`` is the title within a sentence. ``sources`` maps short names to what was read, ``fields`` the names of
+    fields that only this page has to their labels.
+    """
+
+    id: str
+    title: str
+    within: str
+    text: str
+    consulted: datetime.date
+    how: str
+    sources: dict[str, str]
+    notes: tuple[str, ...]
+    not_this: tuple[str, ...]
+    clauses: tuple[Clause, ...]
+    fields: dict[str, str] = field(default_factory=dict)
+    grounds: tuple[Ground, ...] = ()
+    retention: tuple[Retention, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Crossing:
+    """One clause as it stands for one record."""
+
+    clause: Clause
+    level: Level
+    word: str
+    lacking: tuple[str, ...]  # why the level is lower than it could be
+    sections: tuple[str, ...]  # those of the clause that hold something in this report
+
+    source: str  # what was read
+    consulted: datetime.date
+
+    @property
+    def read(self) -> str:
+        """How, from what and when the clause was read, in words."""
+        return f"{READ[self.clause.read]}: {self.source}, {self.consulted}"
+
+    @property
+    def gives(self) -> str:
+        """What is given, and what is lacking for more."""
+        why = "; ".join(self.lacking)
+        if not why:
+            return self.clause.gives
+        if self.level == "not_covered":
+            return f"Nothing here: {why}. Otherwise: {self.clause.gives}"
+        return f"{self.clause.gives} Lacking: {why}."
+
+    @property
+    def links(self) -> tuple[tuple[str, str], ...]:
+        """(id, title) of the sections with what is given; none where nothing is."""
+        return () if self.level == "not_covered" else tuple((s, SECTIONS[s]) for s in self.sections)
+
+
+@cache
+def load(name: str) -> Framework:
+    """Load an embedded framework by its id.
+
+    Raises
+    ------
+    UnknownPlugin
+        There is none of this name.
+    DataFileError
+        Its file is malformed; the message names file and field.
+    """
+    if name not in PAGES:
+        raise UnknownPlugin("framework", name, PAGES)
+    return read(data.path("embedded", "frameworks", f"{name}.yaml"))
+
+
+def read(path: Path) -> Framework:
+    """Read one file; every field is checked, and unknown ones are refused.
+
+    Raises
+    ------
+    DataFileError
+        Not UTF-8 or YAML, an unknown, missing or mistyped field, or a value that is not one of those allowed.
+    """
+    import pydantic
+
+    raw = yamlfile.load(path)
+    if not isinstance(raw, dict):
+        raise DataFileError(f"{path}: a framework file holds fields, such as id and clauses")
+    if raw.pop("format", None) != 1:
+        raise DataFileError(f"{path}: format must be 1")
+    for place, value, allowed in _fields(raw):
+        unknown = sorted(set(value) - allowed, key=str)
+        if unknown:
+            raise DataFileError(f"{path}: {place}: unknown field {unknown[0]!r}")
+    adapter: Any = pydantic.TypeAdapter(Framework)
+    try:
+        found = cast(Framework, adapter.validate_python(raw))
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise DataFileError(f"{path}: {where}: {first['msg']}") from None
+    _check(path, found)
+    return found
+
+
+def _fields(raw: dict[str, Any]) -> list[tuple[str, dict[str, Any], set[str]]]:
+    found = [("the file", raw, set(Framework.__slots__))]
+    for name, kind in (("clauses", Clause), ("grounds", Ground), ("retention", Retention)):
+        listed = raw.get(name)
+        rows = listed if isinstance(listed, list) else []
+        found += [(f"{name}[{i}]", r, set(kind.__slots__)) for i, r in enumerate(rows) if isinstance(r, dict)]
+    return found
+
+
+def _check(path: Path, found: Framework) -> None:
+    if found.id != path.stem:
+        raise DataFileError(f"{path}: id must be the name of the file; got {found.id!r}")
+    seen: set[str] = set()
+    for clause in found.clauses:
+        if clause.ref in seen:
+            raise DataFileError(f"{path}: clause {clause.ref!r} stands twice")
+        seen.add(clause.ref)
+        if not clause.sections and "not_covered" not in (clause.level, clause.otherwise):
+            raise DataFileError(f"{path}: {clause.ref}: names no section, so nothing is given")
+        if clause.otherwise == "direct":
+            raise DataFileError(f"{path}: {clause.ref}: what lacks something is no direct evidence")
+    known = {**dict.fromkeys(fill.FIELDS), **found.fields}
+    sources = (c.source for c in found.clauses if c.source)
+    for kind, given, allowed in (
+        ("section", [s for c in found.clauses for s in c.sections], SECTIONS),
+        ("need", [n for c in found.clauses for n in c.needs], NEEDS),
+        ("way of reading", [*(c.read for c in found.clauses), *(r.read for r in found.retention)], READ),
+        ("field", [f for c in found.clauses for f in c.fields], known),
+        ("source", sources, found.sources),
+    ):
+        for item in given:
+            if item not in allowed:
+                raise DataFileError(f"{path}: no {kind} {item!r}; one of {', '.join(allowed)}")
+
+
+def cross(
+    framework: Framework,
+    has: Collection[str],
+    absent: Collection[str] = (),
+    filled: Collection[str] = (),
+) -> tuple[Crossing, ...]:
+    """Decide every clause.
+
+    Parameters
+    ----------
+    framework : Framework
+        The clauses.
+    has : collection of str
+        The keys of `NEEDS` that the record has.
+    absent : collection of str
+        Sections in which this report has nothing. A clause whose evidence would stand in such sections only is not
+        covered, whatever its file says.
+    filled : collection of str
+        Names of the fields that somebody has filled in. What rests on fields alone is not covered without any.
+    """
+    labels = {**fill.FIELDS, **framework.fields}
+    found = []
+    for clause in framework.clauses:
+        lacking = [NEEDS[need] for need in clause.needs if need not in has]
+        level: Level = clause.otherwise if lacking else clause.level
+        blank = [name for name in clause.fields if name not in filled]
+        if blank:
+            lacking.append(f"empty fields ({'; '.join(labels[name] for name in blank)})")
+            alone = FILLED.issuperset(clause.sections) and len(blank) == len(clause.fields)
+            level = "not_covered" if alone or level == "not_covered" else "input"
+        sections = tuple(s for s in clause.sections if s not in absent)
+        evidence = EVIDENCE.intersection(clause.sections)
+        if level != "not_covered" and evidence and not evidence.intersection(sections):
+            level = "not_covered"
+            lacking.append(NOTHING_HERE)
+        found.append(
+            Crossing(
+                clause=clause,
+                level=level,
+                word=LEVELS[level],
+                lacking=tuple(lacking),
+                sections=sections,
+                source=framework.sources[clause.source or next(iter(framework.sources))],
+                consulted=clause.consulted or framework.consulted,
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,235 @@
+"""A report as typed parts: a builder for each kind of run makes it, a writer for each format writes it.
+
+Builders: `texts`, `tabular`, `two_runs`, `two_searches`, `auditor.agent.report`. Writers: `terminal`, `html`,
+`markdown`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from auditor.measure.models_compared import MIN_SEEDS
+
+if TYPE_CHECKING:
+    from auditor.report.answer import Screen
+    from auditor.report.cards import Card
+    from auditor.report.exchange import Row
+
+FEW = f"with fewer than {MIN_SEEDS} texts"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """A figure of a table: what stands below it, and the verdict that colours it."""
+
+    text: str
+    sub: str = ""
+    mark: str = ""  # the verdict as it is written
+    kind: str = ""  # its key in `words.VERDICTS`
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What is told, the most important first."""
+        return tuple(part for part in (self.text, self.mark, self.sub) if part)
+
+
+Lines = tuple[tuple["str | Cell", ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A paragraph; ``link`` is a relative address of what it is about."""
+
+    kind: ClassVar = "text"
+    text: str
+    tone: Literal["plain", "lead", "meta"] = "plain"
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list; items that are lists belong to the item before."""
+
+    kind: ClassVar = "items"
+    lines: tuple[str | Items, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names with values."""
+
+    kind: ClassVar = "facts"
+    caption: str
+    pairs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """Rows of ``columns``; those in ``right`` hold counts.
+
+    ``more`` are lines that long reports fold away and short ones leave out; ``left`` says what they are, for one
+    and for several.
+    """
+
+    kind: ClassVar = "table"
+    caption: str
+    columns: tuple[str, ...]
+    lines: Lines
+    right: frozenset[str] = frozenset()
+    more: Lines = ()
+    left: tuple[str, str] = ("further line", "further lines")
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A drawing (SVG, safe) with what its marks mean; only pages have it."""
+
+    kind: ClassVar = "chart"
+    drawing: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Commands to copy, with what each gives."""
+
+    kind: ClassVar = "commands"
+    lines: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One finding with its texts and answers."""
+
+    kind: ClassVar = "evidence"
+    card: Card
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Findings in a sentence each, without their texts."""
+
+    kind: ClassVar = "findings"
+    title: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Parts that a page opens on a click."""
+
+    kind: ClassVar = "fold"
+    title: str
+    blocks: tuple[Block, ...]
+
+
+Block = Text | Items | Facts | Table | Chart | Commands | Evidence | Findings | Fold
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """One section: id and title, a short name for the table of contents, its parts.
+
+    ``folded`` sections open on a click; those that are ``brief`` stand in a summary too.
+    """
+
+    id: str
+    title: str
+    short: str
+    blocks: tuple[Block, ...]
+    folded: bool = False
+    brief: bool = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Its paragraphs."""
+        return tuple(block.text for block in self.blocks if isinstance(block, Text))
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Its tables."""
+        return tuple(block for block in self.blocks if isinstance(block, Table))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Document:
+    """A whole report."""
+
+    title: str
+    name: str  # of the run, session or comparison
+    meta: str  # one line: status, date, version
+    banners: tuple[str, ...]
+    first: Screen | None  # the answer, where there are claims
+    sections: tuple[Section, ...]
+    footer: str = ""
+
+    def every(self) -> Iterator[Block]:
+        """All parts, those within folds too."""
+
+        def walk(blocks: Iterable[Block]) -> Iterator[Block]:
+            for block in blocks:
+                yield block
+                if isinstance(block, Fold):
+                    yield from walk(block.blocks)
+
+        for section in self.sections:
+            yield from walk(section.blocks)
+
+
+def noted(notes: Iterable[str], tables: Iterable[Table] = ()) -> tuple[Block, ...]:
+    """Paragraphs, then those of the tables that have a line."""
+    return (*map(Text, notes), *(table for table in tables if table.lines))
+
+
+def beside(
+    compared: Mapping[str, Any], summary: str, sections: Iterable[Section], what: str = "Runs"
+) -> Document:
+    """Two runs side by side: what differs in their plans, then ``sections``."""
+    lines = tuple((p["name"], p["before"], p["after"]) for p in compared["plans"])
+    told = [] if lines else ["The plans and their inputs are the same."]
+    plans = Table(caption="What was set otherwise", columns=("Setting", "Before", "After"), lines=lines)
+    return Document(
+        title=f"{what} {compared['before']} before, {compared['after']} after",
+        name="",
+        meta=summary,
+        banners=tuple(note[:1].upper() + note[1:] for note in compared["notes"]),
+        first=None,
+        sections=(Section(id="plans", title="Plans", short="Plans", blocks=noted(told, [plans])), *sections),
+    )
+
+
+def plain(cell: str | Cell, joint: str = "; ") -> str:
+    """A cell in one line."""
+    return cell if isinstance(cell, str) else joint.join(cell.lines)
+
+
+def flat(value: object, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Nested plain data as (path, text) lines; missing values say so.
+
+    Examples
+    --------
+    >>> list(flat({"a": {"b": 1}, "c": None}))
+    [('a.b', '1'), ('c', 'not given')]
+    """
+    if isinstance(value, Mapping) and value:
+        for key in sorted(value, key=str):
+            yield from flat(value[key], f"{prefix}.{key}" if prefix else str(key))
+    elif isinstance(value, list | tuple) and all(not isinstance(v, Mapping | list | tuple) for v in value):
+        yield prefix, ", ".join(map(str, value)) or "none"
+    elif isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            yield from flat(item, f"{prefix}[{i}]")
+    else:
+        yield prefix, "not given" if value is None or value == {} else str(value)
+
+
+def facts(caption: str, value: Any) -> Facts:
+    """Nested plain data as names with values."""
+    return Facts(caption, tuple(flat(value or {})))
+
+
+def listed(lines: Sequence[str]) -> tuple[Block, ...]:
+    """A list, where there is anything to list."""
+    return (Items(tuple(lines)),) if lines else ()

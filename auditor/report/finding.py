@@ -1,0 +1,163 @@
+"""One finding, or one variant, as plain text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from auditor.core.errors import UnknownPlugin
+from auditor.report import cards, diff, opinions, view, waived, words
+from auditor.report.page import Page
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+Judged = Callable[[str, str, str], opinions.Opinion | None]
+
+
+def card(page: Page, shown: cards.Card) -> None:
+    """One finding: sentence, both texts side by side, the lattice with its answers."""
+    f = shown.finding
+    page.line()
+    what = words.direction(f["directions"]) or (
+        "" if f["kind"] == "variant" else words.attributes(f["attributes"])
+    )
+    mark = "" if f["kind"] == "variant" else words.finding_verdict(f).replace(" ", "\u00a0")
+    page.paragraph(" · ".join(part for part in (f["id"], what, f["model"], mark) if part))
+    page.paragraph(shown.sentence, indent="  ")
+    if not shown.cells:
+        page.paragraph(f"Its texts and answers are not available: {shown.missing}.", indent="  ")
+        return
+    page.line()
+    left, right = diff.excerpt(shown.original), diff.excerpt(shown.variant)
+    if len(shown.cells) > 1:
+        page.pair(("original", _marked(page, left)), (f"variant {shown.variant_id}", _marked(page, right)))
+        page.line()
+    lattice(page, shown.cells)
+    for note in f.get("notes") or ():
+        page.paragraph(words.sentence(note), indent="  ")
+    for diagnosis in shown.diagnoses:
+        page.paragraph(f"Why: {diagnosis['cause']} ({diagnosis['evidence']}).", indent="  ")
+
+
+def lattice(page: Page, cells: Sequence[cards.LatticeCell]) -> None:
+    """One line per cell: what changed, the answers, and how they compare with the original's."""
+    rows = []
+    for cell in cells:
+        changes = ", ".join(f"{old} → {new}" if old else f"+ {new}" for _, old, new in cell.changes)
+        compared = {"changed": "▲ changed", "": "", "same": "same", "not judged": "? not judged"}[
+            cell.compared
+        ]
+        rows.append((f"  {cell.label}", changes, cell.note or cell.tally.text, compared))
+    page.table(
+        [("  Changed", False), ("Words", False), ("Answers", False), ("Against original", False)], rows
+    )
+
+
+def _marked(page: Page, segments: Sequence[diff.Segment]) -> Text:
+    """Segments as text with changed words in square brackets."""
+    from rich.text import Text
+
+    out = Text()
+    for segment in segments:
+        plain = page.plain(segment.text)
+        out.append(f"[{plain}]" if segment.changed else plain, style="bold" if segment.changed else "")
+    return out
+
+
+def render_finding(
+    record: Mapping[str, Any],
+    evidence: Any,
+    finding_id: str,
+    *,
+    width: int = 100,
+    encoding: str = "utf-8",
+    color: bool = False,
+    judged: Judged = lambda variant_id, model, format: None,
+) -> str:
+    """Show one finding, variant or case, with its full prompts and every answer (``audit show``).
+
+    Parameters
+    ----------
+    record, evidence
+        As for a renderer.
+    finding_id : str
+        The id of a finding, of a variant, or of a case: all its variants.
+    width, encoding, color
+        As for `TerminalReport`.
+    judged : callable
+        (variant id, model, format) → what a judge of texts said of that answer, beside the original's; None without
+        a judge.
+
+    Raises
+    ------
+    UnknownPlugin
+        The run holds no finding, variant or case with this id; near misses are offered.
+    """
+    page = Page(width=width, encoding=encoding, color=color)
+    noun = view.build(record).noun
+    known = {f["id"]: f for f in record.get("findings", ())}
+    if finding_id in known:
+        chosen = [known[finding_id]]
+    elif cards.look_up(evidence, finding_id)[1] is not None:
+        chosen = list(_as_findings(record, evidence, finding_id))
+    elif (case := cards.case(evidence, finding_id)) is not None:
+        chosen = [f for v in case.variants for f in _as_findings(record, evidence, v.id)]
+    else:
+        hint = f"List them with: audit report {words.run_name(record)}"
+        raise UnknownPlugin("finding", finding_id, known, hint)
+    seen: set[tuple[str, ...]] = set()
+    for i, finding in enumerate(chosen):
+        if i:
+            page.line()
+        _whole(page, finding, cards.build(finding, evidence, noun=noun, record=record), judged, seen)
+        waived.of_finding(page, record, str(finding["id"]))
+    return page.value()
+
+
+def _as_findings(record: Mapping[str, Any], evidence: Any, variant_id: str) -> Iterable[Mapping[str, Any]]:
+    """Wrap a variant for each model that was asked it: the shape of a finding, no claim."""
+    variant = evidence.variant(variant_id)
+    pairs = sorted({(r.model, r.format) for r in evidence.responses(variant_id)}) or [("", "")]
+    for model, format_ in pairs:
+        what = words.direction(variant.directions) or "the original"
+        yield {
+            "id": variant_id,
+            "kind": "variant",
+            "model": model or "no model",
+            "format": format_,
+            "attributes": variant.attributes,
+            "directions": variant.directions,
+            "verdict": "not_tested",
+            "exemplars": (variant_id,),
+            "text": f"{what}, as {model or 'no model'} answered it.",
+        }
+
+
+def _whole(
+    page: Page, finding: Mapping[str, Any], shown: cards.Card, judged: Judged, seen: set[tuple[str, ...]]
+) -> None:
+    """A card, and what was asked and answered in its cells that are not ``seen`` yet."""
+    card(page, shown)
+    if finding.get("rate") is not None and finding.get("p_adjusted") is not None:
+        page.paragraph(f"p = {finding['p_value']:.2g}, adjusted {finding['p_adjusted']:.2g}", indent="  ")
+    for asked in shown.asked:
+        place = (asked.variant_id, str(finding["model"]), str(finding.get("format") or ""))
+        if place in seen:
+            continue
+        seen.add(place)
+        page.heading(f"{asked.cell} · {asked.variant_id}")
+        for prompt in asked.prompts:
+            opinions.prompt(page, prompt)
+        page.line()
+        for response in asked.responses:
+            scores = ", ".join(f"{k} {v:.3f}" for k, v in sorted((response.scores or {}).items()))
+            page.line(f"answer {response.replicate}" + (f" ({scores})" if scores else "") + ":", "bold")
+            failed = f"failed ({response.error}): {response.detail}"
+            page.line(response.output if response.output is not None else failed)
+        if not asked.responses:
+            page.line("not asked")
+        if asked is not shown.asked[0]:
+            for model, format_ in sorted({(r.model, r.format) for r in asked.responses}):
+                if (told := judged(asked.variant_id, model, format_)) is not None:
+                    opinions.opinion(page, told)

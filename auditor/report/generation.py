@@ -1,0 +1,136 @@
+"""What a grammar generated and how far it reached, as lines of text; shown where cases were generated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from auditor.report import words
+from auditor.report.document import Section, Table, noted
+
+Data = Mapping[str, Any]
+TITLE = "Generated cases"
+PHASES = {"rand": "drawn", "prob": "directed", "bandit": "directed (bandit)"}
+COLUMNS = ("Model", "Cases by", "Cases", "With a change", "Unjudged", "Variants", "Changed")
+COVERAGE = ("Covered by", "Terminals", "Pairs of sensitive terminals")
+SCORES = ("Model", "Beyond ε", "Cases", "Share of cases")
+RIGHT = frozenset({"Cases", "With a change", "Unjudged", "Variants", "Changed", "Beyond ε"})
+SAMPLINGS = {
+    "iid": "drawn by the grammar's weights",
+    "directed": "directed by verdicts",
+    "uniform": "drawn uniformly from the sentences",
+}
+
+
+def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
+    """Lay out the section, or None where no case was generated and no probability compared.
+
+    Parameters
+    ----------
+    record : mapping
+        The run record.
+    names : mapping of (str, str) to str
+        (model, format) → what its column is called elsewhere.
+    """
+    told, compared_ = record.get("generation") or {}, record.get("probability") or {}
+    if not told and not compared_:
+        return None
+    tables = []
+    notes = []
+    if told:
+        notes += [_what(told), *_bounds(told)]
+        tables += [
+            Table(
+                caption="How the cases came about, and how many had a change",
+                columns=COLUMNS,
+                lines=tuple(_phase(row, told) for row in told.get("phases", ())),
+                right=RIGHT,
+            ),
+            Table(caption="How much of the grammar was covered", columns=COVERAGE, lines=_coverage(told)),
+        ]
+    if compared_:
+        lines = tuple(_tolerance(row, names) for row in compared_.get("rows", ()))
+        tables.append(Table(caption="Cases beyond each tolerance", columns=SCORES, lines=lines, right=RIGHT))
+    return Section(
+        id="generation",
+        title=TITLE if told else "Differences of the score",
+        short="Generation" if told else "Differences",
+        blocks=noted(notes, tables),
+    )
+
+
+def compared(section: Data) -> str:
+    """Say what the probability oracle compared, in one line.
+
+    Examples
+    --------
+    >>> compared({"label": "his", "reference": "equal", "rows": [{"epsilon": 0.05}]})
+    "probability of 'his'; a difference of more than 0.05 counts as a change"
+    """
+    first = next((row["epsilon"] for row in section.get("rows", ())), None)
+    less = ", less that of the shares in the occupations," if section.get("reference") == "bls" else ""
+    beyond = "" if first is None else f"; a difference{less} of more than {first:g} counts as a change"
+    return f"probability of {section['label']!r}{beyond}"
+
+
+def _what(told: Data) -> str:
+    sentences, derivations = told.get("sentences"), told.get("derivations")
+    size = "" if sentences is None else f" with {words.count(sentences)} distinct sentences"
+    if derivations is not None and derivations != sentences:
+        size += f" in {words.count(derivations)} derivations"
+    return (
+        f"Cases come from the grammar {told.get('grammar', 'not recorded')}{size}. Drawn cases do not depend on any "
+        "answer; directed ones follow the terminals that changes went with before, and enter no rate. Each case "
+        "is counted once."
+    )
+
+
+def _bounds(told: Data) -> list[str]:
+    """One sentence for each model: at most this share of all sentences."""
+    out = []
+    for model, bound in (told.get("bound") or {}).items():
+        out.append(
+            f"{model}: at {words.confidence(bound['level'])} confidence, at most "
+            f"{words.percent(bound['share_at_most'])} of the {words.count(bound['population'])} sentences of this "
+            f"grammar have a variant with a changed answer ({words.count(bound['found'])} of "
+            f"{words.count(bound['drawn'])} drawn without replacement; those without a judgement count as changed)."
+        )
+    return out
+
+
+def _phase(row: Data, told: Data) -> tuple[str, ...]:
+    sampling = str(row.get("sampling"))
+    if sampling == "iid" and told.get("generation") == "uniform":
+        sampling = "uniform"
+    way = SAMPLINGS.get(sampling, PHASES.get(row["phase"], row["phase"]))
+    return (
+        str(row["model"]),
+        str(way),
+        words.count(row["cases"]),
+        words.count(row["violating_cases"]),
+        words.count(row["unjudged_cases"]),
+        words.count(row["tests"]),
+        words.count(row["violations"]),
+    )
+
+
+def _coverage(told: Data) -> tuple[tuple[str, ...], ...]:
+    lines = []
+    for phase, row in (told.get("coverage") or {}).items():
+        cells = [
+            f"{words.count(row[f'{what}s_covered'])} of {words.count(row[f'{what}s'])}"
+            + ("" if row.get(f"{what}_share") is None else f" ({words.percent(row[f'{what}_share'])})")
+            for what in ("terminal", "pair")
+        ]
+        lines.append((f"{PHASES.get(phase, phase)} cases", *cells))
+    return tuple(lines)
+
+
+def _tolerance(row: Data, names: Mapping[tuple[str, str], str]) -> tuple[str, ...]:
+    rate = row["rate"]
+    return (
+        names.get((row["model"], row["format"]), row["model"]),
+        f"{row['epsilon']:g}",
+        words.count(row["cases"]),
+        words.interval(rate) if words.is_estimate(rate) else str(rate.get("reason", "not measured")),
+    )

@@ -1,0 +1,135 @@
+"""A document as one HTML file that asks for nothing from outside; one small script filters, sorts and copies."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from auditor.report import diff, example, words
+from auditor.report.document import Commands, Document, Evidence, Findings
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
+
+    from auditor.report.cards import Card
+
+TEMPLATES = Path(__file__).parent / "templates"
+CHUNK = 200  # lines of one part of a list: a browser lays out those in sight only
+KINDS = {"hidden": "hidden", "violation": "single example", "claim": "claim"}
+MIN_FILTER = 6  # fewer findings need no filter
+
+
+class HtmlReport:
+    """The report of any kind of run as a page.
+
+    Every text passes through `words.visible` and is escaped; the Content-Security-Policy in the file
+    forbids all requests and every script but the page's own, by its hash.
+    """
+
+    name = "html.v1"
+    suffix = ".html"
+
+    def render(self, record: Mapping[str, Any], evidence: Any = None) -> str:
+        """Write the whole page, doctype to end tag."""
+        from auditor.report.build import document
+
+        return write(document(record, evidence), record)
+
+
+def write(document: Document, record: Mapping[str, Any] | None = None) -> str:
+    """A document as a page.
+
+    Parameters
+    ----------
+    document : Document
+        What is written.
+    record : mapping, optional
+        The run record, for the commands about its findings.
+    """
+    parts = list(document.every())
+    findings = [b.card.finding for b in parts if isinstance(b, Evidence)]
+    findings += [row.finding for b in parts if isinstance(b, Findings) for row in b.rows]
+    return _template().render(
+        d=document,
+        run=words.run_name(record or {}),
+        version=(record or {}).get("tool_version") or "–",
+        filtered=len(findings) >= MIN_FILTER,
+        choices=choices(findings),
+        told={f["id"] for f in findings},
+        # Something to filter, to sort or to copy.
+        scripted=document.first is not None or any(isinstance(b, Evidence | Commands) for b in parts),
+    )
+
+
+def choices(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, list[str]]]:
+    """(key, label, values) of each filter that splits the findings."""
+    found = [
+        ("kind", "Kind", [name for kind, name in KINDS.items() if any(f["kind"] == kind for f in findings)]),
+        ("model", "Model", sorted({str(f.get("model") or "") for f in findings})),
+        ("set", "Attributes", sorted({words.attributes(f["attributes"]) for f in findings})),
+        ("verdict", "Verdict", [v for v in words.VERDICTS if any(f["verdict"] == v for f in findings)]),
+    ]
+    return [(key, label, values) for key, label, values in found if len(values) > 1]
+
+
+def _finalize(value: object) -> object:
+    """Make every string of the page visible before it is escaped; markup made here stays as it is."""
+    return words.visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+@cache
+def _template() -> Template:
+    return _environment().get_template("document.html.j2")
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    script = (TEMPLATES / "filter.js").read_text(encoding="utf-8")
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES, encoding="utf-8"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "interval": words.interval,
+        "percent": words.percent,
+        "count": words.count,
+        "direction": words.direction,
+        "attributes": words.attributes,
+        "confidence": words.confidence,
+        "excerpt": diff.excerpt,
+        "glue": words.glue,
+    }
+    environment.globals |= {
+        "chunk": CHUNK,
+        "kinds": KINDS,
+        "line": _line,
+        "script": Markup(script),  # noqa: S704 - our own file
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "css": Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
+        "words": words,
+        "plural": words.plural,
+        "tint": tint,
+    }
+    return environment
+
+
+def _line(card: Card) -> str:
+    """The variant in one line, with what it changes."""
+    return example.marked(card.original, card.variant)
+
+
+def tint(attribute: str, names: Iterable[str]) -> int:
+    """Pick the tint (0–5) of an attribute on one card; a repair has 6."""
+    known = sorted(names)
+    return known.index(attribute) % 6 if attribute in known else 6

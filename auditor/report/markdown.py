@@ -1,0 +1,193 @@
+"""A document as Markdown (GitHub's dialect): for issues, pull requests and wikis."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from auditor.report import answer, diff, words
+from auditor.report.document import (
+    Block,
+    Chart,
+    Commands,
+    Document,
+    Evidence,
+    Facts,
+    Findings,
+    Fold,
+    Items,
+    Table,
+    Text,
+    plain,
+)
+
+_START = re.compile(r"^(\d{0,9})([-+=.)])")
+_SPECIAL = re.compile(r"[\\`*_\[\]|~$#]")
+# What GitHub turns into links by itself: an empty comment parts it, and shows nothing.
+_LINKS = re.compile(r"(?<=[A-Za-z])(?=://)|(?<=www)(?=\.)|(?<=@)(?=\w)", re.IGNORECASE)
+
+
+class MarkdownReport:
+    """The report of any kind of run as tables and lists.
+
+    Text from models and files is escaped: it makes no link, no image, no heading and no HTML.
+
+    Parameters
+    ----------
+    full : bool
+        Whether all parts are told; else the answer, and what is brief.
+    """
+
+    name = "markdown.v1"
+    suffix = ".md"
+
+    def __init__(self, *, full: bool = True) -> None:
+        self.full = full
+
+    def render(self, record: Mapping[str, Any], evidence: Any = None) -> str:
+        """Write the report."""
+        from auditor.report import build
+
+        return write(build.document(record, evidence), full=self.full)
+
+
+def write(document: Document, *, full: bool = True) -> str:
+    """A document as Markdown; without ``full`` only what is brief."""
+    lines = [f"# {escape(document.title)}", ""]
+    lines += [line for banner in document.banners for line in (f"> **Note** {escape(banner)}", "")]
+    if document.first is not None:
+        lines += _first(document.first)
+    lines += [block(" · ".join(part for part in (document.name, document.meta) if part)), ""]
+    for section in document.sections:
+        if full or section.brief:
+            lines += [f"## {escape(section.title)}", ""]
+            lines += [line for part in section.blocks for line in _block(part, full)]
+    if full and document.footer:
+        lines += [block(document.footer)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _block(part: Block, full: bool) -> Iterable[str]:
+    match part:
+        case Text():
+            yield block(part.text) + (f" ([report]({part.link}))" if part.link else "")
+            yield ""
+        case Items():
+            yield from _items(part)
+            yield ""
+        case Facts():
+            yield from (f"**{escape(part.caption)}**", "")
+            yield from table(("", ""), part.pairs)
+        case Table():
+            yield from (f"**{escape(part.caption)}**", "")
+            rows = (*part.lines, *part.more) if full else part.lines
+            yield from table(list(map(escape, part.columns)), [[plain(cell) for cell in row] for row in rows])
+        case Commands():
+            yield from (f"- <code>{escape(command)}</code>: {escape(what)}" for command, what in part.lines)
+            yield ""
+        case Evidence() if full:
+            yield from _card(part)
+        case Evidence():
+            f = part.card.finding
+            told = escape(f"{f['id']} {words.finding_verdict(f)}: {part.card.sentence}")
+            yield from (f"- {told}", "")
+        case Findings():
+            yield from (f"**{escape(part.title)}**", "")
+            cells = (
+                (
+                    words.finding_verdict(r.finding) + (" (waived)" if r.waiver else ""),
+                    r.id,
+                    r.code,
+                    r.sentence,
+                )
+                for r in part.rows
+            )
+            yield from table(("Verdict", "Finding", "Code", "What was measured"), cells)
+        case Fold() if full and not all(isinstance(inner, Chart) for inner in part.blocks):
+            for inner in part.blocks:
+                yield from _block(inner, full)
+
+
+def _items(part: Items, depth: int = 0) -> Iterable[str]:
+    for line in part.lines:
+        if isinstance(line, Items):
+            yield from _items(line, depth + 1)
+        else:
+            yield "  " * depth + f"- {block(line)}"
+
+
+def _card(part: Evidence) -> Iterable[str]:
+    card = part.card
+    finding = card.finding
+    place = words.direction(finding["directions"]) or words.attributes(finding["attributes"])
+    yield from (f"### {escape(finding['id'])}: {escape(place)}", "")
+    yield from (f"{escape(words.finding_verdict(finding))}. {block(card.sentence)}", "")
+    if card.missing:
+        yield from (block(card.missing), "")
+        return
+    yield from (f"> Original: {_marked(card.original)}", ">", f"> Variant: {_marked(card.variant)}", "")
+    answers = (
+        (cell.label, ", ".join(f"{old} → {new}" for _, old, new in cell.changes), cell.tally.text)
+        for cell in card.cells
+    )
+    yield from table(("Changed", "Words", "Answers"), answers)
+    yield from (f"- {block(words.sentence(note))}" for note in finding.get("notes") or () if note.strip())
+    yield ""
+
+
+def escape(text: object) -> str:
+    r"""Text that stays text in any place of a line, table cells included.
+
+    Examples
+    --------
+    >>> escape("[x](https://e.org) <b>|")
+    '\\[x\\](https<!-- -->://e.org) &lt;b&gt;\\|'
+    """
+    plain = words.visible(str(text), newlines=False)
+    for char, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
+        plain = plain.replace(char, entity)
+    return _LINKS.sub("<!-- -->", _SPECIAL.sub(r"\\\g<0>", plain))
+
+
+def block(text: object) -> str:
+    r"""Text that begins a line or a list item: no list, rule, heading or code block comes of it.
+
+    Examples
+    --------
+    >>> block('- x'), block('1. x'), block('    x')
+    ('\\- x', '1\\. x', 'x')
+    """
+    return _START.sub(r"\1\\\2", escape(text).strip())
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table; the cells are escaped here."""
+    lines = [f"| {' | '.join(columns)} |", f"|{'|'.join(' --- ' for _ in columns)}|"]
+    lines += [f"| {' | '.join(escape(cell) for cell in row)} |" for row in rows]
+    return [*lines, ""]
+
+
+def _first(screen: answer.Screen) -> list[str]:
+    """The answer: who, how much, how sure, what next."""
+    mark = words.SYMBOLS[screen.kind]
+    lines = ["## Answer", "", block(screen.ran), ""]
+    lines += [f"**{mark} {escape(words.sentence(screen.claim + screen.between + screen.figures))}**", ""]
+    lines += [block(" · ".join(screen.support)), ""] if screen.support else []
+    lines += [line for also in screen.also for line in (f"Also: {escape(also)}", "")]
+    if (one := screen.example) is not None:
+        lines += [f"> “{escape(one.text)}”: {escape(one.before)} → {escape(one.after)}", ""]
+    lines += [f"- Checks: {escape(line)}" for line in screen.checks]
+    lines += [f"- Not tested: {escape(line)}" for line in screen.not_tested]
+    lines += [f"- Next: <code>{escape(command)}</code> ({what})" for command, what in screen.next]
+    return [*lines, ""]
+
+
+def _marked(segments: Sequence[diff.Segment]) -> str:
+    """Changed words in bold."""
+    out = []
+    for segment in segments:
+        text = escape(segment.text)
+        core = text.strip()
+        out.append(text.replace(core, f"<b>{core}</b>", 1) if segment.changed and core else text)
+    return "".join(out)

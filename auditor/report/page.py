@@ -1,0 +1,199 @@
+"""A page of plain text that untrusted strings cannot act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from auditor.report import words
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+# Stands for a space that does not break while a table is laid out: rich breaks at U+00A0 too. `words.visible` lets
+# no lone surrogate through, so none comes from a text.
+_UNBROKEN = "\ud800"
+
+
+class Page:
+    """Collects lines of one report: everything laid out here is made visible first.
+
+    Parameters
+    ----------
+    width : int
+        Columns, at least 40.
+    encoding : str
+        What the output can carry; anything but a UTF form gets ASCII symbols and frames.
+    color : bool
+        Whether headings and marks carry ANSI styles. Nothing depends on them.
+    """
+
+    def __init__(self, *, width: int, encoding: str, color: bool) -> None:
+        from rich.console import Console
+
+        self.width, self.encoding, self.color = max(40, width), encoding, color
+        self._file = StringIO()
+        self._console = Console(
+            file=self._file,
+            width=self.width,
+            color_system="standard" if color else None,
+            force_terminal=color,
+            no_color=not color,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            legacy_windows=False,
+            safe_box=False,
+            _environ={},
+        )
+
+    def plain(self, text: object, *, newlines: bool = True) -> str:
+        """Text that may be laid out: no controls, only what the encoding can carry."""
+        return words.encodable(words.visible(str(text), newlines=newlines), self.encoding)
+
+    def text(self, text: object, style: str = "") -> Text:
+        """Wrap a piece of `plain` text, never read as markup."""
+        from rich.text import Text
+
+        return Text(self.plain(text), style=style)
+
+    def heading(self, text: str) -> None:
+        """Print a section title with a rule under it."""
+        line = self.plain(text)
+        self.line()
+        self._console.print(self.text(line, "bold"))
+        self._console.print(
+            self.plain("─" if words.is_utf8(self.encoding) else "-") * self.width, style="dim"
+        )
+
+    def line(self, text: object = "", style: str = "", *, whole: bool = False) -> None:
+        """One line; a longer one wraps, unless it is to stay ``whole``: a command to copy."""
+        self._console.print(self.text(text, style), soft_wrap=whole)
+
+    def size(self, text: str) -> int:
+        """Columns that a text takes."""
+        from rich.cells import cell_len
+
+        return cell_len(self.plain(text, newlines=False))
+
+    def cut(self, text: str, width: int | None = None) -> str:
+        """Text that fits into ``width`` columns (the page's, if not given), ``…`` where something was cut off."""
+        from rich.cells import set_cell_size
+
+        line, width = self.plain(text, newlines=False), self.width if width is None else width
+        if self.size(line) <= width:
+            return line
+        mark = self.plain("…")
+        return set_cell_size(line, max(0, width - self.size(mark))).rstrip() + mark
+
+    def padded(self, text: str, width: int, *, right: bool = False) -> str:
+        """Text filled up to ``width`` columns."""
+        line = self.plain(text, newlines=False)
+        room = " " * max(0, width - self.size(line))
+        return room + line if right else line + room
+
+    def paragraph(self, text: str, *, indent: str = "", first: str | None = None, style: str = "") -> None:
+        """Prose, wrapped at spaces, figures kept together with their unit."""
+        from rich.cells import cell_len
+
+        plain = words.glue(self.plain(text, newlines=False))
+        lead, rest = self.plain(indent if first is None else first), self.plain(indent)
+        current = lead
+        for word in plain.split(" "):
+            fits = cell_len(current) + cell_len(word) + 1 <= self.width
+            if current in (lead, rest) or fits:
+                current += word if current in (lead, rest) else f" {word}"
+            else:
+                self._emit(current, style)
+                current = rest + word
+        self._emit(current, style)
+
+    def commands(self, lines: Sequence[tuple[str, str]], *, lead: str = "", first: str = "") -> None:
+        """Commands to copy, each whole on a line of its own; what each gives beside it, where all have room."""
+        widest = max((len(command) for command, _ in lines), default=0)
+        beside = all(len(lead) + widest + 3 + len(what) <= self.width for _, what in lines)
+        for n, (command, what) in enumerate(lines):
+            start = lead if n or not first else first
+            self.line(f"{start}{command:<{widest}}   {what}" if beside else start + command, whole=True)
+
+    def _emit(self, text: str, style: str) -> None:
+        self.line(text.replace("\u00a0", " "), style)
+
+    def table(self, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[object]]) -> None:
+        """Print a table with a header; a column is (title, right-aligned)."""
+        from auditor.report.columns import GAP, widths, wrap
+
+        cells = [[self._cell(cell) for cell in row] for row in ([title for title, _ in columns], *rows)]
+        fitting = widths(cells, self.width)
+        if sum(fitting) + GAP * (len(fitting) - 1) > self.width:
+            self._stack(cells)
+            return
+        table = self._new_table()
+        for (_, right), title, width in zip(columns, cells[0], fitting, strict=True):
+            table.add_column(
+                self._unread(wrap(title, width)),
+                justify="right" if right else "left",
+                width=width,
+                no_wrap=True,
+                vertical="top",
+            )
+        for row in cells[1:]:
+            table.add_row(*(self._unread(wrap(c, w)) for c, w in zip(row, fitting, strict=True)))
+        self._console.print(table)
+
+    def _stack(self, rows: Sequence[Sequence[str]]) -> None:
+        """A table on a page that is too narrow for it: a row below the other, each cell with its title."""
+        from auditor.report.columns import wrap
+
+        titles = rows[0]
+        for row in rows[1:]:
+            told = [
+                f"  {title}: {cell}" if title else f"  {cell}"
+                for title, cell in zip(titles, row, strict=True)
+            ]
+            lines = [
+                row[0].strip(),
+                *(line for line, cell in zip(told[1:], row[1:], strict=True) if cell.strip()),
+            ]
+            for line in lines:
+                self._console.print(self._unread(wrap(line, self.width)))
+
+    def _cell(self, text: object) -> str:
+        """Text of a table, figures kept together with their unit."""
+        return words.glue(self.plain(text)).replace("\u00a0", _UNBROKEN)
+
+    @staticmethod
+    def _unread(text: str) -> Text:
+        from rich.text import Text
+
+        return Text(text)
+
+    def pair(self, left: tuple[str, Text], right: tuple[str, Text]) -> None:
+        """Two texts side by side, or one below the other where the page is narrow."""
+        from rich.table import Table
+
+        if self.width < 80:
+            for title, text in (left, right):
+                self.line(title, "bold")
+                self._console.print(text)
+                self.line()
+            return
+        table = Table(box=None, expand=True, padding=(0, 2, 0, 0), show_edge=False)
+        for title, _ in (left, right):
+            table.add_column(self.text(title, "bold"), ratio=1, overflow="fold")
+        table.add_row(left[1], right[1])
+        self._console.print(table)
+
+    def _new_table(self) -> Table:
+        from rich import box
+        from rich.table import Table
+
+        shape = box.SIMPLE_HEAD if words.is_utf8(self.encoding) else box.ASCII2
+        return Table(box=shape, show_edge=False, pad_edge=False, header_style="bold")
+
+    def value(self) -> str:
+        """Everything so far, without white space at line ends."""
+        lines = (line.rstrip(" ") for line in self._file.getvalue().replace(_UNBROKEN, " ").split("\n"))
+        return "\n".join(lines).strip("\n") + "\n"

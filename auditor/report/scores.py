@@ -1,0 +1,127 @@
+"""Differences of scores between groups, as lines of text; shown where a task's answers are amounts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from auditor.report import words
+from auditor.report.document import Section, Table, noted
+
+Data = Mapping[str, Any]
+TITLE = "Scores by group: mean paired differences"
+COLUMNS = ("Direction", "Model", "Difference", "Same prompt", "Placebo", "p", "Seeds", "Verdict")
+RIGHT = frozenset({"Seeds", "p"})
+MAX_ROWS = 24  # of rows that show nothing
+FEW_ROWS = 5  # where no row had enough seeds for a test
+
+
+def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
+    """Lay out the section, or None where no scores were compared.
+
+    Parameters
+    ----------
+    record : mapping
+        The run record.
+    names : mapping of (str, str) to str
+        (model, format) → what its column is called elsewhere.
+    """
+    section = record.get("scores")
+    if not section:
+        return None
+    rows = section.get("rows") or ()
+    unit = f" in {section['unit']}" if section.get("unit") else ""
+    notes = [
+        f"Mean answer for texts about the second group minus that for the same texts about the first{unit}, with the "
+        f"{words.confidence(_level(rows))} interval by seed. Same prompt: how far two answers to one prompt lie apart "
+        "on average. Placebo: the same difference for edits that change no group. p: sign-flip test by seed and, where "
+        "there are placebo edits, against these; the larger one, adjusted for all directions (Holm).",
+        _single(section),
+    ]
+    if not rows:
+        notes.append("No difference could be measured: too few answers were amounts.")
+    chosen = ordered(rows)
+    if len(chosen) < len(rows):
+        left = words.plural(len(rows) - len(chosen), "further direction")
+        notes.append(f"{left}, most of them on too few seeds for a test, can be found in run.json.")
+    lines = tuple(line(row, names) for row in chosen)
+    table = Table(
+        caption="Mean differences, those that show something first", columns=COLUMNS, lines=lines, right=RIGHT
+    )
+    return Section(id="scores", title=TITLE, short="Scores", blocks=noted(notes, [table]))
+
+
+def ordered(rows: Sequence[Data]) -> list[Data]:
+    """Rows that show something first, then the largest differences; the rest stay in the record."""
+    ranked = sorted(
+        rows,
+        key=lambda r: (
+            _RANK.get(r["verdict"], 4),
+            1.0 if r["p_adjusted"] is None else r["p_adjusted"],
+            -abs(r["value"]),
+            r["directions"],
+        ),
+    )
+    tested = [r for r in ranked if r["verdict"] != "not_tested"]
+    ranked = tested or ranked[:FEW_ROWS]
+    shown = sum(r["verdict"] in ("shown", "bounded") for r in ranked)
+    return ranked[: shown + MAX_ROWS]
+
+
+_RANK = {"shown": 0, "shown_for_words": 1, "bounded": 2, "not_determined": 3, "not_tested": 4}
+
+
+def line(row: Data, names: Mapping[tuple[str, str], str]) -> tuple[str, ...]:
+    """One row of the table."""
+    what = words.direction(_steps(row)) if row["directions"] else words.attributes(row["attributes"])
+    return (
+        what,
+        names.get((row["model"], row["format"]), row["model"]),
+        difference(row),
+        "–" if row["noise"] is None else amount(row["noise"], sign=False),
+        "–" if row["placebo"] is None else amount(row["placebo"]),
+        "–" if row["p_adjusted"] is None else f"{row['p_adjusted']:.2g}",
+        words.count(row["n"]),
+        words.verdict(row["verdict"]),
+    )
+
+
+def difference(row: Data) -> str:
+    """A difference with its interval.
+
+    Examples
+    --------
+    >>> difference({"value": 3000.0, "low": 2400.0, "high": 3600.0, "n": 9})
+    '+3,000 (+2,400 to +3,600)'
+    """
+    if not row["n"]:
+        return "not measured"
+    if row["low"] is None or row["high"] is None:
+        return f"{amount(row['value'])} (the same on every seed)"
+    return f"{amount(row['value'])} ({amount(row['low'])} to {amount(row['high'])})"
+
+
+def amount(value: float, *, sign: bool = True) -> str:
+    """An amount with thousands separators and, if wanted, its sign."""
+    from auditor.measure.scores import amount as plain
+
+    text = plain(value)
+    return f"+{text}" if sign and value > 0 and text != "0" else text
+
+
+def _steps(row: Data) -> tuple[tuple[str, str, str], ...]:
+    return tuple((str(a), str(s), str(t)) for a, s, t in row["directions"])
+
+
+def _level(rows: Sequence[Data]) -> float:
+    return next((float(r["level"]) for r in rows), 0.95)
+
+
+def _single(section: Data) -> str:
+    tolerance = section.get("tolerance")
+    beyond = (
+        "by more than any two answers to one of the two prompts differ from each other"
+        if tolerance is None
+        else f"by more than {amount(tolerance, sign=False)}"
+    )
+    return f"In the rates above, a score counts as changed where the means of the answers differ {beyond}."

@@ -1,0 +1,355 @@
+"""The report of a search over rows, from the run record alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from auditor.core.provenance import head
+from auditor.report import exchange, extras, waived, words
+from auditor.report.document import Block, Cell, Document, Findings, Items, Section, Table, Text, facts, noted
+from auditor.report.tabular_tables import answers_line, sections
+
+TITLES = {"themis": "Themis", "aequitas": "Aequitas", "sg": "SG"}
+SCORES = {
+    "causal": "Causal score",
+    "group": "Group score",
+    "apparent_causal": "Apparent causal score",
+    "apparent_group": "Apparent group score",
+    "discriminatory_share": "Share of discriminatory cases",
+}
+MEANING = {
+    "causal": "share of rows whose label changes when these columns change and nothing else",
+    "group": "largest minus smallest share of one label over the groups, all else drawn alike",
+    "apparent_causal": "the causal score on the given rows or the profile",
+    "apparent_group": "the group score on the given rows or the profile, as they are",
+    "discriminatory_share": "share of cases with different labels, over uniform draws of their own",
+}
+LIMITS = (
+    "Labels of a model were compared; whether a difference is justified is for people to judge.",
+    "Only the protected columns were changed, and only to values of the schema. Silence about other columns and "
+    "values is not evidence.",
+    "Columns that go along with a protected one (a postcode, a first name) stayed as they were: what a model does "
+    "through them is in no causal score and in no pair.",
+    "Uniform rows fill the domain of the schema evenly; they are not the people whom the model meets.",
+    "Cases that a search was led to are counted, but enter no rate.",
+    "Rows that break a rule of the schema are counted apart. A rule that the schema lacks lets rows through that "
+    "nobody could be.",
+    "Hidden means that the label changed only when several protected columns changed together. It does not mean that "
+    "anybody hid it.",
+    "Models change. The figures hold for the model, schema and date named here; this report is no legal advice.",
+)
+PAIRS = "Pairs that differ in protected columns only"
+MAX_PAIRS = 10
+LATTICE_FINDS = (
+    "Rows of the cases that the search found, so every one of them changes with some set: the shares compare the sets, "
+    "and are no rates."
+)
+LATTICE_FIRST = (
+    "The first cases that were judged (4,096 at most), one row for every combination of protected values."
+)
+ROWS = {  # what a population is called in a sentence
+    "domain (uniform)": "rows drawn uniformly from the domain",
+    "domain (all rows)": "rows, all that the domain has",
+    "given rows": "given rows",
+    "profile": "rows drawn from the profile",
+}
+
+
+def build(record: Mapping[str, Any]) -> Document:
+    """Lay out a run over rows: summary, scores, sets of columns, pairs, what the method adds, method, provenance."""
+    section = record["tabular"]
+    protected = section["schema"]["protected"]
+    if section["mode"] == "search":
+        protected = list(section["options"].get("columns") or protected)
+    banners = []
+    if record["status"] != "complete":
+        banners.append(f"Incomplete: {record['status_reason']}")
+    if section["sampling"] == "directed":
+        banners.append("Cases were searched for; their number is not a rate.")
+    started = record["provenance"].get("started")
+    return Document(
+        title=f"Tabular search: {TITLES.get(section['method'], section['method'])}",
+        name=f"Run {record.get('id', '–')}",
+        meta=f"status: {record['status']} · {started} · version {record['tool_version']} · {exchange.summary(record)}",
+        banners=tuple(banners),
+        first=None,
+        sections=(
+            _answer(record, section, protected),
+            *_scores(record, section),
+            *_lattice(section),
+            *_findings(record),
+            *_pairs(section),
+            *sections(section),
+            *extras.build(record),
+            _method(record, section),
+            _provenance(record, section),
+        ),
+        footer=f"SHA-256 of the record (canonical JSON): {head(record)}",
+    )
+
+
+def _answer(record: Mapping[str, Any], section: Mapping[str, Any], protected: list[str]) -> Section:
+    lead = (
+        f"Rows of {section['schema']['name']} were given to {record['spec']['model']}; only "
+        f"{words.listing(protected or ['the columns'])} changed, all else stayed as it was. "
+        f"A case is everything else in a row."
+    )
+    told = _summary(section, section["counts"], protected)
+    blocks: tuple[Block, ...] = (Text(lead, "lead"), Items(tuple(told)))
+    return Section(id="summary", title="Answer", short="Answer", blocks=blocks, brief=True)
+
+
+def _scores(record: Mapping[str, Any], section: Mapping[str, Any]) -> list[Section]:
+    scores = [*section["scores"], *section["minimal_sets"]]
+    if not scores:
+        return []
+    lines = []
+    told = []
+    for s in scores:
+        name, verdict = SCORES.get(s["name"], s["name"]), _verdict(record, s)
+        mark = words.verdict(verdict)
+        lines.append(
+            (
+                Cell(text=name, sub=s["population"]),
+                ", ".join(s["columns"]),
+                rate_text(s["estimate"]),
+                f"{s['estimate']['n']:,}",
+                s["estimate"]["method"],
+                Cell(text="", mark=mark, kind=verdict),
+            )
+        )
+        detail = "; ".join(t for t in (MEANING.get(s["name"], ""), _detail(s), s["estimate"]["note"]) if t)
+        told.append(f"{name}, {s['population']}: {detail}.")
+    table = Table(
+        caption="Each score with its interval, the rows behind it, and how it was obtained",
+        columns=("Score", "Columns", "Value", "Rows", "Interval by", "Verdict"),
+        lines=tuple(lines),
+        right=frozenset({"Rows"}),
+    )
+    title = "Minimal sets" if section["mode"] == "search" else "Scores"
+    return [Section(id="scores", title=title, short=title, blocks=(table, Items(tuple(told))), brief=True)]
+
+
+def _findings(record: Mapping[str, Any]) -> list[Section]:
+    rows = tuple(exchange.rows(record))
+    if not rows:
+        return []
+    block = Findings(f"{words.plural(len(rows), 'finding')}, in a sentence each", rows)
+    return [Section(id="findings", title="Findings", short="Findings", blocks=(block,), brief=True)]
+
+
+def _lattice(section: Mapping[str, Any]) -> list[Section]:
+    if not section["lattice"]:
+        return []
+    columns = ("Changed together", "Rows looked at", "Label changes", "Share", "No smaller set does")
+    lines = tuple(
+        (
+            " + ".join(s["columns"]),
+            f"{s['rows']:,}",
+            f"{s['changes']:,}",
+            words.percent(s["changes"] / s["rows"] if s["rows"] else None),
+            f"{s['minimal']:,}",
+        )
+        for s in section["lattice"]
+    )
+    caption = (
+        "Rows whose label changes when a set of columns changes, and those that no smaller set changes (hidden, for "
+        "two and more)"
+    )
+    table = Table(caption=caption, columns=columns, lines=lines, right=frozenset(columns[1:]))
+    note = LATTICE_FINDS if section["sampling"] == "directed" else LATTICE_FIRST
+    return [
+        Section(id="lattice", title="Sets of protected columns", short="Sets", blocks=(table, Text(note)))
+    ]
+
+
+def _pairs(section: Mapping[str, Any]) -> list[Section]:
+    lines = tuple((p["changed"], p["labels"], p["rest"]) for p in map(pair, _varied(section["pairs"])))
+    if not lines:
+        return []
+    table = Table(
+        caption="No smaller change of the protected columns changes the label of the first row",
+        columns=("Changed", "Label", "The same in both rows"),
+        lines=lines[:MAX_PAIRS],
+        more=lines[MAX_PAIRS:],
+        left=("further pair", "further pairs"),
+    )
+    return [Section(id="pairs", title=PAIRS, short="Pairs", blocks=(table,))]
+
+
+def _method(record: Mapping[str, Any], section: Mapping[str, Any]) -> Section:
+    blocks = (
+        *noted(section["notes"]),
+        Items(LIMITS),
+        facts("Counts", section["counts"]),
+        facts("Options", section["options"]),
+        facts("Details", section["details"]),
+    )
+    return Section(id="method", title="Method and limits", short="Method", blocks=blocks, folded=True)
+
+
+def _provenance(record: Mapping[str, Any], section: Mapping[str, Any]) -> Section:
+    blocks = (
+        facts("Versions and hashes", record["provenance"]),
+        facts("Schema", section["schema"]),
+        facts("The plan", record["spec"]),
+    )
+    return Section(id="provenance", title="Provenance", short="Provenance", blocks=blocks, folded=True)
+
+
+def rate_text(estimate: Mapping[str, Any]) -> str:
+    """A score with its interval; an exact one says so."""
+    if estimate["method"].startswith("enumeration"):
+        return f"{words.percent(estimate['value'], 2)} (exact)"
+    if "not valid" in estimate["note"]:
+        return f"{words.percent(estimate['value'], 2)} (no valid interval)"
+    return words.interval(estimate).replace("(", f"({words.confidence(estimate['level'])}: ", 1)
+
+
+def _verdict(record: Mapping[str, Any], score: Mapping[str, Any]) -> str:
+    """The verdict of the finding that is about a score: the one with its estimate."""
+    code = f"tabular-{score['name'].replace('_', '-')}"
+    about = (f for f in record["findings"] if (f["code"], f["attributes"]) == (code, list(score["columns"])))
+    return next((str(f["verdict"]) for f in about if f["rate"] == score["estimate"]), "not_tested")
+
+
+def _detail(score: Mapping[str, Any]) -> str:
+    detail = score["detail"]
+    if "largest" not in detail:
+        return ""
+
+    def group(key: str) -> str:
+        named = ", ".join(f"{k} = {v}" for k, v in detail[key]["group"].items())
+        return f"{named}: {words.percent(detail[key]['rate'])} of {detail[key]['n']:,}"
+
+    label = f"label {detail['label']}" + (", called favourable" if detail["favourable"] else "")
+    unsaid = (
+        "" if detail["favourable"] else ". Nothing was said about which label is good (--favourable LABEL)"
+    )
+    if detail["largest"]["rate"] == detail["smallest"]["rate"]:
+        rate = words.percent(detail["largest"]["rate"])
+        return f"{label}: equally often in all groups ({rate}){unsaid}"
+    return f"{label}: most often for {group('largest')}; least often for {group('smallest')}{unsaid}"
+
+
+def _summary(section: Mapping[str, Any], counts: Mapping[str, Any], protected: list[str]) -> list[str]:
+    named = words.listing(protected) if protected else "the columns"
+    lines = []
+    if section["mode"] == "search":
+        sets = [", ".join(s["columns"]) for s in section["minimal_sets"]]
+        theta = section["options"].get("theta")
+        lines.append(
+            f"Minimal sets of columns with a {section['options'].get('measure')} score above {theta}: "
+            + ("; ".join("{" + s + "}" for s in sets) if sets else "none was found")
+            + "."
+        )
+    elif section["sampling"] == "directed":
+        verb = "change" if len(protected) > 1 else "changes"
+        lines.append(
+            f"{counts['discriminatory']:,} of {counts['generated']:,} distinct cases that the search made get "
+            f"different labels when {named} {verb}. They were searched for: this is not a rate."
+        )
+    else:
+        for score in section["scores"]:
+            if score["name"].endswith("causal"):
+                rows = ROWS.get(score["population"], f"rows ({score['population']})")
+                binned = section["schema"].get("binned") if score["population"].startswith("domain") else None
+                only = f" (one value for each bin of {words.listing(binned)})" if binned else ""
+                lines.append(
+                    f"The label changed with {named} in {rate_text(score['estimate'])} of "
+                    f"{score['estimate']['n']:,} {rows}{only}."
+                )
+                if left := score["estimate"]["n_skipped"]:
+                    why = "break a rule of the schema" + (
+                        ", or got no label" if section.get("answers") else ""
+                    )
+                    are = words.verb(left, "it is", "they are")
+                    lines.append(f"{words.plural(left, 'further row')} {why}: {are} in no score.")
+    whole = section["lattice"][-1] if section["lattice"] else {}
+    if len(protected) > 1 and whole.get("hidden") is not None:
+        of_finds = " of the cases found" if section["sampling"] == "directed" else " of the domain"
+        lines.append(
+            f"In {whole['hidden']:,} of {whole['rows']:,} rows{of_finds} that were looked at, the label changes only "
+            f"when several protected columns change together (hidden)."
+        )
+    if counts.get("off_manifold"):
+        lines.append(
+            f"{words.plural(counts['off_manifold'], 'further case')} "
+            f"{words.verb(counts['off_manifold'], 'changes', 'change')} only through rows that break a constraint; "
+            f"they are counted apart."
+        )
+    if said := answers_line(section):
+        lines.append(said)
+    noise = (section.get("noise") or {}).get("same_row")
+    if noise:
+        times = section["answers"]["replicates"]
+        lines.append(
+            f"Asked {times} times, the model gave answers that differ to one and the same row for {rate_text(noise)} "
+            f"of {words.plural(noise['n_variants'], 'row')}."
+        )
+    if not section.get("answers"):  # else the rows were told
+        asked = counts.get("evaluations_in_all", counts["evaluations"])
+        lines.append(
+            f"The model was asked about {asked:,} rows; the whole run took {counts['seconds']:.3g} s."
+        )
+    return lines
+
+
+def _varied(pairs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The pairs so that those which come first change different columns, and different values of them."""
+    seen: Counter[str] = Counter()
+    ranked = []
+    for pair in pairs:
+        kind = ", ".join(f"{c}: {pair['row'][c]} → {pair['other'][c]}" for c in pair["changed"])
+        ranked.append((seen[kind], pair))
+        seen[kind] += 1
+    return [pair for _, pair in sorted(ranked, key=lambda entry: entry[0])]
+
+
+def pair(pair: Mapping[str, Any]) -> dict[str, Any]:
+    """A pair of rows in words: what changed, both labels, what stayed."""
+    changed = list(pair["changed"])
+    return {
+        "changed": ", ".join(f"{c}: {pair['row'][c]} → {pair['other'][c]}" for c in changed),
+        "labels": f"{pair['label']} → {pair['other_label']}",
+        "rest": ", ".join(f"{k} = {v}" for k, v in pair["row"].items() if k not in changed),
+    }
+
+
+def finding_text(
+    record: Mapping[str, Any], id: str, *, width: int = 100, encoding: str = "utf-8", color: bool = False
+) -> str:
+    """One finding with its figure, its notes, and pairs of rows, for a terminal.
+
+    Raises
+    ------
+    UnknownPlugin
+        The run has no such finding.
+    """
+    from auditor.core.errors import UnknownPlugin
+    from auditor.report.page import Page
+
+    known = {str(f["id"]): f for f in record["findings"]}
+    if id not in known:
+        raise UnknownPlugin("finding", id, known)
+    f = known[id]
+    page = Page(width=width, encoding=encoding, color=color)
+    place = words.attributes(f["attributes"])
+    page.line(f"{id} · {place} · {f['model']} · {words.verdict(f['verdict'])}", "bold")
+    page.paragraph(words.sentence(f["text"]))
+    if f.get("rate"):
+        page.paragraph(f"Measured: {rate_text(f['rate'])} of {words.plural(int(f['rate']['n']), 'row')}.")
+    for note in f.get("notes") or ():
+        page.paragraph(words.sentence(note), first="- ", indent="  ")
+    pairs = [p for p in record["tabular"]["pairs"] if set(p["changed"]) <= set(f["attributes"])]
+    page.heading(PAIRS)
+    for told in map(pair, pairs):
+        page.paragraph(f"{told['changed']}   label {told['labels']}")
+        page.paragraph(told["rest"], indent="    ")
+    if not pairs:
+        page.paragraph("The run kept none.")
+    waived.of_finding(page, record, id)
+    page.paragraph(f"What {f['code']} means: audit explain {f['code']}")
+    return page.value()

@@ -1,0 +1,133 @@
+"""A document as plain text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+from auditor.report import terminal_answer, words
+from auditor.report.document import (
+    Block,
+    Chart,
+    Commands,
+    Document,
+    Evidence,
+    Facts,
+    Findings,
+    Fold,
+    Items,
+    Table,
+    Text,
+    plain,
+)
+from auditor.report.finding import card
+from auditor.report.page import Page
+
+MAX_CARDS = 5  # findings with their texts
+MAX_LINES = 20  # of a table
+
+
+class TerminalReport:
+    """The answer on one screen; with ``full`` all that was asked, measured and found.
+
+    A run without claims (free texts, rows, a paper's own protocol, an old record) is told in full.
+
+    Parameters
+    ----------
+    width : int, default 100
+        Columns of the page.
+    encoding : str, default "utf-8"
+        Encoding of the terminal; other than UTF means ASCII symbols.
+    color : bool, default False
+        ANSI styles for headings and marks.
+    full : bool, default False
+        Everything that was measured, below the answer.
+    """
+
+    name = "terminal.v1"
+    suffix = ".txt"
+
+    def __init__(
+        self, *, width: int = 100, encoding: str = "utf-8", color: bool = False, full: bool = False
+    ) -> None:
+        self.width, self.encoding, self.color, self.full = width, encoding, color, full
+
+    def render(self, record: Mapping[str, Any], evidence: Any = None) -> str:
+        """Write the report as text that ends in a line break."""
+        from auditor.report import answer, build
+
+        page = Page(width=self.width, encoding=self.encoding, color=self.color)
+        first = None if self.full else answer.build(record, evidence)
+        if first is not None:
+            terminal_answer.write(page, first, full=False)
+            return page.value()
+        return write(page, build.document(record, evidence))
+
+
+def write(page: Page, document: Document) -> str:
+    """Lay a document out: every part but drawings, those within folds too."""
+    if document.first is not None:
+        terminal_answer.write(page, document.first, full=True)
+        page.line()
+    page.line(document.title, "bold")
+    if document.first is None:
+        for banner in document.banners:
+            page.paragraph(banner, first="!! ", indent="   ")
+    page.paragraph(" · ".join(part for part in (document.name, document.meta) if part))
+    for section in document.sections:
+        page.heading(section.title)
+        cards = (block for block in section.blocks if isinstance(block, Evidence))
+        told = list(islice(cards, MAX_CARDS))
+        for block in section.blocks:
+            if not isinstance(block, Evidence) or block in told:
+                _put(page, block)
+        if left := sum(isinstance(b, Evidence) for b in section.blocks) - len(told):
+            page.paragraph(f"{words.plural(left, 'further example')}: see the HTML report.")
+    return page.value()
+
+
+def _put(page: Page, block: Block) -> None:
+    match block:
+        case Text():
+            page.paragraph(block.text)
+            if block.link:
+                page.line(f"  {block.link}")
+        case Items():
+            _items(page, block.lines)
+        case Facts():
+            page.line()
+            page.line(block.caption, "bold")
+            widest = min(36, max((len(name) for name, _ in block.pairs), default=0))
+            for name, value in block.pairs:
+                page.paragraph(value, first=f"  {name:<{widest}}  ", indent=" " * (widest + 4))
+        case Table():
+            page.line()
+            page.line(block.caption, "bold")
+            told = (*block.lines, *block.more)
+            lines = ([plain(cell, "\n") for cell in line] for line in told[:MAX_LINES])
+            page.table([(name, name in block.right) for name in block.columns], lines)
+            if (left := len(told) - MAX_LINES) > 0:
+                page.paragraph(f"{words.plural(left, *block.left)}: see the HTML report.")
+        case Commands():
+            page.commands(block.lines)
+        case Evidence():
+            card(page, block.card)
+        case Findings():
+            page.line()
+            page.line(block.title, "bold")
+            for row in block.rows:
+                page.paragraph(f"{row.id} {words.finding_verdict(row.finding)}: {row.sentence}", indent="  ")
+        case Fold() if not all(isinstance(inner, Chart) for inner in block.blocks):
+            page.line()
+            page.line(block.title, "bold")
+            for inner in block.blocks:
+                _put(page, inner)
+
+
+def _items(page: Page, lines: Iterable[str | Items], depth: int = 0) -> None:
+    for line in lines:
+        if isinstance(line, Items):
+            _items(page, line.lines, depth + 1)
+        else:
+            page.paragraph(line, first="    " * depth + "· ", indent="    " * depth + "  ")

@@ -1,0 +1,364 @@
+"""The report of a run over texts: answer, matrix, examples, checks, what else was measured, method, provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from auditor.contrib.hinter import report as hinter
+from auditor.core.provenance import head
+from auditor.report import answer, cards, charts, claimed, controls, exchange, matrix, view, words
+from auditor.report.document import (
+    Block,
+    Cell,
+    Chart,
+    Commands,
+    Document,
+    Evidence,
+    Facts,
+    Findings,
+    Fold,
+    Items,
+    Section,
+    Table,
+    Text,
+    facts,
+)
+
+Data = Mapping[str, Any]
+MAX_CARDS = 20  # findings with their texts; the others are listed
+MAX_GROUPS = 12  # groups whose lost answers are listed
+RANK = {"claim": 0, "hidden": 1, "violation": 2}
+
+
+def build(record: Data, evidence: Any) -> Document:
+    """Lay out a run; what it did not measure is missing, or said to be."""
+    shown = view.build(record)
+    first = answer.build(record, evidence)
+    started = (record.get("provenance") or {}).get("started")
+    meta = (
+        f"status: {record.get('status', '–')}",
+        *([str(started)] if started else []),
+        f"version {record.get('tool_version') or '–'}",
+        exchange.summary(record),
+    )
+    sections = (
+        *_matrix(record, first),
+        *([] if first else [_rates(shown, folded=False)]),
+        _examples(record, shown, evidence, first),
+        _checks(shown),
+        *shown.sections,
+        *([_rates(shown, folded=True)] if first else []),
+        *_next(shown, first),
+        _method(),
+        _provenance(record, shown),
+    )
+    return Document(
+        title=shown.title,
+        name=f"Run {record.get('id', '–')}",
+        meta=" · ".join(meta),
+        banners=shown.banners,
+        first=first,
+        sections=sections,
+        footer=f"SHA-256 of the run record (canonical JSON): {head(record)}",
+    )
+
+
+def _matrix(record: Data, first: answer.Screen | None) -> Iterable[Section]:
+    if first is not None:
+        yield Section(
+            id="matrix",
+            title="By attribute",
+            short="Attributes",
+            blocks=matrix.build(record, first),
+            brief=True,
+        )
+
+
+# -- rates ----------------------------------------------------------------------------------------------
+
+
+def _rates(shown: view.View, *, folded: bool) -> Section:
+    """How often answers changed at all, whoever got the better one."""
+    blocks: list[Block] = [
+        Text(f"{name} {text}", "plain" if folded else "lead") for name, text in shown.answer
+    ]
+    rows = [r for r in shown.rows if r.seeds is None or r.seeds >= view.MIN_SEEDS] or list(shown.rows)
+    if rows:
+        blocks += [
+            _comparison(
+                shown,
+                rows,
+                f"Share of valid variants whose {shown.noun} differs from that for their original",
+            ),
+            *_forest(shown, rows, "rates", f"How often the {shown.noun} changed"),
+        ]
+        if any(c.placebo for r in rows for c in r.cells):
+            blocks.append(
+                Text(
+                    "Placebo: the same for edits of the same form that change no group. Where there are any, shown "
+                    "means: more than these."
+                )
+            )
+    else:
+        blocks.append(Text("No rate could be estimated."))
+    if few := len(shown.rows) - len(rows):
+        blocks.append(Text(f"{words.plural(few, 'attribute set')} {FEW}: see report.csv.", "meta"))
+    kinds = [r for r in shown.kinds if r.seeds is None or r.seeds >= view.MIN_SEEDS]
+    if kinds:
+        blocks.append(_comparison(shown, kinds, "By kind of edit", verdicts=False))
+    if shown.directions:
+        blocks += _directions(shown)
+    blocks += _paper(shown)
+    if not folded:
+        blocks += [
+            Text(f"{words.verdict(name)}: {words.VERDICT_MEANING[name]}", "meta")
+            for name in dict.fromkeys(c.verdict for r in rows for c in r.cells)
+            if name in words.VERDICT_MEANING
+        ]
+        blocks.append(Facts("What was asked", shown.asked))
+    title = f"How often the {shown.noun} changed" + (" at all" if folded else "")
+    return Section(
+        id="rates", title=title, short="Rates", blocks=tuple(blocks), folded=folded, brief=not folded
+    )
+
+
+FEW = "on fewer than six texts"
+
+
+def _comparison(shown: view.View, rows: Sequence[view.Row], caption: str, *, verdicts: bool = True) -> Table:
+    counts = ("Texts", "Variants", "Discarded") if verdicts else ("Texts",)
+    lines: list[tuple[str | Cell, ...]] = [
+        (
+            r.label,
+            *(words.count(n) for n in (r.seeds, r.valid, r.discarded)[: len(counts)]),
+            *(_cell(c, verdicts) for c in r.cells),
+        )
+        for r in rows
+    ]
+    if verdicts:
+        again = (view.noise_text(c.noise) for c in rows[0].cells)
+        lines.append(("same prompt again", *("" for _ in counts), *again))
+    names = tuple(s.name for s in shown.subjects)
+    return Table(
+        caption=f"{caption}, with the {words.confidence(_level(rows))} interval by text",
+        columns=("Changed", *counts, *names),
+        lines=tuple(lines),
+        right=frozenset(counts),
+    )
+
+
+def _level(rows: Sequence[view.Row]) -> float | None:
+    return next((float(c.rate["level"]) for r in rows for c in r.cells if c.rate and "level" in c.rate), None)
+
+
+def _cell(cell: view.Cell, verdicts: bool) -> Cell:
+    sub = [f"hidden {words.interval(cell.hidden)}"] if cell.hidden is not None else []
+    sub += [f"placebo {words.interval(cell.placebo)}"] if cell.placebo is not None else []
+    marked = verdicts or cell.claim is not None
+    return Cell(
+        text=words.interval(cell.rate),
+        sub="; ".join(sub) if verdicts else "",
+        mark=words.verdict(cell.verdict) if marked else "",
+        kind=cell.verdict if marked else "",
+    )
+
+
+def _forest(shown: view.View, rows: Sequence[view.Row], name: str, title: str) -> Iterable[Chart]:
+    delta = (shown.record.get("spec") or {}).get("delta")
+    drawn = charts.forest(rows, shown.subjects, name=name, title=title, delta=delta, record=shown.record)
+    if drawn:
+        yield Chart(
+            drawn,
+            "Mark: share changed. Line: interval by text. Dashed tick on a grey band: the same prompt asked again. Low "
+            "bar with a tick: placebo edits, which change no group. Triangle: shown. Filled circle: bounded. Open "
+            "circle: not determined. Open diamond: not tested.",
+        )
+
+
+def _directions(shown: view.View) -> list[Block]:
+    rows = [r for r in shown.directions if (r.seeds or 0) >= view.MIN_SEEDS] or list(shown.directions)
+    left = shown.n_directions - len(rows)
+    more = f" {words.plural(left, 'further direction')}: see report.csv." if left else ""
+    return [
+        _comparison(shown, rows, "Directions with the highest rates", verdicts=False),
+        Text(
+            "Picked after the fact, by the lower ends of their intervals: where to look, not a result of its own."
+            + more
+        ),
+    ]
+
+
+def _paper(shown: view.View) -> Iterable[Block]:
+    """The paper's own counting, and its tables and figures."""
+    if not shown.paper:
+        return
+    yield Table(
+        caption="The paper's own counting: every mutant alike, no intervals",
+        columns=controls.PAPER_COLUMNS,
+        lines=shown.paper,
+    )
+    for figure, drawn in hinter.drawn(shown.record):
+        title = f"HInter, {figure.title}"
+        yield Text(f"{title}: {figure.note}")
+        if drawn:
+            yield Chart(drawn, title)
+        if figure.lines:
+            yield Table(
+                caption=title, columns=figure.columns, lines=figure.lines, right=frozenset(hinter.RIGHT)
+            )
+
+
+# -- examples ---------------------------------------------------------------------------------------------
+
+
+def _examples(record: Data, shown: view.View, evidence: Any, first: answer.Screen | None) -> Section:
+    rows = exchange.rows(record)
+    claims = claimed.index(record)
+
+    def strength(row: exchange.Row) -> tuple[object, ...]:
+        told = claimed.told(record, row.finding, claims)
+        own = (9,) if told is None else claimed.order(told.claim)
+        return _leads(first, row), exchange.ORDER[row.verdict], RANK[row.kind], own
+
+    rows.sort(key=strength)
+    told = [
+        r for r in rows if r.finding.get("exemplars") and (r.kind != "claim" or r.verdict in exchange.SHOWN)
+    ]
+    made = [
+        Evidence(cards.build(r.finding, evidence, record=record, sentence=r.sentence))
+        for r in (told[:MAX_CARDS] if evidence is not None else ())
+    ]
+    blocks: list[Block] = []
+    if shown.hidden:
+        blocks.append(Text(words.HIDDEN_FINDING))
+    elif not made:
+        blocks.append(Text(shown.none_hidden))
+    blocks += made
+    kept = {block.card.finding["id"] for block in made}
+    if rest := tuple(r for r in rows if r.id not in kept):
+        blocks.append(Findings(f"{words.plural(len(rest), 'further finding')}, in a sentence each", rest))
+    return Section(
+        id="findings", title="Examples and findings", short="Examples", blocks=tuple(blocks), brief=True
+    )
+
+
+def _leads(first: answer.Screen | None, row: exchange.Row) -> bool:
+    """Whether a finding is another than the one of the headline."""
+    return first is None or first.example is None or row.id != first.example.finding_id
+
+
+# -- checks -----------------------------------------------------------------------------------------------
+
+
+def _checks(shown: view.View) -> Section:
+    blocks: list[Block] = []
+    blocks.append(
+        Table(
+            caption="Controls, run and not run",
+            columns=("Control", "For", "Result"),
+            lines=tuple((c.name, c.scope, c.result) for c in shown.controls if not c.few),
+        )
+    )
+    if few := sum(c.few for c in shown.controls):
+        blocks.append(Text(f"{words.plural(few, 'control')} {FEW}: see report.csv.", "meta"))
+    if drawn := charts.floors(shown, name="floors"):
+        blocks.append(
+            Fold(
+                "Groups, placebo edits and noise on one scale",
+                (
+                    Chart(
+                        drawn,
+                        "Filled circle: the groups were changed. Open diamond: placebo edits, which change no group. "
+                        "Open circle: the same prompt asked again. Lines: intervals by text.",
+                    ),
+                ),
+            )
+        )
+    blocks.append(Text(f"Answers that are no {shown.noun}: {shown.lost}."))
+    if shown.answers:
+        blocks += _lost(shown.answers)
+    if shown.complete:
+        blocks.append(
+            Text(
+                f"{words.plural(len(shown.complete), 'group')} of a model and attribute lost no answer.",
+                "meta",
+            )
+        )
+    return Section(id="controls", title="Checks", short="Checks", blocks=tuple(blocks))
+
+
+def _lost(answers: Sequence[Data]) -> list[Block]:
+    """Groups by the share of their answers that were lost, most first."""
+    ranked = sorted(
+        answers, key=lambda a: -sum(a.get(k) or 0 for k in controls.LOSSES) / max(1, a.get("n") or 0)
+    )
+    kinds = controls.losses(ranked)
+    lines = tuple(
+        (
+            words.group(a["group"]),
+            a["attribute"],
+            a["model"],
+            *(words.count(a.get(k)) for k in ("n", *kinds)),
+        )
+        for a in ranked
+    )
+    columns = ("Group", "Attribute", "Model", "Asked", *(k.capitalize() for k in kinds))
+    return [
+        Table(
+            caption="Refusals, unreadable answers and failures by the group that the text names",
+            columns=columns,
+            lines=lines[:MAX_GROUPS],
+            right=frozenset(columns[3:]),
+            more=lines[MAX_GROUPS:],
+            left=("further group", "further groups"),
+        )
+    ]
+
+
+def _next(shown: view.View, first: answer.Screen | None) -> Iterable[Section]:
+    if first is None and shown.commands:
+        yield Section(id="next", title="Next", short="Next", blocks=(Commands(shown.commands),))
+
+
+# -- method and provenance ----------------------------------------------------------------------------------
+
+
+def _method() -> Section:
+    return Section(
+        id="method",
+        title="Method and limits",
+        short="Method",
+        blocks=(*map(Text, words.METHOD), Text("Limits", "meta"), Items(words.LIMITS)),
+        folded=True,
+    )
+
+
+def _provenance(record: Data, shown: view.View) -> Section:
+    models = tuple(
+        (
+            name,
+            {"text": "the bare text", "chat": "a chat prompt"}.get(str(m.get("style")), "–"),
+            "declared" if m.get("deterministic") else "not declared",
+            m.get("fingerprint") or "–",
+            words.listing(m.get("reported") or ["–"]),
+        )
+        for name, m in (record.get("models") or {}).items()
+    )
+    return Section(
+        id="provenance",
+        title="Provenance",
+        short="Provenance",
+        blocks=(
+            Facts("What was asked", shown.asked),
+            Table(
+                caption="Models",
+                columns=("Model", "Reads", "Repeats itself", "Fingerprint", "Reported by the server"),
+                lines=models,
+            ),
+            facts("Versions and hashes", record.get("provenance")),
+            facts("Counts of this run", record.get("counts")),
+            facts("The plan, resolved before the first call", record.get("spec")),
+        ),
+        folded=True,
+    )

@@ -1,0 +1,72 @@
+"""Answers in which no label could be read: why a run that judged nothing is not complete, and what to do then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from auditor.core import counting
+from auditor.report import words
+
+Data = Mapping[str, Any]
+LOST = ("unparsed", "refused", "filtered", "failed")
+LABELS = 8  # labels that a report lists
+EXAMPLE = 60  # characters of an answer that a report quotes
+
+
+def quoted(output: str) -> str:
+    r"""The beginning of an answer in one line, in quotation marks; nothing in it acts or looks like a command.
+
+    Examples
+    --------
+    >>> quoted("purple\nmonkey")
+    '“purple ⏎ monkey”'
+    """
+    line = words.visible(output.strip(), newlines=False)
+    if not line:
+        return "an empty answer"
+    short = line if len(line) <= EXAMPLE else line[: EXAMPLE - 1].rstrip() + "…"
+    # A message to the terminal puts "Run: …" on a line of its own; not what a model said.
+    return f"“{short}”".replace(": ", ":\u00a0")
+
+
+def listed(labels: Sequence[str]) -> str:
+    """The labels that were expected, the first of them where they are many."""
+    left = len(labels) - LABELS
+    return ", ".join(labels) if left <= 1 else f"{', '.join(labels[:LABELS])} and {left:,} further labels"
+
+
+def losses(told: Data) -> str:
+    """What became of the answers that could not be read, with an example and what was expected."""
+    parts = [f"{words.count(told[key])} {key}" for key in LOST if told.get(key)]
+    example = f"; for example {told['example']}" if told.get("example") else ""
+    cut_off = counting.cut_off(told.get("cut_off", 0))
+    return f"{', '.join(parts)}{example}; expected: {told['expected']}{cut_off}"
+
+
+def reason(model: str, told: Data) -> str:
+    """Why a run in which ``model`` gave nothing to judge, or too little to ask on, is not complete."""
+    if sum(told.get(key, 0) for key in LOST) == told["answers"]:
+        what = f"none of its {words.count(told['answers'])} answers could be read"
+    elif stopped := told.get("stopped"):
+        what = f"{stopped[0]} of its first {stopped[1]} answers could not be read"
+    else:
+        what = f"too few of its {words.count(told['answers'])} answers could be read to judge any variant"
+    further = ", so it was asked nothing more" if told.get("stopped") else ""
+    return f"{model}: {what} ({losses(told)}){further}."
+
+
+def nothing(record: Data, model: str) -> Data | None:
+    """What is known of the answers of ``model``, where they were such that nothing could be judged."""
+    return next((told for name, told in _told(record) if name == model and told["judged_nothing"]), None)
+
+
+def variant(record: Data) -> str:
+    """A variant whose answers show why a model was not asked further, or nothing could be judged; else empty."""
+    stuck = (told for _, told in _told(record) if told["judged_nothing"] or told.get("stopped"))
+    return next((str(told["variant"]) for told in stuck), "")
+
+
+def _told(record: Data) -> list[tuple[str, Data]]:
+    models = record.get("models") or {}
+    return [(name, model["unread"]) for name, model in models.items() if model.get("unread")]

@@ -1,0 +1,292 @@
+"""Words, figures and symbols that all reports share; see docs/wording.md.
+
+Everything a reader sees says what was measured. Text from models and files passes through `visible`
+before it is laid out anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from auditor.core.counting import plural as plural
+from auditor.core.counting import verb as verb
+from auditor.core.shown import encodable as encodable
+from auditor.core.shown import is_utf8 as is_utf8
+from auditor.core.shown import quoted as quoted
+from auditor.core.shown import visible as visible
+
+DEFAULT_OUT = "reports"  # where commands look for a run by its name
+SYMBOLS = {"shown": "▲", "shown_for_words": "△", "bounded": "●", "not_determined": "?", "not_tested": "–"}
+VERDICTS = {
+    "shown": "shown",
+    "shown_for_words": "shown for these words",
+    "bounded": "bounded",
+    "not_determined": "not determined",
+    "not_tested": "not tested",
+}
+VERDICT_MEANING = {
+    "shown": (
+        "A difference was shown for the groups: it holds with other texts and other words, edits by themselves "
+        "taken out, also after correction for the number of questions asked."
+    ),
+    "shown_for_words": (
+        "A difference was shown between the words that were put in, with other texts of this kind; whether other words "
+        "for the same groups give it too is open."
+    ),
+    "bounded": "The net difference was shown to lie below the bound δ that was set before the run, in both directions.",
+    "not_determined": (
+        "Too little data to show a difference or to rule one out. This says something of the data, not of the model."
+    ),
+    "not_tested": ("No claim was tested here; a rate, where one is given, is a description."),
+}
+
+HIDDEN_FINDING = (
+    "A hidden finding is about one text, the strongest first. Shown for its text is a confirmed interaction: the "
+    "attributes together do more beyond their parts than joint placebo edits do, in the run and in this text, and "
+    "where answers may vary it came again. The others are threshold crossings: small effects, or any change of "
+    "wording, that together moved the answer. Neither is a claim about a rate."
+)
+
+LIMITS = (
+    "English only. Nothing here says anything about answers in other languages.",
+    "Only the attributes, groups and words listed were tested. Silence about others is not evidence.",
+    (
+        "Words are proxies for people: a word carries more than the group it names, and no person was "
+        "observed."
+    ),
+    (
+        "What was measured is how the model treats altered texts. It is not the effect on a real "
+        "population, and no human step or later decision is part of it."
+    ),
+    (
+        "Hidden means that the answer changed only when several attributes changed together, although "
+        "each smaller change left it as it was. It does not mean that anybody hid it, nor that the "
+        "attributes interact inside the model: two small effects in one direction can cross a threshold "
+        "together."
+    ),
+    (
+        "Automatic checks discard many ungrammatical variants, not all; the rate of remaining problems "
+        "stands under Controls."
+    ),
+    "Intervals treat seeds as the random draw. Rare or clustered effects can be missed.",
+    (
+        "Models change. The figures hold for the model, prompt and date named here; this report is no "
+        "legal advice."
+    ),
+)
+
+METHOD = (
+    (
+        "Each seed text names people. One variant changes the words of one attribute, or of several at "
+        "once; all else stays byte for byte the same, save repairs such as a/an. A variant enters the "
+        "figures only if the gate of the run finds no broken construct and no contradiction in it."
+    ),
+    (
+        "The model gets the original and its variants. An answer counts as changed where the majority "
+        "answer over replicates differs from that for the original. Refusals, failed calls and answers "
+        "that could not be read are outcomes of their own: counted, and never taken as a label."
+    ),
+    (
+        "The seed is the unit: variants of one seed are not independent, so intervals are computed by "
+        "seed (Korn–Graubard). Same-prompt noise is how often the identical prompt, asked again, gets "
+        "another answer. Placebo edits have the same form and change no group: where they were asked, a claim "
+        "needs more changed answers than they bring about on the same seeds."
+    ),
+    (
+        "A change is hidden if every smaller change among its attributes was valid and left the answer as"
+        " it was."
+    ),
+)
+
+
+def count(n: int | None) -> str:
+    """Write a count with thousands marked, ``–`` where there is none: ``12,304``."""
+    return "–" if n is None else f"{n:,}"
+
+
+def figure(value: float) -> str:
+    """Write a number to its last digit, with thousands marked; large ones get no power of ten.
+
+    Examples
+    --------
+    >>> figure(2_000_000), figure(62.5)
+    ('2,000,000', '62.5')
+    """
+    return f"{value:,.12g}"
+
+
+def _number(share: float, decimals: int) -> str:
+    """``share`` in percent; an exact 0 or 1 prints bare, anything else never rounds to them."""
+    if share in (0, 1):
+        return str(round(100 * share))
+    for digits in range(decimals, 4):
+        text = f"{100 * share:.{digits}f}"
+        if 0 < float(text) < 100:
+            return text
+    return "<0.001" if share < 0.5 else ">99.999"
+
+
+def _bound(share: float, decimals: int) -> str:
+    """One end of an interval: what rounds to an end of the scale without being there says so."""
+    text, step = f"{100 * share:.{decimals}f}", f"{10.0**-decimals:g}"
+    if share > 0 and float(text) == 0:
+        return f"<{step}"
+    if share < 1 and float(text) == 100:
+        return f">{100 - 10.0**-decimals:g}"
+    return _number(share, decimals)
+
+
+def percent(share: float | None, decimals: int = 1) -> str:
+    """Write a share in [0, 1] as a percentage, or ``not measured``.
+
+    Examples
+    --------
+    >>> percent(0.041), percent(0.0), percent(0.0004)
+    ('4.1 %', '0 %', '0.04 %')
+    """
+    return "not measured" if share is None else f"{_number(share, decimals)} %"
+
+
+def interval(estimate: Mapping[str, Any] | None) -> str:
+    """Value and interval of an `Estimate` as plain data; as many digits as the interval supports.
+
+    Examples
+    --------
+    >>> interval({"value": 0.0, "low": 0.0, "high": 0.2646})
+    '0 % (0–26 %)'
+    >>> interval({"value": 0.041, "low": 0.024, "high": 0.069})
+    '4.1 % (2.4–6.9 %)'
+    """
+    if estimate is None:
+        return "not measured"
+    value, low, high = float(estimate["value"]), float(estimate["low"]), float(estimate["high"])
+    width = high - low
+    decimals = 0 if width >= 0.2 else 1 if width >= 0.004 else 2
+    return f"{percent(value, decimals)} ({_bound(low, decimals)}–{_bound(high, decimals)} %)"
+
+
+def glue(text: str) -> str:
+    """Keep a figure and its ``%`` on one line, with a space that does not break."""
+    return re.sub(r"(?<=\d) (?=%)", "\u00a0", text)
+
+
+def verdict(name: str, *, symbol: bool = True) -> str:
+    """``▲ shown`` and its like; an unknown name stands as it is."""
+    word = VERDICTS.get(name, name)
+    return f"{SYMBOLS.get(name, '·')} {word}" if symbol else word
+
+
+def finding_verdict(finding: Mapping[str, Any], *, symbol: bool = True) -> str:
+    """The verdict of a finding; a hidden one is about one text, and what is shown is shown for that.
+
+    Examples
+    --------
+    >>> finding_verdict({"kind": "claim", "verdict": "shown"}), finding_verdict({"kind": "hidden", "verdict": "shown"})
+    ('▲ shown', '▲ shown for its text')
+    """
+    text = verdict(finding["verdict"], symbol=symbol)
+    return f"{text} for its text" if (finding["kind"], finding["verdict"]) == ("hidden", "shown") else text
+
+
+def attributes(names: Sequence[str]) -> str:
+    """``gender``, ``gender + race``; ``all attributes`` for the empty set."""
+    return " + ".join(names) if names else "all attributes"
+
+
+def whose(record: Mapping[str, Any]) -> str:
+    """Whose words the edits of a run change, as ``the applicant``; empty where they are anybody's.
+
+    >>> whose({"provenance": {"people": {"who": "subject", "subject": "the applicant"}}})
+    'the applicant'
+    """
+    told = (record.get("provenance") or {}).get("people") or {}
+    return str(told.get("subject") or "the person judged") if told.get("who") == "subject" else ""
+
+
+def direction(steps: Iterable[Sequence[str]]) -> str:
+    """``gender: men → women + race: white → Black``."""
+    return " + ".join(f"{a}: {group(source)} → {group(target)}" for a, source, target in steps)
+
+
+def group(name: str) -> str:
+    """Write a group's key as a name: ``trans female`` for ``trans_female``."""
+    return name.replace("_", " ")
+
+
+def sentence(text: str) -> str:
+    """Begin with a capital letter and end with a full stop."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}" if text else ""
+
+
+def listing(items: Sequence[str], last: str = "and") -> str:
+    """Join: ``a``, ``a and b``, ``a, b and c``."""
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} {last} {items[-1]}"
+
+
+def is_estimate(value: object) -> bool:
+    """Whether plain data is an `Estimate`."""
+    return isinstance(value, Mapping) and {"value", "low", "high"} <= set(value)
+
+
+def outcome_noun(kind: str) -> str:
+    """Name a task's answers: label, decision, score, else answer."""
+    return {"classification": "label", "multilabel": "label", "decision": "decision", "score": "score"}.get(
+        kind, "answer"
+    )
+
+
+def run_name(record: Mapping[str, Any]) -> str:
+    """What a command calls the run: its id in the default folder, elsewhere its path, quoted where a shell needs it.
+
+    Examples
+    --------
+    >>> run_name({"id": "r1", "spec": {"out": "reports"}}), run_name({"id": "r1", "spec": {"out": "my runs"}})
+    ('r1', "'my runs/r1'")
+    """
+    name, out = str(record.get("id") or "RUN"), str(record.get("spec", {}).get("out") or DEFAULT_OUT)
+    return name if PurePath(out) == PurePath(DEFAULT_OUT) else quoted(str(PurePath(out) / name))
+
+
+def confidence(level: float | None) -> str:
+    """``95 %`` for 0.95."""
+    return "95 %" if level is None else f"{100 * level:g} %"
+
+
+def claim_sentence(finding: Mapping[str, Any], noun: str = "label") -> str:
+    """One finding in plain words: what was measured, on how much, and how far it is supported.
+
+    Parameters
+    ----------
+    finding : mapping
+        A `Finding` as plain data.
+    noun : str
+        What the task's answers are called, see `outcome_noun`.
+
+    Examples
+    --------
+    >>> claim_sentence({"kind": "claim", "model": "m", "attributes": ["race"], "verdict": "shown",
+    ...     "rate": {"value": 0.041, "low": 0.024, "high": 0.069, "n": 312, "level": 0.95}})
+    'The label of m changed in 4.1 % (95 %: 2.4–6.9 %) of the variants of 312 seeds when race changed.'
+    """
+    what = direction(finding.get("directions") or ()) or attributes(finding.get("attributes") or ())
+    model, rate = finding.get("model") or "the model", finding.get("rate")
+    if finding.get("kind") == "hidden":
+        return (
+            f"The {noun} of {model} changed only when {attributes(finding['attributes'])} changed together."
+        )
+    if finding.get("kind") == "violation":
+        return f"The {noun} of {model} changed with {what}."
+    if str(finding.get("code", "")).startswith(("DIR", "REF", "SCO", "GEN")):
+        return sentence(f"{model}: {finding.get('text', '')}")
+    if rate is None:
+        return f"No rate was measured for {what} on {model}."
+    figures = interval(rate).replace("(", f"({confidence(rate.get('level'))}: ", 1)
+    of = f"the variants of {plural(int(rate['n']), 'seed')}"
+    text = f"The {noun} of {model} changed in {figures} of {of} when {what} changed"
+    noise = finding.get("noise")
+    return text + (f"; the same prompt asked again: {interval(noise)}." if noise else ".")

@@ -1,0 +1,214 @@
+"""One run from its plan to its record; what a run that is gone on with must have in common with its plan."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from auditor.core.counting import plural
+from auditor.core.errors import BudgetExceeded, ConfigError, UserError
+from auditor.core.plan import Plan
+from auditor.core.protocols import Model, Observer
+from auditor.core.types import Progress, Response
+from auditor.models.budget import BOOK
+from auditor.run.confirm import confirm
+from auditor.run.garbage import rare_searches
+from auditor.run.loop import Loop, silent
+from auditor.run.parts import Parts
+
+
+async def run_audit(
+    parts: Parts,
+    folder: Any | None,
+    *,
+    observe: Observer = silent,
+    answered: Mapping[str, Mapping[tuple[str, int], Response]] | None = None,
+) -> dict[str, Any]:
+    """Run an audit to its record.
+
+    Parameters
+    ----------
+    parts : Parts
+        What `prepare` built.
+    folder : RunFolder or None
+        Where everything is journaled; ``plan.json`` is there already.
+    observe : Observer
+        Gets progress events.
+    answered : mapping, optional
+        Model → {(prompt sha256, replicate): Response} of an earlier, cut-off try; never asked again.
+
+    Returns
+    -------
+    dict
+        The run record (``run.json``), also when a limit was reached: its ``status`` is "partial" then.
+
+    Raises
+    ------
+    UserError
+        Nothing could be asked: a wrong key, an unreachable server.
+    """
+    if parts.plan.batch:
+        parts = in_batches(parts, folder)
+    if (path := getattr(folder, "path", None)) is not None:  # a run in memory keeps no book
+        parts.budget.keep(path / BOOK)
+    try:
+        with rare_searches():
+            return await _run(parts, folder, observe, answered)
+    finally:
+        parts.budget.close()
+
+
+async def _run(
+    parts: Parts,
+    folder: Any | None,
+    observe: Observer,
+    answered: Mapping[str, Mapping[tuple[str, int], Response]] | None,
+) -> dict[str, Any]:
+    from auditor.run import vocabulary
+    from auditor.run.record import build
+
+    started, clock = datetime.now(UTC), time.monotonic()
+    loop = Loop(parts, folder, observe=observe, answered=answered)
+    confirmed: dict[tuple[str, str, str], dict[str, Any]] = {}
+
+    def record() -> dict[str, Any]:
+        made = build(loop, confirmed, started=started, seconds=time.monotonic() - clock)
+        return vocabulary.add(made, loop)
+
+    try:
+        await loop.run()
+        confirmed = await confirm(loop)
+    except asyncio.CancelledError:
+        loop.status_reason = "Interrupted."
+        if folder is not None:
+            folder.write_verdicts(v for t in loop.tallies for v in (*t.verdicts, *t.placebos))
+            folder.write_run(record())
+        raise
+    finally:
+        for model in (*parts.models, *filter(None, [parts.judge])):
+            await model.aclose()
+    _refuse_if_nothing_was_answered(loop)
+    observe(Progress(phase="report", done=0, planned=1))
+    result = record()
+    if folder is not None:
+        folder.write_verdicts(v for t in loop.tallies for v in (*t.verdicts, *t.placebos))
+        folder.write_run(result)
+    observe(Progress(phase="report", done=1, planned=1))
+    return result
+
+
+def in_batches(parts: Parts, folder: Any | None) -> Parts:
+    """``parts`` with its models behind the Batch API; what was submitted is written down in the run folder.
+
+    Raises
+    ------
+    ConfigError
+        A model has no Batch API, or there is no run folder to go on from.
+    """
+    from auditor.models.batch import Batched
+    from auditor.models.openai import OpenAIChat
+
+    path = getattr(folder, "path", None)
+    if path is None:
+        raise ConfigError("--batch needs a run folder, since a batch outlives the process: give out=FOLDER.")
+    models: list[Model] = []
+    for number, model in enumerate(parts.models, start=1):
+        if not isinstance(model, OpenAIChat):
+            raise ConfigError(f"--batch: {model.name} has no Batch API; only openai: models have.")
+        journal = path / f"batches-{number}.jsonl"
+        models.append(Batched(model, journal=journal, left_s=parts.budget.remaining_s))
+    return dataclasses.replace(parts, models=models)
+
+
+def _refuse_if_nothing_was_answered(loop: Loop) -> None:
+    if not loop.counts["cases"] and not loop.status_reason:
+        names = ", ".join(loop.plan.attributes or ()) or "an attribute of the dictionaries"
+        others = loop.parts.facts.get("seeds", {}).get("not_english")
+        language = (
+            f"{others} of them {'does' if others == 1 else 'do'} not look like English, and only English is tested. "
+            if others
+            else ""
+        )
+        whose = getattr(loop.parts.task, "subject", "")
+        apart = (
+            f"Only what they say about {whose} would be changed; --who all changes what they say about anybody. "
+            if whose and not loop.plan.who
+            else ""
+        )
+        raise UserError(
+            f"None of the {plural(loop.parts.seeds or 0, 'text')} names people by {names}, so there is "
+            "nothing to change. "
+            f"{apart}{language}Give texts about people (--data), other attributes (--attributes) or your own terms "
+            "(--dictionary)."
+        )
+    for tally, client in zip(loop.tallies, loop.clients, strict=True):
+        stopped = client.stopped
+        if stopped is None or isinstance(stopped, BudgetExceeded):
+            continue
+        if len(tally.seen) == tally.counts["failed"]:
+            raise UserError(f"{tally.model.name} answered nothing: {loop.why(stopped)}")
+
+
+def run_sync(make: Callable[[], Any]) -> Any:
+    """Run a coroutine to its end, also from inside a running event loop (a notebook)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(make())
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(lambda: asyncio.run(make())).result()
+
+
+def root_folder(plan: Plan) -> Path:
+    """The folder that holds the run folders."""
+    return Path(plan.out)
+
+
+def plan_of(spec: Mapping[str, Any]) -> Plan:
+    """The plan in the ``spec`` of a run record."""
+    return Plan.from_dict({name: spec[name] for name in Plan.__dataclass_fields__ if name in spec})
+
+
+def plan_record(parts: Parts) -> dict[str, Any]:
+    """What ``plan.json`` holds: the plan, the resolved models, and hashes of everything that shapes the cases."""
+    return {
+        "plan": parts.plan.as_dict() | {"models": [m.name for m in parts.models]},
+        "fingerprints": {m.name: m.fingerprint for m in parts.models}
+        | ({} if parts.judge is None else {f"{parts.judge.name} as judge": parts.judge.fingerprint}),
+        "inputs": parts.facts
+        | {
+            "suite": parts.suite.describe()
+            if hasattr(parts.suite, "describe")
+            else {"name": parts.suite.name}
+        },
+    }
+
+
+def require_same_inputs(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse to resume when texts, task, dictionaries, parser or model are no longer what the plan says."""
+    import json
+
+    from auditor.core.errors import RunFolderError
+
+    def flat(value: Any) -> Any:
+        return json.loads(json.dumps(value, sort_keys=True))
+
+    for part in ("task_sha256", "seeds", "parser", "suite"):
+        old, new = (flat(v["inputs"].get(part)) for v in (before, now))
+        if old != new:
+            raise RunFolderError(
+                f"The {part.removesuffix('_sha256')} changed since this run began, so its answers would be "
+                "judged against other questions. Start a new run, or put the old files back."
+            )
+    for name, old in before["fingerprints"].items():
+        if now["fingerprints"].get(name) != old:
+            raise RunFolderError(
+                f"The model {name} or its parameters changed since this run began. Start a new run."
+            )

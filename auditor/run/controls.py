@@ -1,0 +1,182 @@
+"""The controls of a run: placebo variants, the positive control, and canary prompts.
+
+A rate says little alone. Placebo edits show how often *any* edit of that form changes the answer; the positive
+control shows that the model's answers can change at all; canaries show whether the model stayed the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from auditor.core.types import Case, Edit, Variant, draws_of
+
+PLACEBO_CAP = 24  # placebo variants of one seed where the plan sets no number
+TRIED = 400  # combinations of placebo edits that are tried, for each set of attributes
+JOINT_CAP = 8  # of them, those that copy joint edits, for each set of attributes
+CANARIES = 8  # prompts that are asked again in the middle and at the end
+CANARY_REPLICATES = 3
+CANARY_FROM = 10_000  # replicate numbers that nothing else uses
+SEEN = 0.75  # share of control pairs that must change the answer
+
+
+def is_placebo(variant: Variant) -> bool:
+    """Whether the variant changes no group: all its edits, repairs aside, are placebo edits."""
+    kinds = {edit.kind for edit in variant.edits if edit.kind != "agreement"}
+    return kinds == {"placebo"}
+
+
+def with_placebos(case: Case, suite: Any, *, per_seed: int | None, seed: int) -> Case:
+    """Add placebo variants to a case: for each attribute as many as it has variants, at most ``per_seed``.
+
+    Parameters
+    ----------
+    case : Case
+        From the suite.
+    suite : object
+        May have ``placebos(case, n, rng) -> sequence of Variant``, at most ``n`` for each attribute; without
+        it the case stays as it is.
+    per_seed : int or None
+        As in the plan.
+    seed : int
+        With the case id it determines every choice.
+
+    Returns
+    -------
+    Case
+        Its variants are the old ones, then placebo variants ``<case>.p0 …``: those of the suite, then joint
+        ones put together from them.
+    """
+    make = getattr(suite, "placebos", None)
+    if make is None or not case.variants or any(is_placebo(v) for v in case.variants):
+        return case
+    wanted = min(len(case.variants), per_seed or PLACEBO_CAP)
+    rng = Random(f"{seed}:{draws_of(case.id)}:placebo")
+    found = list(make(case, wanted, rng))
+    joint = sorted({v.attributes for v in case.variants if v.order > 1})
+    for attributes in joint:
+        number = sum(v.attributes == attributes for v in case.variants)
+        if not any(v.attributes == attributes for v in found):
+            found += _together(case, found, attributes, min(number, wanted, JOINT_CAP), rng)
+    taken = {v.input for v in case.variants} | {case.original.input}
+    # One text may stand against edits of two attributes; its prompt is asked once all the same.
+    kept: dict[Any, Variant] = {}
+    for variant in found:
+        if variant.input not in taken:
+            kept.setdefault((variant.attributes, variant.input), variant)
+    added = [
+        dataclasses.replace(v, id=f"{case.id}.p{n}", groups=v.groups or case.original.groups)
+        for n, v in enumerate(kept.values())
+    ]
+    return dataclasses.replace(case, variants=(*case.variants, *added)) if added else case
+
+
+def _together(
+    case: Case, single: Sequence[Variant], attributes: Sequence[str], n: int, rng: Random
+) -> list[Variant]:
+    """Joint placebo variants: one placebo edit for each attribute, or neutral ones in its place."""
+    if not isinstance(case.original.input, str):
+        return []
+    changed = {name for v in case.variants for name in v.attributes}
+    neutral = [v for v in single if not changed & set(v.attributes)]
+    parts = [[v for v in single if v.attributes == (name,)] or neutral for name in attributes]
+    out: list[Variant] = []
+    for combination in _combinations(parts, rng):
+        edits = [
+            dataclasses.replace(e, attribute=name)
+            for name, v in zip(attributes, combination, strict=True)
+            for e in v.edits
+        ]
+        edits.sort(key=_where)
+        # Not by id: a suite may leave the numbering to this module.
+        if len({id(v) for v in combination}) < len(combination) or _overlap(edits):
+            continue
+        text = _apply(case.original.input, edits)
+        out.append(Variant(id="", input=text, groups=case.original.groups, edits=tuple(edits)))
+        if len(out) == n:
+            break
+    return out
+
+
+def _combinations(parts: Sequence[Sequence[Variant]], rng: Random) -> list[tuple[Variant, ...]]:
+    """At most `TRIED` combinations of one variant of each part, in random order, any of them as likely."""
+    total = math.prod(map(len, parts))
+    if total <= TRIED:
+        found = list(itertools.product(*parts))
+        rng.shuffle(found)
+        return found
+    out = []
+    for number in rng.sample(range(total), TRIED):
+        picked = []
+        for part in parts:
+            number, at = divmod(number, len(part))
+            picked.append(part[at])
+        out.append(tuple(picked))
+    return out
+
+
+def _where(edit: Edit) -> tuple[int, int]:
+    return edit.where if isinstance(edit.where, tuple) else (0, 0)
+
+
+def _overlap(edits: Sequence[Edit]) -> bool:
+    return any(_where(a)[1] > _where(b)[0] or _where(a) == _where(b) for a, b in itertools.pairwise(edits))
+
+
+def _apply(text: str, edits: Sequence[Edit]) -> str:
+    parts, at = [], 0
+    for edit in edits:
+        start, end = _where(edit)
+        parts += [text[at:start], edit.target]
+        at = end
+    return "".join((*parts, text[at:]))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pair:
+    """Two texts that must get different answers."""
+
+    id: str
+    texts: tuple[str, str]
+
+
+def control_pairs(task: Any) -> list[Pair]:
+    """The control texts of a task: those that come with it, or that its file names; else none.
+
+    They differ in what the task is about (a review that praises and one that damns), so that a model which
+    answers both alike cannot show an effect of anything.
+    """
+    texts = getattr(task, "controls", ())
+    return [Pair(id=f"control.{n}", texts=pair) for n, pair in enumerate(texts)]
+
+
+def outcomes(task: Any, given: Mapping[str, int]) -> tuple[str, ...]:
+    """The labels whose share is compared between groups.
+
+    The favourable one; of two labels "positive" or else the first one, because the other mirrors it; of many
+    the twelve that were given most often.
+    """
+    if task.kind in ("score", "generation") or not task.labels:
+        return ()
+    if task.favourable is not None:
+        return (task.favourable,)
+    if len(task.labels) <= 2 and task.kind != "multilabel":
+        return ("positive",) if "positive" in task.labels else (task.labels[0],)
+    ranked = sorted(task.labels, key=lambda label: (-given.get(label, 0), label))
+    return tuple(sorted(label for label in ranked[:12] if given.get(label)))
+
+
+def seen_by_format(tally: Any) -> dict[str, tuple[bool, int, int]]:
+    """By format: whether the positive control was seen, pairs answered differently, pairs asked."""
+    return {n: (sum(h) >= SEEN * len(h), sum(h), len(h)) for n, h in sorted(tally.control.items())}
+
+
+def control_seen(tally: Any) -> bool | None:
+    """Whether the positive control was seen in every format; None where it was not run."""
+    found = seen_by_format(tally)
+    return all(seen for seen, _, _ in found.values()) if found else None

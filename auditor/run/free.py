@@ -1,0 +1,223 @@
+"""Tasks whose answers are amounts or texts: what is kept while answers stream by, and what they come to."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from auditor.core.types import Answer, Case, Check, Finding
+
+if TYPE_CHECKING:
+    from auditor.measure.claims import Claim
+    from auditor.measure.scores import Difference
+    from auditor.run.loop import Loop, Tally
+
+KINDS = ("score", "generation")
+NOT_CONFIRMED = (
+    "joint changes are not asked again one by one: answers of this kind differ by degrees, and what several attributes "
+    "do together is told by the differences of their own rows"
+)
+
+
+def is_free(loop: Loop) -> bool:
+    """Whether answers are amounts or texts and are compared as such."""
+    return loop.parts.task.kind in KINDS and loop.plan.oracle != "probability"
+
+
+def keep(loop: Loop, tally: Tally, case: Case, name: str, present: Mapping[str, Sequence[Answer]]) -> None:
+    """Keep the metrics of a case: for texts, figures only."""
+    if hasattr(loop.parts.oracle, "measure"):
+        tally.texts[case.id, name] = loop.parts.oracle.measure(case, present)
+
+
+async def prefer(
+    loop: Loop, tally: Tally, cases: Sequence[Case], checks: Mapping[str, Check], answers: Mapping[str, Any]
+) -> None:
+    """Let the judge compare the first answer for each variant with the first one for its original."""
+    if loop.judge is None:
+        return
+    from auditor.tasks.oracles.wording import mask, masked_terms
+
+    await loop.judge.calibrate()
+    keys: list[tuple[str, str, str]] = []
+    pairs: list[tuple[str, str]] = []
+    for case in cases:
+        for name in tally.formats:
+            given = answers[name]
+            first = _first_text(given.get(case.original.id, ()))
+            for variant in case.variants:
+                if loop.facts(variant).wording:
+                    continue
+                text = _first_text(given.get(variant.id, ()))
+                if first is None or text is None or checks[variant.id].status == "invalid":
+                    continue
+                terms = masked_terms(variant.edits)
+                keys.append((case.id, name, variant.id))
+                pairs.append((mask(first, terms), mask(text, terms)))
+    names = [about(variant_id, tally.model.name, name) for _, name, variant_id in keys]
+    told = await loop.judge.prefer(pairs, names)
+    for (case_id, name, variant_id), value in zip(keys, told, strict=True):
+        if value is not None:
+            tally.preferences.setdefault((case_id, name), {})[variant_id] = value
+    loop.stop(loop.judge.client, what=f"The judge {loop.judge.model.name} was stopped: ")
+
+
+def about(variant_id: str, model: str, format: str) -> str:
+    """What a pair that is shown to the judge is about, in the ids of its questions."""
+    return f"{variant_id}.{model}.{format}"
+
+
+def _first_text(answers: Sequence[Answer]) -> str | None:
+    return next((str(a.value) for a in answers if a.status == "ok"), None)
+
+
+class FreeText(NamedTuple):
+    """What the answers came to: ``name`` is the section's key in the run record."""
+
+    name: str
+    findings: list[Finding]
+    section: dict[str, Any]
+
+
+def study(loop: Loop, claims: Sequence[Claim]) -> FreeText | None:
+    """Findings and the section of the record; None where answers are labels.
+
+    Under other protocols than the default one there are figures, and no findings.
+    """
+    if not is_free(loop):
+        return None
+    score = loop.parts.task.kind == "score"
+    findings, section = _scores(loop, claims) if score else _pairs(loop)
+    if loop.plan.protocol != "default":
+        findings = []
+    numbered = [dataclasses.replace(f, id=f"F{n:03d}") for n, f in enumerate(findings, 1)]
+    return FreeText("scores" if score else "generation_pairs", numbered, section)
+
+
+def pair_judge(loop: Loop) -> Any | None:
+    """The judge of a run with its client: it shares budget, cache and journal with the models that are audited."""
+    parts, folder = loop.parts, loop.folder
+    model = parts.judge
+    if model is None:
+        return None
+    from auditor.models.cache import Cache
+    from auditor.models.client import Client
+    from auditor.models.judge import PairJudge
+    from auditor.tasks import load
+
+    note, keep = (None, None) if folder is None else (folder.add_prompt, folder.add_response)
+    task = load("judge")
+    judge = PairJudge(model, task, note=note, keep=keep)
+    find = getattr(folder, "answers", None)
+    cache = parts.cache or Cache() if parts.plan.cache and model.cacheable else None
+    judge.client = Client(
+        model,
+        cache=cache,
+        budget=parts.budget,
+        concurrency=parts.plan.concurrency,
+        answered=None if find is None else find(model.name),
+        remember=find is None,
+        on_response=judge.take,
+        keep=lambda text, format: task.read(text, model.style, format).status == "ok",
+    )
+    return judge
+
+
+def judge_cost(loop: Loop) -> float | None:
+    """Dollars that the judge cost; None where its price is not known, 0 without a judge."""
+    judge = loop.judge
+    if judge is None:
+        return 0.0
+    known = not hasattr(judge.model, "price") or loop.parts.budget.price_of(judge.model) is not None
+    return float(judge.cost_usd) if known else None
+
+
+def _scores(loop: Loop, claims: Sequence[Claim]) -> tuple[list[Finding], dict[str, Any]]:
+    """Every direction is described; what may be said of it is said by the claims."""
+    from auditor.measure import findings, scores
+
+    task, oracle = loop.parts.task, loop.parts.oracle
+    values = {t.model.name: t.labels for t in loop.tallies}
+    groups = {
+        arm: scores.arms(
+            [v for t in loop.tallies for v in getattr(t, arm)], loop.about, values, directed=loop.directed
+        )
+        for arm in ("verdicts", "placebos")
+    }
+    rows = scores.described(
+        groups["verdicts"],
+        groups["placebos"],
+        metric="score",
+        unit=task.unit,
+        noise={name: scores.noise_of_values(given) for name, given in values.items()},
+    )
+    section = {
+        "unit": task.unit,
+        "scale": list(task.scale or ()),
+        "tolerance": oracle.tolerance,
+        "alpha": scores.ALPHA,
+        "rows": [_with_claim(row, claims).as_record() for row in rows],
+        "hidden": {"status": "not_tested", "reason": NOT_CONFIRMED},
+    }
+    return findings.of_claims(claims, [v for t in loop.tallies for v in t.verdicts], loop.about), section
+
+
+def _with_claim(d: Difference, claims: Sequence[Claim]) -> Difference:
+    """``d`` with the verdict of the net claim about its two groups, whichever was the original."""
+    from auditor.measure.claims import OTHERS
+
+    if len(d.place.directions) != 1:
+        return dataclasses.replace(d, verdict="not_tested")
+    ((attribute, source, target),) = d.place.directions
+    own = [
+        c
+        for c in claims
+        if (c.family, c.model, c.format, c.attribute) == ("net", d.place.model, d.place.format, attribute)
+    ]
+    for c in own:
+        if set(c.groups) in ({source, target}, {target, OTHERS}):
+            return dataclasses.replace(d, verdict=c.verdict, p_value=c.p_value, p_adjusted=c.p_adjusted)
+    return dataclasses.replace(d, verdict="not_tested")
+
+
+def _pairs(loop: Loop) -> tuple[list[Finding], dict[str, Any]]:
+    from auditor.measure import pairs, scores
+
+    found = pairs.study(
+        [v for t in loop.tallies for v in t.verdicts],
+        [v for t in loop.tallies for v in t.placebos],
+        loop.about,
+        {t.model.name: t.texts for t in loop.tallies},
+        deterministic={t.model.name: t.model.deterministic for t in loop.tallies},
+        preferences={t.model.name: t.preferences for t in loop.tallies},
+        directed=loop.directed,
+        seed=loop.plan.seed,
+        resamples=scores.resamples_for(
+            4 * len({loop.about[v.variant_id].directions for t in loop.tallies for v in t.verdicts})
+        ),
+    )
+    rows = [*found.unsigned, *found.signed]
+    judge = loop.judge
+    if judge is not None and not judge.trusted:
+        rows = [
+            row
+            if row.metric != "preference"
+            else dataclasses.replace(
+                row, p_value=None, notes=("not tested: the judge got too few of its control pairs right",)
+            )
+            for row in rows
+        ]
+    rows = scores.decide(rows)
+    section = {
+        "alpha": scores.ALPHA,
+        "metrics": sorted({row.metric for row in rows}),
+        "masked": "changed words with their inflections, names of the groups, third-person pronouns, titles",
+        "embedding": loop.plan.embedding,
+        "judge": {"status": "not_tested", "reason": "no judge was named (--judge)"}
+        if judge is None
+        else judge.as_record(priced=judge_cost(loop) is not None),
+        "rows": [row.as_record() for row in rows],
+        "hidden": {"status": "not_tested", "reason": NOT_CONFIRMED},
+    }
+    return pairs.findings(rows), section

@@ -1,0 +1,383 @@
+"""Plans that are frozen before a run, and what a run did otherwise.
+
+A frozen plan holds every setting, the hashes of everything that shapes the questions (task with its prompts,
+texts or rows, dictionaries, grammar, parser, code), the models' fingerprints, what the run is expected to ask and
+to show, when it was frozen and by whom, and a hash of itself. Plans of texts and of rows have one form; those of
+rows say ``kind = "tabular"`` in their settings. The hash shows changes that were made without care; whoever wants
+to can make the file anew. To show *when* a plan was there, put the file where a date is kept: a commit, a timestamp
+service, a letter.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from auditor._version import __version__
+from auditor.core import userfile
+from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.plan import FIELDS, Plan
+from auditor.core.provenance import code_sha256
+from auditor.core.types import digest
+
+KIND = "frozen-plan"
+FORMAT = 1
+TEXTS, ROWS = "texts", "tabular"
+# Where results go, and how quickly, changes no answer. Leave to open a pickle is given anew for each run.
+OPERATIONAL = frozenset({"out", "concurrency", "cache", "fail_on", "engine", "jobs", "trust_pickle"})
+REQUIRED = (
+    "format",
+    "kind",
+    "frozen_at",
+    "tool_version",
+    "code_sha256",
+    "plan",
+    "inputs",
+    "fingerprints",
+    "sha256",
+)
+KNOWN = frozenset({*REQUIRED, "frozen_by", "reason", "unset", "expected"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Frozen:
+    """A plan that was frozen.
+
+    ``settings`` is the plan as plain data, of a run over texts or over rows (``kind``). ``inputs`` and
+    ``fingerprints`` are as in ``plan.json``, without missing values. ``expected`` is what was worked out before the
+    run: cases, calls, and the effect that can be seen; empty in plans of earlier versions. ``source`` is the file's
+    name.
+    """
+
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, Any]
+    fingerprints: Mapping[str, Any]
+    frozen_at: str
+    frozen_by: str
+    reason: str
+    tool_version: str
+    code_sha256: str
+    sha256: str
+    expected: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+
+    @property
+    def kind(self) -> str:
+        """``texts``, or ``tabular`` for a search over rows."""
+        return str(self.settings.get("kind", TEXTS))
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of a run over texts.
+
+        Raises
+        ------
+        ConfigError
+            The plan is of a search over rows.
+        """
+        if self.kind != TEXTS:
+            raise ConfigError(
+                f"{self.source or 'this plan'} is a plan for rows of a table. Run it with: "
+                f"audit tabular --plan {self.source or 'FILE'}"
+            )
+        return Plan.from_dict(self.settings)
+
+
+def freeze(
+    plan_record: Mapping[str, Any],
+    *,
+    by: str = "",
+    reason: str = "",
+    now: datetime | None = None,
+    expected: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The content of a frozen plan.
+
+    Parameters
+    ----------
+    plan_record : mapping
+        What ``auditor.run.plan_record`` returns: ``plan``, ``inputs``, ``fingerprints``.
+    by : str
+        Who freezes it; empty is allowed and is said to be missing.
+    reason : str
+        Why these measures, and why this δ.
+    now : datetime, optional
+        The time; the clock's if None.
+    expected : mapping, optional
+        Plain data: the cases and calls that the plan will lead to, and the effect that it can show.
+    """
+    settings = {k: v for k, v in plan_record["plan"].items() if k not in OPERATIONAL}
+    body: dict[str, Any] = {
+        "format": FORMAT,
+        "kind": KIND,
+        "frozen_at": (now or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="seconds"),
+        "frozen_by": by,
+        "reason": reason,
+        "tool_version": __version__,
+        "code_sha256": code_sha256()["sha256"],
+        "plan": _without_none(settings),
+        "unset": sorted(k for k, v in settings.items() if v is None),
+        "inputs": _without_none(plan_record["inputs"]),
+        "fingerprints": dict(plan_record["fingerprints"]),
+    }
+    if expected:
+        body["expected"] = _without_none(expected)
+    return body | {"sha256": digest(_plain(body))}
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(json.dumps(value, sort_keys=True, allow_nan=False))
+
+
+def _without_none(value: Any) -> Any:
+    """Plain data without missing values: TOML has none, and both forms must hash alike."""
+    if isinstance(value, Mapping):
+        return {str(k): _without_none(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list | tuple):
+        return [_without_none(v) for v in value if v is not None]
+    return value
+
+
+def dumps(body: Mapping[str, Any], suffix: str) -> str:
+    """Write a frozen plan as ``.toml`` or ``.json``.
+
+    Raises
+    ------
+    ConfigError
+        Another ending, or a text that the form cannot hold.
+    """
+    if suffix == ".json":
+        return json.dumps(body, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    if suffix != ".toml":
+        raise ConfigError(f"--output must end in .toml or .json; got {suffix or 'no ending'!r}")
+    top = {k: v for k, v in body.items() if not isinstance(v, Mapping)}
+    lines = ["# A frozen plan. Any change breaks sha256; freeze anew instead: audit plan freeze"]
+    lines += [f"{_key(k)} = {_toml(v)}" for k, v in top.items()]
+    for name, table in body.items():
+        if isinstance(table, Mapping):
+            lines += ["", f"[{_key(name)}]", *(f"{_key(k)} = {_toml(v)}" for k, v in table.items())]
+    text = "\n".join(lines) + "\n"
+    try:
+        same = _plain(tomllib.loads(text)) == _plain(dict(body))
+    except (tomllib.TOMLDecodeError, UnicodeError):
+        same = False
+    if not same:
+        raise ConfigError(
+            "a text in this plan cannot be written as TOML. Write it as JSON: --output plan.json"
+        )
+    return text
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(str(k))} = {_toml(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return repr(value)
+
+
+def load(path: Path) -> Frozen:
+    """Read a frozen plan and check its hash.
+
+    Raises
+    ------
+    ConfigError
+        There is no such file.
+    DataFileError
+        It is no frozen plan, of a newer format, or was changed after it was frozen; the message names the field.
+    """
+    try:
+        raw = userfile.text(path)
+        body = json.loads(raw) if path.suffix == ".json" else tomllib.loads(raw)
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{path}: there is no such plan. Make one with: audit plan freeze --task NAME --output {path} "
+            "(for a table: audit plan freeze tabular …)"
+        ) from None
+    except OSError as error:
+        raise DataFileError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # both decoders' errors, and UnicodeDecodeError
+        raise DataFileError(f"{path}: this is no frozen plan: {error}") from None
+    _check(path, body)
+    values = dict.fromkeys(body.get("unset", ())) | body["plan"]
+    if body["plan"].get("kind", TEXTS) == TEXTS:
+        try:
+            values = Plan.from_dict(values).as_dict()
+        except TypeError as error:
+            raise DataFileError(f"{path}: plan: {error}") from None
+    return Frozen(
+        settings=values,
+        inputs=body["inputs"],
+        fingerprints=body["fingerprints"],
+        frozen_at=body["frozen_at"],
+        frozen_by=body.get("frozen_by", ""),
+        reason=body.get("reason", ""),
+        tool_version=body["tool_version"],
+        code_sha256=body["code_sha256"],
+        sha256=body["sha256"],
+        expected=body.get("expected", {}),
+        source=path.name,
+    )
+
+
+def _check(path: Path, body: Any) -> None:
+    if not isinstance(body, dict) or body.get("kind") != KIND:
+        raise DataFileError(
+            f"{path}: this is no frozen plan (kind = {KIND!r}). Make one with: audit plan freeze"
+        )
+    if body.get("format") != FORMAT:
+        raise DataFileError(f"{path}: format must be {FORMAT}; a newer version of this tool wrote this file")
+    for name in REQUIRED:
+        if name not in body:
+            raise DataFileError(f"{path}: the field {name} is missing")
+    for name in sorted(set(body) - KNOWN):
+        raise DataFileError(f"{path}: unknown field {name!r}")
+    for name in ("plan", "inputs", "fingerprints", "expected"):
+        if not isinstance(body.get(name, {}), dict):
+            raise DataFileError(f"{path}: {name} must hold fields")
+    if (kind := body["plan"].get("kind", TEXTS)) not in (TEXTS, ROWS):
+        raise DataFileError(f"{path}: plan: unknown kind {kind!r}; a newer version of this tool may know it")
+    unset = body.get("unset", [])
+    for name in sorted({*body["plan"], *(unset if isinstance(unset, list) else ["unset"])}):
+        if kind == TEXTS and name not in FIELDS:  # what rows have, `auditor.tables` knows
+            raise DataFileError(f"{path}: plan: unknown setting {name!r}")
+    if digest(_plain({k: v for k, v in body.items() if k != "sha256"})) != body["sha256"]:
+        raise DataFileError(
+            f"{path}: the file was changed after it was frozen (its sha256 does not match). Freeze a new plan "
+            "with: audit plan freeze; or run with flags beside --plan, which are recorded as deviations"
+        )
+
+
+def with_flags(frozen: Frozen, flags: Mapping[str, Any]) -> Plan:
+    """The plan to run: as frozen, but for flags that were given (None and empty ones were not).
+
+    Raises
+    ------
+    ConfigError
+        The flags do not go with the plan.
+    """
+    given = {k: v for k, v in flags.items() if v is not None and v != ()}
+    if given.get("per_seed") == 0:
+        given["per_seed"] = None
+    return dataclasses.replace(frozen.plan, **given)
+
+
+def merged(frozen: Frozen, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a plan of rows with the flags that were given; ``options`` one by one.
+
+    Parameters
+    ----------
+    frozen : Frozen
+        As loaded.
+    flags : mapping
+        Settings by name; None and empty ones were not given.
+    """
+    given = {k: v for k, v in flags.items() if v is not None and v not in ((), {}, "")}
+    options = {**(frozen.settings.get("options") or {}), **given.pop("options", {})}
+    return {**frozen.settings, **given, "options": options}
+
+
+def reference(frozen: Frozen, plan_record: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``plan.json`` and the run record say about the frozen plan, with every deviation from it.
+
+    Parameters
+    ----------
+    frozen : Frozen
+        As loaded.
+    plan_record : mapping
+        What is about to be run, from ``auditor.run.plan_record``.
+    """
+    return {
+        "file": frozen.source,
+        "sha256": frozen.sha256,
+        "frozen_at": frozen.frozen_at,
+        "frozen_by": frozen.frozen_by,
+        "reason": frozen.reason,
+        "expected": dict(frozen.expected),
+        "deviations": deviations(frozen, plan_record),
+    }
+
+
+def deviations(frozen: Frozen, plan_record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Settings, inputs, models and code that are not as frozen: ``{"what", "planned", "actual"}`` each."""
+    rows = _settings(frozen.settings, plan_record["plan"])
+    rows += _different("input: ", _flat(frozen.inputs), _flat(_without_none(plan_record["inputs"])))
+    rows += _different("model: ", frozen.fingerprints, plan_record["fingerprints"])
+    rows += _different("", {"version of the tool": frozen.tool_version}, {"version of the tool": __version__})
+    now = code_sha256()["sha256"]
+    return rows + _different("", {"code of the tool": frozen.code_sha256}, {"code of the tool": now})
+
+
+def _settings(planned: Mapping[str, Any], actual: Mapping[str, Any]) -> list[dict[str, Any]]:
+    old, new = (
+        _flat(_without_none({k: v for k, v in s.items() if k not in OPERATIONAL})) for s in (planned, actual)
+    )
+    # An empty list, or mapping, says no more than a setting that is not there.
+    return _different("setting: ", *({k: v for k, v in s.items() if v not in ([], {})} for s in (old, new)))
+
+
+def _different(prefix: str, planned: Mapping[str, Any], actual: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"what": f"{prefix}{name}", "planned": planned.get(name), "actual": actual.get(name)}
+        for name in sorted({*planned, *actual})
+        if _plain(planned.get(name)) != _plain(actual.get(name))
+    ]
+
+
+def _flat(value: Any, path: str = "") -> dict[str, Any]:
+    """Nested plain data by path; entries of a list go by their attribute or name where they have one."""
+    if isinstance(value, Mapping):
+        items = [(str(k), v) for k, v in value.items()]
+    elif isinstance(value, list | tuple) and any(isinstance(v, Mapping) for v in value):
+        items = [(_name(v, i), v) for i, v in enumerate(value)]
+    else:
+        return {path: value}
+    found: dict[str, Any] = {}
+    for key, item in items:
+        found |= _flat(item, f"{path}.{key}" if path else key)
+    return found
+
+
+def _name(value: Any, index: int) -> str:
+    if isinstance(value, Mapping):
+        parts = [str(value[k]) for k in ("attribute", "name") if value.get(k)]
+        if parts:
+            return "/".join(dict.fromkeys(parts))
+    return str(index)
+
+
+def of_run(stored: Mapping[str, Any], plan: Plan | Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the run record says about the frozen plan; None where there was none.
+
+    Parameters
+    ----------
+    stored : mapping
+        ``plan.json``; its ``frozen`` is what `reference` returned.
+    plan : Plan, or mapping for rows
+        What was run in the end: limits may have been changed when the run was resumed.
+    """
+    frozen = stored.get("frozen")
+    if not frozen:
+        return None
+    if isinstance(plan, Plan):
+        before = Plan.from_dict(stored["plan"]).as_dict()
+        after: Mapping[str, Any] = plan.as_dict() | {"models": before["models"]}
+    else:
+        before, after = {name: stored.get(name) for name in plan}, plan
+    later = [row | {"what": f"{row['what']} (when resumed)"} for row in _settings(before, after)]
+    return {**frozen, "deviations": [*frozen["deviations"], *later]}

@@ -1,0 +1,88 @@
+"""Run folders for tables of recorded outcomes (``audit ll144 --out DIR``): plan, record, page, hashes.
+
+No model is asked and no text is altered, so the journals of such a folder are empty; what it rests on is the file of
+outcomes, named by its SHA-256.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from auditor._version import __version__
+from auditor.core.types import FORMAT_VERSION
+
+KIND = "ll144"
+
+
+def is_outcomes(record: Mapping[str, Any]) -> bool:
+    """Whether a run record or the plan of a run folder is of recorded outcomes."""
+    return KIND in record or record.get("kind") == KIND
+
+
+def write(tables: Mapping[str, Any], plan: Mapping[str, Any], root: Path, *, started: datetime) -> Path:
+    """Write a run folder below ``root``.
+
+    Parameters
+    ----------
+    tables : mapping
+        What `auditor.contrib.ll144.record` computed.
+    plan : mapping
+        The options that shaped them, as plain data.
+    root : Path
+        The folder of all run folders.
+    started : datetime
+        When the command began, in UTC.
+
+    Returns
+    -------
+    Path
+        The run folder: ``plan.json``, ``run.json``, ``report.html`` and empty journals.
+    """
+    from auditor.core.provenance import code_sha256
+    from auditor.report import ll144
+    from auditor.store.folder import REPORT, RunFolder
+
+    data = tables["data"]
+    source = {"file": data["file"], "sha256": data["sha256"], "rows": data["rows"]}
+    about = {"kind": KIND, "plan": dict(plan), "inputs": {"outcomes": source}, "fingerprints": {}}
+    with RunFolder.create(root, about) as folder:
+        ended = datetime.now(UTC)
+        record = {
+            **tables,
+            "id": folder.id,
+            "format_version": FORMAT_VERSION,
+            "tool_version": __version__,
+            "status": "complete",
+            "status_reason": "",
+            "spec": {"kind": KIND, **plan},
+            "provenance": {
+                "started": started.isoformat(timespec="seconds"),
+                "ended": ended.isoformat(timespec="seconds"),
+                "seconds": round((ended - started).total_seconds(), 3),
+                "python": platform.python_version(),
+                "platform": platform.platform(),
+                "plan_sha256": folder.plan_sha256,
+                "code": code_sha256(),
+                "outcomes": source,
+            },
+            "counts": {"rows": data["rows"]},
+            "estimates": [],
+            "controls": {},
+            "findings": [],
+            "diagnoses": [],
+            "models": {},
+        }
+        folder.write_run(record)
+        folder.write_text(REPORT, ll144.html(folder.record()))
+        return folder.path
+
+
+def still_there(record: Mapping[str, Any], file: Path) -> bool | None:
+    """Whether the file (or folder) of outcomes is the one that was read; None where it is not at hand."""
+    from auditor.contrib.ll144.rankings import sha256
+
+    return sha256(file) == str(record["provenance"]["outcomes"]["sha256"]) if file.exists() else None

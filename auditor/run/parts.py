@@ -1,0 +1,529 @@
+"""From a plan to the stages of a run, each built by its registry or module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+from typing import Any
+
+from auditor.core.errors import ConfigError
+from auditor.core.plan import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan, flag
+from auditor.core.protocols import Model
+from auditor.core.types import Case, Check, Seed, Verdict, id_of
+from auditor.run import plugins
+from auditor.run.controls import CANARIES, CANARY_REPLICATES, control_pairs, outcomes
+
+WORKER_MEMORY = 20_000  # parses and pairs of sentences that one of several workers remembers
+BARE = "bare"  # the format name of an input that is sent as it is
+
+
+@dataclass(kw_only=True)
+class Parts:
+    """The stages of one run, built from a plan by `prepare`."""
+
+    plan: Plan
+    task: Any
+    suite: Any
+    gate: Any | None  # batch validity; None where the checks come with the cases
+    agreement: Any
+    oracle: Any
+    models: list[Model]
+    budget: Any
+    cache: Any | None
+    seeds: int | None  # how many are given, where that is known
+    dictionaries: Sequence[Any] = ()  # whose groups are compared
+    texts: Sequence[Seed] = ()  # the seeds, where they can be spread over workers
+    judge: Model | None = None  # compares answers of free text in pairs
+    placebos: Any | None = None  # makes placebo variants; None where the cases bring theirs, or have none
+    facts: dict[str, Any] = field(default_factory=dict)  # for the provenance
+
+
+def prepare(
+    plan: Plan,
+    *,
+    models: Sequence[Model] | None = None,
+    seeds: Iterable[Seed] | None = None,
+    cases: Iterable[tuple[Case, Mapping[str, Check]]] | None = None,
+    need_models: bool = True,
+) -> Parts:
+    """Build the stages of ``plan``.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to run.
+    models : sequence of Model, optional
+        Adapters to use instead of those that ``plan.models`` names.
+    seeds : iterable of Seed, optional
+        Texts to use instead of ``plan.data`` or the task's embedded ones.
+    cases : iterable of (Case, checks), optional
+        Stored cases to use instead of a suite.
+    need_models : bool, default True
+        False builds no adapter (``audit generate``).
+
+    Raises
+    ------
+    UserError
+        Anything in the plan that cannot be done; nothing has been asked then.
+    """
+    from auditor import tasks
+    from auditor.models.budget import Budget
+    from auditor.models.cache import Cache
+
+    task = tasks.load(plan.task)
+    _require_one_process(plan)
+    if plan.redact and task.kind == "generation":
+        raise ConfigError(
+            f"--redact keeps the label of an answer, and the answers to task {task.name!r} are texts. "
+            "Leave --redact out."
+        )
+    _require_adaptive(plan, task)
+    for name in plan.formats:
+        if name != "all" and name not in task.formats:
+            raise ConfigError(
+                f"task {task.name!r} has no prompt format {name!r}; formats: {', '.join(task.formats)}, all."
+            )
+    facts: dict[str, Any] = {"task_sha256": task.sha256}
+    gate, agreement, suite, n_seeds, placebos = None, None, None, None, None
+    texts: list[Seed] = []
+    if cases is not None:
+        suite = StoredCases(cases)
+    else:
+        if not plugins.is_own(plan):
+            plugins.require(plan)
+        if plugins.reads_texts(plan):
+            texts = _seeds(plan, task, seeds, facts)
+        ordered = shuffled(texts, plan.seed) if plan.until_decided else texts
+        suite, gate, agreement, n_seeds, placebos = stages(plan, task, ordered, facts)
+    if cases is None:
+        _require_claims(plan, task, n_seeds)
+    if models is None:
+        models = _models(plan, task) if need_models else []
+    oracle = _oracle(plan, task)
+    if hasattr(suite, "hear"):
+        from auditor.contrib.adaptive.suite import Listening
+
+        oracle = Listening(oracle, suite.hear)
+        _leave_calls(plan, task, suite, models)
+    budget = Budget(
+        max_calls=plan.max_calls,
+        max_cost=plan.max_cost,
+        max_seconds=plan.max_seconds,
+        price_in=plan.price_in,
+        price_out=plan.price_out,
+    )
+    judge = _judge(plan, task) if need_models else None
+    if plan.max_cost is not None:
+        for model in (*models, *filter(None, [judge])):
+            budget.require_price(model)
+    return Parts(
+        plan=plan,
+        task=task,
+        suite=suite,
+        gate=gate,
+        agreement=agreement,
+        oracle=oracle,
+        models=list(models),
+        budget=budget,
+        cache=Cache() if plan.cache and not plan.redact and any(m.cacheable for m in models) else None,
+        seeds=n_seeds,
+        dictionaries=() if plan.protocol == "hinter" else _dictionaries(plan),
+        texts=texts,
+        judge=judge,
+        placebos=placebos,
+        facts=facts,
+    )
+
+
+def shuffled(texts: Iterable[Seed], seed: int) -> list[Seed]:
+    """``texts`` in random order: the same ones come in the same order, in whatever order they are given."""
+    return sorted(texts, key=lambda text: id_of("s", [seed, text.id, text.text]))
+
+
+def _require_claims(plan: Plan, task: Any, n_seeds: int | None) -> None:
+    """Refuse to stop early where nothing is claimed, or nobody knows where the end is."""
+    if not plan.until_decided:
+        return
+    if task.kind == "generation":
+        raise ConfigError(
+            f"--until-decided looks at claims about labels or numbers; the answers to task {task.name!r} are texts. "
+            "Leave --until-decided out."
+        )
+    if n_seeds is None and not plan.max_calls and not plan.max_cost:
+        raise ConfigError(
+            "--until-decided looks at the answers at shares of a budget, and here nobody knows how many texts there "
+            "are. Set one: --max-calls N, or --max-cost USD."
+        )
+
+
+def _require_one_process(plan: Plan) -> None:
+    if plan.strategy == "adaptive" and (plan.jobs > 1 or plan.engine != "local"):
+        raise ConfigError(
+            "--strategy adaptive decides each round by the answers to the one before, in one process; "
+            "leave --jobs and --engine out."
+        )
+
+
+def _require_adaptive(plan: Plan, task: Any) -> None:
+    if plan.strategy != "adaptive":
+        return
+    if task.kind in ("score", "generation"):
+        raise ConfigError(
+            f"--strategy adaptive goes where labels change; the answers to task {task.name!r} are "
+            f"{'amounts' if task.kind == 'score' else 'texts'}, which differ by degrees. Leave --strategy out."
+        )
+    if plan.batch:
+        raise ConfigError(
+            "--strategy adaptive decides each round by the answers to the one before, and a batch may take a day; "
+            "leave --batch out."
+        )
+    if plan.suite != "mutation":
+        raise ConfigError(
+            f"--strategy adaptive searches texts that are given; --suite {plan.suite} generates its own. "
+            "Leave --suite out, or leave --strategy out."
+        )
+    if plan.protocol != "default":
+        raise ConfigError(
+            f"--protocol {plan.protocol} says itself what is asked; --strategy adaptive belongs to the default one."
+        )
+
+
+def _oracle(plan: Plan, task: Any) -> Any:
+    """Chosen by the plan, or else by the kind of the task."""
+    from auditor.core.registry import ORACLES
+
+    if plan.oracle != "probability":
+        if task.kind == "score":
+            tolerance = task.tolerance if plan.tolerance is None else plan.tolerance
+            return ORACLES.create("score", tolerance=tolerance)
+        if task.kind == "generation":
+            return ORACLES.create("generation", **_embedding(plan))
+        return ORACLES.create("labelset" if task.kind == "multilabel" else "label")
+    label = next(iter((*outcomes(task, {}), *task.labels)), None)
+    if label is None:
+        raise ConfigError(
+            f"--oracle probability needs a task with labels; {task.name!r} is of kind {task.kind}."
+        )
+    return ORACLES.create(
+        "probability",
+        label=label,
+        reference="shares" if plan.reference == "bls" else "equal",
+        shares=_shares(plan, task, label) if plan.reference == "bls" else None,
+        **({"epsilons": plan.epsilon} if plan.epsilon else {}),
+    )
+
+
+def _embedding(plan: Plan) -> dict[str, Any]:
+    if plan.embedding is None:
+        return {}
+    from auditor.models.judge import embedder
+
+    return {"embed": embedder(plan.embedding)}
+
+
+def _judge(plan: Plan, task: Any) -> Model | None:
+    """The model that compares texts; only free text has any."""
+    for name, given, kind in (
+        ("judge", plan.judge, "generation"),
+        ("embedding", plan.embedding, "generation"),
+        ("tolerance", plan.tolerance, "score"),
+    ):
+        if given is not None and task.kind != kind:
+            raise ConfigError(
+                f"--{name} belongs to tasks of kind {kind}; {task.name!r} is of kind {task.kind}."
+            )
+    if plan.judge is None:
+        return None
+    from auditor import models, tasks
+
+    reach = {k: v for k, v in plan.server().items() if k in ("headers", "timeout_s")}  # of the same server
+    return models.make(plan.judge, base_url=plan.base_url, task=tasks.load("judge"), server=reach)
+
+
+def _shares(plan: Plan, task: Any, label: str) -> dict[str, float]:
+    """Share of the people in each occupation whom the possessive ``label`` stands for, as the grammar says."""
+    from auditor.perturb import grammar
+    from auditor.tasks.oracles.probability import shares_of
+
+    loaded = grammar.load(plan.grammar or task.name)
+    if label not in ("his", "her"):
+        raise ConfigError(
+            f"--reference bls needs a task whose first label is his or her; that of {task.name!r} is {label!r}."
+        )
+    found = shares_of(loaded, women=label == "her")
+    if not found:
+        raise ConfigError(
+            f"--reference bls: the grammar {loaded.full_name} has no occupations with women_percent. "
+            "Use --grammar fill-mask, or add the figures to yours (see: audit grammar format)."
+        )
+    return found
+
+
+def stages(
+    plan: Plan, task: Any, texts: Sequence[Seed] | Iterator[Seed], facts: dict[str, Any]
+) -> tuple[Any, Any, Any, int | None, Any]:
+    """Suite, gate, agreement check, the number of seeds where it is known, and what makes placebo variants."""
+    from auditor.core.registry import CHECKS, SUITES
+    from auditor.text.parse import Parser
+
+    if plan.suite == "grammar":
+        generated = _grammar(plan, task)
+        facts["grammar"] = generated.describe()
+        facts["seeds"] = {
+            "source": f"generated by the grammar {generated.grammar.full_name}",
+            "n": generated.total,
+            "skipped": {},
+            "sha256": generated.grammar.sha256,
+        }
+        return generated, None, CHECKS.create("agreement"), generated.total, generated
+    if not plugins.is_own(plan):
+        return plugins.stages(plan, task, list(texts), facts, _dictionaries(plan))
+    # A worker sees a part of the texts, and there are several: each remembers less.
+    few: dict[str, Any] = {} if isinstance(texts, Sequence) else {"max_sentences": WORKER_MEMORY}
+    parser = Parser(plan.parser, **few)
+    remembered = "max_pairs" if plan.checked_by == "dependency" else "max_sentences"
+    memory = {} if isinstance(texts, Sequence) else {remembered: WORKER_MEMORY}
+    gate = CHECKS.create(plan.checked_by, parser=parser, **memory)
+    agreement = CHECKS.create("agreement")
+    facts["parser"] = {"name": parser.name, "sha256": parser.fingerprint}
+    dictionaries = _dictionaries(plan)
+    common = {"seeds": texts, "dictionaries": dictionaries, "seed": plan.seed}
+    placebos: Any = None
+    if plan.protocol == "hinter":
+        suite = SUITES.create(
+            "hinter", **common, attributes=plan.attributes, order=min(plan.order, 2), per_seed=plan.per_seed
+        )
+    else:
+        facts["people"] = {"who": who(plan, task), "subject": task.subject}
+        make = partial(
+            _mutation(plan, gate),
+            **{k: v for k, v in common.items() if k != "seeds"},
+            attributes=plan.attributes,
+            order=plan.order,
+            scope=plan.scope,
+            per_seed=plan.per_seed,
+            parser=parser,
+            limit_chars=task.kept,
+            **({"insertions": True} if plan.insertions else {}),
+            **({"groups": _groups(plan)} if plan.groups else {}),
+            who=who(plan, task),
+            subject=task.subject,
+        )
+        suite = _with_lines(plan, task, make, common) or make(seeds=texts)
+        placebos = _placebos(suite, dictionaries, task)
+    return suite, gate, agreement, len(texts) if isinstance(texts, Sequence) else None, placebos
+
+
+def who(plan: Plan, task: Any) -> str:
+    """Whose words are changed: as the plan says, or those of the person whom the task judges, or everybody's."""
+    return plan.who or ("subject" if task.subject else "all-one-way")
+
+
+def _groups(plan: Plan) -> dict[str, list[str]]:
+    """The groups of the plan by attribute."""
+    found: dict[str, list[str]] = {}
+    for one in plan.groups:
+        attribute, _, group = one.partition(":")
+        found.setdefault(attribute, []).append(group)
+    return found
+
+
+def _leave_calls(plan: Plan, task: Any, suite: Any, models: Sequence[Model]) -> None:
+    """A search takes all calls there are; as many are kept as it takes to ask its candidates again."""
+    unsure = [m for m in models if not m.deterministic]
+    if plan.max_calls is None or not unsure:
+        return
+    # The first prompts are asked again in the middle and at the end, and pairs that must get different answers.
+    pairs = 2 * len(control_pairs(task)) * (plan.replicates or DEFAULT_REPLICATES)
+    times = sum(len(formats_for(plan, task, model)) for model in models)
+    left = plan.max_calls / times
+    controls = pairs + 2 * CANARIES * CANARY_REPLICATES
+    suite.keep(max(left - controls, 0.5 * left), CONFIRM_REPLICATES)
+
+
+def _mutation(plan: Plan, gate: Any) -> Any:
+    """What makes the suite over given texts: by its name, or the one that searches."""
+    from auditor.core.registry import SUITES
+
+    if plan.strategy != "adaptive":
+        return partial(SUITES.create, plan.suite)
+    from auditor.contrib.adaptive.suite import PATIENCE, AdaptiveSuite
+
+    limited = any(limit is not None for limit in (plan.max_calls, plan.max_cost, plan.max_seconds))
+    return partial(AdaptiveSuite, gate=gate, patience=None if limited else PATIENCE)
+
+
+def _with_lines(plan: Plan, task: Any, make: Any, common: Mapping[str, Any]) -> Any | None:
+    """The suite that also puts lines in front of texts, where the plan or the task asks for it."""
+    from auditor.perturb.name_lines import NAME, WORDS, Lines
+
+    carriers = plan.carrier or ((WORDS, NAME) if task.subject and plan.lines else (WORDS,))
+    if set(carriers) == {WORDS}:
+        return None
+    if not task.subject:
+        raise ConfigError(
+            f"--carrier {','.join(carriers)}: the task {task.name!r} does not say what it calls the person whom its "
+            "texts are about. Add `subject: the applicant` to the task file."
+        )
+    return Lines(
+        lambda seeds: make(seeds=seeds),
+        **common,
+        carriers=carriers,
+        subject=task.subject,
+        attributes=plan.attributes,
+        per_seed=plan.per_seed,
+        limit_chars=task.kept,
+    )
+
+
+def _placebos(suite: Any, dictionaries: Sequence[Any], task: Any) -> Any:
+    """The suite's own placebos, or for the suite of this project those made from its dictionaries."""
+    if hasattr(suite, "placebos"):
+        return suite
+    if not suite.name.startswith(("mutation.", "lines.")):
+        return None
+    from auditor.perturb.placebo import Placebos
+
+    return Placebos(dictionaries=dictionaries, limit_chars=task.kept)
+
+
+def _seeds(plan: Plan, task: Any, seeds: Iterable[Seed] | None, facts: dict[str, Any]) -> list[Seed]:
+    from auditor import tasks
+    from auditor.text.language import looks_english
+
+    if seeds is not None:
+        texts = list(seeds)
+        facts["seeds"] = {
+            "source": tasks.given.SOURCE,
+            "n": len(texts),
+            "sha256": tasks.seeds.digest_of(texts),
+        }
+        if isinstance(seeds, tasks.SeedFile):
+            facts["seeds"] |= {"skipped": seeds.skipped, "repeated": seeds.repeated}
+    else:
+        source = plan.data or task.seeds_path
+        if source is None:
+            raise ConfigError(f"task {task.name!r} has no embedded texts. Give texts with --data FILE.")
+        file = tasks.read_seeds(
+            source,
+            text_column=plan.text_column or "text",
+            label_column=plan.label_column,
+            id_column=plan.id_column,
+            limit=plan.limit,
+        )
+        texts = list(file.seeds)
+        facts["seeds"] = {
+            "source": plan.data or f"embedded texts of task {task.name}",
+            "n": len(texts),
+            "skipped": file.skipped,
+            "repeated": file.repeated,
+            "sha256": file.sha256,
+        }
+    if others := sum(not looks_english(seed.text) for seed in texts):
+        facts["seeds"]["not_english"] = others  # a warning: they are used like all others
+    return texts
+
+
+def _grammar(plan: Plan, task: Any) -> Any:
+    """The suite that generates cases; by default from the grammar of the task's name."""
+    from auditor.core.registry import SUITES
+    from auditor.perturb import grammar
+
+    name = plan.grammar or task.name
+    if plan.grammar is None and name not in grammar.available():
+        raise ConfigError(
+            f"There is no grammar for the task {name!r}. Give one: --grammar FILE. "
+            f"Shipped: {', '.join(grammar.available())}."
+        )
+    literal = plan.protocol == "astraea"
+    return SUITES.create(
+        "grammar",
+        grammar=name,
+        generation=plan.generation,
+        attributes=plan.attributes,
+        order=1 if literal else plan.order,
+        per_case=plan.per_seed,
+        pairs=literal,
+        power=1.0 if literal else 2.0,
+        seed=plan.seed,
+        **({} if plan.limit is None else {"cases": plan.limit}),
+    )
+
+
+def _dictionaries(plan: Plan) -> list[Any]:
+    """The built-in dictionaries, replaced or joined by those that the plan names."""
+    from auditor.perturb import dictionaries
+
+    if plan.protocol == "hinter" and not plan.dictionaries:
+        # The paper's three attributes are unions of ours.
+        names = plan.attributes or tuple(dictionaries.VIEWS)
+        return [
+            dictionaries.view(n) if n in dictionaries.VIEWS else dictionaries.load(n) for n in sorted(names)
+        ]
+    chosen = {name: dictionaries.load(name) for name in dictionaries.builtin()}
+    if plan.dictionaries:
+        own = dictionaries.load_options(plan.dictionaries)
+        chosen = {d.attribute: d for d in own}
+        for name in plan.attributes or ():
+            if name not in chosen and name in dictionaries.builtin():
+                chosen[name] = dictionaries.load(name)
+    return [chosen[name] for name in sorted(chosen)]
+
+
+def _models(plan: Plan, task: Any) -> list[Model]:
+    from auditor import models
+    from auditor.core.registry import MODELS
+
+    specs = plan.models or models.defaults(task)
+    scores = True if plan.oracle == "probability" else plan.logprobs
+    if scores is None and plan.batch:
+        scores = False  # a refusal would cost the whole batch
+    server = plan.server()
+    made = [
+        models.make(spec, base_url=plan.base_url, task=task, logprobs=scores, server=server) for spec in specs
+    ]
+    taken = {name for spec in specs for name in MODELS.options(spec.strip().partition(":")[0])}
+    for name in server:
+        if name not in taken:
+            raise ConfigError(
+                f"{flag(name)} is for models behind a server; {', '.join(specs)} cannot use it."
+            )
+    if plan.engine == "ray":
+        from auditor.run import cluster
+
+        made = cluster.remote(made, specs, plan)
+    return made
+
+
+class StoredCases:
+    """A suite that hands out cases which were generated before."""
+
+    name = "stored.v1"
+
+    def __init__(self, cases: Iterable[tuple[Case, Mapping[str, Check]]]) -> None:
+        self._cases = iter(cases)
+        self.checks: dict[str, Check] = {}
+
+    def ask(self, n: int, rng: Random) -> Sequence[Case]:
+        """The next ``n`` stored cases; their checks are put beside them."""
+        taken: list[Case] = []
+        for case, checks in self._cases:
+            taken.append(case)
+            self.checks.update(checks)
+            if len(taken) == n:
+                break
+        return taken
+
+    def tell(self, verdicts: Sequence[Verdict]) -> None:
+        """Not adaptive."""
+
+
+def formats_for(plan: Plan, task: Any, model: Model | None) -> tuple[str, ...]:
+    """The prompt formats that ``model`` is asked in; a classifier gets the bare input."""
+    if model is not None and model.style == "text":
+        return (BARE,)
+    if not plan.formats:
+        return (task.default_format,)
+    return tuple(task.formats) if "all" in plan.formats else plan.formats

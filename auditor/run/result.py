@@ -1,0 +1,469 @@
+"""The library's front door: run an audit, get a `Result`.
+
+Examples
+--------
+>>> from auditor import audit
+>>> result = audit("sentiment", model=lambda text: "positive", limit=5, out=None)
+>>> result.complete, {finding.rate.value for finding in result.findings}
+(True, {0.0})
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from auditor import run as pipeline
+from auditor.core.counting import plural
+from auditor.core.errors import ConfigError, MissingDependency
+from auditor.core.plan import Plan, flag
+from auditor.core.protocols import Model, Observer
+from auditor.core.types import Estimate, Finding, Run, Seed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Silent = pipeline.silent
+TEXTS = "texts.jsonl"  # in the folder of a run whose texts stood in no file
+
+
+class Result:
+    """One finished audit.
+
+    Parameters
+    ----------
+    record : dict
+        The run record (what ``run.json`` holds).
+    path : Path or None
+        The run folder, where one was written.
+    evidence : object or None
+        Reads cases, prompts and answers by id.
+    verdicts : sequence of Verdict, or callable that iterates over them
+        Every judgement; those of a callable are read when they are first asked for.
+    """
+
+    def __init__(
+        self,
+        record: dict[str, Any],
+        *,
+        path: Path | None,
+        evidence: Any,
+        verdicts: Sequence[Any] | Callable[[], Iterable[Any]],
+    ) -> None:
+        self.record, self.path, self.evidence = record, path, evidence
+        self._verdicts = verdicts
+        self.run: Run = run_value(record)
+
+    @property
+    def verdicts(self) -> tuple[Any, ...]:
+        """Every judgement, as `auditor.core.types.Verdict`."""
+        if not isinstance(self._verdicts, tuple):
+            self._verdicts = tuple(self._verdicts() if callable(self._verdicts) else self._verdicts)
+        return self._verdicts
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything planned was asked and no call failed for good."""
+        return self.run.status == "complete"
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the audit saw, each with a verdict about how far it is supported."""
+        return self.run.findings
+
+    @property
+    def estimates(self) -> tuple[Mapping[str, Any], ...]:
+        """Rates with intervals, as plain records."""
+        return self.run.estimates
+
+    def fails(self, rule: str | None) -> bool:
+        """Whether ``rule`` of ``--fail-on`` holds (`auditor.core.rules`); waived findings do not count."""
+        from auditor.core import rules
+
+        return rule is not None and bool(rules.evaluate(rule, self.record).holds)
+
+    def to_json(self) -> str:
+        """``run.json`` as text."""
+        return json.dumps(self.record, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+
+    def to_text(
+        self,
+        *,
+        width: int | None = None,
+        encoding: str | None = None,
+        color: bool = False,
+        full: bool = False,
+    ) -> str:
+        """The terminal report: the answer on one screen, with ``full`` all that was measured.
+
+        Parameters
+        ----------
+        width : int, optional
+            Columns; 100 where none is given.
+        encoding : str, optional
+            What the terminal can show; UTF-8 where none is given.
+        color : bool, default False
+            ANSI styles.
+        full : bool, default False
+            As ``--full``.
+        """
+        from auditor.core.registry import RENDERERS
+
+        options: dict[str, Any] = {"color": color, "full": full} | ({} if width is None else {"width": width})
+        if encoding is not None:
+            options["encoding"] = encoding
+        return str(RENDERERS.create("terminal", **options).render(self.record, self.evidence))
+
+    def to_html(self) -> str:
+        """The self-contained HTML report."""
+        from auditor.core.registry import RENDERERS
+
+        return str(RENDERERS.create("html").render(self.record, self.evidence))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per verdict.
+
+        Raises
+        ------
+        MissingDependency
+            pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingDependency("to_pandas()", "pandas", "pandas") from error
+
+        return pd.DataFrame([dataclasses.asdict(v) for v in self.verdicts])
+
+    def _repr_html_(self) -> str:
+        """A frame with the whole report, for notebooks."""
+        return (
+            '<iframe style="width:100%;height:640px;border:1px solid #ccc" sandbox '
+            f'srcdoc="{html.escape(self.to_html(), quote=True)}"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        counts = self.record["counts"]
+        return (
+            f"<Result {self.run.id}: {self.run.status}, {plural(counts['cases'], 'case')}, "
+            f"{plural(counts['valid'], 'valid variant')}, {plural(len(self.findings), 'finding')}>"
+        )
+
+
+def run_value(record: Mapping[str, Any]) -> Run:
+    """The typed value of a run record."""
+
+    def estimate(value: Mapping[str, Any] | None) -> Estimate | None:
+        return None if value is None else Estimate(**value)
+
+    def finding(value: Mapping[str, Any]) -> Finding:
+        return Finding(
+            **{
+                **value,
+                "attributes": tuple(value["attributes"]),
+                "directions": tuple(tuple(d) for d in value.get("directions", ())),
+                "rate": estimate(value.get("rate")),
+                "noise": estimate(value.get("noise")),
+                "exemplars": tuple(value.get("exemplars", ())),
+                "notes": tuple(value.get("notes", ())),
+            }
+        )
+
+    from auditor.core.types import Diagnosis
+
+    return Run(
+        id=record["id"],
+        status=record["status"],
+        status_reason=record["status_reason"],
+        spec=record["spec"],
+        provenance=record["provenance"],
+        counts=record["counts"],
+        estimates=tuple(record["estimates"]),
+        controls=record["controls"],
+        findings=tuple(finding(f) for f in record["findings"]),
+        diagnoses=tuple(Diagnosis(**d) for d in record["diagnoses"]),
+        models=record["models"],
+        format_version=record["format_version"],
+        tool_version=record["tool_version"],
+    )
+
+
+async def _audit(
+    plan: Plan,
+    *,
+    models: Sequence[Model] | None,
+    seeds: Iterable[Seed] | None,
+    observe: Observer,
+    write: bool,
+) -> Result:
+    from auditor.store.files import write_texts
+    from auditor.store.folder import RunFolder
+
+    parts = pipeline.prepare(plan, models=models, seeds=seeds)
+    if not write:
+        from auditor.store.memory import MemoryFolder
+
+        memory = MemoryFolder()
+        record = await pipeline.run_audit(parts, memory, observe=observe)
+        return Result(record, path=None, evidence=memory.evidence(), verdicts=memory.verdicts)
+    with RunFolder.create(pipeline.root_folder(plan), pipeline.plan_record(parts)) as folder:
+        if seeds is not None and not plan.redact:
+            write_texts(folder.path / TEXTS, parts.texts)
+        await pipeline.run_audit(parts, folder, observe=observe)
+        return settle(folder)
+
+
+def settle(folder: Any) -> Result:
+    """Write ``report.html`` beside the record of ``folder`` and hand out the result."""
+    from auditor.store.folder import REPORT
+
+    result = Result(folder.record(), path=folder.path, evidence=folder.evidence(), verdicts=folder.verdicts)
+    folder.write_text(REPORT, result.to_html())
+    return result
+
+
+def audit_plan(
+    plan: Plan,
+    *,
+    models: Sequence[Model] | None = None,
+    seeds: Iterable[Seed] | None = None,
+    observe: Observer = Silent,
+    write: bool = True,
+) -> Result:
+    """Run ``plan``; the sync face of the one async implementation."""
+    result: Result = pipeline.run_sync(
+        lambda: _audit(plan, models=models, seeds=seeds, observe=observe, write=write)
+    )
+    return result
+
+
+def dry_run(plan: Plan, *, observe: Observer = Silent) -> dict[str, Any]:
+    """What ``plan`` would ask and what it would cost, without asking; plain data."""
+    return pipeline.estimate(pipeline.prepare(plan), observe=observe)
+
+
+def generate(plan: Plan, *, observe: Observer = Silent) -> Path:
+    """Write cases and prompts of ``plan`` to a new run folder; no model is called.
+
+    Returns
+    -------
+    Path
+        The run folder with ``plan.json``, ``cases.jsonl`` and ``prompts.jsonl``.
+    """
+    from auditor.store.folder import RunFolder
+
+    parts = pipeline.prepare(plan, need_models=False)
+    with RunFolder.create(pipeline.root_folder(plan), pipeline.plan_record(parts)) as folder:
+        pipeline.run_sync(lambda: pipeline.Loop(parts, folder, observe=observe).run())
+        path: Path = folder.path
+    return path
+
+
+def resume(path: Path, *, observe: Observer = Silent, limits: Mapping[str, Any] | None = None) -> Result:
+    """Finish the run in ``path``: everything answered before is used, nothing of it is asked again."""
+    from auditor.models.client import definitive
+    from auditor.store.files import read_texts
+    from auditor.store.folder import RunFolder
+    from auditor.store.redact import readable
+
+    async def go() -> Result:
+        with RunFolder.open(path, write=True) as folder:
+            stored = folder.plan["plan"] | {k: v for k, v in (limits or {}).items() if v is not None}
+            plan = Plan.from_dict(stored)
+            _require_same_looks(plan, folder.plan["plan"])
+            if not plan.models:
+                raise ConfigError(
+                    f"{path} was generated without a model. Judge answers with: audit score {path} --responses FILE"
+                )
+            given = path / TEXTS
+            parts = pipeline.prepare(plan, seeds=read_texts(given) if given.is_file() else None)
+            if given.is_file():  # rows that were left out stand in no file
+                parts.facts["seeds"] = {**folder.plan["inputs"].get("seeds", {}), **parts.facts["seeds"]}
+            pipeline.require_same_inputs(folder.plan, pipeline.plan_record(parts))
+            for response in folder.recall(lambda r: definitive(r) and readable(r)):
+                if not response.cached:
+                    parts.budget.charge(calls=1, usd=response.cost_usd or 0.0)
+            answered: Any = {model.name: folder.answers(model.name) for model in parts.models}
+            await pipeline.run_audit(parts, folder, observe=observe, answered=answered)
+            return settle(folder)
+
+    result: Result = pipeline.run_sync(go)
+    return result
+
+
+def _require_same_looks(plan: Plan, before: Mapping[str, Any]) -> None:
+    """Refuse a larger budget after looks at shares of the one before."""
+    for name in ("max_calls", "max_cost") if plan.until_decided else ():
+        if getattr(plan, name) != before.get(name):
+            raise ConfigError(
+                f"This run looks at its answers at shares of its budget (--until-decided), so its {flag(name)} stays "
+                "what it was: a run that goes on until something is shown shows too much. Leave it out, or start a "
+                "new run."
+            )
+
+
+def score(path: Path, responses: Path, *, observe: Observer = Silent) -> Result:
+    """Judge recorded answers to the prompts that `generate` wrote in ``path``.
+
+    The result is written into ``path`` if it holds no result yet, else into a new run folder beside it.
+    """
+    from auditor import models
+    from auditor.store.folder import RunFolder
+
+    async def go() -> Result:
+        stored = RunFolder.open(path)
+        stored.require_texts("judging recorded answers")
+        plan = dataclasses.replace(
+            Plan.from_dict(stored.plan["plan"]), models=(f"recorded:{responses}",), cache=False
+        )
+        adapter = models.make(plan.models[0], task=None)
+        parts = pipeline.prepare(plan, models=[adapter], cases=stored.cases())
+        fresh = not (path / "run.json").exists() and not stored.has_responses()
+        parts.seeds = None
+        folder = (
+            RunFolder.open(path, write=True)
+            if fresh
+            else RunFolder.create(
+                path.resolve().parent, {**stored.plan, "plan": plan.as_dict(), "scored_from": path.name}
+            )
+        )
+        with folder:
+            await pipeline.run_audit(parts, folder, observe=observe)
+            return settle(folder)
+
+    result: Result = pipeline.run_sync(go)
+    return result
+
+
+def load(path: Path) -> Result:
+    """The result that a finished run folder holds, with what readers found; nothing is asked."""
+    from auditor.run import review
+    from auditor.store.folder import RunFolder
+
+    folder = RunFolder.open(path)
+    record, readers = folder.record(), review.controls(folder.path)
+    if readers:
+        record["controls"]["human_readers"] = readers
+    return Result(record, path=folder.path, evidence=folder.evidence(), verdicts=folder.verdicts)
+
+
+def replay(path: Path, finding: str, *, replicates: int = 5, observe: Observer = Silent) -> dict[str, Any]:
+    """Ask the prompts of one finding (or variant) of a run again.
+
+    Returns
+    -------
+    dict
+        ``{"finding", "model", "cells": [{"variant_id", "role", "before": {label: n}, "now": {label: n}}]}``.
+    """
+    values: dict[str, Any] = pipeline.run_sync(lambda: pipeline.replay(load(path), finding, replicates))
+    return values
+
+
+def _as_models(model: Any, task: str, base_url: str | None) -> tuple[tuple[str, ...], list[Model] | None]:
+    """Specs and adapters of what the caller calls a model: spec, callable, adapter, or several."""
+    given = list(model) if isinstance(model, (list, tuple)) else [model]
+    if all(isinstance(m, str) for m in given):
+        return tuple(given), None
+    from auditor import models, tasks
+
+    adapters = [
+        models.make(m, task=tasks.load(task), base_url=base_url)
+        if isinstance(m, str)
+        else m
+        if models.is_adapter(m)
+        else models.wrap(m)
+        for m in given
+    ]
+    return tuple(a.name for a in adapters), adapters
+
+
+def _given(plan: Plan, data: Any) -> Sequence[Seed]:
+    from auditor import tasks
+
+    return tasks.read_given(
+        data,
+        text_column=plan.text_column or "text",
+        label_column=plan.label_column,
+        id_column=plan.id_column,
+        limit=plan.limit,
+    )
+
+
+async def aaudit(
+    task: str = "sentiment",
+    *,
+    model: str | Callable[..., Any] | Model | Sequence[Any] = ("reviews", "vader"),
+    data: Any = None,
+    observe: Observer = Silent,
+    out: str | Path | None = None,
+    **options: Any,
+) -> Result:
+    """Run an audit; see `audit`, of which this is the async form."""
+    specs, adapters = _as_models(model, task, options.get("base_url"))
+    known = set(Plan.__dataclass_fields__)
+    for name in options:
+        if name not in known:
+            raise ConfigError(f"audit() has no option {name!r}; options: {', '.join(sorted(known))}.")
+    plan = Plan.from_dict(
+        {
+            "task": task,
+            "models": specs,
+            "data": str(data) if isinstance(data, (str, Path)) else None,
+            "out": str(out or "reports"),
+            **options,
+        }
+    )
+    seeds = None if data is None or isinstance(data, (str, Path)) else _given(plan, data)
+    return await _audit(plan, models=adapters, seeds=seeds, observe=observe, write=out is not None)
+
+
+def audit(
+    task: str = "sentiment",
+    *,
+    model: str | Callable[..., Any] | Model | Sequence[Any] = ("reviews", "vader"),
+    data: Any = None,
+    observe: Observer = Silent,
+    out: str | Path | None = None,
+    **options: Any,
+) -> Result:
+    """Ask a model the same thing about different people and measure whether the answer changes.
+
+    Parameters
+    ----------
+    task : str, default "sentiment"
+        Task name or path of a task file.
+    model : str, callable, Model or a sequence of them
+        Model specs (``"vader"``, ``"openai:NAME"``), functions text → label (or list → list), or adapters.
+        Several give one comparison.
+    data : str, Path, list, data frame or data set, optional
+        Seed texts: a file, ``hf:…``; a list of texts, of dicts or of `Seed`; a data frame (pandas, polars, Arrow); a
+        ``datasets.Dataset``. ``text_column``, ``label_column`` and ``id_column`` name the columns (``text``; ``label``
+        and ``id`` where there are such); no other column is read, and only the text is sent to a model. None takes the
+        task's embedded texts.
+    observe : callable, optional
+        Gets `auditor.core.types.Progress` events; the library prints nothing.
+    out : str or Path, optional
+        Folder for the run folder; None keeps the run in memory.
+    **options
+        Fields of `auditor.core.plan.Plan`: ``attributes``, ``order``, ``replicates``, ``max_calls``, …. Lists may be
+        written as one text: ``attributes="gender,race"``.
+
+    Returns
+    -------
+    Result
+        Findings, estimates, verdicts, reports.
+
+    Raises
+    ------
+    UserError
+        Something in the call cannot be done; nothing was asked. Where ``data`` is of a kind that is not taken, it is a
+        `TypeError` too.
+    """
+    result: Result = pipeline.run_sync(
+        lambda: aaudit(task, model=model, data=data, observe=observe, out=out, **options)
+    )
+    return result

@@ -1,0 +1,304 @@
+"""Where the rounds of a run come from: one process, several processes, or a Ray cluster.
+
+A case depends on its seed text and the plan alone, so seeds can be spread over workers in chunks. The chunks
+come back in their order, and a run has the same cases, checks and figures whatever made them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from auditor.core.errors import PluginError
+from auditor.core.plan import Plan
+from auditor.core.types import Case, Check, Seed
+from auditor.perturb.name_lines import Feed
+from auditor.run.controls import with_placebos
+from auditor.run.garbage import look_less_often
+from auditor.run.packed import PackedCase, pack, unpack
+from auditor.run.parts import Parts, StoredCases, stages
+from auditor.run.wordings import checked, with_wordings
+from auditor.store.lines import Line, case_line
+
+ROUND = 64  # seeds per round
+FEW = 8  # seeds per round where the answers are looked at between rounds
+BATCH_ROUND = 2048  # where a round becomes batches of a provider, which takes a day for each
+CHUNK = 128  # seeds that a worker gets at once
+AHEAD = 3  # chunks in flight for each worker
+
+Round = tuple[Sequence[Case], dict[str, Check]]
+
+
+class Source(Protocol):
+    """Hands out rounds of cases with the checks of their variants.
+
+    Attributes
+    ----------
+    lines : mapping of str to Line
+        By case id: the lines of the last round for ``cases.jsonl``, where they were written by a worker.
+    """
+
+    lines: Mapping[str, Line]
+
+    async def next(self, rng: Random) -> Round:
+        """The next round; without cases at the end."""
+        ...
+
+    def close(self) -> None:
+        """Let go of workers."""
+        ...
+
+
+class Local:
+    """Cases and checks made in this process; the only source for suites that learn from verdicts."""
+
+    lines: Mapping[str, Line] = MappingProxyType({})
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def next(self, rng: Random) -> Round:
+        """Ask the suite and gate its variants."""
+        parts = self._parts
+        cases = parts.suite.ask(round_size(parts.plan), rng)
+        if not cases:
+            return (), {}
+        if parts.gate is None and isinstance(parts.suite, StoredCases):
+            return cases, {v.id: parts.suite.checks[v.id] for case in cases for v in case.variants}
+        return gated(parts.plan, cases, parts.gate, parts.placebos, getattr(parts.suite, "checks", {}))
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def round_size(plan: Plan) -> int:
+    """Seeds per round."""
+    return BATCH_ROUND if plan.batch else FEW if plan.until_decided else ROUND
+
+
+def gated(
+    plan: Plan, cases: Sequence[Case], gate: Any, placebos: Any, checks: Mapping[str, Check]
+) -> tuple[Sequence[Case], dict[str, Check]]:
+    """Cases with their placebo variants and further wordings, and the check of every variant."""
+    if placebos is not None and plan.protocol == "default":
+        # What a directed search asks enters no rate, so nothing stands beside it either.
+        bare = plan.strategy == "adaptive"
+        cases = [
+            c
+            if bare and c.sampling == "directed"
+            else with_placebos(c, placebos, per_seed=plan.per_seed, seed=plan.seed)
+            for c in cases
+        ]
+    if gate is None:
+        return cases, {v.id: checks[v.id] for case in cases for v in case.variants}
+    found = checked(gate, cases)
+    if plan.wordings > 1 and placebos is not None:
+        cases, more = with_wordings(cases, found, gate, placebos, n=plan.wordings - 1, seed=plan.seed)
+        found |= more
+    return cases, found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Made:
+    """What a worker made of one chunk of seeds.
+
+    Attributes
+    ----------
+    cases : sequence of tuple
+        Cases and checks, as `auditor.run.packed` packs them.
+    lines : sequence of Line or None
+        For each case its line of ``cases.jsonl``; None where the run folder writes something else than the case.
+    skipped, passed_over : mapping of str to int
+        What the suite counted.
+    """
+
+    cases: Sequence[PackedCase]
+    lines: Sequence[Line | None]
+    skipped: Mapping[str, int]
+    passed_over: Mapping[str, int]
+
+
+class Worker:
+    """The stages before the model, for chunks of seeds; built once in each worker process."""
+
+    def __init__(self, plan: Mapping[str, Any]) -> None:
+        from auditor import tasks
+
+        look_less_often()
+        self._plan = Plan.from_dict(plan)
+        if self._plan.parser == "embedded":
+            _spacy_without_torch()
+        self._feed = Feed()
+        self._suite, self._gate, _, _, self._placebos = stages(
+            self._plan, tasks.load(self._plan.task), self._feed, {}
+        )
+        self._rng = Random(self._plan.seed)
+
+    def make(self, seeds: Sequence[Seed]) -> Made:
+        """Cases of ``seeds`` with placebos and checks."""
+        before = Counter(self._suite.skipped), Counter(self._suite.passed_over)
+        self._feed.waiting.extend(seeds)
+        asked: list[Case] = []  # a text may make more than one
+        while more := self._suite.ask(len(seeds), self._rng):
+            asked += more
+        cases, checks = gated(self._plan, asked, self._gate, self._placebos, {})
+        return Made(
+            cases=[pack(case, checks) for case in cases],
+            lines=[None if self._plan.redact else case_line(case, checks) for case in cases],
+            skipped=self._suite.skipped - before[0],
+            passed_over=self._suite.passed_over - before[1],
+        )
+
+
+def _spacy_without_torch() -> None:
+    """Load spaCy as if torch were not there: the embedded parser does not use it, and it takes 180 MiB of a worker."""
+    if "torch" in sys.modules:
+        return
+    sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        with contextlib.suppress(ImportError):  # said by whoever needs it
+            import spacy  # noqa: F401
+    finally:
+        del sys.modules["torch"]
+
+
+_WORKERS: dict[str, Worker] = {}
+
+
+def make_chunk(plan: Mapping[str, Any], seeds: Sequence[Seed]) -> Made:
+    """`Worker.make` in a worker process, which keeps its worker for the next chunk."""
+    key = repr(sorted(plan.items()))
+    if key not in _WORKERS:
+        _WORKERS[key] = Worker(plan)
+    return _WORKERS[key].make(seeds)
+
+
+class Spread:
+    """Cases made by workers, chunk by chunk, in the order of the seeds.
+
+    Parameters
+    ----------
+    parts : Parts
+        With ``texts``, the seeds. What its suite skipped is counted into its suite.
+    submit : callable
+        (plan, seeds) → awaitable of `Made`.
+    workers : int
+        How many chunks are worked on at once; a few more wait.
+    close : callable
+        Called once at the end.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        submit: Callable[[Mapping[str, Any], Sequence[Seed]], Awaitable[Made]],
+        *,
+        workers: int,
+        close: Callable[[], None],
+    ) -> None:
+        self._parts, self._submit, self._close = parts, submit, close
+        self._plan = parts.plan.as_dict()
+        self._ahead = AHEAD * workers
+        self._chunks = iter(range(0, len(parts.texts), CHUNK))
+        self._flying: deque[Awaitable[Made]] = deque()
+        self._ready: deque[tuple[PackedCase, Line | None]] = deque()
+        self.lines: Mapping[str, Line] = {}
+
+    async def next(self, rng: Random) -> Round:
+        """A round's cases, from as many chunks as it takes; ``rng`` is not used."""
+        size = round_size(self._parts.plan)
+        while len(self._ready) < size:
+            self._fill()
+            if not self._flying:
+                break
+            made = await self._flying.popleft()
+            self._ready.extend(zip(made.cases, made.lines, strict=True))
+            self._parts.suite.skipped.update(made.skipped)
+            self._parts.suite.passed_over.update(made.passed_over)
+        cases: list[Case] = []
+        checks: dict[str, Check] = {}
+        lines: dict[str, Line] = {}
+        for _ in range(min(size, len(self._ready))):
+            packed, line = self._ready.popleft()
+            case, found = unpack(packed)
+            cases.append(case)
+            checks.update(found)
+            if line is not None:
+                lines[case.id] = line
+        self.lines = lines
+        return cases, checks
+
+    def _fill(self) -> None:
+        while len(self._flying) < self._ahead:
+            start = next(self._chunks, None)
+            if start is None:
+                return
+            seeds = self._parts.texts[start : start + CHUNK]
+            self._flying.append(asyncio.ensure_future(self._submit(self._plan, seeds)))
+
+    def close(self) -> None:
+        """Drop what is under way and let go of the workers."""
+        for future in self._flying:
+            if isinstance(future, asyncio.Future):
+                future.cancel()
+        self._flying.clear()
+        self._close()
+
+
+def _end_with_parent() -> None:
+    """End this worker process when the one that started it has ended, however it did: nobody waits for the work."""
+    import multiprocessing
+    import os
+    import threading
+    from multiprocessing.connection import wait
+
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def processes(parts: Parts, jobs: int) -> Spread:
+    """Cases made by ``jobs`` processes of this machine."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    pool = ProcessPoolExecutor(
+        max_workers=jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent
+    )
+
+    async def submit(plan: Mapping[str, Any], seeds: Sequence[Seed]) -> Made:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(pool, make_chunk, plan, seeds)
+        except BrokenProcessPool:
+            raise PluginError(
+                "a worker process ended before it was done: for want of memory, or since the script that started the "
+                'run has no `if __name__ == "__main__":` around it, which processes need. Run with jobs=1 (--jobs 1)'
+            ) from None
+
+    return Spread(parts, submit, workers=jobs, close=lambda: pool.shutdown(wait=False, cancel_futures=True))
+
+
+def source(parts: Parts) -> Source:
+    """The source that the plan's engine names; this process where a case depends on more than its seed."""
+    plan = parts.plan
+    apart = parts.texts and plan.strategy != "adaptive"  # not generated, not stored
+    if not apart or (plan.engine == "local" and plan.jobs == 1):
+        return Local(parts)
+    if plan.engine == "ray":
+        from auditor.run import cluster
+
+        return cluster.spread(parts)
+    return processes(parts, plan.jobs)

@@ -1,0 +1,204 @@
+"""``--until-decided``: looks at the answers at fixed shares of the plan, and asks on only about what is open.
+
+Of an attribute whose dictionary names a primary pair, only what decides the pair is asked: the two groups in several
+wordings, and a placebo edit.
+
+When a look is due depends on how many texts were taken and how many prompts were answered, never on time or on what
+came from a cache: a run that is gone on with looks and stops where it would have.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from auditor.core.types import Answer, Case, Check, Prompt, Variant, is_beside, is_wording
+from auditor.measure.claims import MIN_TEXTS, Claim, Question
+from auditor.measure.families import claims
+from auditor.measure.observations import attributes_of
+from auditor.measure.sequential import LOOKS, Look, nominal, spent
+
+if TYPE_CHECKING:
+    from auditor.core.plan import Plan
+    from auditor.perturb.dictionaries import Dictionary
+    from auditor.run.loop import Loop
+    from auditor.run.tally import Answers
+
+DECIDED = ("shown", "shown_for_words", "bounded")
+PLANNED = ("max_calls", "max_cost")  # limits that the looks were planned with
+Key = tuple[str, ...]
+
+
+class _Row(NamedTuple):
+    """A look as ``looks`` in ``run.json`` has it."""
+
+    look: Look
+    calls: int
+    open: tuple[str, ...]
+
+
+class Until:
+    """What a run knows of its looks.
+
+    Attributes
+    ----------
+    done : bool
+        Nothing is open, or the plan is used up: no further text is asked about.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._rows: list[_Row] = []
+        self._decided: dict[Key, Claim] = {}  # as they were at their look: later answers take nothing back
+        self._closed: dict[str, int] = {}  # attribute -> looks that it had
+        self.done = False
+        self._ends = {d.attribute: _ends(d) for d in loop.parts.dictionaries if _asks_pair(loop.plan, d)}
+
+    def share(self) -> float:
+        """How much of the plan is done: of its texts, calls or cost, whichever is nearest to its end."""
+        loop, plan = self._loop, self._loop.plan
+        done = [0.0]
+        if loop.parts.seeds:
+            # Texts that are given make one case or none; a grammar skips what it does not count.
+            skipped = getattr(loop.parts.suite, "skipped", {}) if loop.parts.texts else {}
+            done.append((loop.counts["taken"] + sum(skipped.values())) / loop.parts.seeds)
+        if plan.max_calls:
+            done.append(self._calls() / plan.max_calls)
+        if plan.max_cost:
+            done.append(sum(t.cost_usd for t in loop.tallies) / plan.max_cost)
+        return min(1.0, max(done))
+
+    def look(self) -> None:
+        """After a round: look, if a look is due."""
+        share = self.share()
+        if any(self._seen < due <= share for due in LOOKS):
+            self._look(share)
+
+    def claims(self) -> list[Claim]:
+        """What is decided, and where the rest stands; takes the last look of a run that was not decided before."""
+        loop = self._loop
+        planned_end = not loop.status_reason or loop.stopped_by in PLANNED
+        share = 1.0 if planned_end else self.share()
+        return self._now() if self.done or share <= self._seen else self._look(share)
+
+    def record(self) -> list[dict[str, Any]]:
+        """The looks as ``run.json`` has them."""
+        return [
+            {"texts": row.look.texts, "calls": row.calls, "share": row.look.share}
+            | {"spent": spent(row.look.share), "alpha": nominal(self._until(n)), "open": list(row.open)}
+            for n, row in enumerate(self._rows, start=1)
+        ]
+
+    @property
+    def _seen(self) -> float:
+        return self._rows[-1].look.share if self._rows else 0.0
+
+    def _calls(self) -> int:
+        return sum(len(t.seen) for t in self._loop.tallies)
+
+    def _until(self, number: int | None) -> tuple[Look, ...]:
+        return tuple(row.look for row in self._rows[:number])
+
+    def _look(self, share: float) -> list[Claim]:
+        here = self._loop.counts["cases"]
+        if not here:
+            return []
+        # Without a further text it is the same look again, and more may be spent on it.
+        self._rows = [row for row in self._rows if row.look.texts < here]
+        self._rows.append(_Row(Look(share, here), self._calls(), ()))
+        found = self._now()
+        self._decided |= {_key(c): c for c in found if c.verdict in DECIDED}
+        # What has too few texts at this pace will never be decided, and is not asked about.
+        left = {
+            c.attribute
+            for c in primary(found, self._question().primary)
+            if c.verdict not in DECIDED and c.texts >= MIN_TEXTS * share
+        }
+        for attribute in {c.attribute for c in found} - left - self._closed.keys():
+            self._closed[attribute] = len(self._rows)
+        still = tuple(sorted(left - self._closed.keys()))
+        self._rows[-1] = self._rows[-1]._replace(open=still)
+        self.done = share >= 1 or (bool(found) and not still)
+        return found
+
+    def _question(self) -> Question:
+        from auditor.run.record import question
+
+        loop = self._loop
+        asked = question(loop)
+        names = attributes_of(loop.observed.table)
+        looks = {attribute: self._until(self._closed.get(attribute)) for attribute in names}
+        return dataclasses.replace(asked, looks=looks)
+
+    def _now(self) -> list[Claim]:
+        found = claims(self._loop.observed.table, self._question())
+        return [self._decided.get(_key(c), c) for c in found]
+
+    # -- what is asked ------------------------------------------------------
+
+    def wanted(self, case: Case, checks: Mapping[str, Check]) -> list[Variant]:
+        """The versions of ``case`` that are asked about: those that decide what is open, and then the original."""
+        facts = self._loop.facts
+        closed = self._closed.keys()
+        asked = [v for v in case.variants if self._loop.asked(checks[v.id])]
+        kept = [v for v in self._decisive(asked) if not set(facts(v).attributes) <= closed]
+        return [case.original, *kept] if kept else []
+
+    def _decisive(self, variants: Sequence[Variant]) -> list[Variant]:
+        """Of attributes with a primary pair: a version about each of the two, a placebo, and all wordings."""
+        primary = self._ends
+        kept: dict[Any, Variant] = {}
+        for v in variants:
+            ends = primary.get(v.attributes[0]) if v.order == 1 else None
+            if ends is None or is_wording(v):
+                kept[v.id] = v
+            elif is_beside(v):
+                kept.setdefault((v.attributes, "placebo"), v)
+            elif len(v.directions) == 1 and v.directions[0][1] in ends[0] and v.directions[0][2] in ends[1]:
+                kept.setdefault(v.directions, v)
+        real = {v.attributes for v in kept.values() if not is_beside(v)}
+        return [v for v in kept.values() if v.attributes in real or v.attributes[0] not in primary]
+
+    def leave(
+        self,
+        cases: Sequence[Case],
+        checks: Mapping[str, Check],
+        prompts: Mapping[tuple[str, str], Prompt],
+        answers: Answers,
+    ) -> None:
+        """Say of the versions that were left unasked that they were."""
+        for case in cases:
+            asked = {v.id for v in self.wanted(case, checks)}
+            for variant in (case.original, *case.variants):
+                for name, given in answers.items():
+                    if variant.id not in asked and (variant.id, name) in prompts:
+                        given[variant.id].append(Answer(status="not_asked"))
+
+
+def primary(found: Iterable[Claim], pairs: Mapping[str, tuple[str, str]]) -> list[Claim]:
+    """The claims that a run goes on for: an attribute's primary pair, or all its net claims where it has none."""
+    net = [c for c in found if c.family == "net"]
+    named = {c.attribute for c in net if pairs.get(c.attribute) == c.groups}
+    return [c for c in net if c.attribute not in named or pairs[c.attribute] == c.groups]
+
+
+def _key(c: Claim) -> Key:
+    return (c.family, c.attribute, *c.groups, c.label, c.model, c.format)
+
+
+def _asks_pair(plan: Plan, dictionary: Dictionary) -> bool:
+    """Whether the primary pair is what a plan asks about: no other groups, and no other reference, are named."""
+    name, pair = dictionary.attribute, dictionary.primary
+    named = [entry.partition(":")[2] for entry in plan.groups if entry.startswith(f"{name}:")]
+    return (
+        pair is not None
+        and name not in plan.references
+        and all(set(entry.split("/")) == set(pair) for entry in named)
+    )
+
+
+def _ends(dictionary: Dictionary) -> tuple[set[str], set[str]]:
+    """The groups that an edit which decides the primary pair may lead from, and to."""
+    pair = set(dictionary.primary or ())
+    return pair | {g.name for g in dictionary.groups.values() if g.unmarked}, pair

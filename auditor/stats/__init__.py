@@ -1,1 +1,0 @@
-"""Pure functions on numbers; nothing here knows how they came about."""

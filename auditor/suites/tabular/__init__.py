@@ -1,1 +1,0 @@
-"""Tabular search on integer-coded rows: Themis (sampling), Aequitas (directed), SG (symbolic)."""

@@ -1,0 +1,23 @@
+"""Joins the stages for tables: data and schema, a model of rows, a method, the record, the reports.
+
+Beside `auditor.run`: tabular search asks the model about millions of coded rows through one batch call,
+so cases do not go through the journal one by one; only counts, scores and exemplars are kept. A model behind a
+server or a language model that decides on rows is asked through the client, and its answers are journaled like those
+of an audit.
+"""
+
+from __future__ import annotations
+
+from auditor.tables.data import infer_schema, load_task
+from auditor.tables.plan import Method, TabularPlan, TabularRun
+from auditor.tables.run import audit_table, resume_table
+
+__all__ = [
+    "Method",
+    "TabularPlan",
+    "TabularRun",
+    "audit_table",
+    "infer_schema",
+    "load_task",
+    "resume_table",
+]

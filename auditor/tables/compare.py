@@ -1,0 +1,428 @@
+"""Two searches over rows side by side: scores, sets of columns, cases, slices and findings.
+
+Causal scores are compared on the rows that both runs judged, by their exact keys: one pair of "did the label change"
+for each row, tested by McNemar's exact test, with Holm's correction over the scores that were tested. Elsewhere two
+scores differ if their intervals do not overlap, which asks for more than a test does. Cases that a search was led to
+are counted and enter no test.
+
+References
+----------
+Q. McNemar, Psychometrika 12 (1947); S. Holm, Scand. J. Statist. 6 (1979).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from auditor.core import waivers
+from auditor.core.errors import RunFolderError
+
+LEVEL = 0.05
+EXACT = "both exact"
+PAIRED = "McNemar, exact, by row"
+APART = "intervals that do not overlap"
+JUDGED, VOTES = "judged.npz", "votes.npz"
+PLACES = {"causal": "domain", "apparent_causal": "given"}  # score -> rows whose verdicts are kept
+Change = Literal["better", "worse", "same", "unclear", "untested"]
+Fate = Literal["new", "gone", "kept"]
+Verdicts = dict[
+    bytes, tuple[bool, int]
+]  # key of a row -> whether its label changes, and how often it stands there
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScoreChange:
+    """One score in both runs.
+
+    Attributes
+    ----------
+    before, after : float or None
+        On the rows that were compared; of the whole runs where no rows were paired.
+    difference, low, high : float or None
+        ``after - before``; its 95 % interval where rows were paired.
+    n_before, n_after : int
+        Rows behind the two; equal in a paired test.
+    only_before, only_after : int or None
+        Rows whose label changes in one run only.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    population: str
+    change: Change
+    test: str
+    before: float | None = None
+    after: float | None = None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    n_before: int = 0
+    n_after: int = 0
+    only_before: int | None = None
+    only_after: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """Something that one run has or both have: a set of columns, a slice, a finding."""
+
+    kind: Literal["minimal set", "slice", "finding"]
+    what: str
+    fate: Fate
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SetChange:
+    """One set of protected columns: share of rows whose label it changes, and of those that no smaller set does."""
+
+    columns: tuple[str, ...]
+    before: float | None
+    after: float | None
+    hidden_before: float | None
+    hidden_after: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cases:
+    """Distinct cases whose label changes, as far as the run folders keep them."""
+
+    before: int
+    after: int
+    both: int | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Side:
+    """One run as the comparison reads it."""
+
+    record: Mapping[str, Any]
+    judged: Mapping[str, Verdicts] = dataclasses.field(default_factory=dict)
+    found: frozenset[bytes] | None = None
+
+
+def read(path: Path) -> Side:
+    """Read the folder of a search over rows.
+
+    Raises
+    ------
+    RunFolderError
+        It is none, or holds no result yet.
+    """
+    import numpy as np
+
+    from auditor.store.folder import RunFolder
+
+    record = RunFolder.open(path).record()
+    kept = arrays(path / JUDGED)
+    judged = {
+        place: _verdicts(kept[f"{place}_codes"], kept[f"{place}_changes"], kept.get(f"{place}_values"))
+        for place in sorted({name.partition("_")[0] for name in kept})
+    }
+    found = None
+    if votes := arrays(path / VOTES):
+        free = [i for i, name in enumerate(_columns(path)) if name not in _protected(record)]
+        found = frozenset(row.tobytes() for row in np.ascontiguousarray(votes["codes"][:, free]))
+    return Side(record=record, judged=judged, found=found)
+
+
+def arrays(path: Path) -> dict[str, Any]:
+    """The arrays of an .npz file by name; none where there is no file."""
+    import zipfile
+    import zlib
+
+    import numpy as np
+
+    if not path.is_file():
+        return {}
+    try:
+        if zipfile.is_zipfile(path):  # numpy takes other files for pickles
+            with np.load(path, allow_pickle=False) as file:
+                return {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+        pass
+    raise RunFolderError(
+        f"{path} cannot be read: it is broken or was changed. See: audit verify {path.parent}"
+    )
+
+
+def _columns(path: Path) -> tuple[str, ...]:
+    from auditor.tables.schemafile import load
+
+    return load(path / "schema.yaml").names
+
+
+def _protected(record: Mapping[str, Any]) -> set[str]:
+    return set(record["tabular"]["schema"]["protected"])
+
+
+def _verdicts(codes: Any, changes: Any, values: Any = None) -> Verdicts:
+    out: Verdicts = {}
+    for i, (row, change) in enumerate(zip(codes, changes.tolist(), strict=True)):
+        key = row.tobytes() + (b"" if values is None else values[i].tobytes())
+        known = out.get(key)
+        out[key] = (change, 1 if known is None else known[1] + 1)
+    return out
+
+
+def compare(first: Side, second: Side, plans: Iterable[Any] = ()) -> dict[str, Any]:
+    """Compare two runs; ``first`` is the one before. Plain data.
+
+    Parameters
+    ----------
+    first, second : Side
+        What `read` returned.
+    plans : iterable
+        What differs in the plans, from `auditor.measure.compare.plan_differences`.
+    """
+    same = _schema(first) == _schema(second)
+    notes = []
+    if not same:
+        notes.append(
+            "the schemas are not the same, so no row of one run is known to be a row of the other: nothing is paired, "
+            "and a score may differ because its rows do"
+        )
+    for name, side in (("before", first), ("after", second)):
+        if side.record.get("status") == "partial":
+            notes.append(f"the run {name} is partial: {side.record.get('status_reason')}")
+        if side.record["tabular"]["sampling"] == "directed":
+            notes.append(
+                f"the cases of the run {name} were searched for: their number hangs on the search and its length"
+            )
+    return {
+        "kind": "rows",
+        "before": str(first.record.get("id", "")),
+        "after": str(second.record.get("id", "")),
+        "models": [str(side.record["spec"]["model"]) for side in (first, second)],
+        "plans": [dataclasses.asdict(p) for p in plans],
+        "scores": [dataclasses.asdict(s) for s in _scores(first, second, same)],
+        "sets": [dataclasses.asdict(s) for s in _sets(first, second)],
+        "cases": dataclasses.asdict(_cases(first, second, same)),
+        "entries": [dataclasses.asdict(e) for e in _entries(first, second)],
+        "notes": notes,
+    }
+
+
+def _schema(side: Side) -> str:
+    return str(side.record["tabular"]["schema"]["sha256"])
+
+
+def _scores(first: Side, second: Side, same: bool) -> list[ScoreChange]:
+    from auditor.measure.multiplicity import holm
+
+    before, after = _by_place(first), _by_place(second)
+    made = []
+    for name, columns, population in sorted(before.keys() | after.keys()):
+        key = (name, columns, population)
+        if key not in before or key not in after:
+            only = "after" if key in after else "before"
+            told = f"measured only in the run {only}"
+            made.append(
+                ScoreChange(
+                    name=name,
+                    columns=columns,
+                    population=population,
+                    change="untested",
+                    test="",
+                    reason=told,
+                )
+            )
+        else:
+            made.append(_score(key, before[key], after[key], first, second, same))
+    adjusted = holm([s.p_value for s in made])
+    return [
+        dataclasses.replace(s, p_adjusted=p, change=_decided(s, p)) if p is not None else s
+        for s, p in zip(made, adjusted, strict=True)
+    ]
+
+
+def _decided(score: ScoreChange, p: float) -> Change:
+    if p >= LEVEL or not score.difference:
+        return "unclear"
+    return "worse" if score.difference > 0 else "better"
+
+
+def _by_place(side: Side) -> dict[tuple[str, tuple[str, ...], str], Mapping[str, Any]]:
+    """Scores by name, columns and population; the whole domain is one population, however it was looked at."""
+    section = side.record["tabular"]
+    return {
+        (s["name"], tuple(s["columns"]), s["population"].partition(" (")[0]): s["estimate"]
+        for s in (*section["scores"], *section["minimal_sets"])
+    }
+
+
+def _score(
+    key: tuple[str, tuple[str, ...], str],
+    a: Mapping[str, Any],
+    b: Mapping[str, Any],
+    first: Side,
+    second: Side,
+    same: bool,
+) -> ScoreChange:
+    from auditor.tables.wald import NOTE
+
+    name, columns, population = key
+    valid = not any(NOTE in e["note"] for e in (a, b))
+    exact = all(str(e["method"]).startswith("enumeration") for e in (a, b))
+    place = PLACES.get(name, "")
+    whole = set(columns) == _protected(first.record) == _protected(second.record)
+    paired = same and whole and population != "profile" and not exact
+    pairs = _pairs(first.judged.get(place, {}), second.judged.get(place, {})) if paired else None
+    if pairs is not None and any(pairs):
+        return _paired(key, pairs)
+    difference = b["value"] - a["value"]
+    apart = a["high"] < b["low"] or b["high"] < a["low"]
+    change: Change = "unclear"
+    if exact and not difference:
+        change = "same"
+    elif not valid:
+        change = "untested"
+    elif exact or apart:
+        change = "worse" if difference > 0 else "better"
+    return ScoreChange(
+        name=name,
+        columns=columns,
+        population=population,
+        change=change,
+        test=EXACT if exact else APART if valid else "",
+        reason="" if valid else NOTE,
+        before=a["value"],
+        after=b["value"],
+        difference=difference,
+        n_before=int(a["n"]),
+        n_after=int(b["n"]),
+    )
+
+
+def _pairs(before: Verdicts, after: Verdicts) -> tuple[int, int, int, int]:
+    """Rows that both runs judged: unchanged in both, changed before only, after only, in both."""
+    neither = only_before = only_after = both = 0
+    for key in before.keys() & after.keys():
+        x, y = before[key], after[key]
+        n = min(x[1], y[1])
+        if x[0] and y[0]:
+            both += n
+        elif x[0]:
+            only_before += n
+        elif y[0]:
+            only_after += n
+        else:
+            neither += n
+    return neither, only_before, only_after, both
+
+
+def _paired(key: tuple[str, tuple[str, ...], str], pairs: tuple[int, int, int, int]) -> ScoreChange:
+    from auditor.measure.paired import mcnemar, signed_limits
+
+    neither, only_before, only_after, both = pairs
+    n = sum(pairs)
+    low, high = signed_limits([1.0] * only_after + [-1.0] * only_before + [0.0] * (neither + both), 1 - LEVEL)
+    return ScoreChange(
+        name=key[0],
+        columns=key[1],
+        population=key[2],
+        change="unclear",
+        test=PAIRED,
+        before=(only_before + both) / n,
+        after=(only_after + both) / n,
+        difference=(only_after - only_before) / n,
+        low=low,
+        high=high,
+        p_value=mcnemar(only_before, only_after),
+        n_before=n,
+        n_after=n,
+        only_before=only_before,
+        only_after=only_after,
+    )
+
+
+def _sets(first: Side, second: Side) -> list[SetChange]:
+    tables = [{tuple(s["columns"]): s for s in side.record["tabular"]["lattice"]} for side in (first, second)]
+
+    def share(table: Mapping[Any, Any], columns: tuple[str, ...], what: str) -> float | None:
+        found = table.get(columns)
+        return None if found is None or not found["rows"] else found[what] / found["rows"]
+
+    return [
+        SetChange(
+            columns=columns,
+            before=share(tables[0], columns, "changes"),
+            after=share(tables[1], columns, "changes"),
+            hidden_before=share(tables[0], columns, "minimal"),
+            hidden_after=share(tables[1], columns, "minimal"),
+        )
+        for columns in sorted({*tables[0], *tables[1]}, key=lambda c: (len(c), c))
+    ]
+
+
+def _cases(first: Side, second: Side, same: bool) -> Cases:
+    counts = [int(side.record["counts"].get("discriminatory") or 0) for side in (first, second)]
+    reason = ""
+    if not same:
+        reason = "the schemas are not the same"
+    elif first.found is None or second.found is None:
+        reason = "a run folder holds no cases"
+    if reason or first.found is None or second.found is None:
+        return Cases(before=counts[0], after=counts[1], both=None, reason=reason)
+    return Cases(before=len(first.found), after=len(second.found), both=len(first.found & second.found))
+
+
+def _entries(first: Side, second: Side) -> list[Entry]:
+    made: list[Entry] = []
+    made += _fates("minimal set", _minimal(first), _minimal(second))
+    made += _fates("slice", _slices(first), _slices(second))
+    return made + _fates("finding", _findings(first), _findings(second, _renamed(first, second)))
+
+
+def _renamed(first: Side, second: Side) -> dict[str, str]:
+    """The model after goes by the name of that before: each run has one."""
+    return {str(second.record["spec"]["model"]): str(first.record["spec"]["model"])}
+
+
+def _fates(
+    kind: Literal["minimal set", "slice", "finding"], before: Mapping[str, str], after: Mapping[str, str]
+) -> list[Entry]:
+    order = {"new": 0, "gone": 1, "kept": 2}
+    found = [
+        Entry(
+            kind=kind,
+            what=what,
+            fate="kept" if what in before and what in after else "new" if what in after else "gone",
+            before=before.get(what, ""),
+            after=after.get(what, ""),
+        )
+        for what in sorted(before.keys() | after.keys())
+    ]
+    return sorted(found, key=lambda e: order[e.fate])
+
+
+def _minimal(side: Side) -> dict[str, str]:
+    sets: Sequence[Mapping[str, Any]] = side.record["tabular"]["minimal_sets"]
+    return {", ".join(s["columns"]): f"{100 * s['estimate']['value']:.3g} %" for s in sets}
+
+
+def _slices(side: Side) -> dict[str, str]:
+    shown = (side.record["tabular"].get("slices") or {}).get("shown") or ()
+    return {
+        " and ".join(f"{name} = {value}" for name, value in s["where"]): f"{s['changes']:,} of {s['n']:,}"
+        for s in shown
+    }
+
+
+def _findings(side: Side, renamed: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Findings shown, by key; slices have an entry of their own."""
+    out: dict[str, list[str]] = {}
+    for f in side.record.get("findings", ()):
+        if f["verdict"] == "shown" and f["code"] != "tabular-slice":
+            model = (renamed or {}).get(f["model"], f["model"])
+            out.setdefault(waivers.key({**f, "model": model}), []).append(str(f["id"]))
+    return {key: ", ".join(ids) for key, ids in out.items()}

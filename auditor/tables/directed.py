@@ -1,0 +1,279 @@
+"""Aequitas: directed search for rows whose label depends on protected columns, and the share of such rows.
+
+Udeshi, Arora, Chattopadhyay, *Automated Directed Fairness Testing* (ASE 2018): a uniform global search
+(Algorithm 1), then a local search around what it found (Algorithms 2–4), and an estimate of the share of
+discriminatory rows from uniform samples (section 4.3). Cases found by searching never enter that estimate.
+Retraining (Algorithm 5) is in `auditor.tables.retrain`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from auditor.core.errors import BudgetExceeded, ConfigError
+from auditor.core.types import Estimate
+from auditor.measure.intervals import clopper_pearson, mean_interval
+from auditor.tables.core import (
+    NOT_JUDGED,
+    Codes,
+    Evaluator,
+    Schema,
+    Score,
+    Subset,
+    TabularResult,
+    enumerate_rows,
+    lattice,
+    minimal_pairs,
+    uniform,
+)
+from auditor.tables.directed_finds import Finds, Stop
+from auditor.tables.directed_options import MODES, TRIAL_SIZE, TRIALS, Options, gamma_distance
+from auditor.tables.directed_population import population_search
+from auditor.tables.directed_walk import global_search, local_search
+
+__all__ = ["MODES", "Options", "gamma_distance", "run", "share_estimate"]
+PAIRS = 20  # exemplars
+LATTICE_CASES = 20_000  # finds that are asked again for the lattice
+ESTIMATE_SHARE = 0.2  # of a limited number of evaluations, at most
+FEWEST = 100  # rows below which a separate estimate is not worth its calls
+POPULATION_DEFAULT = 1000
+
+
+def run(
+    evaluator: Evaluator, schema: Schema, options: Mapping[str, Any], rng: np.random.Generator
+) -> TabularResult:
+    """Search for discriminatory cases and estimate their share.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        Asks the model. Its ``distance`` is the threshold γ (`gamma_distance`).
+    schema : Schema
+        With at least one protected column.
+    options : mapping
+        Fields of `Options` by name; ``data``: codes of given rows, shape (n, d), from which ``population``
+        starts (the paper's modes start from uniform rows and do not use it).
+    rng : Generator
+        The same state gives the same result.
+
+    Returns
+    -------
+    TabularResult
+        ``sampling="directed"``; its only score is ``discriminatory_share`` over uniform rows.
+
+    Raises
+    ------
+    ConfigError
+        An option is unknown or out of range, or no column is protected.
+
+    Examples
+    --------
+    >>> from auditor.tables.core import Column
+    >>> columns = (Column(name="sex", kind="integer", codes=2, protected=True),
+    ...            Column(name="pay", kind="integer", codes=50, ordered=True))
+    >>> schema = Schema(columns=columns)
+    >>> model = Evaluator(lambda X: (X[:, 1] + 5 * X[:, 0] > 20).astype(int), schema)
+    >>> result = run(model, schema, {"global_n": 50, "local_n": 50}, np.random.default_rng(7))
+    >>> result.counts["discriminatory"], result.scores[0].estimate.value
+    (5, 0.1)
+    """
+    if not len(schema.protected_index):
+        raise ConfigError("aequitas needs at least one protected column")
+    read = Options.read({**_defaults(options), **options}, schema)
+    asked_before, estimate, notes = evaluator.evaluations, None, []
+    if read.trials:
+        estimate = _separate_estimate(evaluator, schema, read, rng)
+    finds = Finds(schema, evaluator, read)
+    spent_on_estimate = evaluator.evaluations - asked_before
+    details, reason, partial = _search(finds, options.get("data"), rng)
+    judged = finds.phases.get("global", {}).get("judged", 0)
+    if estimate is None and judged and not details.pop("stopped_by_finds", False):
+        estimate = share(finds.phases["global"], read.level)
+    if estimate is None:
+        notes.append("no share was estimated: too few uniform rows were judged within the limits")
+    elif estimate.n == read.trials * read.trial_size < TRIALS * TRIAL_SIZE and "trials" not in options:
+        notes.append(
+            f"for the share {estimate.n:,} uniform cases were judged; the paper's 400 samples of 1,000 are "
+            "--set trials=400 --set trial_size=1000"
+        )
+    found = finds.rows()
+    counts = {
+        "generated": finds.generated,
+        "discriminatory": finds.discriminatory,
+        "off_manifold": finds.off_manifold,
+        "undecided": finds.undecided,
+        "evaluations": evaluator.evaluations - asked_before,
+        "estimate_evaluations": spent_on_estimate,
+        "seconds": finds.seconds,
+    }
+    pairs, subsets = _exemplars(evaluator, schema, found)
+    if not len(found):
+        notes.append("no discriminatory case was found; the share's upper limit says how many there may be")
+    if len(schema.movable_index) == 0:
+        notes.append("no column may be changed, so there was no local search")
+    return TabularResult(
+        method="aequitas",
+        mode=read.mode,
+        sampling="directed",
+        options=read.record(evaluator.distance),
+        counts=counts,
+        scores=() if estimate is None else (_score(schema, estimate),),
+        lattice=subsets,
+        pairs=pairs,
+        details={**finds.details(), **details, "ended": reason},
+        found=found,
+        status="partial" if partial else "complete",
+        status_reason=reason if partial else "",
+        notes=tuple(notes),
+    )
+
+
+def _defaults(options: Mapping[str, Any]) -> dict[str, Any]:
+    if options.get("mode") != "population" or options.get("generated") is not None:
+        return {}
+    if options.get("max_found") is None and options.get("max_seconds") is None:
+        return {"generated": POPULATION_DEFAULT}
+    return {}
+
+
+def _search(finds: Finds, data: Codes | None, rng: np.random.Generator) -> tuple[dict[str, Any], str, bool]:
+    """Run the mode; details, why it ended, and whether a limit cut it short."""
+    details: dict[str, Any] = {}
+    try:
+        if finds.options.mode == "population":
+            population_search(finds, data, rng)
+            return details, "no case was left to ask", False
+        starts = global_search(finds, rng)
+        details["start_rows"] = len(starts)
+        learned = local_search(finds, starts, rng)
+        if learned is not None:
+            names = [finds.schema.names[int(j)] for j in finds.schema.movable_index]
+            details["column_probability"] = dict(zip(names, learned.column.tolist(), strict=True))
+            details["down_probability"] = dict(zip(names, learned.down.tolist(), strict=True))
+    except Stop as stop:
+        if "local" not in finds.phases and not stop.partial and finds.options.max_found is not None:
+            details["stopped_by_finds"] = True  # a sample that ends with a find is no random sample
+        return details, str(stop), stop.partial
+    except BudgetExceeded as error:
+        return details, str(error), True
+    return details, "all trials were made", False
+
+
+def _exemplars(evaluator: Evaluator, schema: Schema, found: Codes) -> tuple[Any, Any]:
+    if not len(found):
+        return (), ()
+    try:
+        pairs = minimal_pairs(schema, evaluator, found[:PAIRS], limit=PAIRS)
+        subsets: tuple[Subset, ...] = ()
+        if len(schema.protected_index) > 1:
+            some = found[:LATTICE_CASES]
+            if evaluator.affordable(len(some)) < len(some):  # those of which every answer is known
+                some = some[(evaluator.recall(some).labels != NOT_JUDGED).all(axis=1)]
+            subsets = lattice(schema, evaluator, evaluator.judge(some)) if len(some) else ()
+        return pairs, subsets
+    except BudgetExceeded:
+        return (), ()
+
+
+def share_estimate(
+    evaluator: Evaluator,
+    schema: Schema,
+    rng: np.random.Generator,
+    *,
+    trials: int = TRIALS,
+    trial_size: int = TRIAL_SIZE,
+    level: float = 0.95,
+) -> Estimate:
+    """The share of discriminatory cases among all cases (section 4.3).
+
+    ``trials`` samples of ``trial_size`` uniform rows each. All rows are independent, so the interval is the
+    exact binomial one of all rows together; the note gives the paper's, from the mean of the trials. If the
+    domain has no more cases than rows would be drawn, all of them are asked instead.
+
+    Raises
+    ------
+    BudgetExceeded
+        The evaluator's limit was reached.
+    """
+    if schema.cases <= trials * trial_size:
+        return _enumerated(evaluator, schema, level)
+    hits, silent = [], 0
+    for _ in range(trials):
+        judged = evaluator.judge(uniform(schema, trial_size, rng))
+        hits.append(int(judged.discriminatory.sum()))
+        silent += int(judged.undecided.sum())
+    pooled = _pooled(sum(hits), trials * trial_size, silent, level)
+    note = ""
+    if trials > 1:
+        mean, low, high = mean_interval([h / trial_size for h in hits], level)
+        note = f"mean of {trials} samples {mean:.4%}"
+        if high < 2:
+            note += f", interval from their spread {low:.4%} to {high:.4%}"
+    return _as_share(pooled, note)
+
+
+def share(phase: Mapping[str, int], level: float) -> Estimate:
+    """The share from the global search: its rows are uniform and independent."""
+    silent = phase.get("not_judged", 0)
+    pooled = _pooled(phase["hits"], phase["judged"] + silent, silent, level)
+    return _as_share(pooled, "rows of the global search")
+
+
+def _pooled(hits: int, drawn: int, silent: int, level: float) -> Estimate:
+    """The share among the cases that were judged; the others are counted as skipped."""
+    from dataclasses import replace
+
+    if silent >= drawn:
+        raise BudgetExceeded("the model gave no label for any case of the estimate")
+    return replace(clopper_pearson(hits, drawn - silent, level), n_skipped=silent)
+
+
+def _enumerated(evaluator: Evaluator, schema: Schema, level: float) -> Estimate:
+    hits = silent = 0
+    for rows in enumerate_rows(schema, schema.free_index):
+        judged = evaluator.judge(rows)
+        hits += int(judged.discriminatory.sum())
+        silent += int(judged.undecided.sum())
+    if silent:  # what they would have been is not known, so the share is not exact
+        return _pooled(hits, schema.cases, silent, level)
+    value = hits / schema.cases
+    return Estimate(
+        value=value, low=value, high=value, level=level, n=schema.cases, n_skipped=0, method="enumeration"
+    )
+
+
+def _as_share(estimate: Estimate, note: str) -> Estimate:
+    from dataclasses import replace
+
+    return replace(estimate, n_variants=None, note=note)
+
+
+def _separate_estimate(
+    evaluator: Evaluator, schema: Schema, options: Options, rng: np.random.Generator
+) -> Estimate | None:
+    """The estimate on rows of its own; None where a limit of evaluations leaves too little for it."""
+    trials, size = options.trials, options.trial_size
+    left = evaluator.remaining
+    if left is not None:
+        rows = int(left * ESTIMATE_SHARE) // len(schema.combos)
+        if rows < min(FEWEST, schema.cases):
+            return None
+        size = min(size, rows)
+        trials = min(trials, rows // size)
+    try:
+        return share_estimate(evaluator, schema, rng, trials=trials, trial_size=size, level=options.level)
+    except BudgetExceeded:
+        return None
+
+
+def _score(schema: Schema, estimate: Estimate) -> Score:
+    return Score(
+        name="discriminatory_share",
+        columns=schema.protected,
+        estimate=estimate,
+        population="domain (uniform)",
+        detail={},
+    )

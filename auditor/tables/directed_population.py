@@ -1,0 +1,283 @@
+"""Mode ``population``, which is not in the paper: discriminatory rows that breed more of them.
+
+Start rows (given data, uniform draws, rows near a boundary) are judged until some are discriminatory.
+From then on, batches of children are made from rows already found: one or two columns are moved, near (one
+step) or wide (any value). What worked is repeated more often, per move and per line of descent; lines are
+drawn so that no one crowds out the others, because a count of rows says nothing about how many faults they
+show. Children that were judged before are dropped before the model is asked.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.tables.core import NOT_JUDGED, Codes, Judged, case_keys, first_of_each, uniform
+from auditor.tables.directed_boundary import Boundary
+from auditor.tables.directed_finds import Finds
+
+FIRST, LARGEST = 16, 16384  # cases per batch
+BOUNDARY_LINES = 3  # lines of descent after which no boundary is looked for
+WANTED_LINES = 5  # lines of descent before most of the budget goes into breeding
+GREED = 3.0  # power to which success rates are raised when moves and lines are drawn
+EXPLORE = 0.04  # share of a batch that stays with new start rows
+
+
+class Moves:
+    """How often each move kept a row discriminatory: near and wide moves of each column."""
+
+    def __init__(self, columns: int, near: NDArray[np.bool_], wide: NDArray[np.bool_]) -> None:
+        self.columns = columns
+        self._open = np.concatenate([near, wide])
+        self.tries = np.zeros(2 * columns)
+        self.hits = np.zeros(2 * columns)
+
+    def weights(self) -> NDArray[np.float64]:
+        """Probability of each move, shape (2 * columns,): near ones first."""
+        rate = (self.hits + 1.0) / (self.tries + 1.5)
+        weight = np.where(self._open, np.minimum(rate, 1.0) ** (2 * GREED) + 0.003, 0.0)
+        return np.asarray(weight / weight.sum())
+
+    def learn(self, moves: NDArray[np.intp], hit: NDArray[np.bool_]) -> None:
+        """Credit single moves; ``moves`` and ``hit`` have shape (n,)."""
+        self.tries += np.bincount(moves, minlength=2 * self.columns)
+        self.hits += np.bincount(moves[hit], minlength=2 * self.columns)
+
+
+class Population:
+    """The rows found so far, their lines of descent and how well each line breeds."""
+
+    def __init__(self, d: int) -> None:
+        self.rows = np.empty((1024, d), dtype=np.int32)
+        self.line = np.empty(1024, dtype=np.intp)
+        self.pair = np.empty((1024, 2), dtype=np.int32)
+        self.size = 0
+        self.tries = np.zeros(0)
+        self.hits = np.zeros(0)
+        self._order: NDArray[np.intp] | None = None
+
+    def add(self, rows: Codes, line: NDArray[np.intp], pair: NDArray[np.int32]) -> None:
+        """Take in new finds; a ``line`` of -1 begins a new one."""
+        line = line.copy()
+        new = np.flatnonzero(line < 0)
+        line[new] = len(self.tries) + np.arange(len(new))
+        self.tries = np.concatenate([self.tries, np.zeros(len(new))])
+        self.hits = np.concatenate([self.hits, np.zeros(len(new))])
+        end = self.size + len(rows)
+        while end > len(self.rows):
+            self.rows = np.concatenate([self.rows, np.empty_like(self.rows)])
+            self.line = np.concatenate([self.line, np.empty_like(self.line)])
+            self.pair = np.concatenate([self.pair, np.empty_like(self.pair)])
+        self.rows[self.size : end], self.line[self.size : end] = rows, line
+        self.pair[self.size : end] = pair
+        self.size, self._order = end, None
+
+    def parents(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Positions of ``n`` parents: a line by its success, then a row of it uniformly."""
+        if self._order is None:
+            self._order = np.argsort(self.line[: self.size], kind="stable")
+        count = np.bincount(self.line[: self.size], minlength=len(self.tries))
+        begin = np.concatenate([[0], np.cumsum(count)[:-1]])
+        rate = (self.hits + 1.5) / (self.tries + 2.0)
+        cumulative = np.cumsum(np.minimum(rate, 1.0) ** (2 * GREED) + 1e-4)
+        lines = np.searchsorted(cumulative, rng.random(n) * cumulative[-1], side="right")
+        lines = np.minimum(lines, len(count) - 1)
+        return np.asarray(self._order[begin[lines] + rng.integers(0, count[lines])])
+
+    def learn(self, line: NDArray[np.intp], hit: NDArray[np.bool_]) -> None:
+        """Credit lines; both shape (n,)."""
+        self.tries += np.bincount(line, minlength=len(self.tries))
+        self.hits += np.bincount(line[hit], minlength=len(self.tries))
+
+
+class Starts:
+    """New start rows from three sources; the one with more finds per case is used more.
+
+    Given data in random order, uniform draws, and the way between two rows with different labels.
+    """
+
+    def __init__(self, finds: Finds, pool: Population, data: Codes | None, rng: np.random.Generator) -> None:
+        self._finds, self._pool, self._rng = finds, pool, rng
+        self._data = np.empty((0, finds.schema.d), dtype=np.int32)
+        if data is not None and len(data):
+            distinct = data[first_of_each(case_keys(finds.schema, data))]
+            self._data = distinct[rng.permutation(len(distinct))]
+        self._boundary = Boundary(finds.schema.d)
+        self._at = 0
+        self._hits, self._tries = np.zeros(3), np.zeros(3)
+
+    def ask(self, n: int) -> None:
+        """Judge about ``n`` start rows; finds begin lines of their own."""
+        belief = self._rng.beta(1 + self._hits, 19 + self._tries - self._hits)
+        belief[0] = belief[0] if self._at < len(self._data) else 0.0
+        movable = len(self._finds.schema.movable_index) > 0
+        looked = len(self._pool.tries) >= BOUNDARY_LINES  # boundary lines are narrow: only to get going
+        belief[2] = belief[2] if self._boundary.ready and movable and not looked else 0.0
+        source = int(belief.argmax())
+        if source == 2:
+            self._boundary.search(self._finds, n, self._rng, lambda *batch: self._keep(2, *batch))
+            return
+        if source == 0:
+            rows = self._data[self._at : self._at + n]
+            self._at += len(rows)
+        else:
+            rows = uniform(self._finds.schema, n, self._rng)
+        rows = rows[self._finds.fresh(rows)]
+        if not len(rows):
+            return
+        rows = rows[: self._finds.allowed(len(rows))]
+        self._keep(source, rows, *self._finds.judge(rows, "start"))
+
+    def _keep(self, source: int, rows: Codes, judged: Judged, new: NDArray[np.bool_]) -> None:
+        self._tries[source] += len(rows)
+        self._hits[source] += new.sum()
+        if source != 2:
+            self._boundary.remember(rows, judged)
+        pairs = witness(judged.labels, judged.possible)
+        self._pool.add(rows[new], np.full(int(new.sum()), -1, dtype=np.intp), pairs[new])
+
+
+def population_search(finds: Finds, data: Codes | None, rng: np.random.Generator) -> dict[str, object]:
+    """Search until a termination rule of `Finds` is met (raises `Stop`) or no new row can be made.
+
+    Returns
+    -------
+    dict
+        Nothing new was found to ask: ``{"exhausted": True, …}``.
+    """
+    schema, options = finds.schema, finds.options
+    columns = schema.movable_index
+    cards = schema.cards[columns]
+    ordered = np.array([schema.columns[int(j)].ordered for j in columns], dtype=bool)
+    moves = Moves(len(columns), near=ordered & (cards > 2), wide=np.ones(len(columns), dtype=bool))
+    pool = Population(schema.d)
+    starts = Starts(finds, pool, data, rng)
+    dry = 0
+    while dry < 40:
+        first = FIRST // 2 if options.ask == "witness" else FIRST
+        batch = options.batch or min(LARGEST, max(first, finds.generated // 8))
+        n = finds.allowed(batch, 2 if options.ask == "witness" else None)
+        wanted = 2 if options.ask == "witness" else WANTED_LINES  # a start row costs every combination
+        fresh_n = _start_share(n, pool, len(columns), wanted, rng)
+        before = finds.generated
+        if fresh_n:
+            starts.ask(fresh_n)
+        if n > fresh_n:
+            _breed(finds, pool, moves, n - fresh_n, rng)
+        dry = 0 if finds.generated > before else dry + 1
+    return {"exhausted": True, "lines": len(pool.tries)}
+
+
+def _start_share(n: int, pool: Population, columns: int, wanted: int, rng: np.random.Generator) -> int:
+    if not pool.size or not columns:
+        return n
+    share = EXPLORE if len(pool.tries) >= wanted else 0.3
+    return int(rng.binomial(n, share))
+
+
+def _breed(finds: Finds, pool: Population, moves: Moves, n: int, rng: np.random.Generator) -> None:
+    """Make, filter and judge about ``n`` children."""
+    schema = finds.schema
+    parents = pool.parents(2 * n, rng)
+    children, first, second = mutate(pool.rows[parents], schema.movable_index, schema.cards, moves, rng)
+    keep = np.flatnonzero(finds.fresh(children))[:n]
+    if not len(keep):
+        return
+    parents, children = parents[keep], children[keep]
+    first, second = first[keep], second[keep]
+    if finds.options.ask == "witness":
+        _ask_pairs(finds, pool, moves, parents, children, first, second)
+        return
+    keep = keep[: finds.allowed(len(keep))]
+    m = len(keep)
+    parents, children, first, second = parents[:m], children[:m], first[:m], second[:m]
+    judged, new = finds.judge(children, "population")
+    _credit(pool, moves, pool.line[parents], first, second, judged.discriminatory)
+    pool.add(children[new], pool.line[parents[new]], witness(judged.labels, judged.possible)[new])
+
+
+def _ask_pairs(
+    finds: Finds,
+    pool: Population,
+    moves: Moves,
+    parents: NDArray[np.intp],
+    children: Codes,
+    first: NDArray[np.intp],
+    second: NDArray[np.intp],
+) -> None:
+    """Ask each child with the pair of combinations that told its parent apart."""
+    schema, evaluator = finds.schema, finds.evaluator
+    n = finds.allowed(len(children), 2)
+    parents, children, first, second = parents[:n], children[:n], first[:n], second[:n]
+    pair = pool.pair[parents]
+    possible = evaluator.possible(children)[np.arange(n)[:, None], pair].all(axis=1)
+    children, parents, pair = children[possible], parents[possible], pair[possible]
+    first, second, n = first[possible], second[possible], int(possible.sum())
+    if not n:
+        return
+    rows = np.repeat(children, 2, axis=0)
+    rows[:, schema.protected_index] = schema.combos[pair.reshape(-1)]
+    labels = evaluator.labels(rows).reshape(n, 2)
+    hit = evaluator.differ(labels)
+    new = finds.count(children, hit, np.zeros(n, dtype=bool), "population")
+    silent = (labels == NOT_JUDGED).any(axis=1)
+    finds.undecided += int((~hit & (silent | (len(schema.combos) > 2))).sum())
+    _credit(pool, moves, pool.line[parents], first, second, hit)
+    pool.add(children[new], pool.line[parents[new]], pair[new])
+
+
+def _credit(
+    pool: Population,
+    moves: Moves,
+    line: NDArray[np.intp],
+    first: NDArray[np.intp],
+    second: NDArray[np.intp],
+    hit: NDArray[np.bool_],
+) -> None:
+    single = second < 0
+    moves.learn(first[single], hit[single])
+    pool.learn(line, hit)
+
+
+def mutate(
+    rows: Codes,
+    columns: NDArray[np.intp],
+    cards: NDArray[np.int64],
+    moves: Moves,
+    rng: np.random.Generator,
+    twice: float = 0.3,
+) -> tuple[Codes, NDArray[np.intp], NDArray[np.intp]]:
+    """Children of ``rows``: one move each, a second one with probability ``twice``.
+
+    Returns
+    -------
+    children : array of int32, shape (n, d)
+    first, second : arrays, shape (n,)
+        The moves; -1 where there was no second.
+    """
+    n, children = len(rows), rows.copy()
+    cumulative = np.cumsum(moves.weights())
+    picked = []
+    for active in (np.arange(n), np.flatnonzero(rng.random(n) < twice)):
+        draw = rng.random(len(active)) * cumulative[-1]
+        move = np.minimum(np.searchsorted(cumulative, draw, side="right"), len(cumulative) - 1)
+        column = columns[move % len(columns)]
+        card = cards[column]
+        at = children[active, column].astype(np.int64)
+        near = move < len(columns)
+        sign = np.where(rng.random(len(active)) < 0.5, -1, 1)
+        sign = np.where((at + sign < 0) | (at + sign >= card), -sign, sign)
+        wide = (at + 1 + (rng.random(len(active)) * (card - 1)).astype(np.int64)) % card
+        children[active, column] = np.where(near, at + sign, wide)
+        moved = np.full(n, -1, dtype=np.intp)
+        moved[active] = move
+        picked.append(moved)
+    return children, picked[0], picked[1]
+
+
+def witness(labels: NDArray[np.int64], possible: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """A pair of possible combinations with the lowest and the highest label of each case, shape (n, 2)."""
+    limits = np.iinfo(np.int64)
+    low = np.where(possible, labels, limits.max).argmin(axis=1)
+    high = np.where(possible, labels, limits.min).argmax(axis=1)
+    return np.stack([low, high], axis=1).astype(np.int32)

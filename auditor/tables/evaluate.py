@@ -1,0 +1,380 @@
+"""The one place where tabular search asks the model: rows × protected combinations, in batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.core.errors import AuditError, BudgetExceeded, ConfigError, ModelFailed, PluginError
+from auditor.tables.distance import EXACT, Distance
+from auditor.tables.domain import cross, enumerate_rows, uniform
+from auditor.tables.failed import what_failed
+from auditor.tables.given import Given, Rows, crossed, within
+from auditor.tables.judged import NOT_JUDGED, Judged, Labels, Limit
+from auditor.tables.keys import Keys, row_keys
+from auditor.tables.schema import Codes, Raw, Schema
+
+__all__ = [
+    "NOT_JUDGED",
+    "Evaluator",
+    "Judged",
+    "Labels",
+    "Limit",
+    "cross",
+    "enumerate_rows",
+    "uniform",
+]
+
+
+class Evaluator:
+    """Asks a model about rows of a schema.
+
+    Parameters
+    ----------
+    predict : callable
+        ``predict(X) -> labels``: X as `Schema.decode` gives it, shape (n, d); labels of shape (n,), of any
+        type. Labels become whole numbers: integers and booleans are their own code, text gets a code
+        in order of appearance (`label_name` says which). An object array may hold None for rows that got
+        no label; they become `NOT_JUDGED` and count neither as equal nor as different.
+    schema : Schema
+        What the columns hold and which are protected.
+    cache : bool or None
+        Whether the model is slow: rows already asked are remembered, by exact row key.
+    keep : bool
+        Whether they are remembered although the model is quick.
+    budget : Limit or None
+        When to stop: a call that would exceed it raises `BudgetExceeded` before asking.
+    batch : int
+        Rows handed to the model at once; memory is proportional to it, not to the number of cases.
+    frame : bool
+        Whether the model wants a data frame with column names.
+    distance : Distance
+        When two labels count as different (Themis, Definition 3.3); default: unequal.
+    left : callable, optional
+        How many further rows the model may be asked about; None: no limit. For models with a budget of
+        their own.
+    watch : callable, optional
+        Told after each batch how many rows the model was asked about so far.
+
+    Attributes
+    ----------
+    evaluations : int
+        Rows passed to ``predict`` so far.
+    cache_hits : int
+        Rows answered from the cache so far.
+    not_judged : int
+        Rows passed to ``predict`` that got no label.
+    """
+
+    def __init__(
+        self,
+        predict: Callable[[Any], Any],
+        schema: Schema,
+        *,
+        cache: bool | None = None,
+        budget: Limit | None = None,
+        batch: int = 65536,
+        frame: bool = False,
+        distance: Distance = EXACT,
+        left: Callable[[], int | None] | None = None,
+        keep: bool = False,
+        watch: Callable[[int], None] | None = None,
+    ) -> None:
+        if batch < 1:
+            raise ConfigError(f"batch must be at least 1, got {batch}")
+        self._predict, self.schema, self.batch = predict, schema, batch
+        self._frame, self.distance = frame, distance
+        self._limit = budget or Limit()
+        self._left = left or (lambda: None)
+        self._watch = watch or (lambda rows: None)
+        self._cache: dict[Any, int] | None = {} if cache or keep else None
+        self._cache_given: dict[Any, int] = {}  # answers about values that no code of the schema stands for
+        self._given: Schema | None = None
+        self._slow = bool(cache)
+        self._began = time.monotonic()
+        self._names: dict[str, int] = {}
+        self._limits: dict[bytes, Labels] = {}
+        self.evaluations = 0
+        self.cache_hits = 0
+        self.not_judged = 0
+
+    @property
+    def slow(self) -> bool:
+        """Whether the model is slow: its answers are kept, and nothing is asked that is not needed."""
+        return self._slow
+
+    @property
+    def seconds(self) -> float:
+        """Wall time since the evaluator was made."""
+        return time.monotonic() - self._began
+
+    @property
+    def remaining(self) -> int | None:
+        """Rows that may still be asked; None without a limit, 0 when the time is up."""
+        if self.exhausted:
+            return 0
+        own = None if self._limit.evaluations is None else self._limit.evaluations - self.evaluations
+        limits = [value for value in (own, self._left()) if value is not None]
+        return min(limits) if limits else None
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether a limit is reached."""
+        spent = self._limit.evaluations is not None and self.evaluations >= self._limit.evaluations
+        late = self._limit.seconds is not None and self.seconds >= self._limit.seconds
+        return spent or late or self._left() == 0
+
+    def affordable(self, cases: int, rows_per_case: int | None = None) -> int:
+        """How many of ``cases`` may still be judged (``rows_per_case`` defaults to all combinations)."""
+        left = self.remaining
+        return cases if left is None else min(cases, left // (rows_per_case or len(self.schema.combos)))
+
+    def label_name(self, label: int) -> str:
+        """How a label code is written in reports."""
+        if label == NOT_JUDGED:
+            return "not judged"
+        if self.distance.kind == "absolute":
+            return f"{self.distance.value(label):g}"
+        return next((name for name, code in self._names.items() if code == label), str(int(label)))
+
+    def label_code(self, value: Raw) -> int:
+        """The code of a label, e.g. the favourable one; `NOT_JUDGED` where the model's labels can be no such label."""
+        if self._names or not (_whole(value) or self.evaluations):
+            return self._names.setdefault(str(value), -1 - len(self._names))
+        return int(float(value)) if _whole(value) else NOT_JUDGED  # the model's labels are numbers
+
+    def labels(self, codes: Rows) -> Labels:
+        """Labels of rows, shape (n,).
+
+        Raises
+        ------
+        BudgetExceeded
+            The limit of rows or seconds would be exceeded; nothing of this batch was asked.
+        PluginError
+            The model returned something that is not one label per row.
+        """
+        result = np.empty(len(codes), dtype=np.int64)
+        for start in range(0, len(codes), self.batch):
+            part = codes[start : start + self.batch]
+            result[start : start + self.batch] = (
+                self._cached(part) if self._cache is not None else self._ask(part)
+            )
+        return result
+
+    def grid(
+        self,
+        codes: Rows,
+        columns: Sequence[int] | NDArray[np.intp] | None = None,
+        combos: Codes | None = None,
+    ) -> Labels:
+        """Labels of each row with every combination of values of some columns, shape (n, m).
+
+        Parameters
+        ----------
+        codes : array of int32, shape (n, d), or Given
+            Rows; what they hold in ``columns`` does not matter. Given rows keep values of their own.
+        columns : sequence of int, optional
+            Positions of the columns that vary; default: the protected ones.
+        combos : array of int32, shape (m, len(columns)), optional
+            The combinations; default: all of them, in the order of `Schema.combos_of`.
+        """
+        index = self.schema.protected_index if columns is None else np.asarray(columns, dtype=np.intp)
+        if combos is None:
+            combos = self.schema.combos if columns is None else self.schema.combos_of(index)
+        m, n = len(combos), len(codes)
+        result = np.empty((m, n), dtype=np.int64)
+        step = max(1, self.batch // m)
+        for start in range(0, n, step):
+            part = codes[start : start + step]
+            if isinstance(part, Given) or m > self.batch or self._cache is not None or self._frame:
+                answers = self.labels(crossed(part, index, combos))
+            else:
+                answers = self._call(self._crossed(part, index, combos), m * len(part))
+            result[:, start : start + len(part)] = answers.reshape(m, len(part))
+        return result.T
+
+    def _crossed(self, codes: Codes, index: NDArray[np.intp], combos: Codes) -> NDArray[Any]:
+        """`cross`, decoded: each row is decoded once, then only the columns that vary."""
+        m = len(combos)
+        sample = np.repeat(codes[:1], m, axis=0)
+        sample[:, index] = combos
+        values = self.schema.decode(sample)
+        rows = np.empty((m, *codes.shape), dtype=values.dtype)
+        self.schema.decode(codes, out=rows[0])
+        rows[1:] = rows[0]
+        for j in index:
+            rows[:, :, j] = values[:, None, j]
+        return rows.reshape(m * len(codes), -1)
+
+    def possible(
+        self,
+        codes: Rows,
+        columns: Sequence[int] | NDArray[np.intp] | None = None,
+        combos: Codes | None = None,
+    ) -> NDArray[np.bool_]:
+        """Which combinations of some columns' values go with the rest of a row, shape (n, m); as `grid`."""
+        index = self.schema.protected_index if columns is None else np.asarray(columns, dtype=np.intp)
+        if combos is None:
+            combos = self.schema.combos if columns is None else self.schema.combos_of(index)
+        if not self.schema.constraints:
+            return np.ones((len(codes), len(combos)), dtype=bool)
+        schema, rows = within(self.schema, crossed(codes, index, combos))
+        return schema.on_manifold(rows).reshape(len(combos), len(codes)).T
+
+    def judge(self, codes: Rows) -> Judged:
+        """Labels and verdicts of cases; see `Judged`."""
+        labels, possible = self.grid(codes), self.possible(codes)
+        everywhere = self.differ(labels)
+        if self.not_judged:
+            possible = possible & (labels != NOT_JUDGED)
+        if not self.schema.constraints:
+            return Judged(
+                labels=labels,
+                possible=possible,
+                discriminatory=everywhere,
+                off_manifold=np.zeros(len(codes), bool),
+            )
+        real = self.differ(labels, possible)
+        return Judged(labels=labels, possible=possible, discriminatory=real, off_manifold=everywhere & ~real)
+
+    def discriminatory(self, codes: Codes) -> NDArray[np.bool_]:
+        """Which cases get different labels for different protected values, shape (n,).
+
+        Only rows that satisfy the schema's constraints count.
+        """
+        return self.judge(codes).discriminatory
+
+    def recall(self, codes: Rows) -> Judged:
+        """As `judge`, without asking anything: rows that were never asked are `NOT_JUDGED`.
+
+        Where no answers are kept (a quick model) the model is asked after all, also after the limit of seconds:
+        what was found is to be shown.
+        """
+        if self._cache is None:
+            limit, self._limit = self._limit, Limit(evaluations=self._limit.evaluations)
+            try:
+                return self.judge(codes)
+            finally:
+                self._limit = limit
+        keys, cache = self._keys(crossed(codes, self.schema.protected_index, self.schema.combos))
+        labels = np.array([cache.get(k, NOT_JUDGED) for k in keys.tolist()], dtype=np.int64)
+        labels = labels.reshape(len(self.schema.combos), len(codes)).T
+        known = labels != NOT_JUDGED
+        possible = self.possible(codes) & known
+        found = self.distance.differ(labels, possible, self.label_name)
+        everywhere = self.distance.differ(labels, known, self.label_name)
+        return Judged(
+            labels=labels, possible=possible, discriminatory=found, off_manifold=everywhere & ~found
+        )
+
+    def differ(self, labels: Labels, possible: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+        """Which rows of a grid hold two labels that differ, shape (n,).
+
+        Impossible cells, and cells without a label, are left out.
+        """
+        return self.distance.differ(labels, self._known(labels, possible), self.label_name)
+
+    def each(self, labels: Labels, possible: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+        """Which cells of a grid differ from some other cell of their row, shape (n, m); see `Distance.each`."""
+        return self.distance.each(labels, self._known(labels, possible), self.label_name)
+
+    def _known(self, labels: Labels, possible: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+        if not self.not_judged:
+            return possible
+        known = np.asarray(labels != NOT_JUDGED)
+        return known if possible is None else np.asarray(known & possible)
+
+    def _cached(self, codes: Rows) -> Labels:
+        keys, cache = self._keys(codes)
+        plain = keys.tolist()
+        distinct, first = np.unique(keys, return_index=True)
+        unknown = np.sort(first[[k not in cache for k in distinct.tolist()]])
+        if len(unknown):
+            for at, label in zip(unknown, self._ask(codes[unknown]), strict=True):
+                cache[plain[at]] = int(label)
+        self.cache_hits += len(codes) - len(unknown)
+        return np.array([cache[k] for k in plain], dtype=np.int64)
+
+    def _keys(self, codes: Rows) -> tuple[Keys, dict[Any, int]]:
+        """A key for each row, and where answers about such rows are kept."""
+        assert self._cache is not None
+        schema, rows = within(self.schema, codes)
+        keys = row_keys(rows, schema.cards)
+        if schema is self.schema:
+            return keys, self._cache
+        if schema is not self._given:  # another table: its codes stand for other values
+            self._given, self._cache_given = schema, {}
+        return keys, self._cache_given
+
+    def _ask(self, codes: Rows) -> Labels:
+        schema, rows = within(self.schema, codes)
+        return self._call(schema.decode(rows, frame=self._frame), len(rows))
+
+    def _call(self, rows: Any, n: int) -> Labels:
+        if not n:
+            return np.empty(0, dtype=np.int64)
+        limit = self._limit
+        if limit.evaluations is not None and self.evaluations + n > limit.evaluations:
+            raise BudgetExceeded(f"the limit of {limit.evaluations:,} model evaluations was reached")
+        if limit.seconds is not None and self.seconds >= limit.seconds:
+            raise BudgetExceeded(f"the limit of {limit.seconds:g} s was reached")
+        answers = self._answers(rows, n)
+        self.evaluations += n
+        self._watch(self.evaluations)
+        if answers.shape == (n, 1):
+            answers = answers[:, 0]
+        if answers.shape != (n,):
+            raise PluginError(
+                f"the model returned shape {answers.shape} for {n} rows; expected ({n},): one label a row"
+            )
+        return self._to_codes(answers)
+
+    def _answers(self, rows: Any, n: int) -> NDArray[Any]:
+        """What the model says; whatever it raises becomes one error that says where and on which row."""
+        try:
+            return np.asarray(self._predict(rows))
+        except AuditError:
+            raise
+        except Exception as error:  # the user's own code may raise anything
+            raise ModelFailed(what_failed(error, self.schema, rows, n)) from error
+
+    def _to_codes(self, answers: NDArray[Any]) -> Labels:
+        if answers.dtype == object and (lacking := np.array([a is None for a in answers])).any():
+            codes = np.full(len(answers), NOT_JUDGED, dtype=np.int64)
+            if not lacking.all():
+                codes[~lacking] = self._to_codes(np.array(answers[~lacking].tolist()))
+            self.not_judged += int(lacking.sum())
+            return codes
+        if self.distance.kind == "absolute":
+            return self.distance.codes(answers)
+        if answers.dtype.kind in "iub" and not self._names:
+            return answers.astype(np.int64)
+        if answers.dtype.kind == "f" and not self._names:
+            if not np.isfinite(answers).all():
+                raise PluginError("the model returned NaN or an infinite number for a row")
+            whole = answers.astype(np.int64)
+            if (whole == answers).all():
+                return whole
+            raise ConfigError(
+                "the model returns numbers that are not whole, so equality says little: "
+                "give --distance absolute and --distance-threshold"
+            )
+        distinct, inverse = np.unique(answers.astype(str), return_inverse=True)
+        codes = np.array(
+            [self.label_code(str(name)) if self._names else self._first(str(name)) for name in distinct]
+        )
+        return codes[inverse.reshape(-1)].astype(np.int64)
+
+    def _first(self, name: str) -> int:
+        return self._names.setdefault(name, -1 - len(self._names))
+
+
+def _whole(value: Raw) -> bool:
+    try:
+        return float(value).is_integer()
+    except ValueError:
+        return False

@@ -1,0 +1,252 @@
+"""Schemas from data: kinds, ranges, bins, derived columns, and suggestions that the user has to confirm."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.core.counting import plural
+from auditor.core.errors import DataFileError
+from auditor.tables.hints import hints
+from auditor.tables.reading import missing
+from auditor.tables.schema import Column, Kind, Raw, Schema
+
+FEW = 20  # distinct whole numbers up to which gaps between them mean categories
+WIDE = 1024  # span of whole numbers from which on they are binned
+BINS = 10
+SUPPORT = 30  # rows behind a suggested constraint
+HOLDS = 0.995  # share of them for which it holds
+GUARDED = ("sex", "gender", "race", "ethnicity", "religion", "nationality", "disability")
+PERHAPS = ("age", "marital-status", "marital_status", "native-country", "country", "foreign_worker")
+_FEMALE, _MALE = (
+    re.compile(r"(?i)(?<![a-z])(female|woman|women)"),
+    re.compile(r"(?i)(?<![a-z])(male|man|men)"),
+)
+# "Personal status and sex" of the Statlog German credit data, attribute 9.
+STATLOG_SEX: Mapping[str, str] = {
+    "A91": "male",
+    "A92": "female",
+    "A93": "male",
+    "A94": "male",
+    "A95": "female",
+}
+
+
+def infer(
+    data: Mapping[str, Any],
+    target: str,
+    protected: Sequence[str] = (),
+    *,
+    name: str = "table",
+    where: str = "the data",
+) -> Schema:
+    """A schema that holds every row of a table; a starting point to be edited.
+
+    Text becomes a category of the values seen. Whole numbers become a range from the smallest to the
+    largest, or a category where there are at most 20 of them with wide gaps (codes such as 100 for
+    missing). Other numbers, and whole numbers over a span of more than 1,024, become ten bins of about
+    equal count, each represented by the median of its rows; a value that most rows share has a bin of its own. A
+    column that is not protected and lacks values gets NaN as its last value.
+
+    A protected column that the data lack is derived where that is possible: ``sex`` from a column whose
+    values all name it, or from the codes A91 to A95 of German credit. It takes the place of its source.
+
+    Raises
+    ------
+    DataFileError
+        The target or a protected column is not there or lacks a value, a column is empty, or the target has one
+        value.
+    ConfigError
+        A protected column has one value.
+    """
+    table = {str(key): np.asarray(data[key]) for key in data.keys()}  # noqa: SIM118 - a data frame
+    if target not in table:
+        raise DataFileError(f"{where} has no target column {target!r}; columns: {', '.join(table)}")
+    derived = {c.source: c for c in derivable(table, target) if c.name in protected}
+    for wanted in protected:
+        if wanted not in table and wanted not in {c.name for c in derived.values()}:
+            raise DataFileError(f"{where} has no protected column {wanted!r}; columns: {', '.join(table)}")
+    labels = _distinct(table[target], target, where)
+    if len(labels) < 2:
+        raise DataFileError(f"{where}: the target {target!r} has one value only ({labels[0]!r})")
+    notes = (*getattr(data, "notes", ()), *hints(table, target, protected))
+    return Schema(
+        notes=notes,
+        columns=tuple(
+            derived[key] if key in derived else _infer(key, values, key in protected, where)
+            for key, values in table.items()
+            if key != target
+        ),
+        target=target,
+        name=name,
+    )
+
+
+def derivable(table: Mapping[str, NDArray[Any]], target: str) -> list[Column]:
+    """Columns that other columns of the data determine: ``sex`` from texts or codes that name it.
+
+    Examples
+    --------
+    >>> derivable({"status": np.array(["male single", "female married"], dtype=object)}, "")[0].mapping
+    (('female married', 'female'), ('male single', 'male'))
+    """
+    result: list[Column] = []
+    for key, values in table.items():
+        if values.dtype != object or key == target or "sex" in table or result:
+            continue
+        distinct = sorted({str(v) for v in values if v is not None})
+        mapping = {v: sex for v in distinct if (sex := _sex(v)) is not None}
+        if len(mapping) == len(distinct) > 2 or (len(mapping) == len(distinct) == 2 and _longer(distinct)):
+            if set(distinct) <= set(STATLOG_SEX):
+                mapping = dict(STATLOG_SEX)
+            sexes = tuple(dict.fromkeys(sorted(mapping.values())))
+            if len(sexes) == 2:
+                result.append(
+                    Column(
+                        name="sex",
+                        kind="derived",
+                        codes=2,
+                        values=sexes,
+                        source=key,
+                        mapping=tuple(mapping.items()),
+                        protected=True,
+                    )
+                )
+    return result
+
+
+def _longer(values: Sequence[str]) -> bool:
+    """Whether values say more than the sex."""
+    return any(v.lower() not in ("male", "female", "man", "woman") for v in values)
+
+
+def _sex(value: str) -> str | None:
+    if value in STATLOG_SEX:
+        return STATLOG_SEX[value]
+    if _FEMALE.search(value):
+        return "female"
+    return "male" if _MALE.search(value) else None
+
+
+def guarded(names: Sequence[str]) -> list[str]:
+    """Columns whose name is that of a protected attribute."""
+    return [name for name in names if name.lower() in GUARDED]
+
+
+def implications(schema: Schema, codes: NDArray[np.int32]) -> list[tuple[str, int, int]]:
+    """Rules of the form ``column == value implies protected == value`` that the rows suggest.
+
+    Returns
+    -------
+    list of (rule, rows for which it holds, rows with the first value)
+        At least 30 rows and 99.5 % of them, where the protected value is not as frequent anyhow. What the data
+        suggest need not be true: a rule is for a person to confirm.
+    """
+    found = []
+    for p in schema.protected_index.tolist():
+        share = np.bincount(codes[:, p], minlength=schema.columns[p].codes) / max(1, len(codes))
+        if schema.columns[p].codes > FEW:
+            continue
+        for j in schema.free_index.tolist():
+            column = schema.columns[j]
+            if column.kind != "category" or column.codes > FEW:
+                continue
+            for value in range(column.codes):
+                rows = codes[codes[:, j] == value, p]
+                if len(rows) < SUPPORT:
+                    continue
+                count = np.bincount(rows, minlength=schema.columns[p].codes)
+                top = int(count.argmax())
+                if count[top] >= HOLDS * len(rows) and share[top] < 0.9:
+                    rule = f"{_word(column.name)} == {_word(column.raw(value))} implies "
+                    rule += f"{_word(schema.columns[p].name)} == {_word(schema.columns[p].raw(top))}"
+                    found.append((rule, int(count[top]), len(rows)))
+    return found
+
+
+def _word(value: Raw) -> str:
+    text = str(value)
+    return text if re.fullmatch(r"[A-Za-z_][\w-]*|\d+", text) else f'"{text}"'
+
+
+def _distinct(values: NDArray[Any], name: str, where: str) -> list[Raw]:
+    lacking = missing(values)
+    if lacking.any():
+        raise DataFileError(
+            f"{where}, row {int(np.flatnonzero(lacking)[0]) + 1}: column {name!r} is missing (NaN); "
+            f"{plural(int(lacking.sum()), 'such row')}. Remove or fill them"
+        )
+    return [v.item() if isinstance(v, np.generic) else v for v in np.unique(values)]
+
+
+def _infer(name: str, values: NDArray[Any], protected: bool, where: str) -> Column:
+    lacking = missing(values)
+    if lacking.all():
+        raise DataFileError(f"{where}: column {name!r} is empty in every row; remove it")
+    if protected or not lacking.any():
+        return _column(name, values, protected, where)
+    column = _column(name, values[~lacking], protected, where)
+    kind: Kind = "category" if column.kind == "integer" else column.kind
+    return replace(column, kind=kind, low=0, codes=column.codes + 1, values=(*column.raw_values(), math.nan))
+
+
+def _column(name: str, values: NDArray[Any], protected: bool, where: str) -> Column:
+    distinct = _distinct(values, name, where)
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in distinct)
+    if not numbers:
+        return Column(
+            name=name, kind="category", codes=len(distinct), values=tuple(distinct), protected=protected
+        )
+    whole = all(float(v).is_integer() for v in distinct)
+    low, span = distinct[0], float(distinct[-1]) - float(distinct[0]) + 1
+    if whole and len(distinct) <= FEW and span > 2 * len(distinct) + 8:
+        return Column(
+            name=name,
+            kind="category",
+            codes=len(distinct),
+            values=tuple(map(int, distinct)),
+            protected=protected,
+        )
+    if whole and span <= WIDE:
+        return Column(
+            name=name, kind="integer", codes=int(span), low=int(low), protected=protected, ordered=True
+        )
+    return _binned(name, values.astype(float), protected)
+
+
+def _binned(name: str, values: NDArray[np.float64], protected: bool) -> Column:
+    cuts = _cuts(values)
+    code = np.searchsorted(cuts, values, side="right")
+    middle = [float(np.median(values[code == k])) for k in range(len(cuts) + 1)]
+    return Column(
+        name=name,
+        kind="binned",
+        codes=len(middle),
+        values=tuple(int(v) if v.is_integer() else v for v in middle),
+        edges=tuple(cuts.tolist()),
+        protected=protected,
+        ordered=True,
+    )
+
+
+def _cuts(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rising cuts between about equal counts; a value that more than a bin's share of the rows has stands alone."""
+    distinct, count = np.unique(values, return_counts=True)
+    heavy = distinct[count > len(values) / BINS]
+    rest = values[~np.isin(values, heavy)]
+    cuts = [rest.min()] if len(rest) and len(heavy) else []
+    if len(rest):
+        bins = max(1, BINS - len(heavy))
+        cuts += np.quantile(rest, np.linspace(0, 1, bins + 1)[1:-1]).tolist()
+    for value in heavy:
+        after = distinct[distinct > value]
+        cuts += [value, *after[:1]]
+    result = np.unique(np.round(np.array(cuts, dtype=float), 9))
+    filled = np.unique(np.searchsorted(result, values, side="right"))
+    return np.asarray(result[filled[1:] - 1])

@@ -1,0 +1,230 @@
+"""Whether labels change by more than answers to one and the same row do."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from auditor.core.counting import plural
+from auditor.core.types import Estimate, Prompt, Response, Variant
+
+if TYPE_CHECKING:
+    from auditor.models.rows import RowClient
+    from auditor.tables.result import TabularResult
+    from auditor.tables.schema import Schema
+
+LEVEL = 0.05
+CASES = 1_000  # that the test looks at
+PERMUTATIONS = 999
+ONCE = (
+    "each row was asked once, and the model is not declared to repeat itself: a label may have changed for that reason "
+    "alone, so nothing is called shown (--replicates 3 asks each row three times and tests against that; the file of a "
+    "server that always repeats itself says so: deterministic: true)"
+)
+INCOMPLETE = "no case had all its rows answered, so nothing was tested against the noise of repeated answers"
+STOPPED = (
+    "a search for sets asks about a row only until its label changes: the cases that are left whole are those without "
+    "a change, so nothing was tested against the noise of repeated answers (--mode score asks about all rows of a case)"
+)
+
+
+class Book:
+    """Every row that was asked, and every answer to it."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Mapping[str, Any]] = {}
+        self.answers: dict[str, dict[int, Response]] = defaultdict(dict)
+
+    def row(self, variant: Variant, prompt: Prompt) -> None:
+        """Take note of a row that is asked."""
+        assert not isinstance(variant.input, str)
+        self.rows[prompt.sha256] = variant.input
+
+    def response(self, response: Response) -> None:
+        """Take note of an answer."""
+        self.answers[response.prompt_sha256][response.replicate] = response
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Noise:
+    """What repeated answers say.
+
+    Attributes
+    ----------
+    same_row : Estimate or None
+        Share of rows of which not all answers were the same; its interval is by case, whose rows are alike.
+    tests : mapping of tuple of str to Dealt
+        By set of protected columns; all of them together are one of the sets. A set without rows to test is not in it.
+    reason : str
+        Why nothing was tested.
+    """
+
+    same_row: Estimate | None
+    tests: Mapping[tuple[str, ...], Dealt] = dataclasses.field(default_factory=dict)
+    reason: str = ""
+
+
+class Dealt(NamedTuple):
+    """Whether answers depend on some columns: from dealing them anew among rows that differ in these columns alone."""
+
+    p_value: float
+    p_adjusted: float  # Holm, over the sets of columns
+    blocks: int  # of such rows; with all protected columns a block is a case
+
+
+def whole(result: TabularResult, schema: Schema) -> bool:
+    """Whether all rows of a case were asked about, whatever the answers were."""
+    if result.mode != "search" or not any("decided_by" in test for test in result.details["tests"]):
+        return True  # scores are of whole cases, and a walk through the domain asks about every row
+    # The first two combinations are tried on every row.
+    return len(schema.combos) <= 2 and tuple(result.options["columns"]) == tuple(schema.protected)
+
+
+def measure(
+    book: Book,
+    asked: RowClient,
+    schema: Schema,
+    sets: Iterable[tuple[str, ...]],
+    seed: int,
+    *,
+    complete: bool = True,
+) -> Noise:
+    """The noise of repeated answers, and the tests of labels against it; nothing with one answer a row.
+
+    Parameters
+    ----------
+    schema : Schema
+        Names the protected columns; the other columns of a row are its case.
+    sets : iterable of tuple of str
+        Protected columns that are tested together, beside all of them. Dealt are blocks of rows that differ in these
+        columns alone, where every row of a block was asked.
+    seed : int
+        Of the permutations.
+    complete : bool
+        Whether all rows of a case were asked about, whatever the answers were (`whole`); else nothing is tested.
+    """
+    import numpy as np
+
+    from auditor.measure.intervals import korn_graubard
+    from auditor.measure.multiplicity import holm
+
+    k = asked.replicates
+    if k < 2:
+        return Noise(same_row=None)
+    names: dict[str, int] = {}
+    read: list[tuple[Mapping[str, Any], list[int]]] = []
+    unlike: dict[tuple[Any, ...], list[bool]] = defaultdict(list)
+    for sha, row in book.rows.items():
+        labels = [_label(book.answers[sha].get(i), asked, names) for i in range(k)]
+        if min(labels) >= 0:
+            unlike[_without(row, schema.protected)].append(len(set(labels)) > 1)
+        read.append((row, labels))
+    same_row = (
+        korn_graubard([sum(rows) for rows in unlike.values()], [len(rows) for rows in unlike.values()])
+        if unlike
+        else None
+    )
+    if not complete:
+        return Noise(same_row=same_row, reason=STOPPED)
+    found: dict[tuple[str, ...], tuple[float, int]] = {}
+    for number, columns in enumerate(dict.fromkeys([tuple(schema.protected), *sets])):
+        blocks: dict[tuple[Any, ...], list[list[int]]] = defaultdict(list)
+        for row, labels in read:
+            blocks[_without(row, columns)].append(labels)
+        size = len(schema.combos_of([schema.index_of(name) for name in columns]))
+        if grids := [block for block in blocks.values() if len(block) == size][:CASES]:
+            array = np.array(grids).reshape(len(grids), -1)
+            rng = np.random.default_rng([seed, 2, number] if number else [seed, 2])
+            found[columns] = permuted(array, size, len(names), rng), len(grids)
+    adjusted = holm([p for p, _ in found.values()])
+    tests = {
+        columns: Dealt(p, q, n)
+        for (columns, (p, n)), q in zip(found.items(), adjusted, strict=True)
+        if q is not None
+    }
+    return Noise(same_row=same_row, tests=tests, reason="" if tests else INCOMPLETE)
+
+
+def _without(row: Mapping[str, Any], columns: Collection[str]) -> tuple[Any, ...]:
+    return tuple(value for name, value in row.items() if name not in columns)
+
+
+def _label(response: Response | None, asked: RowClient, names: dict[str, int]) -> int:
+    if response is None or response.output is None:
+        return -1
+    answer = asked.task.read(response.output, asked.model.style)
+    if answer.status != "ok" or not isinstance(answer.value, str):
+        return -1
+    return names.setdefault(answer.value, len(names))
+
+
+def permuted(answers: Any, combos: int, labels: int, rng: Any) -> float:
+    """P value of how much more alike the answers to one row are than those to the different rows of its case.
+
+    The statistic is the sum of squared counts of each label in each row. Under the null hypothesis the answers of a
+    case are exchangeable over its rows, so they are dealt anew within each case. (The number of changed majorities
+    would not do: three answers against three change it however they are dealt.)
+
+    Parameters
+    ----------
+    answers : array of int, shape (cases, combos * replicates)
+        Label codes from 0, row after row; -1 for none.
+    labels : int
+        Codes that there are.
+    """
+
+    def alike(grid: Any) -> int:
+        shaped = grid.reshape(len(grid), combos, -1)
+        return sum(int(((shaped == label).sum(axis=2) ** 2).sum()) for label in range(labels))
+
+    if not labels:
+        return 1.0
+    seen = alike(answers)
+    at_least = sum(alike(rng.permuted(answers, axis=1)) >= seen for _ in range(PERMUTATIONS))
+    return (1 + at_least) / (1 + PERMUTATIONS)
+
+
+def columns_of(finding: Mapping[str, Any], protected: Sequence[str]) -> tuple[str, ...]:
+    """The protected columns that a finding is about, in the schema's order; all where it names none."""
+    return tuple(name for name in protected if name in finding["attributes"]) or tuple(protected)
+
+
+def apply(record: dict[str, Any], noise: Noise, replicates: int, protected: Sequence[str]) -> None:
+    """Write the noise into the record; what does not rise above it is not called shown.
+
+    Only for models that are not declared to repeat themselves. Each finding goes by the test of its own columns.
+    """
+    section = record["tabular"]
+    together = noise.tests.get(tuple(protected))
+    section["noise"] = {
+        "same_row": None if noise.same_row is None else dataclasses.asdict(noise.same_row),
+        "p_value": None if together is None else together.p_value,
+        "cases": 0 if together is None else together.blocks,
+    }
+    section["notes"].append(_note(noise, tuple(protected), replicates, protected))
+    for finding in record["findings"]:
+        columns = columns_of(finding, protected)
+        test = noise.tests.get(columns)
+        finding["noise"] = section["noise"]["same_row"]
+        finding["p_value"] = None if test is None else test.p_value
+        finding["p_adjusted"] = None if test is None else test.p_adjusted
+        finding["notes"] = [*finding["notes"], _note(noise, columns, replicates, protected)]
+        if finding["verdict"] == "shown" and (test is None or test.p_adjusted >= LEVEL):
+            finding["verdict"] = "not_determined"
+
+
+def _note(noise: Noise, columns: tuple[str, ...], replicates: int, protected: Sequence[str]) -> str:
+    """How a set of columns was tested, or why it was not."""
+    test = noise.tests.get(columns)
+    if test is None:
+        return (noise.reason or INCOMPLETE) if replicates > 1 else ONCE
+    within = plural(test.blocks, "case")
+    if columns != tuple(protected):
+        within = f"{plural(test.blocks, 'set')} of rows that differ in {', '.join(columns)} alone"
+    told = (
+        f"tested against the noise of {plural(replicates, 'answer')} to each row, dealt anew within {within}"
+    )
+    adjusted = f", adjusted {test.p_adjusted:.2g}" if len(noise.tests) > 1 else ""
+    return f"{told}: p = {test.p_value:.2g}{adjusted}"

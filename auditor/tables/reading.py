@@ -1,0 +1,152 @@
+"""Tables from CSV files: numbers, truth values and missing values as what they are, and what was not plain in them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.core import csvfile
+from auditor.core.counting import plural
+from auditor.core.errors import DataFileError
+
+# What pandas reads as missing, so that a model gets what it was trained on.
+MISSING = frozenset(
+    ("", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None", "<NA>", "#N/A", "#NA")
+)
+# Missing only in a column whose other values are all numbers.
+NO_NUMBER = frozenset(
+    ("?", "-", "–", "—", ".", "none", "unknown", "missing", "not given", "not available", "na")
+)
+_PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+_COMMA = re.compile(r"[+-]?\d{1,3}((\.\d{3})+|\d*),\d+")
+MOSTLY = 0.9  # share of numbers from which on other texts in a column are named
+
+
+class Table(dict[str, NDArray[Any]]):
+    """Columns by name, and in ``notes`` what a reader has to know about how they were read.
+
+    int64, float64 (NaN where missing), bool, or object (text or truth values, None where missing), shape (n,).
+    """
+
+    notes: tuple[str, ...]
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]], notes: Iterable[str] = ()) -> None:
+        super().__init__(columns)
+        self.notes = tuple(notes)
+
+    def without_missing(self, names: Sequence[str]) -> Table:
+        """The rows in which none of some columns is missing; what was left out becomes a note."""
+        notes, keep = list(self.notes), np.ones(len(next(iter(self.values()))), dtype=bool)
+        for name in names:
+            gone = missing(self[name])
+            if gone.any():
+                notes.append(f"{name} is missing in {plural(int(gone.sum()), 'row')}: left out.")
+            keep &= ~gone
+        if not keep.any():
+            raise DataFileError(f"no row has a value in all of {', '.join(names)}")
+        return self if keep.all() else Table({n: v[keep] for n, v in self.items()}, notes)
+
+
+def missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which values are missing: None, NaN or empty."""
+    if values.dtype.kind == "f":
+        return np.asarray(np.isnan(values), dtype=bool)
+    if values.dtype.kind in "iub":
+        return np.zeros(values.shape, dtype=bool)
+    return np.array(
+        [v is None or v == "" or (isinstance(v, float) and math.isnan(v)) for v in values], dtype=bool
+    )
+
+
+def read_table(path: str | Path) -> Table:
+    """A CSV file (comma, semicolon or tab, also ``.csv.gz``) with a header line, by column.
+
+    Raises
+    ------
+    DataFileError
+        It cannot be read, has no rows, two columns of one name, or a row of another length; the line is named.
+    """
+    path = Path(path)
+    found = csvfile.parse(path, csvfile.decode(path, csvfile.content(path)))
+    csvfile.distinct(path, found.columns)
+    rows = [row for _, row in found.rows]
+    if not rows:
+        raise DataFileError(f"{path}: there is a header and no line below it")
+    notes: list[str] = []
+    columns = {
+        name: read_column(name, [row[j].strip() for row in rows], notes)
+        for j, name in enumerate(found.columns)
+    }
+    return Table(columns, notes)
+
+
+def read_column(name: str, values: Sequence[str], notes: list[str]) -> NDArray[Any]:
+    """The values of one column in the narrowest type that holds them; what was not plain is added to ``notes``."""
+    for kind in (int, float):
+        try:
+            if kind is int:
+                return np.array([int(v) for v in values], dtype=np.int64)
+            read = np.array([math.nan if v in MISSING else float(v) for v in values], dtype=np.float64)
+        except (ValueError, OverflowError):
+            continue
+        _say_missing(name, Counter(v for v in values if v and v in MISSING), notes)
+        return read
+    count = Counter(v for v in values if v not in MISSING)
+    if {v.casefold() for v in count} <= {"true", "false"}:
+        truth = [None if v in MISSING else v.casefold() == "true" for v in values]
+        return np.array(truth, dtype=object if None in truth else bool)
+    words = [v for v in count if not _spelled(v)]
+    gone = [v for v in words if v.casefold() in NO_NUMBER]
+    numbers = sum(n for v, n in count.items() if v not in words)
+    if not numbers or len(gone) < len(words):
+        if numbers >= MOSTLY * sum(count.values()):
+            notes.append(
+                f"{name}: {numbers:,} of {plural(sum(count.values()), 'value')} are numbers; "
+                f"not {_listed([w for w in words if w not in gone], count)}. It was read as text, each value a "
+                "category. Mend the others, or leave the field empty there."
+            )
+        return np.array([None if v in MISSING else v for v in values], dtype=object)
+    odd = [v for v in count if v not in words and not _PLAIN.fullmatch(v)]
+    comma = any(not _THOUSANDS.fullmatch(v) for v in odd)
+    if odd:
+        how = "the comma as the decimal mark" if comma else "commas between thousands"
+        example = odd[0]
+        notes.append(f"{name}: numbers were read with {how} ({example} is {_number(example, comma):.12g}).")
+    _say_missing(name, Counter(v for v in values if v in gone or (v and v in MISSING)), notes)
+    lost = MISSING | set(gone)
+    read = np.array([math.nan if v in lost else _number(v, comma) for v in values], dtype=np.float64)
+    whole = (
+        not np.isnan(read).any() and bool((read == np.floor(read)).all()) and bool((abs(read) < 2**53).all())
+    )
+    return read.astype(np.int64) if whole and not any("." in v for v in count) else read
+
+
+def _say_missing(name: str, count: Counter[str], notes: list[str]) -> None:
+    if count:
+        notes.append(
+            f"{name}: read as missing, since all other values are numbers: {_listed([*count], count)}."
+        )
+
+
+def _spelled(value: str) -> bool:
+    """Whether a text is a number as people write it."""
+    return any(form.fullmatch(value) for form in (_PLAIN, _THOUSANDS, _COMMA))
+
+
+def _number(value: str, comma: bool) -> float:
+    if "," not in value:
+        return float(value)
+    return float(value.replace(".", "").replace(",", ".") if comma else value.replace(",", ""))
+
+
+def _listed(values: Sequence[str], count: Mapping[str, int]) -> str:
+    shown = ", ".join(f"{v!r} ({plural(count[v], 'row')})" for v in values[:4])
+    return shown + (f" and {len(values) - 4:,} more" if len(values) > 4 else "")

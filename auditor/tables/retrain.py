@@ -1,0 +1,358 @@
+"""Aequitas, Algorithm 5: add portions of the discriminatory cases to the training data and fit again.
+
+Portion ``i = 2, 3, …`` is drawn between ``2^(i−2)`` and ``2^(i−1)`` per cent of the training data, until one does
+not lower the share of discriminatory cases or exceeds 100 %.
+
+The caller's estimator is never changed: every model is a fresh `sklearn.base.clone`, fitted on the training
+rows only. Whether a portion helps is decided on one uniform sample; the shares reported before and after
+come from another, and the accuracies from rows that no model was fitted on.
+
+The paper leaves labels to a vote of classifiers. Here the model before votes, once per combination of
+protected values; a tie goes to a model of the same kind that was fitted with all protected columns held at
+one value, so the label depends on nobody's group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.core.counting import plural
+from auditor.core.errors import ConfigError
+from auditor.core.types import Estimate
+from auditor.measure.intervals import clopper_pearson
+from auditor.tables.core import Codes, Evaluator, Judged, Schema, cross, plain, uniform
+from auditor.tables.directed import run
+from auditor.tables.given import Rows, binned, joined, within
+
+SEARCH: Mapping[str, Any] = {"mode": "fully", "local_n": 200, "generated": 12_000}
+LIMIT = 100.0  # per cent of the training data
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Portion:
+    """One round of Algorithm 5.
+
+    Attributes
+    ----------
+    percent : float
+        The portion that was drawn, in per cent of the training rows.
+    cases, rows : int
+        Discriminatory cases taken, and rows added for them.
+    ties : int
+        Cases among them whose answers had no majority.
+    share : float
+        Discriminatory share of the new model on the sample that decides.
+    kept : bool
+        Whether it was below that of the model before.
+    """
+
+    percent: float
+    cases: int
+    rows: int
+    ties: int
+    share: float
+    kept: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Retrained:
+    """The outcome of retraining.
+
+    Attributes
+    ----------
+    model : object
+        The fitted model after the last portion that was kept; the one before if none was.
+    before_model : object
+        The fitted model before.
+    before, after : Estimate
+        Share of discriminatory cases among uniform ones, on the same held-out sample for both models.
+    accuracy_before, accuracy_after : Estimate
+        Share of held-out rows whose label is predicted.
+    portions : tuple of Portion
+        What was tried, in order.
+    available : int
+        Discriminatory cases there were to add.
+    stopped : str
+        Why it ended.
+    notes : tuple of str
+        What a reader has to know.
+    """
+
+    model: Any
+    before_model: Any
+    before: Estimate
+    after: Estimate
+    accuracy_before: Estimate
+    accuracy_after: Estimate
+    portions: tuple[Portion, ...]
+    available: int
+    stopped: str
+    notes: tuple[str, ...] = ()
+
+    def to_record(self) -> dict[str, Any]:
+        """Everything but the models, as plain data."""
+        names = (n for n in self.__slots__ if not n.endswith("model"))
+        return {name: plain(getattr(self, name)) for name in names}
+
+
+def retrain(
+    estimator: Any,
+    schema: Schema,
+    given: Rows,
+    labels: NDArray[Any],
+    rng: np.random.Generator,
+    *,
+    search: Mapping[str, Any] | None = None,
+    rows: str = "grid",
+    patience: int = 1,
+    held_out: float = 0.25,
+    sample: int = 50_000,
+    level: float = 0.95,
+    frame: bool = False,
+) -> Retrained:
+    """Fit, search for discriminatory cases, add portions of them, fit again (section 4.4, Algorithm 5).
+
+    Parameters
+    ----------
+    estimator : scikit-learn estimator
+        Anything that `sklearn.base.clone` takes, with ``fit(X, y)`` and ``predict(X)``. Whether it is fitted
+        does not matter.
+    schema : Schema
+        With at least one protected column.
+    given : Given, or array of int32, shape (n, d)
+        Rows of the data; trained on as they are (codes: as `Schema.decode` gives them).
+    labels : array, shape (n,)
+        Their labels, of any type that the estimator takes.
+    rng : Generator
+        Splits, draws and the search; integer seeds of the estimator are its own.
+    search : mapping, optional
+        Options of `auditor.tables.directed.run`; default: ``fully`` with ``local_n=200`` and 12,000
+        generated cases. Its finds come from uniform rows, as the share does; ``population`` finds more, but of
+        fewer kinds.
+    rows : {"grid", "one"}
+        What a discriminatory case adds: a row for every possible combination of protected values, with one
+        label (``grid``), or the one row that was found (``one``, the paper's). ``percent`` counts cases.
+    patience : int
+        How many portions in a row may fail to lower the share before it ends; the paper's 1.
+    held_out : float
+        Share of ``given`` kept for the accuracies.
+    sample : int
+        Uniform cases in each of the two samples.
+    level : float
+        Confidence level.
+    frame : bool
+        Whether the estimator wants a data frame with column names.
+
+    Returns
+    -------
+    Retrained
+
+    Raises
+    ------
+    ConfigError
+        An argument is out of range, no column is protected, or the data hold one label only.
+    """
+    from sklearn.base import clone
+    from sklearn.model_selection import train_test_split
+
+    labels = np.asarray(labels)
+    _check(schema, len(given), labels, rows, patience, held_out, sample)
+    seed = int(rng.integers(2**31))
+    at, at_test, y, y_test = train_test_split(
+        np.arange(len(given)), labels, test_size=held_out, stratify=_strata(labels), random_state=seed
+    )
+    train, test = given[at], given[at_test]
+    study = _Study(schema, train, y, frame, clone(estimator), rng, sample)
+    before = study.fit(train, y)
+    options = dict(SEARCH if search is None else search)
+    evaluator = study.evaluator(before)
+    found = run(evaluator, schema, {"trials": 0, "data": binned(train), **options}, rng).found
+    cases = np.empty((0, schema.d), dtype=np.int32) if found is None else found
+    portions, model, stopped = _rounds(study, before, cases, rows, patience)
+    fresh = uniform(schema, sample, rng)
+    shares = [study.share(m, fresh, level) for m in (before, model)]
+    accuracy = [_accuracy(m, study.decode(test), y_test, level) for m in (before, model)]
+    notes = []
+    if model is before:
+        notes.append("no portion lowered the share on the sample that decides; the model is the one before")
+    if accuracy[1].value < accuracy[0].low:
+        notes.append("the accuracy on held-out rows fell below the interval of the model before")
+    return Retrained(
+        model=model,
+        before_model=before,
+        before=shares[0],
+        after=shares[1],
+        accuracy_before=accuracy[0],
+        accuracy_after=accuracy[1],
+        portions=tuple(portions),
+        available=len(cases),
+        stopped=stopped,
+        notes=tuple(notes),
+    )
+
+
+class _Study:
+    """What all rounds share: the training data, the sample that decides, how to fit and how to ask."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        train: Rows,
+        labels: NDArray[Any],
+        frame: bool,
+        blank: Any,
+        rng: np.random.Generator,
+        sample: int,
+    ) -> None:
+        self.schema, self.train, self.labels = schema, train, labels
+        self.frame, self.blank, self.rng = frame, blank, rng
+        self.classes = np.unique(labels)
+        self.sample = uniform(schema, sample, rng)
+        self._blind: Any = None
+
+    def decode(self, rows: Rows) -> Any:
+        schema, codes = within(self.schema, rows)
+        return schema.decode(codes, frame=self.frame)
+
+    def fit(self, rows: Rows, labels: NDArray[Any]) -> Any:
+        from sklearn.base import clone
+
+        return clone(self.blank).fit(self.decode(rows), labels)
+
+    def evaluator(self, model: Any) -> Evaluator:
+        """Labels are positions within ``classes``, so that all models speak the same codes."""
+
+        def predict(x: Any) -> NDArray[np.intp]:
+            return np.asarray(np.searchsorted(self.classes, model.predict(x)))
+
+        return Evaluator(predict, self.schema, frame=self.frame)
+
+    def vote(self, model: Any, cases: Codes) -> tuple[NDArray[Any], int]:
+        """Labels for cases: the model's majority; ties go to a model that cannot see protected columns."""
+
+        def blind(tied: NDArray[np.intp]) -> NDArray[np.intp]:
+            if self._blind is None:
+                self._blind = self.fit(self._without(binned(self.train)), self.labels)
+            said = self._blind.predict(self.decode(self._without(cases[tied])))
+            return np.asarray(np.searchsorted(self.classes, said))
+
+        votes, ties = majority(self.evaluator(model).judge(cases), len(self.classes), blind)
+        return self.classes[votes], ties
+
+    def _without(self, codes: Codes) -> Codes:
+        result = codes.copy()
+        result[:, self.schema.protected_index] = 0
+        return result
+
+    def share(self, model: Any, cases: Codes, level: float = 0.95) -> Estimate:
+        hits = int(self.evaluator(model).discriminatory(cases).sum())
+        return clopper_pearson(hits, len(cases), level)
+
+
+def majority(
+    judged: Judged, classes: int, tie_break: Callable[[NDArray[np.intp]], NDArray[np.intp]]
+) -> tuple[NDArray[np.intp], int]:
+    """A label for each case: the model's most frequent answer over all possible protected combinations.
+
+    With two combinations a discriminatory case is always a tie.
+
+    Parameters
+    ----------
+    judged : Judged
+        The cases; labels are ``0 … classes - 1``.
+    classes : int
+        How many labels there are.
+    tie_break : callable
+        Positions of cases without a majority → the label of each.
+
+    Returns
+    -------
+    labels : array of int, shape (n,)
+    ties : int
+        How many cases had no majority.
+    """
+    votes = np.stack([((judged.labels == c) & judged.possible).sum(axis=1) for c in range(classes)], axis=1)
+    result = votes.argmax(axis=1)
+    tied = np.flatnonzero((votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1)
+    if len(tied):
+        result[tied] = tie_break(tied)
+    return result, len(tied)
+
+
+def _rounds(
+    study: _Study, before: Any, cases: Codes, rows: str, patience: int
+) -> tuple[list[Portion], Any, str]:
+    portions: list[Portion] = []
+    current, lowest = before, study.share(before, study.sample).value
+    failed, i = 0, 2
+    if not len(cases):
+        return portions, current, "no discriminatory case was found"
+    while True:
+        percent = float(study.rng.uniform(2.0 ** (i - 2), 2.0 ** (i - 1)))
+        if percent > LIMIT:
+            return portions, current, "the next portion exceeds 100 % of the training data"
+        wanted = max(1, round(percent / 100 * len(study.train)))
+        taken = study.rng.permutation(len(cases))[:wanted]
+        votes, ties = study.vote(before, cases[taken])
+        added, labels = _rows_of(study.schema, cases[taken], votes, rows)
+        model = study.fit(joined([study.train, added]), np.concatenate([study.labels, labels]))
+        share = study.share(model, study.sample).value
+        better = share < lowest
+        portions.append(
+            Portion(percent=percent, cases=len(taken), rows=len(added), ties=ties, share=share, kept=better)
+        )
+        if better:
+            current, lowest, failed = model, share, 0
+        else:
+            failed += 1
+        if failed >= patience:
+            return portions, current, "a portion did not lower the share"
+        if wanted > len(cases):
+            return portions, current, "all discriminatory cases were added"
+        i += 1
+
+
+def _rows_of(schema: Schema, cases: Codes, labels: NDArray[Any], rows: str) -> tuple[Codes, NDArray[Any]]:
+    if rows == "one":
+        return cases, labels
+    full = cross(cases, schema.protected_index, schema.combos)
+    many = np.tile(labels, len(schema.combos))
+    real = schema.on_manifold(full)
+    return full[real], many[real]
+
+
+def _accuracy(model: Any, rows: Any, labels: NDArray[Any], level: float) -> Estimate:
+    return clopper_pearson(int((model.predict(rows) == labels).sum()), len(labels), level)
+
+
+def _strata(labels: NDArray[Any]) -> NDArray[Any] | None:
+    return labels if np.unique(labels, return_counts=True)[1].min() > 1 else None
+
+
+def _check(
+    schema: Schema,
+    n: int,
+    labels: NDArray[Any],
+    rows: str,
+    patience: int,
+    held_out: float,
+    sample: int,
+) -> None:
+    if not len(schema.protected_index):
+        raise ConfigError("retraining needs at least one protected column")
+    if rows not in ("grid", "one"):
+        raise ConfigError(f"retraining: rows must be grid or one, got {rows!r}")
+    if patience < 1 or sample < 1 or not 0 < held_out < 1:
+        raise ConfigError(
+            f"retraining needs patience >= 1, sample >= 1 and 0 < held_out < 1; "
+            f"got {patience}, {sample}, {held_out}"
+        )
+    if n != len(labels) or n < 4:
+        raise ConfigError(f"retraining needs four rows or more with a label each; got {plural(n, 'row')}")
+    if len(np.unique(labels)) < 2:
+        raise ConfigError("retraining: all rows have the same label, so there is nothing to learn")

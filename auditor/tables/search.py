@@ -1,0 +1,359 @@
+"""Themis, Algorithm 3: all minimal sets of columns whose score is above a threshold.
+
+Scores grow with the set (Theorems 4.1 and 4.2), so a superset of a set that is above the threshold is never
+tested, and nothing is tested at all where the largest set is below it. A group score is at most the causal
+score (Theorem 4.3), so a set whose causal score is below the threshold needs no group score. The last
+theorem assumes that all combinations exist; with constraints between columns it is not used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.core.counting import plural
+from auditor.core.errors import BudgetExceeded, ConfigError
+from auditor.core.types import Estimate
+from auditor.measure.confidence_sequences import METHOD, confidence_sequence
+from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Labels, enumerate_rows
+from auditor.tables.given import Rows, joined, within
+from auditor.tables.result import Score, TabularResult
+from auditor.tables.sampling import EXACT_METHOD, ThemisOptions, sampler, walks
+from auditor.tables.schema import Codes, Schema
+from auditor.tables.tally import Tally, counted_label, uncounted
+
+MAX_COLUMNS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """What one test of one set said: its score and whether it is above the threshold."""
+
+    score: Score
+    verdict: str  # "above", "below" or "not determined"
+
+    @property
+    def above(self) -> bool:
+        """Whether the set counts as discriminating: shown, or by its estimate where the data do not decide."""
+        return self.verdict == "above"
+
+
+def search(
+    evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: np.random.Generator
+) -> TabularResult:
+    """All minimal sets above ``theta`` among the subsets of ``columns``.
+
+    A set is tested with independent rows until its interval is above or below ``theta``, or ``epsilon`` or
+    ``max_samples`` is reached; then the estimate decides and the set is marked as not determined by the data.
+    """
+    names = settings.columns or schema.protected
+    if not names:
+        raise ConfigError("a search needs columns: give --protected or --columns NAME,NAME,…")
+    index = [schema.index_of(name) for name in names]
+    if len(index) > MAX_COLUMNS:
+        raise ConfigError(
+            f"{plural(len(index), 'column')} have {2 ** len(index) - 1:,} subsets; search at most {MAX_COLUMNS}"
+        )
+    exact = walks(evaluator, schema, settings)
+    reason = ""
+    tests: dict[tuple[int, ...], Tested] = {}
+    minimal: list[tuple[int, ...]] = []
+    try:
+        test = _Exact(evaluator, schema, settings) if exact else _Sampled(evaluator, schema, settings, rng)
+        _walk(sorted(index), test, settings.prune, tests, minimal)
+    except BudgetExceeded as error:
+        reason = str(error)
+    undecided = sorted(s for s, t in tests.items() if t.score.detail.get("decided_by") == "estimate")
+    total = 2 ** len(index) - 1
+    notes = [
+        f"{len(tests):,} of {total:,} sets were tested"
+        + ("; the others follow from the theorems." if settings.prune and not reason else ".")
+    ]
+    if undecided:
+        named = ", ".join("{" + ", ".join(schema.names[i] for i in s) + "}" for s in undecided[:8])
+        notes.append(f"The data do not decide about {named}; their estimates were compared with theta.")
+    if any(t.score.detail.get("capped") for t in tests.values()):
+        notes.append(
+            f"Sets with more than {settings.max_combos:,} combinations were tried on that many, drawn at random: "
+            "their scores are lower bounds."
+        )
+    return TabularResult(
+        method="themis",
+        mode="search",
+        sampling="iid",
+        options=settings.plain() | {"columns": list(names)},
+        counts={
+            "generated": max((t.score.estimate.n for t in tests.values()), default=0),
+            "discriminatory": 0,
+            "off_manifold": 0,
+            "sets_tested": len(tests),
+            "sets": total,
+            "evaluations": evaluator.evaluations,
+            "cache_hits": evaluator.cache_hits,
+            "seconds": round(evaluator.seconds, 3),
+        },
+        minimal_sets=tuple(tests[s].score for s in minimal),
+        details={"tests": [_row(schema, s, t) for s, t in tests.items()]},
+        status="partial" if reason else "complete",
+        status_reason=reason,
+        notes=tuple(notes),
+    )
+
+
+def _row(schema: Schema, chosen: tuple[int, ...], tested: Tested) -> dict[str, Any]:
+    return {
+        "columns": [schema.names[i] for i in chosen],
+        "value": tested.score.estimate.value,
+        "low": tested.score.estimate.low,
+        "high": tested.score.estimate.high,
+        "n": tested.score.estimate.n,
+        "verdict": tested.verdict,
+        **tested.score.detail,
+    }
+
+
+def _walk(
+    index: list[int],
+    test: _Exact | _Sampled,
+    prune: bool,
+    tests: dict[tuple[int, ...], Tested],
+    minimal: list[tuple[int, ...]],
+) -> None:
+    """Test sets by size, smaller first; fill ``tests`` and ``minimal``."""
+    whole = tuple(index)
+    if prune and len(index) > 1 and test.bounded(whole):
+        tests[whole] = test(whole)
+        if tests[whole].verdict == "below":
+            return
+    for size in range(1, len(index) + 1):
+        for chosen in combinations(index, size):
+            if prune and any(set(found) <= set(chosen) for found in minimal):
+                continue
+            if chosen not in tests:
+                tests[chosen] = test(chosen)
+            if tests[chosen].above and not any(set(found) <= set(chosen) for found in minimal):
+                minimal.append(chosen)
+
+
+class _Exact:
+    """Scores by walking through the whole domain: asked once, then sliced for every set."""
+
+    def __init__(self, evaluator: Evaluator, schema: Schema, settings: ThemisOptions) -> None:
+        self._evaluator, self._schema, self._settings = evaluator, schema, settings
+        labels = np.empty(schema.size, dtype=np.int64)
+        possible = np.ones(schema.size, dtype=bool)
+        at = 0
+        for rows in enumerate_rows(schema):
+            labels[at : at + len(rows)] = evaluator.labels(rows)
+            if schema.constraints:
+                possible[at : at + len(rows)] = schema.on_manifold(rows)
+            at += len(rows)
+        possible &= labels != NOT_JUDGED
+        shape = tuple(int(c) for c in schema.cards)
+        self._labels, self._possible = labels.reshape(shape), possible.reshape(shape)
+        self._rows = int(possible.sum())
+        seen = np.unique(labels[possible])
+        if settings.measure == "group":
+            label = counted_label(evaluator, seen.tolist())
+            if label is None:
+                raise ConfigError(f"no group score: {uncounted(evaluator, seen.tolist())}")
+            self._label = label
+
+    def bounded(self, chosen: tuple[int, ...]) -> bool:
+        """Whether the score of a set bounds those of its subsets."""
+        return True
+
+    def __call__(self, chosen: tuple[int, ...]) -> Tested:
+        value = self._causal(chosen) if self._settings.measure == "causal" else self._group(chosen)
+        estimate = Estimate(
+            value=value,
+            low=value,
+            high=value,
+            level=self._settings.confidence,
+            n=self._rows,
+            n_skipped=self._labels.size - self._rows,
+            method=EXACT_METHOD,
+        )
+        score = Score(
+            name=self._settings.measure,
+            columns=tuple(self._schema.names[i] for i in chosen),
+            estimate=estimate,
+            population="domain (all rows)",
+        )
+        return Tested(score, "above" if value > self._settings.theta else "below")
+
+    def _split(self, array: NDArray[Any], chosen: tuple[int, ...]) -> NDArray[Any]:
+        """Shape (rest, combinations of the chosen columns)."""
+        rest = [i for i in range(self._schema.d) if i not in chosen]
+        width = int(np.prod([array.shape[i] for i in chosen], dtype=np.int64))
+        return np.ascontiguousarray(array.transpose([*rest, *chosen])).reshape(-1, width)
+
+    def _causal(self, chosen: tuple[int, ...]) -> float:
+        labels, possible = self._split(self._labels, chosen), self._split(self._possible, chosen)
+        step = max(1, self._evaluator.batch // labels.shape[1])
+        changed = 0
+        for start in range(0, len(labels), step):
+            part, real = labels[start : start + step], possible[start : start + step]
+            each = self._evaluator.each(part, real if self._schema.constraints else None)
+            changed += int((real & each).sum())
+        return changed / self._rows if self._rows else 0.0
+
+    def _group(self, chosen: tuple[int, ...]) -> float:
+        labels, possible = self._split(self._labels, chosen), self._split(self._possible, chosen)
+        rows = possible.sum(axis=0)
+        good = ((labels == self._label) & possible).sum(axis=0)
+        rates = good[rows > 0] / rows[rows > 0]
+        return float(rates.max() - rates.min()) if len(rates) else 0.0
+
+
+class _Sampled:
+    """Scores by sampling; all sets share one stream of rows and the labels of those rows."""
+
+    def __init__(
+        self, evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: np.random.Generator
+    ) -> None:
+        self._evaluator, self._schema, self._settings, self._rng = evaluator, schema, settings, rng
+        self._draw = sampler(schema, settings, rng)
+        self._rows: Rows = self._draw(0)
+        self._labels: Labels = np.empty(0, dtype=np.int64)
+        self._causal: dict[tuple[int, ...], Tested] = {}
+
+    def bounded(self, chosen: tuple[int, ...]) -> bool:
+        """Whether every combination of the set is tried, so that its score bounds those of its subsets."""
+        return self._schema_size(chosen) <= self._settings.max_combos
+
+    def _schema_size(self, chosen: tuple[int, ...]) -> int:
+        size = 1
+        for i in chosen:
+            size *= self._schema.columns[i].codes
+        return size
+
+    def __call__(self, chosen: tuple[int, ...]) -> Tested:
+        causal = self._decide_causal(chosen)
+        if self._settings.measure == "causal":
+            return causal
+        bound = self._settings.prune and not self._schema.constraints and not causal.score.detail["capped"]
+        if bound and causal.score.estimate.high < self._settings.theta:
+            return causal  # Theorem 4.3
+        return self._decide_group(chosen, causal)
+
+    def _upto(self, n: int) -> None:
+        """Draw rows until ``n`` possible ones are there."""
+        while len(self._rows) < n:
+            fresh = self._draw(max(64, n - len(self._rows)))
+            if self._schema.constraints:
+                holds, codes = within(self._schema, fresh)
+                fresh = fresh[holds.on_manifold(codes)]
+            fresh = fresh[: n - len(self._rows)]
+            labels = self._evaluator.labels(fresh)
+            known = labels != NOT_JUDGED
+            if len(fresh) and not known.any():
+                raise BudgetExceeded(f"the model gave no label for any of {plural(len(fresh), 'row')}")
+            self._labels = np.concatenate([self._labels, labels[known]])
+            self._rows = joined([self._rows, fresh[known]])
+
+    def _decide_causal(self, chosen: tuple[int, ...]) -> Tested:
+        if chosen in self._causal:
+            return self._causal[chosen]
+        settings = self._settings
+        capped = not self.bounded(chosen)
+        n = changed = 0
+        target = min(32, settings.max_samples)
+        while True:
+            self._upto(target)
+            changed += int(self._flips(slice(n, target), chosen).sum())
+            n = target
+            low, high = confidence_sequence(changed, n, settings.confidence)
+            verdict = "above" if low > settings.theta else "below" if high < settings.theta else ""
+            # without pruning, nothing but the paper's margin ends a test
+            if (
+                (verdict and settings.prune)
+                or (high - low) / 2 < settings.epsilon
+                or n >= settings.max_samples
+            ):
+                break
+            target = min(2 * target, target + 2048, settings.max_samples)
+        decided = "interval" if verdict else "estimate"
+        verdict = verdict or ("above" if changed / n > settings.theta else "below")
+        estimate = Estimate(
+            value=changed / n, low=low, high=high, level=settings.confidence, n=n, n_skipped=0, method=METHOD
+        )
+        score = Score(
+            name="causal",
+            columns=tuple(self._schema.names[i] for i in chosen),
+            estimate=estimate,
+            population="domain (uniform)" if settings.profile is None else "profile",
+            detail={"decided_by": decided, "capped": capped},
+        )
+        self._causal[chosen] = Tested(score, verdict)
+        return self._causal[chosen]
+
+    def _flips(self, part: slice, chosen: tuple[int, ...]) -> NDArray[np.bool_]:
+        """Which rows change their label, by trying combinations in rounds of doubling size until one does."""
+        rows, labels = self._rows[part], self._labels[part]
+        changed = np.zeros(len(rows), dtype=bool)
+        combos = self._combos(chosen)
+        index = np.asarray(chosen, dtype=np.intp)
+        at, width = 0, 2
+        while at < len(combos) and not changed.all():
+            open_rows = np.flatnonzero(~changed)
+            tried = combos[at : at + width]
+            answers = self._evaluator.grid(rows[open_rows], index, tried)
+            possible = (
+                self._evaluator.possible(rows[open_rows], index, tried) if self._schema.constraints else None
+            )
+            mine = labels[open_rows]
+            for k in range(len(tried)):
+                apart = self._evaluator.differ(np.stack([mine, answers[:, k]], axis=1))
+                changed[open_rows] |= apart if possible is None else apart & possible[:, k]
+            at, width = at + width, min(2 * width, 256)
+        return changed
+
+    def _combos(self, chosen: tuple[int, ...]) -> Codes:
+        """The combinations to try, in random order: all of them, or ``max_combos`` drawn ones."""
+        if self.bounded(chosen):
+            return self._rng.permutation(self._schema.combos_of(chosen))
+        cards = self._schema.cards[list(chosen)]
+        return self._rng.integers(0, cards, (self._settings.max_combos, len(chosen))).astype(np.int32)
+
+    def _decide_group(self, chosen: tuple[int, ...], causal: Tested) -> Tested:
+        settings = self._settings
+        names = causal.score.columns
+        if not self.bounded(chosen):
+            detail = {"decided_by": "not tested", "capped": True}
+            return Tested(
+                Score(
+                    name="causal", columns=names, estimate=causal.score.estimate, population="", detail=detail
+                ),
+                "not determined",
+            )
+        tally = Tally(self._schema, self._evaluator, np.asarray(chosen, dtype=np.intp))
+        n, target = 0, min(32, settings.max_samples)
+        while True:
+            self._upto(target)
+            tally.add(self._rows[n:target])
+            n = target
+            found = tally.group(settings.confidence, confidence_sequence, METHOD)
+            if found is None:
+                raise ConfigError(f"no group score: {tally.no_group() or 'too few rows of two groups'}")
+            estimate = found[0]
+            verdict = (
+                "above"
+                if estimate.low > settings.theta
+                else "below"
+                if estimate.high < settings.theta
+                else ""
+            )
+            narrow = (estimate.high - estimate.low) / 2 < settings.epsilon
+            if (verdict and settings.prune) or narrow or n >= settings.max_samples:
+                break
+            target = min(2 * target, target + 2048, settings.max_samples)
+        detail = {"decided_by": "interval" if verdict else "estimate", "capped": False}
+        score = Score(
+            name="group", columns=names, estimate=estimate, population="domain (uniform)", detail=detail
+        )
+        return Tested(score, verdict or ("above" if estimate.value > settings.theta else "below"))

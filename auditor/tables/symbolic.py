@@ -1,0 +1,350 @@
+"""SG: individual discrimination by symbolic execution of local explanations (Aggarwal et al., ESEC/FSE 2019).
+
+Algorithm 2 of the paper. A test input is judged with every combination of protected values. If it is
+discriminatory, each decision on its path through a tree of its LIME neighbourhood is negated on its own
+(local search); for every input each prefix of the path is negated at its end (global search). Solutions
+of these constraints are the next inputs. What differs from the paper, and why, is in
+``docs/decisions/0012-sg.md``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.core.counting import plural
+from auditor.core.errors import BudgetExceeded, ConfigError
+from auditor.tables.core import lattice, minimal_pairs
+from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged, uniform
+from auditor.tables.result import TabularResult
+from auditor.tables.schema import Codes, Schema
+from auditor.tables.symbolic_cover import Surrogate, fault_count
+from auditor.tables.symbolic_lime import Neighbourhood
+from auditor.tables.symbolic_options import SgOptions
+from auditor.tables.symbolic_path import Box, Path, PathGrower, Predicate, average_confidence
+from auditor.tables.symbolic_queue import Entry, Frontier, Phase
+from auditor.tables.symbolic_seeds import seeds
+from auditor.tables.symbolic_solve import PathSolver
+
+BACKGROUND = 5000  # rows for LIME's statistics where no data are given
+STEPS = 3  # kinds of local steps per column: one code, up to a tenth of the range, further
+
+
+def run(
+    evaluator: Evaluator, schema: Schema, options: Mapping[str, Any], rng: np.random.Generator
+) -> TabularResult:
+    """Search for discriminatory cases with SG.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        Asks the model.
+    schema : Schema
+        The domain; its constraints hold for every generated input where they can.
+    options : mapping
+        Fields of `SgOptions`, and ``data``: codes of given rows, shape (n, d), or None.
+    rng : numpy.random.Generator
+        The only source of randomness.
+
+    Raises
+    ------
+    ConfigError
+        An option is unknown or out of range, nothing is protected, or no row satisfies the constraints.
+    """
+    if not len(schema.protected_index):
+        raise ConfigError("--method sg needs at least one protected column (--protected NAME)")
+    search = Search(evaluator, schema, SgOptions.of(options), options.get("data"), rng)
+    search.go()
+    return search.result()
+
+
+class Answered:
+    """An evaluator that knows the answers about the cases in question; all else is the evaluator's own."""
+
+    def __init__(self, evaluator: Evaluator, judged: Judged) -> None:
+        self._evaluator, self._judged = evaluator, judged
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._evaluator, name)
+
+    def judge(self, codes: Codes) -> Judged:
+        """The known answers about the first ``len(codes)`` cases."""
+        j, n = self._judged, len(codes)
+        return Judged(
+            labels=j.labels[:n],
+            possible=j.possible[:n],
+            discriminatory=j.discriminatory[:n],
+            off_manifold=j.off_manifold[:n],
+        )
+
+    def affordable(self, cases: int) -> int:
+        """All of them: nothing is asked."""
+        return cases
+
+
+class Search:
+    """One run of Algorithm 2; `go` searches, `result` reports."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        schema: Schema,
+        options: SgOptions,
+        data: Codes | None,
+        rng: np.random.Generator,
+    ) -> None:
+        self.evaluator, self.schema, self.options, self.rng = evaluator, schema, options, rng
+        self.data = data if data is not None and len(data) else None
+        self._began = time.perf_counter()
+        self.solver = PathSolver(schema, rng)
+        self.mode = self._neighbourhood()
+        self.frontier = Frontier(rng, schema.d * STEPS if options.order == "learned" else 0)
+        self._grower = PathGrower(schema.cards, rng)
+        self._cards = schema.cards.tolist()
+        self._movable = frozenset(schema.movable_index.tolist())
+        self._protected = frozenset(schema.protected_index.tolist())
+        self._free = schema.free_index
+        self._lime: Neighbourhood | None = None
+        self._seen: set[bytes] = set()
+        self._visited: set[tuple[Box, bytes | None]] = set()
+        self.cases: list[Codes] = []
+        self.phases: list[Phase] = []
+        self.labels: list[NDArray[np.int64]] = []
+        self.possible: list[NDArray[np.bool_]] = []
+        self.found: list[bool] = []
+        self.off_manifold = self.undecided = 0
+        self._seeds_tried = 0
+        self.explained = self.neighbours = self.revisits = self.repeats = 0
+        self.seconds = 0.0
+        self.stopped = ""
+
+    def _neighbourhood(self) -> str:
+        if self.options.neighbourhood != "auto":
+            return self.options.neighbourhood
+        left = self.evaluator.remaining
+        wanted = self.options.samples * max(1, self.options.limit // 50)
+        return "asked" if left is not None and left < wanted else "around"
+
+    def go(self) -> None:
+        """Search until the limit, the end of the queue, or a budget."""
+        o = self.options
+        try:
+            rows = seeds(
+                self.schema, self.data, source=o.seed_source, clusters=o.clusters, limit=o.limit, rng=self.rng
+            )
+            self.frontier.push_seeds(rows, o.rank_seed)
+            while len(self.cases) < o.limit and len(self.frontier):
+                if o.max_seconds is not None and time.perf_counter() - self._began >= o.max_seconds:
+                    self.stopped = f"the limit of {o.max_seconds:g} s was reached"
+                    break
+                self._step()
+        except BudgetExceeded as stop:
+            self.stopped = str(stop)
+        self.seconds = time.perf_counter() - self._began
+
+    def _step(self) -> None:
+        """Judge the next inputs and queue what follows from them."""
+        entries: list[Entry] = []
+        room = min(self.options.batch, self.options.limit - len(self.cases))
+        while len(self.frontier) and len(entries) < room:
+            turn = self._seeds_tried < self.options.seed_share * (len(self.cases) + len(entries))
+            entry = self.frontier.pop(seed_first=turn)
+            if entry.to_explain:
+                self._expand_global([entry])
+                continue
+            key = entry.row[self._free].tobytes()
+            if key in self._seen:
+                self.repeats += 1
+                continue
+            self._seeds_tried += entry.phase == "seed"
+            self._seen.add(key)
+            entries.append(entry)
+        if not entries:
+            return
+        entries = entries[: max(1, self.evaluator.affordable(len(entries)))]
+        judged = self.evaluator.judge(np.array([e.row for e in entries]))
+        self.off_manifold += int(judged.off_manifold.sum())
+        self.undecided += int(judged.undecided.sum())
+        hits: list[Entry] = []
+        for i, entry in enumerate(entries):
+            found = bool(judged.discriminatory[i])
+            self.cases.append(entry.row)
+            self.phases.append(entry.phase)
+            self.labels.append(judged.labels[i])
+            self.possible.append(judged.possible[i])
+            self.found.append(found)
+            self.frontier.learn(entry, found)
+            if found and self.options.local_search:
+                hits.append(entry)
+            elif self.options.global_search:
+                # Its path is needed when global inputs are next, and no sooner: r is at most 1.
+                due = self.options.rank_global + 1.0
+                self.frontier.push(Entry(entry.row, entry.phase, to_explain=True, origin=entry.origin), due)
+        if hits and len(self.cases) < self.options.limit:
+            for entry, path in zip(hits, self._explain(hits), strict=True):
+                self._queue_local(entry, path)
+                if self.options.global_search:
+                    self._queue_global(entry, path)
+
+    def _expand_global(self, entries: list[Entry]) -> None:
+        for entry, path in zip(entries, self._explain(entries), strict=True):
+            self._queue_global(entry, path)
+
+    def _explain(self, entries: list[Entry]) -> list[Path]:
+        """The paths of inputs through trees of their neighbourhoods (`get_path`)."""
+        self.explained += len(entries)
+        if self.mode == "asked":
+            rows, labels = self._asked()
+            return [self._grower.grow(e.row, rows, labels) if len(rows) else () for e in entries]
+        if self._lime is None:
+            background = self.data if self.data is not None else uniform(self.schema, BACKGROUND, self.rng)
+            around = self.mode == "around"
+            self._lime = Neighbourhood(self.schema, background, around=around, rng=self.rng)
+        n = self.options.samples
+        parts = [self._lime.draw(e.row, n) for e in entries]
+        labels = self.evaluator.labels(np.concatenate(parts))
+        self.neighbours += len(labels)
+        paths: list[Path] = []
+        for i, (entry, part) in enumerate(zip(entries, parts, strict=True)):
+            said = labels[i * n : (i + 1) * n]
+            known = said != NOT_JUDGED
+            paths.append(self._grower.grow(entry.row, part[known], said[known]) if known.any() else ())
+        return paths
+
+    def _asked(self) -> tuple[Codes, NDArray[np.int64]]:
+        """Every row asked so far that got a label, and the label."""
+        combos = self.schema.combos
+        cases = np.array(self.cases, dtype=np.int32).reshape(-1, self.schema.d)
+        labels = np.array(self.labels, dtype=np.int64)
+        rows = np.repeat(cases, len(combos), axis=0)
+        rows[:, self.schema.protected_index] = np.tile(combos, (len(cases), 1))
+        labels = labels.reshape(-1)
+        known = labels != NOT_JUDGED
+        return rows[known], labels[known]
+
+    def _queue_local(self, parent: Entry, path: Path) -> None:
+        """Lines 10–20: each decision negated on its own, the others kept, the nearest solution."""
+        row = parent.row
+        kept = [p for p in path if p.column not in self._protected]
+        r = average_confidence(path)
+        for i, p in enumerate(kept):
+            if p.column not in self._movable:
+                continue
+            box = Box.of([*kept[:i], p.toggled(), *kept[i + 1 :]], self._cards)
+            if not self._first_visit(box, row):
+                continue
+            solution = self.solver.sticky(row, box)
+            if solution is not None:
+                arm = self._arm(p.column, int(solution[p.column]) - int(row[p.column]))
+                self.frontier.push(
+                    Entry(solution, "local", arm, origin=parent.origin), self.options.rank_local - r
+                )
+
+    def _queue_global(self, parent: Entry, path: Path) -> None:
+        """Lines 23–35: each prefix with its last decision negated, nothing said about the rest."""
+        row, prefix = parent.row, list[Predicate]()
+        for p in path:
+            if p.column in self._protected:
+                continue
+            if p.confidence < self.options.threshold:
+                break
+            if p.column in self._movable:
+                constraint = [*prefix, p.toggled()]
+                box = Box.of(constraint, self._cards)
+                if self._first_visit(box, None):
+                    solution = self.solver.free(row, box)
+                    if solution is not None:
+                        r = average_confidence(constraint)
+                        self.frontier.push(
+                            Entry(solution, "global", origin=parent.origin), self.options.rank_global + r
+                        )
+            prefix.append(p)
+
+    def _first_visit(self, box: Box, row: Codes | None) -> bool:
+        """Whether a constraint is new; a local one also by the input whose solution it keeps close to."""
+        key = (box, None if row is None else row[self._free].tobytes())
+        if key in self._visited:
+            self.revisits += 1
+            return False
+        self._visited.add(key)
+        return True
+
+    def _arm(self, column: int, step: int) -> int:
+        far = 0 if abs(step) <= 1 else 1 if abs(step) <= 0.1 * self._cards[column] else 2
+        return column * STEPS + far
+
+    def result(self) -> TabularResult:
+        """What was found."""
+        cases = np.array(self.cases, dtype=np.int32).reshape(-1, self.schema.d)
+        hit = np.array(self.found, dtype=bool)
+        spent = self.evaluator.evaluations
+        details = self._details(cases, hit)
+        notes = [
+            "Inputs were searched for, not drawn: their share says nothing about how often a label changes."
+        ]
+        done = len(cases) >= self.options.limit
+        if not done and not self.stopped:
+            notes.append(f"The queue was empty after {plural(len(cases), 'case')}.")
+        judged = self._judged(hit)
+        known = cast(Evaluator, Answered(self.evaluator, judged))
+        return TabularResult(
+            method="sg",
+            mode="symbolic",
+            sampling="directed",
+            options={**asdict(self.options), "neighbourhood": self.mode},
+            counts={
+                "generated": len(cases),
+                "discriminatory": int(hit.sum()),
+                "off_manifold": self.off_manifold,
+                "undecided": self.undecided,
+                "evaluations": spent,
+                "neighbourhood_evaluations": self.neighbours,
+                "explained": self.explained,
+                "seconds": self.seconds,
+            },
+            lattice=lattice(self.schema, known, judged),
+            pairs=minimal_pairs(self.schema, known, cases[hit]),
+            details=details,
+            found=cases[hit],
+            status="partial" if self.stopped and not done else "complete",
+            status_reason=self.stopped if not done else "",
+            notes=tuple(notes),
+        )
+
+    def _judged(self, chosen: NDArray[np.bool_]) -> Judged:
+        """What the model said about some of the cases, not asked again."""
+        m = len(self.schema.combos)
+        keep = np.flatnonzero(chosen)
+        return Judged(
+            labels=np.array([self.labels[i] for i in keep], dtype=np.int64).reshape(-1, m),
+            possible=np.array([self.possible[i] for i in keep], dtype=bool).reshape(-1, m),
+            discriminatory=np.ones(len(keep), dtype=bool),
+            off_manifold=np.zeros(len(keep), dtype=bool),
+        )
+
+    def _details(self, cases: Codes, hit: NDArray[np.bool_]) -> dict[str, Any]:
+        phase = np.array(self.phases, dtype=object)
+        details: dict[str, Any] = {
+            "phases": {
+                name: {
+                    "generated": int((phase == name).sum()),
+                    "discriminatory": int(hit[phase == name].sum()),
+                }
+                for name in ("seed", "local", "global")
+            },
+            "solver": dict(self.solver.counts),
+            "visited_paths_skipped": self.revisits,
+            "repeated_cases_skipped": self.repeats,
+        }
+        if self.options.coverage:
+            surrogate = Surrogate.fit(self.evaluator, self.data, self._asked, self.rng)
+            if surrogate is not None:
+                details["path_coverage"] = surrogate.coverage(cases)
+                labels = self._judged(hit).labels
+                details["distinct_faults"] = fault_count(surrogate, self.schema, cases[hit], labels)
+        return details
