@@ -79,10 +79,10 @@ class Ledger:
         strict: bool = True,
     ) -> None:
         from auditor.store.journal import Journal, genesis
-        from auditor.store.lock import FileLock
+        from auditor.store.lock import hold
 
         self.path = path
-        self._lock = FileLock(path / ".lock", f"the session {path}")
+        self._lock = hold(path / ".lock", f"the session {path}")
         self._steps = Journal(path / STEPS, genesis(STEPS, digest(fixed)))
         self._known = deque(_bare(step) for step in known)
         self._strict = strict

@@ -26,11 +26,25 @@ AnswerStatus = Literal["ok", "unparsed", "refused", "filtered", "failed", "not_a
 ClaimVerdict = Literal["shown", "shown_for_words", "bounded", "not_determined", "not_tested"]
 InteractionKind = Literal["confirmed", "threshold_crossing", "not_tested"]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 # Made once: `json.dumps` makes an encoder for each call, and a run digests every prompt.
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def canonical(value: object) -> bytes:
+    """JSON with sorted keys and without white space, as UTF-8; escaped to ASCII where it holds a lone surrogate.
+
+    Raises
+    ------
+    ValueError
+        A number is NaN or infinite.
+    """
+    try:
+        return _CANONICAL.encode(value).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":")).encode()
 
 
 def digest(value: object, *, size: int = 32) -> str:

@@ -39,7 +39,6 @@ from auditor.run.rounds import source
 from auditor.run.tally import WAITING, About, Answers, FactsOf, Tally
 from auditor.run.until import Until
 from auditor.store.compact import ByVariant, Shared
-from auditor.store.lines import Line
 
 __all__ = ["About", "Loop", "Tally", "silent"]
 if TYPE_CHECKING:
@@ -233,7 +232,7 @@ class Loop:
         self.observe(Progress(phase="generate", done=done, planned=done))
 
     async def _round(
-        self, cases: Sequence[Case], checks: Mapping[str, Check], lines: Mapping[str, Line]
+        self, cases: Sequence[Case], checks: Mapping[str, Check], lines: Mapping[str, bytes]
     ) -> None:
         prompts = self._take(cases, checks, lines)
         self.observed.forget()
@@ -256,7 +255,7 @@ class Loop:
         await asyncio.sleep(0)
 
     def _take(
-        self, cases: Sequence[Case], checks: Mapping[str, Check], lines: Mapping[str, Line]
+        self, cases: Sequence[Case], checks: Mapping[str, Check], lines: Mapping[str, bytes]
     ) -> dict[tuple[str, str], Prompt]:
         """Journal cases and prompts; returns the prompt of each (variant id, format)."""
         task = self.parts.task

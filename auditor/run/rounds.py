@@ -7,8 +7,6 @@ come back in their order, and a run has the same cases, checks and figures whate
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import sys
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,10 +20,10 @@ from auditor.core.types import Case, Check, Seed
 from auditor.perturb.name_lines import Feed
 from auditor.run.controls import with_placebos
 from auditor.run.garbage import look_less_often
-from auditor.run.packed import PackedCase, pack, unpack
 from auditor.run.parts import Parts, StoredCases, stages
 from auditor.run.wordings import checked, with_wordings
-from auditor.store.lines import Line, case_line
+from auditor.store.journal import decoded
+from auditor.store.records import CASE, case_line
 
 ROUND = 64  # seeds per round
 FEW = 8  # seeds per round where the answers are looked at between rounds
@@ -41,11 +39,11 @@ class Source(Protocol):
 
     Attributes
     ----------
-    lines : mapping of str to Line
+    lines : mapping of str to bytes
         By case id: the lines of the last round for ``cases.jsonl``, where they were written by a worker.
     """
 
-    lines: Mapping[str, Line]
+    lines: Mapping[str, bytes]
 
     async def next(self, rng: Random) -> Round:
         """The next round; without cases at the end."""
@@ -59,7 +57,7 @@ class Source(Protocol):
 class Local:
     """Cases and checks made in this process; the only source for suites that learn from verdicts."""
 
-    lines: Mapping[str, Line] = MappingProxyType({})
+    lines: Mapping[str, bytes] = MappingProxyType({})
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -111,16 +109,13 @@ class Made:
 
     Attributes
     ----------
-    cases : sequence of tuple
-        Cases and checks, as `auditor.run.packed` packs them.
-    lines : sequence of Line or None
-        For each case its line of ``cases.jsonl``; None where the run folder writes something else than the case.
+    lines : sequence of bytes
+        Cases with their checks, as lines of ``cases.jsonl``.
     skipped, passed_over : mapping of str to int
         What the suite counted.
     """
 
-    cases: Sequence[PackedCase]
-    lines: Sequence[Line | None]
+    lines: Sequence[bytes]
     skipped: Mapping[str, int]
     passed_over: Mapping[str, int]
 
@@ -133,8 +128,6 @@ class Worker:
 
         look_less_often()
         self._plan = Plan.from_dict(plan)
-        if self._plan.parser == "embedded":
-            _spacy_without_torch()
         self._feed = Feed()
         self._suite, self._gate, _, _, self._placebos = stages(
             self._plan, tasks.load(self._plan.task), self._feed, {}
@@ -150,23 +143,10 @@ class Worker:
             asked += more
         cases, checks = gated(self._plan, asked, self._gate, self._placebos, {})
         return Made(
-            cases=[pack(case, checks) for case in cases],
-            lines=[None if self._plan.redact else case_line(case, checks) for case in cases],
+            lines=[case_line(case, checks) for case in cases],
             skipped=self._suite.skipped - before[0],
             passed_over=self._suite.passed_over - before[1],
         )
-
-
-def _spacy_without_torch() -> None:
-    """Load spaCy as if torch were not there: the embedded parser does not use it, and it takes 180 MiB of a worker."""
-    if "torch" in sys.modules:
-        return
-    sys.modules["torch"] = None  # type: ignore[assignment]
-    try:
-        with contextlib.suppress(ImportError):  # said by whoever needs it
-            import spacy  # noqa: F401
-    finally:
-        del sys.modules["torch"]
 
 
 _WORKERS: dict[str, Worker] = {}
@@ -208,8 +188,8 @@ class Spread:
         self._ahead = AHEAD * workers
         self._chunks = iter(range(0, len(parts.texts), CHUNK))
         self._flying: deque[Awaitable[Made]] = deque()
-        self._ready: deque[tuple[PackedCase, Line | None]] = deque()
-        self.lines: Mapping[str, Line] = {}
+        self._ready: deque[bytes] = deque()
+        self.lines: Mapping[str, bytes] = {}
 
     async def next(self, rng: Random) -> Round:
         """A round's cases, from as many chunks as it takes; ``rng`` is not used."""
@@ -219,19 +199,18 @@ class Spread:
             if not self._flying:
                 break
             made = await self._flying.popleft()
-            self._ready.extend(zip(made.cases, made.lines, strict=True))
+            self._ready.extend(made.lines)
             self._parts.suite.skipped.update(made.skipped)
             self._parts.suite.passed_over.update(made.passed_over)
         cases: list[Case] = []
         checks: dict[str, Check] = {}
-        lines: dict[str, Line] = {}
+        lines: dict[str, bytes] = {}
         for _ in range(min(size, len(self._ready))):
-            packed, line = self._ready.popleft()
-            case, found = unpack(packed)
-            cases.append(case)
-            checks.update(found)
-            if line is not None:
-                lines[case.id] = line
+            line = self._ready.popleft()
+            stored = decoded(line, CASE)
+            cases.append(stored.case())
+            checks.update(stored.checks())
+            lines[stored.id] = line
         self.lines = lines
         return cases, checks
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import weakref
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from auditor.core.errors import RunFolderError
 from auditor.core.types import Response
-from auditor.store import codec
 from auditor.store.compact import IntMap, pair_number
 from auditor.store.journal import decode
+from auditor.store.records import RESPONSE
 
 
 class Answers:
@@ -39,18 +39,18 @@ class Answers:
         offset = self._places.get(pair_number(key))
         if offset is None:
             return default
-        found = codec.response_value(self._record(offset))
+        found = self._response(offset)
         same = (found.prompt_sha256, found.replicate, found.model) == (*key, self._model)
         return found if same else default
 
-    def _record(self, offset: int) -> dict[str, Any]:
+    def _response(self, offset: int) -> Response:
         if not self._files:
             try:
                 self._files.append(self._path.open("rb"))
             except OSError as error:
                 raise RunFolderError(f"cannot read {self._path}: {error.strerror or error}") from error
         self._files[0].seek(offset)
-        return decode(self._files[0].readline(), self._path)
+        return decode(self._files[0].readline(), RESPONSE, self._path)
 
     def __contains__(self, key: tuple[str, int]) -> bool:
         return pair_number(key) in self._places

@@ -7,15 +7,19 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO, TypeVar
+
+from msgspec.json import Decoder
 
 from auditor.core.errors import RunFolderError
 from auditor.core.types import Case, Check, Prompt, Response, Variant, Verdict
-from auditor.store import codec
 from auditor.store.compact import Places
 from auditor.store.journal import decode, scan, scan_field
+from auditor.store.records import CASE, PROMPT, RESPONSE, VERDICT, PromptLine
 
 KEPT = 256  # cases kept in memory
+T = TypeVar("T")
+OfVariant = TypeVar("OfVariant", PromptLine, Verdict)
 JUDGE = "judge."  # how the ids of what a judge of texts was asked begin
 
 
@@ -62,8 +66,8 @@ class Evidence:
 
     def prompts(self, variant_id: str) -> list[Prompt]:
         """What was asked for this variant: one prompt for each format. Empty if nothing was asked."""
-        found = self._run("prompts.jsonl", self._prompts, _start(variant_id))
-        return [codec.prompt_value(record)[1] for record in found if record["variant_id"] == variant_id]
+        found = self._run("prompts.jsonl", self._prompts, _start(variant_id), PROMPT)
+        return [line.prompt() for line in found if line.variant_id == variant_id]
 
     def responses(self, variant_id: str) -> list[Response]:
         """The answers to this variant's prompts, by model, format and replicate.
@@ -79,10 +83,9 @@ class Evidence:
         found: dict[tuple[str, str, int], Response] = {}
         for sha256, names in formats.items():
             for offset in self._responses.get(sha256):
-                record = self._line("responses.jsonl", offset)
-                if record["prompt_sha256"] != sha256:
+                response = self._line("responses.jsonl", offset, RESPONSE)
+                if response.prompt_sha256 != sha256:
                     continue
-                response = codec.response_value(record)
                 for name in names:
                     found[response.model, name, response.replicate] = replace(
                         response, variant_id=variant_id, format=name
@@ -91,12 +94,13 @@ class Evidence:
 
     def judged(self, about: str) -> dict[str, Prompt]:
         """What a judge of texts was asked about ``about``, by id, in the order of the questions."""
-        return dict(map(codec.prompt_value, self._run("prompts.jsonl", self._prompts, JUDGE + about)))
+        found = self._run("prompts.jsonl", self._prompts, JUDGE + about, PROMPT)
+        return {line.variant_id: line.prompt() for line in found}
 
     def verdicts(self, variant_id: str) -> list[Verdict]:
         """The verdicts on this variant, one for each model and format."""
-        found = self._run("verdicts.jsonl", self._verdicts, _start(variant_id))
-        return [codec.verdict_value(record) for record in found if record["variant_id"] == variant_id]
+        found = self._run("verdicts.jsonl", self._verdicts, _start(variant_id), VERDICT)
+        return [verdict for verdict in found if verdict.variant_id == variant_id]
 
     def close(self) -> None:
         """Close the files; they open again when needed."""
@@ -106,16 +110,15 @@ class Evidence:
 
     @cached_property
     def _cases(self) -> Places:
-        # Keys are sorted, so that a case's own id comes before those of its variants.
+        # A case's own id comes before those of its variants.
         return self._index("cases.jsonl", "id")
 
     @cached_property
     def _variants(self) -> Places:
         places = Places()
-        for offset, record in scan(self.path / "cases.jsonl"):
-            places.add(record["original"]["id"], offset)
-            for variant in record["variants"]:
-                places.add(variant["id"], offset)
+        for offset, line in scan(self.path / "cases.jsonl", CASE):
+            for variant in (line.original, *line.variants):
+                places.add(variant.id, offset)
         return places
 
     @cached_property
@@ -146,11 +149,11 @@ class Evidence:
                 last = start
         return places
 
-    def _run(self, name: str, places: Places, start: str) -> Iterator[dict[str, Any]]:
+    def _run(self, name: str, places: Places, start: str, decoder: Decoder[OfVariant]) -> Iterator[OfVariant]:
         """The records whose variant ids begin so, in the order written."""
         for offset in places.get(start):
-            for record in self._lines(name, offset):
-                if _start(record["variant_id"]) != start:
+            for record in self._lines(name, offset, decoder):
+                if _start(record.variant_id) != start:
                     break
                 yield record
 
@@ -177,16 +180,16 @@ class Evidence:
         if offset in self._kept:
             self._kept.move_to_end(offset)
             return self._kept[offset]
-        record = self._line("cases.jsonl", offset)
-        self._kept[offset] = codec.case_value(record), codec.check_values(record)
+        line = self._line("cases.jsonl", offset, CASE)
+        self._kept[offset] = line.case(), line.checks()
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
         return self._kept[offset]
 
-    def _line(self, name: str, offset: int) -> dict[str, Any]:
-        return next(self._lines(name, offset))
+    def _line(self, name: str, offset: int, decoder: Decoder[T]) -> T:
+        return next(self._lines(name, offset, decoder))
 
-    def _lines(self, name: str, offset: int) -> Iterator[dict[str, Any]]:
+    def _lines(self, name: str, offset: int, decoder: Decoder[T]) -> Iterator[T]:
         """The records from a place on."""
         path = self.path / name
         if name not in self._files:
@@ -200,7 +203,7 @@ class Evidence:
             if not line.endswith(b"\n"):
                 return
             offset += len(line)
-            yield decode(line, path)
+            yield decode(line, decoder, path)
 
 
 def _start(variant_id: str) -> str:

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Self
 from auditor._version import __version__
 from auditor.core.errors import RunFolderError
 from auditor.core.types import FORMAT_VERSION, Case, Check, Prompt, Response, Run, Verdict, digest
-from auditor.store import codec, lines, redact
+from auditor.store import records, redact
 from auditor.store.answers import Answers
 from auditor.store.compact import IntMap, short
 from auditor.store.files import check_format, file_sha256, read_json, sync_folder, write_bytes, write_json
-from auditor.store.journal import Head, Journal, canonical, encoded, genesis, read, scan, write_error
-from auditor.store.lines import Line
-from auditor.store.lock import FileLock
+from auditor.store.journal import Head, Journal, genesis, read, scan, write_error
+from auditor.store.journal import records as stored
+from auditor.store.lock import Lock, hold
+from auditor.store.records import CASE, PROMPT, RESPONSE, VERDICT
 from auditor.store.register import register
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class RunFolder:
     ['pass']
     """
 
-    def __init__(self, path: Path, plan: dict[str, Any], *, lock: FileLock | None, track: bool) -> None:
+    def __init__(self, path: Path, plan: dict[str, Any], *, lock: Lock | None, track: bool) -> None:
         self.path = path
         self.plan = plan
         self.plan_sha256 = digest(plan)
@@ -123,7 +124,7 @@ class RunFolder:
             path = _new_folder(root, plan, moment)
         except OSError as error:
             raise write_error(root, error) from error
-        lock = FileLock(path / ".lock", f"the run folder {path}")
+        lock = hold(path / ".lock", f"the run folder {path}")
         full = {
             "tool_version": __version__,
             **plan,
@@ -164,7 +165,7 @@ class RunFolder:
             raise RunFolderError(
                 f"{path} has journals in Parquet (--journal), which this version no longer reads. Run the audit again"
             )
-        lock = FileLock(path / ".lock", f"the run folder {path}") if write else None
+        lock = hold(path / ".lock", f"the run folder {path}") if write else None
         folder = cls(path, plan, lock=lock, track=write)
         if write:
             try:
@@ -192,13 +193,13 @@ class RunFolder:
         """
         return self.add_cases([(case, checks, None)]) == 1
 
-    def add_cases(self, cases: Iterable[tuple[Case, Mapping[str, Check], Line | None]]) -> int:
+    def add_cases(self, cases: Iterable[tuple[Case, Mapping[str, Check], bytes | None]]) -> int:
         """Write several cases at once; as `add_case`.
 
         Parameters
         ----------
-        cases : iterable of (Case, checks, Line or None)
-            The line is what `auditor.store.lines.case_line` makes of the other two, where that was done before.
+        cases : iterable of (Case, checks, bytes or None)
+            The line is what `auditor.store.records.case_line` makes of the other two, where that was done before.
 
         Returns
         -------
@@ -207,13 +208,13 @@ class RunFolder:
         """
         return self._add_new(CASES, map(self._case, cases))
 
-    def _case(self, item: tuple[Case, Mapping[str, Check], Line | None]) -> tuple[str, int, Line, str]:
+    def _case(self, item: tuple[Case, Mapping[str, Check], bytes | None]) -> tuple[str, int, bytes, str]:
         case, checks, line = item
         if self.redact:
             case, checks, line = redact.case(case), redact.checks(checks), None
         if line is None:
-            line = lines.case_line(case, checks)
-        return case.id, _digest(encoded(line.plain)), line, f"case {case.id}"
+            line = records.case_line(case, checks)
+        return case.id, _digest(line), line, f"case {case.id}"
 
     def add_prompt(self, variant_id: str, prompt: Prompt) -> bool:
         """Write what is asked for one variant in one format; as `add_case`."""
@@ -223,15 +224,14 @@ class RunFolder:
         """Write several (variant id, prompt) at once; gives how many were not there yet."""
         return self._add_new(PROMPTS, map(self._prompt, prompts))
 
-    def _prompt(self, item: tuple[str, Prompt]) -> tuple[str, int, Line, str]:
+    def _prompt(self, item: tuple[str, Prompt]) -> tuple[str, int, bytes, str]:
         variant_id, prompt = item
         if self.redact:
             prompt = redact.prompt(prompt)
-        kind = "messages" if prompt.text is None else "input"
         return (
-            f"{variant_id}\n{prompt.format}\n{kind}",
+            _asked(variant_id, prompt),
             short(prompt.sha256),
-            lines.prompt_line(variant_id, prompt),
+            records.prompt_line(variant_id, prompt),
             f"the prompt of {variant_id} (format {prompt.format})",
         )
 
@@ -242,14 +242,14 @@ class RunFolder:
     def add_responses(self, responses: Sequence[Response]) -> None:
         """Write several answers at once; as `add_response`."""
         places: list[int] = []
-        self._journal(RESPONSES).extend(map(lines.response_line, responses), places=places)
+        self._journal(RESPONSES).extend(map(records.response_line, responses), places=places)
         for response, place in zip(responses, places, strict=True):
             if response.model in self._answers:
                 self._answers[response.model].note(response, place)
 
     def add_verdict(self, verdict: Verdict) -> None:
         """Append one verdict."""
-        self._journal(VERDICTS).append(lines.verdict_line(verdict))
+        self._journal(VERDICTS).append(records.verdict_line(verdict))
 
     def write_verdicts(self, verdicts: Iterable[Verdict]) -> None:
         """Write all verdicts anew; the old file stays whole until the new one is on disk."""
@@ -258,7 +258,7 @@ class RunFolder:
         try:
             beside.unlink(missing_ok=True)
             with self._writer(VERDICTS, beside) as journal:
-                journal.extend(map(lines.verdict_line, verdicts))
+                journal.extend(map(records.verdict_line, verdicts))
                 journal.sync()
             self._journals.pop(VERDICTS).close()
             os.replace(beside, target)
@@ -316,16 +316,16 @@ class RunFolder:
 
     def cases(self) -> Iterator[tuple[Case, dict[str, Check]]]:
         """Each case with the checks of its variants, in the order written."""
-        for record in read(self.path / CASES):
-            yield codec.case_value(record), codec.check_values(record)
+        for line in stored(self.path / CASES, CASE):
+            yield line.case(), line.checks()
 
     def prompts(self) -> Iterator[tuple[str, Prompt]]:
         """Variant id and prompt, in the order written."""
-        return map(codec.prompt_value, read(self.path / PROMPTS))
+        return ((line.variant_id, line.prompt()) for line in stored(self.path / PROMPTS, PROMPT))
 
     def responses(self) -> Iterator[Response]:
         """All answers, in the order written; of two for one question the later one counts."""
-        return map(codec.response_value, read(self.path / RESPONSES))
+        return stored(self.path / RESPONSES, RESPONSE)
 
     def answers(self, model: str) -> Answers:
         """The answers of one model that are added from now on, and those that `recall` found, by question."""
@@ -333,15 +333,14 @@ class RunFolder:
 
     def recall(self, wanted: Callable[[Response], bool]) -> Iterator[Response]:
         """All answers, in the order written; those that are ``wanted`` are found again by `answers`."""
-        for offset, record in scan(self.path / RESPONSES):
-            response = codec.response_value(record)
+        for offset, response in scan(self.path / RESPONSES, RESPONSE):
             if wanted(response):
                 self.answers(response.model).note(response, offset)
             yield response
 
     def verdicts(self) -> Iterator[Verdict]:
         """All verdicts, in the order written."""
-        return map(codec.verdict_value, read(self.path / VERDICTS))
+        return stored(self.path / VERDICTS, VERDICT)
 
     def has_responses(self) -> bool:
         """Whether any answer was journaled."""
@@ -396,7 +395,7 @@ class RunFolder:
     def _writer(self, name: str, path: Path) -> Journal:
         return Journal(path, genesis(name, self.plan_sha256))
 
-    def _add_new(self, name: str, items: Iterable[tuple[str, int, Line, str]]) -> int:
+    def _add_new(self, name: str, items: Iterable[tuple[str, int, bytes, str]]) -> int:
         """Write the lines that are not there yet; ``items`` are (key, digest of the content, line, what it is)."""
         fresh = [line for key, content, line, what in items if self._is_new(name, key, content, what)]
         if fresh:
@@ -414,22 +413,17 @@ class RunFolder:
 
     def _index(self) -> None:
         assert self._seen is not None
-        for name in (CASES, PROMPTS):
+        for name in GROWING:
             self._journal(name)  # cuts off a torn line first
-            for record in read(self.path / name):
-                if name == CASES:
-                    key = record["id"]
-                else:
-                    kind = "messages" if "messages" in record else "input"
-                    key = f"{record['variant_id']}\n{record['format']}\n{kind}"
-                self._seen[name][short(key)] = _content(record)
+        for case in stored(self.path / CASES, CASE):
+            self._seen[CASES][short(case.id)] = _digest(records.encode(case))
+        for line in stored(self.path / PROMPTS, PROMPT):
+            self._seen[PROMPTS][short(_asked(line.variant_id, line.prompt()))] = short(line.prompt_sha256)
 
 
-def _content(record: Mapping[str, Any]) -> int:
-    """A short digest of what a record says; a prompt brings that of its text."""
-    if "prompt_sha256" in record:
-        return short(record["prompt_sha256"])
-    return _digest(canonical(record))
+def _asked(variant_id: str, prompt: Prompt) -> str:
+    """What makes a prompt another one of its variant: its format, and whether it is a text or messages."""
+    return f"{variant_id}\n{prompt.format}\n{'messages' if prompt.text is None else 'input'}"
 
 
 def _digest(content: bytes) -> int:

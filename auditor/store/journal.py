@@ -1,9 +1,9 @@
 """Append-only JSON lines with a hash chain.
 
-Each line is the canonical JSON of a record (sorted keys, no white space, UTF-8) with three further fields:
-``seq`` counts lines from 0, ``prev`` is the hash of the line before, and ``hash``, which stands last, is
-``SHA-256(prev + canonical JSON of the line without hash)`` in hexadecimal. The first ``prev`` is the
-`genesis` value, which ties the file to its name and to the plan of its run.
+Each line is the JSON of a record (no white space, UTF-8) with three further fields: ``seq`` counts lines from 0,
+``prev`` is the hash of the line before, and ``hash``, which stands last, is ``SHA-256(prev + the line without hash)``
+in hexadecimal, byte for byte as the line stands. The first ``prev`` is the `genesis` value, which ties the file to its
+name and to the plan of its run. The order of the other fields is free: run folders of format 1 have them sorted.
 
 The chain shows order and integrity after the fact. It does not show that lines at the end are missing, or
 that a whole file was made anew: for that the number of lines and the last hash are kept in ``run.json``.
@@ -19,20 +19,35 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+import msgspec
 
 from auditor.core.counting import plural
 from auditor.core.errors import RunFolderError, UserError
 from auditor.core.secrets import scrub_values
-from auditor.store.lines import Line
+from auditor.core.types import canonical
 
 CHAIN_FIELDS = ("seq", "prev", "hash")
 BATCH_BYTES = 1 << 18
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_encode_ascii = json.JSONEncoder(sort_keys=True, allow_nan=False, separators=(",", ":")).encode
+_HASH = len(',"hash":""}\n') + 64  # bytes at the end of a line
 
+T = TypeVar("T")
+Plain = dict[str, Any]  # a record that has no type of its own
+PLAIN: msgspec.json.Decoder[Plain] = msgspec.json.Decoder(Plain)
 ProblemKind = Literal["changed", "missing", "reordered", "repeated", "torn", "other-plan"]
+
+
+class _Link(msgspec.Struct):
+    """What the chain puts into a line."""
+
+    seq: Annotated[int, msgspec.Meta(ge=0)]
+    prev: str
+    hash: str
+
+
+_LINK = msgspec.json.Decoder(_Link)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,45 +75,16 @@ class Head:
     hash: str
 
 
-def canonical(value: Mapping[str, Any]) -> bytes:
-    """Canonical JSON of a record as UTF-8.
-
-    As `encoded` says where it holds surrogates.
-
-    Raises
-    ------
-    ValueError
-        A value is NaN or infinite.
-    """
-    return encoded(_encode(value))
-
-
-def encoded(text: str) -> bytes:
-    """Canonical JSON text as UTF-8; escaped to ASCII as a whole where it holds a lone surrogate.
-
-    Two surrogates that are one character become that character, as they would when the line is read back.
-    """
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        whole = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass"))
-    try:
-        return _encode(whole).encode()
-    except UnicodeEncodeError:
-        return _encode_ascii(whole).encode()
-
-
 def genesis(file_name: str, plan_sha256: str) -> str:
     """The value that stands before the first line of a file: SHA-256 of ``auditor:<file>:<plan>``."""
     return hashlib.sha256(f"auditor:{file_name}:{plan_sha256}".encode()).hexdigest()
 
 
-def chained(record: Mapping[str, Any] | Line, seq: int, prev: str) -> tuple[bytes, str]:
+def chained(record: Mapping[str, Any] | bytes, seq: int, prev: str) -> tuple[bytes, str]:
     """The line for ``record`` (with its line end) and its hash."""
-    if isinstance(record, Line):
-        body = encoded(record.chained(seq, prev))
-    else:
-        body = canonical({**record, "seq": seq, "prev": prev})
+    plain = record if isinstance(record, bytes) else canonical(record)
+    comma = b"," if len(plain) > len(b"{}") else b""
+    body = b'{"seq":%d,"prev":"%s"%s%s' % (seq, prev.encode(), comma, plain[1:])
     own = hashlib.sha256(prev.encode() + body).hexdigest()
     return b'%s,"hash":"%s"}\n' % (body[:-1], own.encode()), own
 
@@ -172,17 +158,19 @@ class Journal:
         """Bytes written so far: where the next record begins."""
         return self._size
 
-    def append(self, record: Mapping[str, Any] | Line) -> None:
+    def append(self, record: Mapping[str, Any] | bytes) -> None:
         """Write one record."""
         self.extend((record,))
 
-    def extend(self, records: Iterable[Mapping[str, Any] | Line], *, places: list[int] | None = None) -> None:
+    def extend(
+        self, records: Iterable[Mapping[str, Any] | bytes], *, places: list[int] | None = None
+    ) -> None:
         """Write records, in batches of about 256 KiB: constant memory for any number of them.
 
         Parameters
         ----------
-        records : iterable of mapping or Line
-            Plain records, or records that are encoded already.
+        records : iterable of mapping or bytes
+            Plain records, or JSON objects that are encoded already.
         places : list of int, optional
             Gets where each record begins, in bytes.
         """
@@ -190,9 +178,11 @@ class Journal:
         lines: list[bytes] = []
         waiting = 0
         for record in records:
-            if not isinstance(record, Line) and not record.keys().isdisjoint(CHAIN_FIELDS):
-                raise ValueError(f"a record must not hold the fields {CHAIN_FIELDS}, got {sorted(record)}")
-            if not isinstance(record, Line):  # what is encoded already was scrubbed as an answer
+            if not isinstance(record, bytes):  # what is encoded already was scrubbed as an answer
+                if not record.keys().isdisjoint(CHAIN_FIELDS):
+                    raise ValueError(
+                        f"a record must not hold the fields {CHAIN_FIELDS}, got {sorted(record)}"
+                    )
                 record = scrub_values(record)
             if places is not None:
                 places.append(self._size + waiting)
@@ -265,41 +255,51 @@ def _resume(path: Path, fd: int, start: str) -> tuple[int, str, int]:
     if not size:
         return 0, start, 0
     line = tail[tail.rfind(b"\n", 0, whole - 1) + 1 : whole]
-    record = _parse(line)
-    if record is None or not _intact(line, record):
+    link = _link(line)
+    if link is None or not _intact(line, link):
         raise RunFolderError(
             f"{path}: the last line was changed. See what is wrong with: audit verify {path.parent}"
         )
-    if record["seq"] == 0 and record["prev"] != start:
+    if link.seq == 0 and link.prev != start:
         raise RunFolderError(
             f"{path} belongs to another plan. See what is wrong with: audit verify {path.parent}"
         )
-    return int(record["seq"]) + 1, str(record["hash"]), size
+    return link.seq + 1, link.hash, size
 
 
-def _parse(line: bytes) -> dict[str, Any] | None:
+def _link(line: bytes) -> _Link | None:
     try:
-        record = json.loads(line)
-    except ValueError:
+        return decoded(line, _LINK)
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-    if not isinstance(record, dict):
-        return None
-    if type(record.get("seq")) is not int or record["seq"] < 0:
-        return None
-    return record if isinstance(record.get("prev"), str) and isinstance(record.get("hash"), str) else None
 
 
-def _intact(line: bytes, record: dict[str, Any]) -> bool:
-    """Whether a line is, byte for byte, what its content, number and predecessor make."""
-    content = {key: value for key, value in record.items() if key not in CHAIN_FIELDS}
+def decoded(line: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """The record of one line that was made here."""
     try:
-        return chained(content, record["seq"], record["prev"])[0] == line
-    except (ValueError, RecursionError):
-        return False
+        return decoder.decode(line)
+    except msgspec.DecodeError:  # or a lone surrogate, which only the standard library reads
+        return msgspec.convert(json.loads(line), decoder.type)
 
 
-def scan(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Byte offset and record of each line; see `read`."""
+def _intact(line: bytes, link: _Link) -> bool:
+    """Whether a line is, byte for byte, what its hash was made of."""
+    body = line[:-_HASH] + b"}"
+    end = b',"hash":"%s"}\n' % link.hash.encode("utf-8", "replace")
+    return (
+        line.endswith(end)
+        and hashlib.sha256(link.prev.encode("utf-8", "replace") + body).hexdigest() == link.hash
+    )
+
+
+def scan(path: Path, decoder: msgspec.json.Decoder[T]) -> Iterator[tuple[int, T]]:
+    """Byte offset and record of each line; see `records`."""
+    for number, offset, line in _whole(path):
+        yield offset, decode(line, decoder, path, number)
+
+
+def _whole(path: Path) -> Iterator[tuple[int, int, bytes]]:
+    """Number, byte offset and bytes of each whole line."""
     try:
         file = path.open("rb")
     except FileNotFoundError:
@@ -311,7 +311,7 @@ def scan(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
                 return
-            yield offset, decode(line, path, number)
+            yield number, offset, line
             offset += len(line)
 
 
@@ -321,54 +321,46 @@ def scan_field(path: Path, field: str) -> Iterator[tuple[int, str]]:
     The field stands at the top level and nowhere else in a record.
     """
     start = f'"{field}":"'.encode()
-    try:
-        file = path.open("rb")
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise RunFolderError(f"cannot read {path}: {error.strerror or error}") from error
-    with file:
-        offset = 0
-        for number, line in enumerate(file, 1):
-            if not line.endswith(b"\n"):
-                return
-            # A quotation mark inside a text is escaped, so that only a field can look like this.
-            begin = line.find(start) + len(start)
-            value = line[begin : line.find(b'"', begin)]
-            if begin < len(start) or b"\\" in value:
-                yield offset, decode(line, path, number)[field]
-            else:
-                yield offset, value.decode()
-            offset += len(line)
+    for number, offset, line in _whole(path):
+        # A quotation mark inside a text is escaped, so that only a field can look like this.
+        begin = line.find(start) + len(start)
+        value = line[begin : line.find(b'"', begin)]
+        if begin < len(start) or b"\\" in value:
+            yield offset, decode(line, PLAIN, path, number)[field]
+        else:
+            yield offset, value.decode()
 
 
-def decode(line: bytes, path: Path, number: int | None = None) -> dict[str, Any]:
-    """The record of one line, without the chain fields; raises `RunFolderError` if it is not JSON."""
+def decode(line: bytes, decoder: msgspec.json.Decoder[T], path: Path, number: int | None = None) -> T:
+    """The record of one line; raises `RunFolderError` if it is none."""
     try:
-        record = json.loads(line)
-    except ValueError as error:
-        record = error
-    if not isinstance(record, dict):
+        return decoded(line, decoder)
+    except (msgspec.DecodeError, ValueError, RecursionError):
         where = f"{path}, line {number}" if number is not None else str(path)
         raise RunFolderError(
             f"{where} is not a JSON record. See what is wrong with: audit verify {path.parent}"
-        )
-    for name in CHAIN_FIELDS:
-        record.pop(name, None)
-    return record
+        ) from None
 
 
-def read(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of a journal, one at a time, without the chain fields.
+def records(path: Path, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
+    """The records of a journal, one at a time.
 
     A file that is not there has no records; a torn last line is left out. The chain is not checked.
 
     Raises
     ------
     RunFolderError
-        A line is not a JSON record; the message names the line.
+        A line is not a record of this kind; the message names the line.
     """
-    for _, record in scan(path):
+    for _, record in scan(path, decoder):
+        yield record
+
+
+def read(path: Path) -> Iterator[Plain]:
+    """The records of a journal as plain data, without the chain fields; as `records`."""
+    for record in records(path, PLAIN):
+        for name in CHAIN_FIELDS:
+            record.pop(name, None)
         yield record
 
 
@@ -422,25 +414,24 @@ class _Verifier:
                 self.number, "torn", "the last line is incomplete (the run was interrupted while writing)"
             )
             return
-        record = _parse(line)
-        if record is None:
+        link = _link(line)
+        if link is None:
             self.note(self.number, "changed", "this line is not a journal record: it was changed")
             self.next, self.last_known = self.next + 1, False
             return
-        if not _intact(line, record):
+        if not _intact(line, link):
             # Its own number is not to be trusted: count it by where it stands.
             self.note(self.number, "changed", f"record {self.next} was changed: its hash does not match")
-            self.next, self.last, self.last_known = self.next + 1, record["hash"], True
+            self.next, self.last, self.last_known = self.next + 1, link.hash, True
             return
-        seq = record["seq"]
-        if seq < self.next:
-            self._earlier(seq)
+        if link.seq < self.next:
+            self._earlier(link.seq)
             return
-        if seq > self.next:
-            self.gaps.append((self.next, seq - 1, self.number))
-        elif self.last_known and record["prev"] != self.last:
-            self._broken(seq)
-        self.next, self.last, self.last_known = seq + 1, record["hash"], True
+        if link.seq > self.next:
+            self.gaps.append((self.next, link.seq - 1, self.number))
+        elif self.last_known and link.prev != self.last:
+            self._broken(link.seq)
+        self.next, self.last, self.last_known = link.seq + 1, link.hash, True
 
     def _broken(self, seq: int) -> None:
         if seq == 0:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.store.journal import Journal, genesis, read
-from auditor.store.lock import FileLock
+from auditor.store.lock import hold
 
 FILE = "runs.jsonl"
 
@@ -44,7 +44,7 @@ def register(root: Path, event: str, run_id: str, **fields: Any) -> None:
         **fields,
     }
     with (
-        FileLock(root / ".runs.lock", f"the register {root / FILE}", wait_s=10.0),
+        hold(root / ".runs.lock", f"the register {root / FILE}", wait_s=10.0),
         Journal(root / FILE, genesis(FILE, "")) as journal,
     ):
         journal.append(record)

@@ -7,17 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.core.types import Case, Check, Edit, Response, Usage, Variant, Verdict
-from auditor.store.codec import (
-    case_record,
-    case_value,
-    check_values,
-    response_record,
-    response_value,
-    verdict_record,
-    verdict_value,
-)
-from auditor.store.journal import Journal, genesis, read, verify
+from auditor.core.types import Case, Check, Edit, Variant
+from auditor.store.journal import Journal, genesis, read, records, verify
+from auditor.store.records import CASE, case_line
 
 START = genesis("x.jsonl", "")
 texts = st.text(max_size=20)
@@ -25,11 +17,11 @@ scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False,
 values = st.recursive(
     scalars, lambda v: st.lists(v, max_size=3) | st.dictionaries(texts, v, max_size=3), max_leaves=8
 )
-records = st.dictionaries(texts.filter(lambda k: k not in ("seq", "prev", "hash")), values, max_size=5)
+rows_of = st.dictionaries(texts.filter(lambda k: k not in ("seq", "prev", "hash")), values, max_size=5)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(records, max_size=8), st.data())
+@given(st.lists(rows_of, max_size=8), st.data())
 def test_any_records_survive_and_any_changed_byte_is_seen(
     rows: list[dict[str, Any]], data: st.DataObject
 ) -> None:
@@ -53,7 +45,7 @@ def test_any_records_survive_and_any_changed_byte_is_seen(
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(records, min_size=1, max_size=5), st.data())
+@given(st.lists(rows_of, min_size=1, max_size=5), st.data())
 def test_whatever_is_cut_off_at_the_end_the_whole_lines_before_it_stay(
     rows: list[dict[str, Any]], data: st.DataObject
 ) -> None:
@@ -85,7 +77,6 @@ edits = st.builds(
 )
 inputs = texts | st.dictionaries(texts, scalars, max_size=3)
 groups = st.dictionaries(names, texts, max_size=2)
-finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @settings(max_examples=60, deadline=None)
@@ -114,52 +105,10 @@ def test_cases_and_checks_come_back_as_they_were(data: st.DataObject) -> None:
         for v in variants
         if (status := data.draw(statuses)) is not None
     }
-    record = case_record(case, checks)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.jsonl"
         with Journal(path, START) as journal:
-            journal.append(record)
-        back = next(read(path))
-    assert case_value(back) == case
-    assert check_values(back) == checks
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    output=st.none() | texts,
-    scores=st.none() | st.dictionaries(texts, finite, max_size=2),
-    usage=st.none() | st.builds(Usage, tokens_in=st.integers(0), tokens_out=st.integers(0)),
-    cost=st.none() | finite,
-    distance=st.none() | finite,
-    hidden=st.none() | st.booleans(),
-)
-def test_responses_and_verdicts_come_back_as_they_were(
-    output: str | None,
-    scores: dict[str, float] | None,
-    usage: Usage | None,
-    cost: float | None,
-    distance: float | None,
-    hidden: bool | None,
-) -> None:
-    response = Response(
-        variant_id="v",
-        prompt_sha256="s",
-        format="f",
-        replicate=2,
-        output=output,
-        error="timeout" if output is None else None,
-        detail="late" if output is None else "",
-        scores=scores,
-        usage=usage,
-        cost_usd=cost,
-        model="m",
-        model_reported="m-1",
-        latency_s=0.25,
-        cached=True,
-    )
-    assert response_value(response_record(response)) == response
-    verdict = Verdict(
-        case_id="c", variant_id="v", order=2, attributes=("a", "b"), outcome="violation", hidden=hidden,
-        distance=distance, original_output=output, variant_output="x", reason="r", model="m", format="f",
-    )  # fmt: skip
-    assert verdict_value(verdict_record(verdict)) == verdict
+            journal.append(case_line(case, checks))
+        back = next(records(path, CASE))
+    assert back.case() == case
+    assert back.checks() == checks

@@ -9,7 +9,7 @@ import pytest
 
 from auditor.core.errors import RunFolderError, UserError
 from auditor.store import journal as module
-from auditor.store.journal import Head, Journal, genesis, read, scan, scan_field, verify
+from auditor.store.journal import PLAIN, Head, Journal, genesis, read, scan, scan_field, verify
 
 START = genesis("cases.jsonl", "p" * 64)
 
@@ -45,11 +45,31 @@ def test_the_hash_is_what_the_documentation_says(path: Path) -> None:
     import hashlib
 
     write(path, 2)
-    first, second = (json.loads(line) for line in lines(path))
-    own = first.pop("hash")
-    body = json.dumps(first, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    first, second = lines(path)
+    own = json.loads(first)["hash"]
+    body = first.decode().removesuffix(f',"hash":"{own}"}}\n') + "}"
     assert own == hashlib.sha256((START + body).encode()).hexdigest()
-    assert (first["prev"], second["prev"], second["seq"]) == (START, own, 1)
+    assert [json.loads(first)["prev"], json.loads(second)["prev"]] == [START, own]
+    assert json.loads(second)["seq"] == 1
+
+
+def test_a_journal_of_format_1_is_intact_and_goes_on(path: Path) -> None:
+    import hashlib
+
+    prev, old = START, []
+    for seq in range(3):
+        record = {"cost_usd": 2.5e-05, "id": f"c{seq}", "prev": prev, "seq": seq, "text": "é"}
+        body = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        prev = hashlib.sha256((prev + body).encode()).hexdigest()
+        old.append(f'{body[:-1]},"hash":"{prev}"}}\n')
+    path.write_text("".join(old), encoding="utf-8")
+    assert kinds(path, Head(records=3, hash=prev)) == []
+    with Journal(path, START) as journal:
+        journal.append({"id": "new"})
+    assert [record["id"] for record in read(path)] == ["c0", "c1", "c2", "new"]
+    assert kinds(path) == []
+    path.write_text("".join(old).replace("2.5e-05", "2.6e-05", 1), encoding="utf-8")
+    assert kinds(path) == [(1, "changed")]
 
 
 def test_a_second_process_goes_on_where_the_first_stopped(path: Path) -> None:
@@ -104,7 +124,7 @@ def test_a_changed_number_is_named_once(path: Path) -> None:
 
 def test_white_space_and_doubled_fields_count_as_changes(path: Path) -> None:
     write(path)
-    path.write_bytes(path.read_bytes().replace(b'{"id":"c1"', b'{"id":"no","id":"c1"'))
+    path.write_bytes(path.read_bytes().replace(b',"id":"c1"', b',"id":"no","id":"c1"'))
     assert kinds(path) == [(2, "changed")]
 
 
@@ -243,7 +263,7 @@ def test_a_field_is_found_without_reading_the_line(path: Path, value: str) -> No
     with Journal(path, START) as journal:
         journal.extend(records)
     told = list(scan_field(path, "id"))
-    assert told == [(offset, record["id"]) for offset, record in scan(path)]
+    assert told == [(offset, record["id"]) for offset, record in scan(path, PLAIN)]
 
 
 def test_a_line_without_the_field_or_that_is_no_text_is_named(path: Path) -> None:

@@ -1,27 +1,34 @@
-"""Encoded lines are byte for byte what the journal makes of the records."""
+"""What is written of cases, prompts, answers and verdicts comes back as it was."""
 
 from __future__ import annotations
 
+import json
 import math
+from typing import Any, TypeVar
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.core.types import Case, Check, Edit, Message, Prompt, Response, Usage, Variant, Verdict
 from auditor.run.judging import hidden
-from auditor.run.packed import pack, unpack
-from auditor.store import codec, lines
-from auditor.store.journal import canonical, chained
+from auditor.store import records
+from auditor.store.journal import chained, decoded
 
-TEXT = st.text(st.characters(), max_size=12)  # surrogates too: they end up escaped as a whole
+T = TypeVar("T")
+TEXT = st.text(st.characters(), max_size=12).map(lambda text: whole(text))  # lone surrogates too
 NUMBER = st.none() | st.integers(0, 9) | st.floats(allow_nan=False, allow_infinity=False)
-PREV = "0" * 64
 
 
-def same(line: lines.Line, record: codec.Record) -> bool:
-    assert lines.record_of(line) == record
-    return chained(line, 7, PREV) == chained(record, 7, PREV)
+def again(line: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """The record of a line in a chain."""
+    return decoded(chained(line, 7, "0" * 64)[0], decoder)
+
+
+def whole(text: str) -> str:
+    """Two surrogates that are one character are it once they were read."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def edit(attribute: str, target: str, at: int) -> Edit:
@@ -59,23 +66,25 @@ def cases(draw: st.DrawFn) -> tuple[Case, dict[str, Check]]:
 
 @given(cases())
 @settings(max_examples=40, deadline=None)
-def test_a_case_is_encoded_and_packed_without_loss(made: tuple[Case, dict[str, Check]]) -> None:
+def test_a_case_and_its_checks_come_back(made: tuple[Case, dict[str, Check]]) -> None:
     case, checks = made
-    assert same(lines.case_line(case, checks), codec.case_record(case, checks))
-    assert unpack(pack(case, checks)) == made
+    line = again(records.case_line(case, checks), records.CASE)
+    assert (line.case(), line.checks()) == made
+    assert records.encode(line) == records.case_line(case, checks)
 
 
 @given(TEXT, st.none() | TEXT, TEXT)
 @settings(max_examples=40, deadline=None)
-def test_a_prompt_is_encoded_as_its_record(variant: str, text: str | None, message: str) -> None:
+def test_a_prompt_comes_back(variant: str, text: str | None, message: str) -> None:
     messages = None if text is not None else (Message(role="user", content=message),)
     prompt = Prompt(format="label", text=text, messages=messages, sha256="ab" * 32)
-    assert same(lines.prompt_line(variant, prompt), codec.prompt_record(variant, prompt))
+    line = again(records.prompt_line(variant, prompt), records.PROMPT)
+    assert (line.variant_id, line.prompt()) == (variant, prompt)
 
 
 @given(st.none() | TEXT, TEXT, NUMBER, st.booleans(), st.none() | st.dictionaries(TEXT, st.floats(0, 1)))
 @settings(max_examples=60, deadline=None)
-def test_an_answer_is_encoded_as_its_record(
+def test_an_answer_comes_back(
     output: str | None, detail: str, cost: float | None, cached: bool, scores: dict[str, float] | None
 ) -> None:
     response = Response(
@@ -95,12 +104,12 @@ def test_an_answer_is_encoded_as_its_record(
         model_reported=detail or None,
         cut_off=cached and output is not None,
     )
-    assert same(lines.response_line(response), codec.response_record(response))
+    assert again(records.response_line(response), records.RESPONSE) == response
 
 
 @given(NUMBER, st.none() | TEXT, st.none() | st.booleans(), st.lists(TEXT, max_size=2))
 @settings(max_examples=60, deadline=None)
-def test_a_verdict_is_encoded_as_its_record(
+def test_a_verdict_comes_back(
     distance: float | None, output: str | None, is_hidden: bool | None, attributes: list[str]
 ) -> None:
     verdict = Verdict(
@@ -117,15 +126,40 @@ def test_a_verdict_is_encoded_as_its_record(
         model="m",
         format="f",
     )
-    assert same(lines.verdict_line(verdict), codec.verdict_record(verdict))
+    assert again(records.verdict_line(verdict), records.VERDICT) == verdict
 
 
-def test_what_is_not_finite_is_refused() -> None:
+@pytest.mark.parametrize("field", ["latency_s", "cost_usd", "scores"])
+def test_what_is_not_finite_is_refused(field: str) -> None:
     verdict = Verdict(case_id="c", variant_id="v", order=1, attributes=(), outcome="pass", distance=math.nan)
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        lines.verdict_line(verdict)
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        canonical(codec.verdict_record(verdict))
+    with pytest.raises(ValueError, match="not finite"):
+        records.verdict_line(verdict)
+    value: Any = {"a": math.inf} if field == "scores" else math.inf
+    answer = Response(
+        variant_id="v", prompt_sha256="a", format="f", replicate=0, output="x", **{field: value}
+    )
+    with pytest.raises(ValueError, match="not finite"):
+        records.response_line(answer)
+
+
+def test_lines_of_format_1_are_read() -> None:
+    old = {
+        "id": "c", "suite": "s", "sampling": "iid", "label": None,
+        "original": {"id": "c.o", "input": "A man.", "groups": {}},
+        "variants": [
+            {"id": "c.v0", "input": "A woman.", "order": 1, "groups": {}, "valid": True, "reason": "r",
+             "check": "k.v1", "status": "unknown",
+             "edits": [{"attribute": "gender", "kind": "swap", "source_group": "m", "target_group": "f",
+                        "source": "man", "target": "woman", "where": [2, 5]}]},
+        ],
+    }  # fmt: skip
+    line = decoded(json.dumps(old, sort_keys=True).encode(), records.CASE)
+    assert line.case().variants[0].edits[0].where == (2, 5)
+    assert line.checks() == {"c.v0": Check(variant_id="c.v0", check="k.v1", status="unknown", reason="r")}
+    answer = {"variant_id": "c.v0", "prompt_sha256": "a", "format": "f", "replicate": 0, "scores": None,
+              "cached": False, "latency_s": 0.5, "usage": None, "cost_usd": None, "model": "m",
+              "model_reported": None, "output": "x"}  # fmt: skip
+    assert decoded(json.dumps(answer).encode(), records.RESPONSE).output == "x"
 
 
 @given(cases(), st.lists(st.sampled_from(("pass", "violation", "skipped")), min_size=3, max_size=3))
