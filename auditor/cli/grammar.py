@@ -105,9 +105,9 @@ def check(file: GrammarFile, format: common.Format = "terminal") -> int:
     """Look for mistakes, and print the exact number of distinct sentences. Exit 1 where something is found."""
     from auditor.core.errors import DataFileError
     from auditor.perturb import grammar
-    from auditor.perturb.grammar.count import summary
     from auditor.perturb.grammar.load import focus
     from auditor.perturb.grammar.nodes import HELP
+    from auditor.perturb.grammar.space import summary
 
     common.check_format(format)
     one = grammar.parse(file)

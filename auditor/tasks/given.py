@@ -15,7 +15,8 @@ from typing import Any
 from auditor.core.errors import MissingDependency, WrongType
 from auditor.core.types import Seed
 from auditor.tasks import readers
-from auditor.tasks.seeds import SUBJECT, Row, SeedFile, Where, collect
+from auditor.tasks.readers import Row
+from auditor.tasks.seeds import SUBJECT, SeedFile, Where, collect
 
 SOURCE = "given by the caller"
 TAKEN = (

@@ -5,14 +5,15 @@ from __future__ import annotations
 import importlib
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from auditor.core import csvfile
 from auditor.core.errors import ConfigError, DataFileError, MissingDependency
-from auditor.tasks.seeds import SUFFIXES, Row
 
+SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".txt")
+Row = tuple[str, Mapping[str, object]]  # where it stands ("line 3"), its fields
 Table = tuple[list[str] | None, Iterable[Row]]
 
 

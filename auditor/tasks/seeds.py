@@ -16,12 +16,11 @@ from typing import overload
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.types import Seed, Span, digest
+from auditor.tasks import readers
+from auditor.tasks.readers import Row
 
 LONGEST = 1_000_000  # characters of a text: it is held once for each of a hundred variants
 SUBJECT = "subject"  # the column of `Seed.subject`
-SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".txt")
-
-Row = tuple[str, Mapping[str, object]]  # where it stands ("line 3"), its fields
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,8 +115,6 @@ def read(
     ConfigError
         ``limit`` is below 1, or the split of a data set has to be named.
     """
-    from auditor.tasks import readers
-
     name = os.fspath(source)
     if isinstance(source, str) and source.startswith("hf:"):
         columns, rows = readers.from_hub(source)

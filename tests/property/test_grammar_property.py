@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.perturb import grammar
-from auditor.perturb.grammar.count import Automaton, Ranks, Shuffle
+from auditor.perturb.grammar.count import Automaton
 from auditor.perturb.grammar.generate import Sampler, stream
+from auditor.perturb.grammar.space import Ranks, Shuffle
 from auditor.perturb.grammar.suite import GrammarSuite
 from auditor.perturb.mutation import apply
 
@@ -72,7 +73,7 @@ def test_counts_ranks_and_reading(text: str) -> None:
     texts = [space.text(space.nth(i)) for i in range(space.derivations)]
     assert [space.number(space.nth(i)) for i in range(space.derivations)] == list(range(space.derivations))
     assert space.sentences == len(set(texts))
-    automaton = Automaton(space)
+    automaton = Automaton(space.structures)
     assert [automaton.nth(i) for i in range(automaton.size)] == sorted(set(texts))
     ranks = Ranks(space)
     assert {space.text(ranks.derivation(i)) for i in range(ranks.size)} == set(texts)

@@ -17,9 +17,9 @@ from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.types import Case, Verdict
 from auditor.perturb import grammar
 from auditor.perturb.grammar.bandit import bandit_weights
-from auditor.perturb.grammar.count import Shuffle, finite_bound
 from auditor.perturb.grammar.coverage import Meter, universe
 from auditor.perturb.grammar.generate import Sampler, base_weights, error_weights, stream
+from auditor.perturb.grammar.space import Shuffle, finite_bound
 from auditor.perturb.grammar.suite import GrammarSuite, choice_names
 from auditor.perturb.mutation import apply
 

@@ -1,4 +1,4 @@
-"""How many sentences a grammar has, and sampling them uniformly without replacement.
+"""How many sentences a grammar has.
 
 Two derivations may give one sentence, so counting derivations is not enough. `distinct` determinises the
 union of all structures as an automaton over characters and counts its accepted strings: exact, with
@@ -7,17 +7,12 @@ Python's integers.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
-if TYPE_CHECKING:
-    from auditor.perturb.grammar.shape import Derivation, Space, Structure
+from auditor.perturb.grammar.shape import Structure
 
 MOST_STATES = 1_500_000
 MOST_PLACES = 20_000_000  # characters of all columns, and positions of all states
@@ -31,7 +26,7 @@ class Automaton:
 
     Parameters
     ----------
-    space : Space
+    structures : sequence of Structure
         What to count.
 
     Raises
@@ -40,7 +35,7 @@ class Automaton:
         It would have more than 1.5 million states, or take too long.
     """
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, structures: Sequence[Structure]) -> None:
         self._left = MOST_PLACES
         self._nodes: list[dict[str, int]] = []  # trie nodes of all columns
         self._last: set[int] = set()  # nodes where a string of the column ends
@@ -48,9 +43,9 @@ class Automaton:
         self._suffixes: dict[tuple[int, int], int] = {}  # (root, next suffix) -> number
         self._next: list[tuple[int, int]] = [(-1, -1)]  # suffix 0 is the end
         starts: set[_Position] = set()
-        if sum(agreements(structure) for structure in space.structures) > MOST_PRODUCTS:
+        if sum(agreements(structure) for structure in structures) > MOST_PRODUCTS:
             raise OverflowError
-        for structure in space.structures:
+        for structure in structures:
             for columns in products(structure):
                 suffix = 0
                 for column in reversed(columns):
@@ -185,168 +180,9 @@ def products(structure: Structure) -> Iterator[list[tuple[str, ...]]]:
         yield columns
 
 
-def distinct(space: Space) -> int | None:
-    """The exact number of distinct sentences of ``space``; None if the automaton grows too large."""
+def distinct(structures: Sequence[Structure]) -> int | None:
+    """The exact number of distinct sentences; None if the automaton grows too large."""
     try:
-        return Automaton(space).size
+        return Automaton(structures).size
     except OverflowError:
         return None
-
-
-class Ranks:
-    """Sentences by rank, uniformly over *sentences*: each has one rank, however many derivations it has.
-
-    Where derivations and sentences are as many, a rank is the number of a derivation; elsewhere the
-    sentence is found in the automaton and its first derivation is taken.
-    """
-
-    def __init__(self, space: Space) -> None:
-        self.space = space
-        self.automaton: Automaton | None = None
-        if space.sentences is None:
-            from auditor.core.errors import ConfigError
-
-            raise ConfigError(
-                f"The grammar {space.grammar.full_name} is too large to count its distinct sentences, so it cannot be "
-                "sampled uniformly. Take one view of it, or --generation rand."
-            )
-        self.size: int = space.sentences
-        if self.size != space.derivations:
-            self.automaton = Automaton(space)
-
-    def derivation(self, rank: int) -> Derivation:
-        """The derivation of sentence ``rank``."""
-        if self.automaton is None:
-            return self.space.nth(rank)
-        return next(self.space.read(self.automaton.nth(rank)))
-
-
-_ROUNDS = 6
-_MASK = (1 << 64) - 1
-
-
-class Shuffle:
-    """A seeded permutation of ``range(size)`` that remembers nothing.
-
-    A balanced Feistel network permutes the smallest even number of bits that holds ``size``; what falls
-    outside is permuted again until it falls inside (cycle walking), which keeps it a permutation. Reading
-    it from 0 on is sampling without replacement, at any place, in any order, with constant memory.
-
-    Examples
-    --------
-    >>> sorted(Shuffle(10, seed=7)[i] for i in range(10)) == list(range(10))
-    True
-    """
-
-    def __init__(self, size: int, *, seed: int) -> None:
-        if size < 1:
-            raise ValueError(f"nothing to permute: {size}")
-        self.size = size
-        self._half = max(1, ((size - 1).bit_length() + 1) // 2)
-        self._low = (1 << self._half) - 1
-        keys = hashlib.sha512(f"{seed}:{size}".encode()).digest()
-        self._keys = [int.from_bytes(keys[8 * i : 8 * i + 8], "big") for i in range(_ROUNDS)]
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __getitem__(self, place: int) -> int:
-        if not 0 <= place < self.size:
-            raise IndexError(f"place {place} of {self.size}")
-        value = place
-        while True:
-            left, right = value >> self._half, value & self._low
-            for key in self._keys:
-                left, right = right, left ^ (self._mix(right, key) & self._low)
-            value = (left << self._half) | right
-            if value < self.size:
-                return value
-
-    def _mix(self, value: int, key: int) -> int:
-        if self._half > 64:  # more bits than one word: as many words as it takes
-            digest = hashlib.shake_128(f"{key}:{value}".encode()).digest((self._half + 7) // 8)
-            return int.from_bytes(digest, "big")
-        x = (value + key) & _MASK
-        x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-        x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
-        return x ^ (x >> 31)
-
-    def many(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """`__getitem__` of many places at once; ``size`` is at most 2**62."""
-        if self.size > 1 << 62:
-            raise OverflowError(f"{self.size} is more than 64 bits hold")
-        value = places.astype(np.uint64)
-        open_ = np.arange(len(value))
-        half, low = np.uint64(self._half), np.uint64(self._low)
-        while len(open_):
-            left, right = value[open_] >> half, value[open_] & low
-            for key in self._keys:
-                x = right + np.uint64(key)
-                x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-                x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-                left, right = right, left ^ ((x ^ (x >> np.uint64(31))) & low)
-            value[open_] = (left << half) | right
-            open_ = open_[value[open_] >= np.uint64(self.size)]
-        return value.astype(np.int64)
-
-
-def finite_bound(population: int, drawn: int, found: int, *, level: float = 0.95) -> float:
-    """The largest share of a finite population that ``found`` of ``drawn`` without replacement leaves possible.
-
-    The exact one-sided bound: the largest ``M / population`` with ``P(X <= found) >= 1 - level`` where X is
-    hypergeometric (ASTRAEA has none; Konijn 1973 gives the construction).
-
-    Parameters
-    ----------
-    population : int
-        The number of cases there are.
-    drawn, found : int
-        Cases drawn without replacement, and how many of them show what is counted.
-    level : float
-        Confidence, in (0, 1).
-
-    Returns
-    -------
-    float
-        In [0, 1]; ``found / population`` where everything was drawn.
-
-    Examples
-    --------
-    >>> finite_bound(100, 100, 3)
-    0.03
-    >>> round(finite_bound(1000, 59, 0), 3)
-    0.048
-    """
-    if not 0 <= found <= drawn <= population or population < 1:
-        raise ValueError(f"{found} of {drawn} of {population}")
-    from scipy import stats
-
-    tail = 1 - level
-    if population > 10**9:  # floats no longer tell the numbers apart; the binomial bound is not smaller
-        return 1.0 if found == drawn else float(stats.beta.ppf(level, found + 1, drawn - found))
-
-    def possible(marked: int) -> bool:
-        return bool(stats.hypergeom.cdf(found, population, marked, drawn) >= tail)
-
-    low, high = found, population - (drawn - found)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if possible(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low / population
-
-
-def summary(space: Space) -> dict[str, Any]:
-    """The size of a grammar as plain data: rules, terminals, structures, derivations, sentences."""
-    grammar = space.grammar
-    reached = grammar.reachable()
-    return {
-        "rules": len(reached),
-        "alternatives": sum(len(grammar.rules[r].alternatives) for r in reached),
-        "terminals": sum(1 for _ in grammar.terminals()),
-        "structures": len(space.structures),
-        "derivations": space.derivations,
-        "sentences": space.sentences,
-    }

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor.perturb.grammar.model import Grammar
-from auditor.perturb.grammar.shape import Choice, Derivation, Space
+from auditor.perturb.grammar.shape import Choice, Derivation
+from auditor.perturb.grammar.space import Space
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

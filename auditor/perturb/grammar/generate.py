@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.core.types import names
-from auditor.perturb.grammar.count import Ranks, Shuffle
 from auditor.perturb.grammar.model import Grammar
-from auditor.perturb.grammar.shape import Cell, Choice, Derivation, Space, Structure
+from auditor.perturb.grammar.shape import Cell, Choice, Derivation, Structure
+from auditor.perturb.grammar.space import Ranks, Shuffle, Space
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]

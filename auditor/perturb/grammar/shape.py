@@ -8,8 +8,6 @@ somebody reads them.
 
 from __future__ import annotations
 
-import itertools
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from auditor.perturb.grammar.model import Grammar, Terminal
+from auditor.perturb.grammar.model import Terminal
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Choice: TypeAlias = tuple[str, int]  # a rule, and which of its alternatives
@@ -176,81 +174,3 @@ class Structure:
         for i in range(len(column.table) - 1, -1, -1):
             if text.startswith(column.table[i], at):
                 yield number + 1, at + len(column.table[i]), {**chosen, column.cell: i}
-
-
-class Space:
-    """Everything that a grammar can generate.
-
-    Attributes
-    ----------
-    structures : tuple of Structure
-    derivations : int
-        Exact; at least the number of distinct sentences.
-    """
-
-    def __init__(self, grammar: Grammar) -> None:
-        from auditor.perturb.grammar.compile import structures_of
-
-        self.grammar = grammar
-        self.structures = tuple(structures_of(grammar))
-        self.ends: list[int] = list(itertools.accumulate(s.size for s in self.structures))
-        self.derivations = self.ends[-1]
-
-    @cached_property
-    def attributes(self) -> tuple[str, ...]:
-        """The sensitive attributes of all structures, sorted."""
-        return tuple(sorted({a for s in self.structures for a in s.attributes}))
-
-    @cached_property
-    def sentences(self) -> int | None:
-        """The exact number of distinct sentences; None where the grammar is too large to tell."""
-        from auditor.perturb.grammar.count import distinct
-
-        return distinct(self)
-
-    def text(self, derivation: Derivation) -> str:
-        """The sentence of one derivation."""
-        return self.structures[derivation[0]].text(derivation[1])
-
-    def nth(self, number: int) -> Derivation:
-        """Derivation ``number`` in [0, derivations): mixed radix, the last cell fastest."""
-        if not 0 <= number < self.derivations:
-            raise IndexError(f"derivation {number} of {self.derivations}")
-        which = bisect_right(self.ends, number)
-        rest = number - (self.ends[which - 1] if which else 0)
-        index = []
-        for size in reversed(self.structures[which].sizes):
-            rest, i = divmod(rest, size)
-            index.append(i)
-        return which, tuple(reversed(index))
-
-    def number(self, derivation: Derivation) -> int:
-        """The inverse of `nth`."""
-        which, index = derivation
-        value = 0
-        for size, i in zip(self.structures[which].sizes, index, strict=True):
-            value = value * size + i
-        return value + (self.ends[which - 1] if which else 0)
-
-    def read(self, text: str) -> Iterator[Derivation]:
-        """Every derivation of ``text``; none where it is no sentence of the grammar.
-
-        >>> from auditor.perturb import grammar
-        >>> s = grammar.space(grammar.load("sentiment"))
-        >>> s.text(next(s.read(s.text(s.nth(0))))) == s.text(s.nth(0))
-        True
-        """
-        for which, structure in enumerate(self.structures):
-            for index in structure.read(text):
-                yield which, index
-
-
-def space(grammar: Grammar) -> Space:
-    """Make ``grammar`` ready to draw from.
-
-    Raises
-    ------
-    DataFileError
-        It has more than 20,000 sentence structures.
-    """
-    return Space(grammar)

@@ -20,10 +20,10 @@ from auditor.core.types import Case, Check, Sampling, Variant, Verdict, digest, 
 from auditor.perturb._swaps import chosen_swaps, edits_of, same_groups
 from auditor.perturb.grammar import Grammar, Space, load, space
 from auditor.perturb.grammar.bandit import bandit_weights
-from auditor.perturb.grammar.count import finite_bound
 from auditor.perturb.grammar.coverage import Meter
 from auditor.perturb.grammar.generate import Mutator, Sampler, Uniform, error_weights
 from auditor.perturb.grammar.shape import Choice, Derivation
+from auditor.perturb.grammar.space import finite_bound
 from auditor.perturb.grammar.suite_counts import Checks, Count, choice_names, chosen_attributes, count_case
 
 __all__ = ["GENERATIONS", "Count", "GrammarSuite", "choice_names"]
