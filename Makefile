@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help audit install check test soak bench lint fmt types docs golden examples clean
+.PHONY: help audit install check test soak bench lint fmt types docs golden examples rooms clean
 
 help:
 	@echo "make audit    install, then audit --task sentiment on the embedded models, offline"
@@ -72,6 +72,9 @@ soak: $(VENV)/.e2e
 
 golden: $(VENV)/.test
 	UPDATE_GOLDEN=1 $(BIN)/pytest -q tests/golden
+
+rooms: $(VENV)/.base
+	$(BIN)/python tools/draw_rooms.py
 
 examples: $(VENV)/.test
 	$(BIN)/python tools/make_examples.py

@@ -3,48 +3,26 @@
 from __future__ import annotations
 
 import ast
+import sys
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "auditor"
-LAYERS = [  # top first; names in one tuple are siblings and may not import each other
-    ("cli", "testing"),
-    ("agent",),
-    ("__init__",),
-    ("tables",),
-    ("run",),
-    ("contrib",),
-    ("report",),
-    ("tasks",),
-    ("measure",),
-    ("models", "store"),
-    ("perturb",),
-    ("text",),
-    ("core",),
-    ("_version",),
-]
+sys.path.insert(0, str(PACKAGE.parent / "tools"))
+
+import draw_rooms  # noqa: E402
+
+LAYERS = [*draw_rooms.layers(draw_rooms.PAGE.read_text(encoding="utf-8")), ("_version",)]  # top first
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 EXCEPT = {("report", "contrib")}  # sections of a report that belong to a technique
 
 
-def imports(source: str) -> list[str]:
-    names: list[str] = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.append(node.module)
-            if node.module == "auditor":
-                names += [f"auditor.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-    return names
-
-
-def broken(source: str, module: str) -> list[str]:
-    """Imports in ``source`` (module ``auditor.<part>...``) that do not point down."""
+def broken(tree: ast.AST, module: str) -> list[str]:
+    """Imports of ``module`` (``auditor.<part>...``) that do not point down."""
     part = module.split(".")[1]
     bad = []
-    for name in imports(source):
+    for name in sorted(draw_rooms.imported(tree)):
         target = name.split(".")[1] if name.startswith("auditor.") else part
         if target == part or target not in RANK or (part, target) in EXCEPT:
             continue
@@ -53,24 +31,26 @@ def broken(source: str, module: str) -> list[str]:
     return bad
 
 
-def modules() -> list[tuple[str, Path]]:
-    found = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        inner = path.relative_to(PACKAGE).with_suffix("").parts
-        found.append((".".join(("auditor", *inner)), path))
-    return found
+@pytest.fixture(scope="module")
+def modules() -> dict[str, ast.Module]:
+    names = {
+        p: ".".join(("auditor", *p.relative_to(PACKAGE).with_suffix("").parts)) for p in PACKAGE.rglob("*.py")
+    }
+    return {name: ast.parse(path.read_text(encoding="utf-8")) for path, name in sorted(names.items())}
 
 
 def test_the_rule_itself() -> None:
-    assert not broken("from auditor.core.types import Case", "auditor.perturb.template")
-    assert broken("from auditor.tasks.oracles.label import X", "auditor.perturb.template")
-    assert broken("from auditor import models", "auditor.perturb.template")
-    assert broken("import auditor.run", "auditor.tasks.oracles.label")
+    def bad(source: str, module: str) -> list[str]:
+        return broken(ast.parse(source), module)
+
+    assert not bad("from auditor.core.types import Case", "auditor.perturb.template")
+    assert bad("from auditor.tasks.oracles.label import X", "auditor.perturb.template")
+    assert bad("from auditor import models", "auditor.perturb.template")
+    assert bad("import auditor.run", "auditor.tasks.oracles.label")
 
 
-@pytest.mark.parametrize(("module", "path"), modules(), ids=[m for m, _ in modules()])
-def test_imports_point_down(module: str, path: Path) -> None:
-    assert broken(path.read_text(encoding="utf-8"), module) == []
+def test_imports_point_down(modules: dict[str, ast.Module]) -> None:
+    assert [line for name, tree in modules.items() for line in broken(tree, name)] == []
 
 
 HEAVY = {
@@ -89,19 +69,22 @@ HEAVY = {
 }
 
 
-@pytest.mark.parametrize(("module", "path"), modules(), ids=[m for m, _ in modules()])
-def test_heavy_packages_are_imported_inside_functions(module: str, path: Path) -> None:
+def test_heavy_packages_are_imported_inside_functions(modules: dict[str, ast.Module]) -> None:
     """``audit --help`` must stay quick: no heavy package at module level."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    top: list[str] = []
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            top += [a.name.split(".")[0] for a in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            top.append(node.module.split(".")[0])
-    assert not HEAVY & set(top)
+    bad = []
+    for name, tree in modules.items():
+        top = draw_rooms.imported(
+            ast.Module([n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)], [])
+        )
+        bad += [f"{name} imports {t}" for t in top if t.split(".")[0] in HEAVY]
+    assert bad == []
 
 
 def test_every_part_is_in_the_layer_table() -> None:
     parts = {p.stem for p in PACKAGE.glob("*.py")} | {p.parent.name for p in PACKAGE.glob("*/*.py")}
     assert parts - {"embedded", "_data"} <= set(RANK)
+
+
+def test_the_picture_is_drawn_from_the_imports() -> None:
+    page = draw_rooms.PAGE.read_text(encoding="utf-8")
+    assert draw_rooms.picture(page) in page, "make rooms"
