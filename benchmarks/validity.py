@@ -31,11 +31,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import literal_hinter as literal
 from common import Row
 
 from auditor.core.types import Case, Seed, Variant
 from auditor.perturb import dictionaries
-from auditor.perturb.gate import literal
 from auditor.perturb.gate.dependency import DependencyInvariant
 from auditor.perturb.mutation import MutationSuite
 from auditor.text.parse import Parse, Parser, plain_sentence

@@ -24,7 +24,6 @@ from auditor.core.types import Verdict
 LEVEL = 0.05
 RESAMPLES = 4999
 CHUNK = 2_000_000  # seeds that are dealt at once: memory must not grow with them
-MAX_ORDER = 2  # rates of attribute sets up to this size are compared by default
 IGNORED = {
     "engine",
     "jobs",

@@ -17,7 +17,6 @@ from auditor.core.protocols import Model, Observer
 from auditor.core.types import Progress, Response
 from auditor.models.budget import BOOK
 from auditor.run.confirm import confirm
-from auditor.run.garbage import rare_searches
 from auditor.run.loop import Loop, silent
 from auditor.run.parts import Parts
 
@@ -57,8 +56,7 @@ async def run_audit(
     if (path := getattr(folder, "path", None)) is not None:  # a run in memory keeps no book
         parts.budget.keep(path / BOOK)
     try:
-        with rare_searches():
-            return await _run(parts, folder, observe, answered)
+        return await _run(parts, folder, observe, answered)
     finally:
         parts.budget.close()
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import tomli_w
 
 from auditor._version import __version__
 from auditor.core import userfile
@@ -157,13 +158,8 @@ def dumps(body: Mapping[str, Any], suffix: str) -> str:
         return json.dumps(body, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
     if suffix != ".toml":
         raise ConfigError(f"--output must end in .toml or .json; got {suffix or 'no ending'!r}")
-    top = {k: v for k, v in body.items() if not isinstance(v, Mapping)}
-    lines = ["# A frozen plan. Any change breaks sha256; freeze anew instead: audit plan freeze"]
-    lines += [f"{_key(k)} = {_toml(v)}" for k, v in top.items()]
-    for name, table in body.items():
-        if isinstance(table, Mapping):
-            lines += ["", f"[{_key(name)}]", *(f"{_key(k)} = {_toml(v)}" for k, v in table.items())]
-    text = "\n".join(lines) + "\n"
+    head = "# A frozen plan. Any change breaks sha256; freeze anew instead: audit plan freeze\n"
+    text = head + tomli_w.dumps(body)
     try:
         same = _plain(tomllib.loads(text)) == _plain(dict(body))
     except (tomllib.TOMLDecodeError, UnicodeError):
@@ -173,22 +169,6 @@ def dumps(body: Mapping[str, Any], suffix: str) -> str:
             "a text in this plan cannot be written as TOML. Write it as JSON: --output plan.json"
         )
     return text
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_key(str(k))} = {_toml(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return repr(value)
 
 
 def load(path: Path) -> Frozen:

@@ -19,7 +19,6 @@ from auditor.core.plan import Plan
 from auditor.core.types import Case, Check, Seed
 from auditor.perturb.name_lines import Feed
 from auditor.run.controls import with_placebos
-from auditor.run.garbage import look_less_often
 from auditor.run.parts import Parts, StoredCases, stages
 from auditor.run.wordings import checked, with_wordings
 from auditor.store.journal import decoded
@@ -126,7 +125,6 @@ class Worker:
     def __init__(self, plan: Mapping[str, Any]) -> None:
         from auditor import tasks
 
-        look_less_often()
         self._plan = Plan.from_dict(plan)
         self._feed = Feed()
         self._suite, self._gate, _, _, self._placebos = stages(

@@ -53,12 +53,3 @@ def register(root: Path, event: str, run_id: str, **fields: Any) -> None:
 def events(root: Path) -> Iterator[dict[str, Any]]:
     """All events, oldest first; none if there is no register."""
     yield from read(root / FILE)
-
-
-def unfinished(root: Path) -> list[str]:
-    """Runs that were started or resumed and have not ended since: aborted, or still going on."""
-    state: dict[str, str] = {}
-    for record in events(root):
-        if record["event"] != "reported":
-            state[record["run"]] = record["event"]
-    return [run for run, event in state.items() if event != "ended"]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from auditor.core.types import Case, Variant
-from auditor.perturb.gate import literal
 from auditor.perturb.gate.dependency import DependencyInvariant, tolerant_table_comp
 from auditor.text.parse import Parse
 from auditor.text.split import Baseline, sentences
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+import literal_hinter as literal
 
 SEQUENCES = st.lists(st.sampled_from("abc"), max_size=9)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import random
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,12 @@ import pytest
 from auditor.core.registry import CHECKS
 from auditor.core.types import Case, Variant
 from auditor.perturb.gate import dependency as module
-from auditor.perturb.gate import literal
 from auditor.perturb.gate.dependency import DependencyInvariant, tolerant_table_comp
 from auditor.text.parse import MAX_CHARS, Parser
 from auditor.text.split import sentences
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+import literal_hinter as literal
 
 
 @pytest.fixture(scope="module")

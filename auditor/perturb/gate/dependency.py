@@ -9,7 +9,7 @@ conjunction over sentences, which is what makes the check cheap:
   fall into different sentences is decided by the comparisons of its atomic parts;
 * a sentence whose tags differ needs no tree; sentences after the first that fails are not looked at.
 
-`auditor.perturb.gate.literal` has the algorithms line by line; tests hold the verdicts of both equal.
+`benchmarks/literal_hinter.py` has the algorithms line by line; tests hold the verdicts of both equal.
 """
 
 from __future__ import annotations

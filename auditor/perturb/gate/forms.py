@@ -13,8 +13,6 @@ from auditor.perturb.gate.units import Place, Unit
 from auditor.text.clauses import agreeing_verbs
 from auditor.text.english import FUNCTION_WORDS
 
-_SINGULAR_VERBS = frozenset(("is", "was", "has", "does", "isn't", "wasn't", "hasn't", "doesn't", "'s"))
-
 
 def verb_of_they(place: Place) -> str:
     """*They sit and reads*: a verb that goes with the changed pronoun keeps the form it had with "he"."""
