@@ -70,6 +70,7 @@ def test_a_test_that_tests_nothing_is_not_green() -> None:
         assert_invariant(quiet, ["The book came in the morning."], attributes=["gender"])
 
 
+@pytest.mark.usefixtures("at_once")
 def test_lost_calls_are_told() -> None:
     def broken(text: str) -> str:
         if "He" in text:

@@ -52,8 +52,9 @@ def test_bls_takes_the_shares_as_expected() -> None:
     names = {g.replace("_", " "): g for g in shares}
 
     def follows(text: str) -> dict[str, float]:
-        group = max((n for n in names if n in text.lower()), key=len)
-        return {"his": shares[names[group]], "her": 1 - shares[names[group]]}
+        held = [n for n in names if n in text.lower()]  # none in a control text
+        share = shares[names[max(held, key=len)]] if held else 0.5
+        return {"his": share, "her": 1 - share}
 
     options: dict[str, Any] = {**GRAMMAR, "oracle": "probability", "epsilon": (0.01,)}
     equal = audit("fill-mask", model=follows, **options)

@@ -192,7 +192,9 @@ def _readable(path: Path) -> str:
 
 
 @pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
+def command(
+    at_once: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Any:
     from auditor.cli.main import run
 
     (tmp_path / "planted_redact.py").write_text(PLANTED, encoding="utf-8")
