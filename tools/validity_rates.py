@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import dataclasses
 import json
 import time
 from collections import Counter
@@ -25,9 +24,7 @@ from auditor.perturb.gate.dependency import DependencyInvariant
 from auditor.perturb.mutation import MutationSuite
 from auditor.text.parse import Parser
 
-DEFAULTS = {
-    field.name: field.default for field in dataclasses.fields(Plan)
-}  # what a run does unless it is told
+DEFAULTS = {name: info.default for name, info in Plan.settings().items()}  # of a run
 
 
 def texts(path: Path, limit: int | None) -> list[Seed]:

@@ -5,7 +5,6 @@ What is used of the budget is counted as it is used, so that a run that fails is
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,7 +104,7 @@ def go_on(
 
     async def go() -> Any:
         with RunFolder.open(path, write=True) as folder:
-            plan = dataclasses.replace(Plan.from_dict(folder.plan["plan"]), max_seconds=seconds)
+            plan = Plan.from_dict(folder.plan["plan"]).but(max_seconds=seconds)
             parts = pipeline.prepare(plan, models=models)
             pipeline.require_same_inputs(folder.plan, pipeline.plan_record(parts))
             for response in folder.recall(lambda r: definitive(r) and readable(r)):

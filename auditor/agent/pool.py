@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -74,7 +73,7 @@ def scan(plan: Plan, pool: Pool) -> tuple[Scan, set[str]]:
     """What ``plan`` makes of the texts that are left, and which of them it can change."""
     from auditor import run as pipeline
 
-    parts = pipeline.prepare(dataclasses.replace(plan, data=None), seeds=pool.seeds, need_models=False)
+    parts = pipeline.prepare(plan.but(data=None), seeds=pool.seeds, need_models=False)
     wanted = len(plan.attributes) if plan.attributes else 2
     wanted = min(wanted, plan.order)
     rng = Random(plan.seed)

@@ -10,16 +10,13 @@ from auditor.agent.goal import parse
 from auditor.agent.session import Session
 from auditor.agent.settings import Settings
 from auditor.core.errors import ConfigError
-from auditor.core.plan import SERVER, Plan, require_at_least, require_sane
+from auditor.core.options import LARGEST
+from auditor.core.plan import Plan
 from auditor.core.types import Seed
 
 # What a user may fix for all runs of a session, beside the arguments of `run`.
-COMMON = frozenset(
-    {
-        "base_url", "text_column", "label_column", "id_column", "limit", "delta", "price_in", "price_out",
-        "concurrency", "parser", "cache", "formats", *SERVER,
-    }
-)  # fmt: skip
+OWN = frozenset({"models", "task", "data", "out", "max_calls", "max_cost", "max_seconds", "seed"})
+COMMON = frozenset(Plan.options("agent")) - OWN
 
 
 def settings_of(
@@ -39,12 +36,13 @@ def settings_of(
     unknown = sorted(set(common) - COMMON)
     if unknown:
         raise ConfigError(f"run() has no option {unknown[0]!r}; options: {', '.join(sorted(COMMON))}.")
+    limits = {"max_calls": max_calls, "max_cost": max_cost, "max_seconds": max_seconds, "seed": seed}
     for name, value, low in (
-        ("max-calls", max_calls, 0), ("max-cost", max_cost, 0), ("max-seconds", max_seconds, 0), ("seed", seed, 0),
         ("planner-max-calls", planner_max_calls, 1), ("planner-max-cost", planner_max_cost, 0),
     ):  # fmt: skip
-        require_sane({name: value})
-        require_at_least(name, value, low)
+        if value is not None and not low <= value <= LARGEST:
+            raise ConfigError(f"--{name} must be at least {low}, and at most {LARGEST:,}; got {value:g}.")
+    Plan.from_dict(limits)
     read = parse(goal, task=task)
     loaded = tasks.load(read.task)
     given: tuple[Any, ...] = (

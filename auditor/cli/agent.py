@@ -10,81 +10,62 @@ import typer
 
 from auditor.cli import common, consent
 from auditor.cli.common import Draw, invoke
-from auditor.cli.server_options import with_server_options
+from auditor.cli.options import takes
 from auditor.cli.spending import agree
 from auditor.core.errors import ConfigError
+from auditor.core.plan import Plan
 from auditor.core.shown import inline
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @app.command()
-@with_server_options
+@takes(Plan, "agent")
 def agent(
     goal: Annotated[
         str, typer.Argument(metavar="GOAL", help="A question; with --read or --resume, a session's folder.")
     ],
-    model: common.Models = None,
-    base_url: common.BaseUrl = None,
-    task: common.Task = None,
-    data: common.Data = None,
-    text_column: common.TextColumn = None,
-    label_column: common.LabelColumn = None,
-    id_column: common.IdColumn = None,
-    limit: common.Limit = None,
-    delta: common.Delta = None,
     planner: Annotated[
-        str, typer.Option("--planner", help="rules (default), openai:NAME or langchain:PROVIDER:NAME.")
-    ] = "rules",
+        str | None, typer.Option("--planner", help="rules (default), openai:NAME or langchain:PROVIDER:NAME.")
+    ] = None,
     planner_base_url: Annotated[
         str | None, typer.Option("--planner-base-url", help="Address of the planner's server.")
     ] = None,
     planner_max_calls: Annotated[
-        int, typer.Option("--planner-max-calls", help="Calls of a planner that is a language model.")
-    ] = 40,
+        int | None,
+        typer.Option("--planner-max-calls", help="Calls of a planner that is a language model (default 40)."),
+    ] = None,
     planner_max_cost: Annotated[
         float | None, typer.Option("--planner-max-cost", help="USD for the planner, beside --max-cost.")
     ] = None,
-    seed: common.SeedOption = None,
-    max_calls: common.MaxCalls = None,
-    max_cost: common.MaxCost = None,
-    max_seconds: common.MaxSeconds = None,
-    price_in: common.PriceIn = None,
-    price_out: common.PriceOut = None,
-    concurrency: common.Concurrency = None,
-    parser: common.ParserName = None,
-    no_cache: common.NoCache = False,
-    out: common.Out = None,
     format: common.Format = "terminal",
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Say how the goal is read and what would be asked; call nothing."),
-    ] = False,
+    dry_run: common.DryRun = False,
     read: Annotated[
         bool, typer.Option("--read", help="Show the session in the folder GOAL; ask nothing.")
     ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the session in the folder GOAL, which was cut off.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending money.")] = False,
-    **server: Any,
+    yes: common.Yes = False,
+    **options: object,
 ) -> int:
     """Plan audits for a goal, run them within one budget, look closer where it pays, report each reason."""
     from auditor import agent as agents
 
     common.check_format(format)
-    if read or resume:
-        given = {
-            "--model": model, "--task": task, "--data": data, "--max-calls": max_calls,
-            "--max-cost": max_cost, "--max-seconds": max_seconds, "--limit": limit, "--out": out, "--seed": seed,
-            "--base-url": base_url,
-            "--planner-base-url": planner_base_url, "--delta": delta, "--concurrency": concurrency, "--parser": parser,
-        }  # fmt: skip
-        if extra := [name for name, value in given.items() if value is not None and value != []]:
-            raise ConfigError(
-                f"{'--read' if read else '--resume'} takes everything from the session in the folder; leave out "
-                f"{', '.join(extra)}."
-            )
+    plans = {
+        "planner": planner,
+        "planner_base_url": planner_base_url,
+        "planner_max_calls": planner_max_calls,
+        "planner_max_cost": planner_max_cost,
+    }
+    planned: dict[str, Any] = {name: value for name, value in plans.items() if value is not None}
+    if (read or resume) and (options or planned):
+        flags = [*map(Plan.flag, options), *(f"--{name.replace('_', '-')}" for name in planned)]
+        raise ConfigError(
+            f"{'--read' if read else '--resume'} takes everything from the session in the folder; leave out "
+            f"{', '.join(flags)}."
+        )
     if read:
         return _show(agents.load(Path(goal)), format)
     if resume:
@@ -97,50 +78,19 @@ def agent(
             Path(goal), again=again, yes=yes, given=None
         )
         return _show(agents.resume(Path(goal), observe=Draw()), format)
-    shared: dict[str, Any] = {
-        "base_url": base_url,
-        "text_column": text_column,
-        "label_column": label_column,
-        "id_column": id_column,
-        "limit": limit,
-        "delta": delta,
-        "price_in": price_in,
-        "price_out": price_out,
-        "concurrency": concurrency,
-        "parser": parser,
-        "cache": False if no_cache else None,
-        **server,
-    }
-    options: dict[str, Any] = {k: v for k, v in shared.items() if v is not None} | {
-        "model": list(model) if model else None,
-        "task": task,
-        "data": data,
-        "max_calls": max_calls,
-        "max_cost": max_cost,
-        "max_seconds": max_seconds,
-        "seed": 7 if seed is None else seed,
-    }
+    given: dict[str, Any] = {"model" if name == "models" else name: v for name, v in options.items()}
     if dry_run:
-        sys.stdout.write(_outline(agents.outline(goal, **options), format) + "\n")
+        sys.stdout.write(_outline(agents.outline(goal, **given), format) + "\n")
         return 0
+    chosen = Plan.from_dict(options)
     agree(
-        model or (),
-        limited=max_calls is not None or max_cost is not None,
+        chosen.models,
+        limited=chosen.max_calls is not None or chosen.max_cost is not None,
         yes=yes,
-        check=lambda: agents.parse(goal, task=task),
-        show=lambda: _outline(agents.outline(goal, **options), "terminal"),
+        check=lambda: agents.parse(goal, task=given.get("task")),
+        show=lambda: _outline(agents.outline(goal, **given), "terminal"),
     )
-    result = agents.run(
-        goal,
-        out=out or "reports",
-        planner=planner,
-        planner_base_url=planner_base_url,
-        planner_max_calls=planner_max_calls,
-        planner_max_cost=planner_max_cost,
-        observe=Draw(),
-        **options,
-    )
-    return _show(result, format)
+    return _show(agents.run(goal, observe=Draw(), **planned, **given), format)
 
 
 def _show(result: Any, format: str) -> int:

@@ -9,6 +9,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import find_run, invoke
+from auditor.cli.options import option
 from auditor.core.counting import plural
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -17,7 +18,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 @app.command()
 def augment(
     run: common.RunArgument,
-    out: Annotated[Path, typer.Option("--out", help="Where the rows go: .jsonl, or .csv.")],
+    out: Annotated[Path, option("out", help="Where the rows go: .jsonl, or .csv.")],
     top: Annotated[
         int | None,
         typer.Option(
@@ -32,9 +33,9 @@ def augment(
         int | None, typer.Option("--train-rows", help="Rows of the training data; with --share.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="Whose violations (default: the first of the run).")
+        str | None, option("models", help="Whose violations (default: the first of the run).")
     ] = None,
-    seed: common.SeedOption = None,
+    seed: Annotated[int, option("seed")] = 7,
 ) -> int:
     """Write texts whose answer changed in RUN, with the label that both sides should get."""
     from auditor.report.words import visible as clean
@@ -45,15 +46,13 @@ def augment(
 
     path = find_run(run)
     if is_tabular(path):
-        found_rows = augment_rows(path, share=share, train_rows=train_rows, seed=7 if seed is None else seed)
+        found_rows = augment_rows(path, share=share, train_rows=train_rows, seed=seed)
         write_rows(found_rows, out)
         common.say(*described(found_rows, out))
         return 0
     with RunFolder.open(path) as folder:
         folder.require_texts("writing training texts")
-        found = collect(
-            folder, top=top, share=share, train_rows=train_rows, model=model, seed=7 if seed is None else seed
-        )
+        found = collect(folder, top=top, share=share, train_rows=train_rows, model=model, seed=seed)
     write(found.rows, out)
     lines = [
         f"{out}: {len(found.rows)} of {plural(found.available, 'text')} from the violations of {found.model}"

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from auditor.cli.main import EXIT_INTERRUPTED, EXIT_USER, INTERRUPTED, complain
+from auditor.cli.options import option
+from auditor.core.options import Group
 from auditor.core.shown import encodable, inline, own
 from auditor.core.shown import quoted as quoted
-from auditor.core.types import Progress, names
+from auditor.core.types import Progress
 
 if TYPE_CHECKING:
     from auditor.run.result import Result
@@ -33,255 +35,18 @@ GOES_ON = {
 }
 WIDEST = 120  # columns of a help text, where the terminal has as many
 
-Task = Annotated[str | None, typer.Option("--task", help="Task name, or a task file (audit tasks list).")]
-Models = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model",
-        help="Model spec; several give one comparison. E.g. vader, reviews, openai:NAME, "
-        "langchain:PROVIDER:NAME, http:FILE.yaml, hf:ID, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE. "
-        "See: audit models.",
-    ),
-]
-BaseUrl = Annotated[
-    str | None,
-    typer.Option("--base-url", help="Address of an OpenAI-compatible server (else OPENAI_BASE_URL)."),
-]
-Data = Annotated[
-    str | None,
-    typer.Option(
-        "--data",
-        help="Seed texts: .jsonl .csv .parquet .txt, or hf:DATASET[:CONFIG][@SPLIT]. "
-        "Default: the task's embedded texts.",
-    ),
-]
-TextColumn = Annotated[str | None, typer.Option("--text-column", help="Column of the texts (default: text).")]
-LabelColumn = Annotated[
-    str | None,
-    typer.Option("--label-column", help="Column of the gold labels (default: label, where there is one)."),
-]
-IdColumn = Annotated[
-    str | None, typer.Option("--id-column", help="Column of the ids (default: id, where there is one).")
-]
-Limit = Annotated[int | None, typer.Option("--limit", help="Use the first N texts.")]
-Attributes = Annotated[
-    str | None,
-    typer.Option(
-        "--attributes", help="Comma-separated, e.g. gender,race. Default: those that the texts name."
-    ),
-]
-Groups = Annotated[
-    str | None,
-    typer.Option(
-        "--groups",
-        help="ATTRIBUTE:GROUP, comma-separated, e.g. age:old,gender:female: only changes to these groups, or from "
-        "them to any other; gender:female/male: between the two. Default: all groups.",
-    ),
-]
-Order = Annotated[
-    int | None, typer.Option("--order", help="How many attributes are changed together, at most (default 2).")
-]
-Suite = Annotated[
-    str | None,
-    typer.Option(
-        "--suite",
-        help="How cases are made: mutation of texts (default), grammar: generated, or a suite of another package "
-        "(audit plugins).",
-    ),
-]
-Grammar = Annotated[
-    str | None,
-    typer.Option(
-        "--grammar", help="NAME[:VIEW] or FILE, with --suite grammar (default: of the task's name)."
-    ),
-]
-Generation = Annotated[
-    str | None,
-    typer.Option(
-        "--generation",
-        help="With --suite grammar: prob (default), rand, bandit, or uniform over distinct sentences; "
-        "--limit cases.",
-    ),
-]
-Oracle = Annotated[
-    str | None,
-    typer.Option(
-        "--oracle",
-        help="label (default): another answer is a change; or probability: another score of one label is.",
-    ),
-]
-Epsilon = Annotated[
-    str | None,
-    typer.Option(
-        "--epsilon",
-        help="With --oracle probability: differences that are tolerated, comma-separated; the first decides "
-        "(default 0.01,0.05,0.1,0.2).",
-    ),
-]
-Reference = Annotated[
-    str | None,
-    typer.Option(
-        "--reference",
-        help="ATTRIBUTE:GROUP that the other groups are compared with, commas between. With --oracle probability: "
-        "equal (default), or bls: the shares of women and men in the occupations.",
-    ),
-]
-Tolerance = Annotated[
-    float | None,
-    typer.Option(
-        "--tolerance",
-        help="Tasks of kind score: the difference that counts as none, in the task's unit (default: the task's, or "
-        "else what two answers to one prompt differ by).",
-    ),
-]
-Judge = Annotated[
-    str | None,
-    typer.Option(
-        "--judge",
-        help="Tasks of kind generation: a model spec; it compares answers in pairs, in both orders.",
-    ),
-]
-Embedding = Annotated[
-    str | None,
-    typer.Option("--embedding", help="Tasks of kind generation: hf:NAME, an encoder; compares meanings too."),
-]
-Dictionaries = Annotated[
-    list[str] | None,
-    typer.Option("--dictionary", help="[ATTRIBUTE=]FILE: a dictionary, or a raw pair file source;target."),
-]
-Scope = Annotated[
-    str | None, typer.Option("--scope", help="text, term or occurrence: what one edit changes.")
-]
-Who = Annotated[
-    str | None,
-    typer.Option(
-        "--who",
-        help="Whose words are changed: subject (the person who is judged; default of tasks that name one), "
-        "subject-or-all (everybody's where that is not clear), each (one person at a time), "
-        "all-one-way (everybody's, of a man and a woman one at a time; default of other tasks), all.",
-    ),
-]
-PerSeed = Annotated[
-    int | None, typer.Option("--per-seed", help="Variants per seed and attribute set (default 8; 0 = all).")
-]
-Wordings = Annotated[
-    int | None,
-    typer.Option("--wordings", help="Ask both sides of each text in so many neutral wordings (default 1)."),
-]
-Carrier = Annotated[
-    str | None,
-    typer.Option(
-        "--carrier",
-        help="What states an attribute of the person who is judged: words (those of the text), name (a line with a "
-        "name), statement (a sentence); with commas, the first that fits a text (default: words,name where the task "
-        "has a subject, else words).",
-    ),
-]
-Insertions = Annotated[
+Full = Annotated[
     bool,
     typer.Option(
-        "--insertions",
-        help="Also put attributes that a text does not name before its person nouns (a man, a disabled man).",
+        "--full",
+        help="Print all that was measured, not the answer alone.",
+        rich_help_panel=Group.OUTPUT,
     ),
 ]
-Gate = Annotated[
-    str | None,
-    typer.Option(
-        "--gate",
-        help="What a variant must pass: constructs (default), or dependency, HInter's comparison of whole parses.",
-    ),
+Format = Annotated[
+    str,
+    typer.Option("--format", help="What is printed: terminal or json.", rich_help_panel=Group.OUTPUT),
 ]
-TestDiscarded = Annotated[
-    bool,
-    typer.Option(
-        "--test-discarded", help="Ask about variants that failed the validity check too; reported apart."
-    ),
-]
-Strategy = Annotated[
-    str | None,
-    typer.Option(
-        "--strategy",
-        help="exhaustive (default): every text in order; adaptive: calls go where hidden changes are found.",
-    ),
-]
-Engine = Annotated[
-    str | None, typer.Option("--engine", help="local (default), or ray: cases and local models on a cluster.")
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option("--jobs", help="Processes (or Ray actors) that make and check cases (default 1)."),
-]
-Batch = Annotated[
-    bool,
-    typer.Option(
-        "--batch", help="Ask openai: models through the Batch API: half the price, answers within a day."
-    ),
-]
-Logprobs = Annotated[
-    bool | None,
-    typer.Option(
-        "--logprobs/--no-logprobs",
-        help="Insist on log-probabilities of the labels, or do without (default: where the server gives them).",
-        show_default=False,
-    ),
-]
-Formats = Annotated[
-    str | None,
-    typer.Option("--formats", help="Prompt formats, comma-separated, or all (default: the task's first)."),
-]
-Protocol = Annotated[
-    str | None,
-    typer.Option(
-        "--protocol", help="default, or hinter, astraea: the paper's own counting, without controls."
-    ),
-]
-Replicates = Annotated[
-    int | None,
-    typer.Option(
-        "--replicates", help="Times each prompt is asked (default 3; 1 for models declared deterministic)."
-    ),
-]
-Delta = Annotated[
-    float | None,
-    typer.Option(
-        "--delta",
-        help="Largest net difference between groups that counts as none: points (2) or a share (0.02). No default.",
-    ),
-]
-UntilDecided = Annotated[
-    bool,
-    typer.Option(
-        "--until-decided",
-        help="Look at the answers at 20, 40, 60, 80 and 100 % of the texts or of --max-calls, at one level for all "
-        "looks together, and stop asking about what is shown or bounded. Order 1 unless --order is given.",
-    ),
-]
-SeedOption = Annotated[int | None, typer.Option("--seed", help="Random seed (default 7).")]
-Concurrency = Annotated[
-    int | None, typer.Option("--concurrency", help="Calls in flight at most (default 16).")
-]
-MaxCalls = Annotated[
-    int | None, typer.Option("--max-calls", help="Stop before this many calls are exceeded.")
-]
-MaxCost = Annotated[
-    float | None,
-    typer.Option("--max-cost", help="Stop before this cost in USD is exceeded; needs a known price."),
-]
-MaxSeconds = Annotated[float | None, typer.Option("--max-seconds", help="Stop after this time.")]
-PriceIn = Annotated[float | None, typer.Option("--price-in", help="USD per million tokens in.")]
-PriceOut = Annotated[float | None, typer.Option("--price-out", help="USD per million tokens out.")]
-ParserName = Annotated[str | None, typer.Option("--parser", help="embedded, or an installed spaCy pipeline.")]
-Redact = Annotated[
-    bool,
-    typer.Option(
-        "--redact",
-        help="Write digests and edits instead of texts, labels instead of answers; no response cache.",
-    ),
-]
-Full = Annotated[bool, typer.Option("--full", help="Print all that was measured, not the answer alone.")]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not use the response cache.")]
-Out = Annotated[str | None, typer.Option("--out", help="Folder of the run folders (default: reports).")]
-Format = Annotated[str, typer.Option("--format", help="What is printed: terminal or json.")]
 
 
 def _check_rule(text: str | None) -> str | None:
@@ -290,15 +55,7 @@ def _check_rule(text: str | None) -> str | None:
     return text
 
 
-FailOn = Annotated[
-    str | None,
-    typer.Option(
-        "--fail-on",
-        callback=_check_rule,
-        help="Exit 1 where this holds: shown, hidden, never, or a rule such as "
-        '"hidden > 0 or lower(gender) > 2%".',
-    ),
-]
+FailOn = Annotated[str | None, option("fail_on", callback=_check_rule)]
 WaiversFile = Annotated[
     Path | None,
     typer.Option(
@@ -306,7 +63,24 @@ WaiversFile = Annotated[
     ),
 ]
 Config = Annotated[
-    Path | None, typer.Option("--config", help="Settings file (default: audit.toml, where there is one).")
+    Path | None,
+    typer.Option(
+        "--config",
+        help="Settings file (default: audit.toml, where there is one).",
+        rich_help_panel=Group.ASKED,
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Say what would be asked, what it would cost and what it can show; ask nothing.",
+        rich_help_panel=Group.LIMITS,
+    ),
+]
+Yes = Annotated[
+    bool,
+    typer.Option("--yes", "-y", help="Do not ask before spending money.", rich_help_panel=Group.LIMITS),
 ]
 RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="A run folder, its name under reports/, or latest.")
@@ -353,24 +127,6 @@ def invoke(app: typer.Typer, name: str, argv: Sequence[str]) -> int:
     if result == EXIT_INTERRUPTED:  # others turn Ctrl-C into this code and say nothing
         complain(GOES_ON.get(name, INTERRUPTED))
     return int(result or 0)
-
-
-def split(text: str | None) -> tuple[str, ...] | None:
-    """The parts of a comma-separated option; None stays None."""
-    return None if text is None else names(text)
-
-
-def numbers(text: str | None, flag: str) -> tuple[float, ...] | None:
-    """The numbers of a comma-separated option; None stays None."""
-    from auditor.core.errors import ConfigError
-
-    parts = split(text)
-    try:
-        return None if parts is None else tuple(float(part) for part in parts)
-    except ValueError:
-        raise ConfigError(
-            f"{flag} takes numbers with commas between them, as 0.05,0.1; got {text!r}."
-        ) from None
 
 
 class Draw:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import find_intact, invoke, split
+from auditor.cli.common import find_intact, invoke
+from auditor.cli.options import option
+from auditor.core.types import names
 
 if TYPE_CHECKING:
     from auditor.report.document import Document
@@ -29,9 +31,9 @@ def compare(
     format: Annotated[
         str, typer.Option("--format", help="terminal, json, markdown (md) or html.")
     ] = "terminal",
-    out: Annotated[Path | None, typer.Option("--out", help="Write it here instead of printing it.")] = None,
+    out: Annotated[Path | None, option("out", help="Write it here instead of printing it.")] = None,
     fail_on: Annotated[
-        str | None, typer.Option("--fail-on", help="Exit 1 on: worse, new (or both, comma-separated); never.")
+        str | None, option("fail_on", help="Exit 1 on: worse, new (or both, comma-separated); never.")
     ] = None,
 ) -> int:
     """Compare two runs: plans first, then rates (better, worse) and findings (new, gone)."""
@@ -44,7 +46,7 @@ def compare(
     format = {"md": "markdown"}.get(format, format)
     if format not in FORMATS:
         raise ConfigError(f"--format must be one of {', '.join(FORMATS)}; got {format!r}.")
-    words = split(fail_on) or ()
+    words = names(fail_on or ())
     for word in words:
         if word not in FAIL_ON:
             raise ConfigError(f"--fail-on of compare takes {', '.join(FAIL_ON)}; got {word!r}.")

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Self
 
 import typer
 
+from auditor.cli.options import option
 from auditor.core.secrets import hidden
 from auditor.core.shown import quoted
 
@@ -19,13 +20,13 @@ REACHES = ("http",)  # kinds of models that are files which say where texts are 
 
 Models = Annotated[
     list[str] | None,
-    typer.Option(
-        "--model",
+    option(
+        "models",
         help="A program, module or http: file that RUN names and that may be used here; may be given again.",
     ),
 ]
 Address = Annotated[
-    str | None, typer.Option("--base-url", help="The server that RUN names and that may be sent its texts.")
+    str | None, option("base_url", help="The server that RUN names and that may be sent its texts.")
 ]
 Yes = Annotated[
     bool,

@@ -9,7 +9,8 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import invoke
-from auditor.cli.server_options import with_server_options
+from auditor.cli.options import option, takes
+from auditor.core.plan import Plan
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
@@ -18,29 +19,30 @@ MARKS = {"ok": "ok", "note": "note", "failed": "FAILED", "skipped": "-"}
 
 
 @app.command()
-@with_server_options
+@takes(Plan, "doctor")
 def doctor(
-    model: Annotated[str, typer.Option("--model", help="Model spec (audit models lists the kinds).")],
+    model: Annotated[str, option("models", help="Model spec (audit models lists the kinds).")],
     task: Annotated[
-        str, typer.Option("--task", help="Task whose prompts are asked (default: sentiment).")
+        str, option("task", help="Task whose prompts are asked (default: sentiment).")
     ] = "sentiment",
-    base_url: common.BaseUrl = None,
-    price_in: common.PriceIn = None,
-    price_out: common.PriceOut = None,
     format: common.Format = "terminal",
-    **server: Any,
+    **options: object,
 ) -> int:
     """Check key, server, model, answers, repeats, log-probabilities, speed and price, in at most 8 calls (and repeats).
 
     Exit codes: 0 it can be audited; 2 it could not be asked; 3 some calls failed or no answer could be read.
     """
-    from auditor.core.plan import Plan
     from auditor.run import doctor as logic
 
     common.check_format(format)
-    plan = Plan(**{n: v for n, v in server.items() if v is not None})
+    plan = Plan.from_dict(options)
     found = logic.examine(
-        model, task=task, base_url=base_url, price_in=price_in, price_out=price_out, server=plan.server()
+        model,
+        task=task,
+        base_url=plan.base_url,
+        price_in=plan.price_in,
+        price_out=plan.price_out,
+        server=plan.server(),
     )
     common.print_as(format, found, _lines)
     return int(found["exit_code"])

@@ -12,7 +12,9 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import invoke, say
+from auditor.cli.options import option
 from auditor.core.counting import plural
+from auditor.core.types import names
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
@@ -48,11 +50,9 @@ def list_grammars(format: common.Format = "terminal") -> int:
 def sample(
     file: GrammarFile,
     n: Annotated[int, typer.Option("-n", "--number", min=1, help="How many cases.")] = 10,
-    generation: Annotated[
-        str, typer.Option("--generation", help="rand, or uniform over sentences.")
-    ] = "rand",
-    seed: common.SeedOption = None,
-    attributes: common.Attributes = None,
+    generation: Annotated[str, option("generation", help="rand, or uniform over sentences.")] = "rand",
+    seed: Annotated[int, option("seed")] = 7,
+    attributes: Annotated[str | None, option("attributes")] = None,
     format: common.Format = "terminal",
 ) -> int:
     """Print distinct sentences and one counterpart each, with what differs in brackets; no model is called."""
@@ -69,8 +69,8 @@ def sample(
         generation=generation,
         cases=n,
         pairs=True,
-        attributes=common.split(attributes),
-        seed=7 if seed is None else seed,
+        attributes=None if attributes is None else names(attributes),
+        seed=seed,
     )
     rng, made = Random(0), 0
     while cases := suite.ask(1000, rng):
@@ -147,7 +147,7 @@ def check(file: GrammarFile, format: common.Format = "terminal") -> int:
 def coverage(
     file: Annotated[str, typer.Argument(metavar="GRAMMAR|RUN", help="A grammar, or a run folder.")],
     n: Annotated[int, typer.Option("-n", "--number", min=1, help="Cases to draw, for a grammar.")] = 3000,
-    seed: common.SeedOption = None,
+    seed: Annotated[int, option("seed")] = 7,
     format: common.Format = "terminal",
 ) -> int:
     """Count the terminals, and the pairs of sensitive terminals, that a run reached or RAND would reach."""
@@ -155,7 +155,7 @@ def coverage(
     folder = Path(file)
     if not folder.is_dir() and (Path("reports") / file).is_dir():
         folder = Path("reports") / file
-    record = _of_run(folder) if folder.is_dir() else _of_grammar(file, n, 7 if seed is None else seed)
+    record = _of_run(folder) if folder.is_dir() else _of_grammar(file, n, seed)
     if format == "json":
         sys.stdout.write(json.dumps(record, indent=2) + "\n")
         return 0

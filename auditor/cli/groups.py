@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,11 +13,14 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import Draw, find_text_run, invoke
+from auditor.cli.options import option, takes
+from auditor.core.plan import Plan, resolve
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @app.command()
+@takes(Plan, "groups")
 def groups(
     run: Annotated[
         Path | None,
@@ -30,14 +34,11 @@ def groups(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(
-            "--model", help="Whose answers (default: the first of the run); without RUN, whom to ask."
-        ),
+        option("models", help="Whose answers (default: the first of the run); without RUN, whom to ask."),
     ] = None,
     task: Annotated[
-        str | None, typer.Option("--task", help="Without RUN: the task that is asked (default fill-mask).")
+        str | None, option("task", help="Without RUN: the task that is asked (default fill-mask).")
     ] = None,
-    grammar: common.Grammar = None,
     cases: Annotated[
         int | None,
         typer.Option(
@@ -46,13 +47,9 @@ def groups(
             help="Without RUN: distinct sentences for each group (default 150, as published).",
         ),
     ] = None,
-    base_url: common.BaseUrl = None,
-    max_calls: common.MaxCalls = None,
-    max_cost: common.MaxCost = None,
-    seed: common.SeedOption = None,
-    out: common.Out = None,
     format: common.Format = "terminal",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending money.")] = False,
+    yes: common.Yes = False,
+    **options: object,
 ) -> int:
     """Compare the mean scores of the groups in the sentences of RUN, or of a run that is made for it.
 
@@ -62,14 +59,7 @@ def groups(
     from auditor.store.folder import RunFolder
 
     common.check_format(format)
-    own: dict[str, Any] = {
-        "task": task,
-        "grammar": grammar,
-        "limit": cases,
-        "base_url": base_url,
-        "max_calls": max_calls,
-    }
-    own |= {"max_cost": max_cost, "seed": seed, "out": out}
+    own = {"task": task, "limit": cases} | options
     path = _ask(model, attribute, own, yes=yes) if run is None else find_text_run(_only(run, own), "groups")
     with RunFolder.open(path) as folder:
         found = group_report(
@@ -85,20 +75,19 @@ def groups(
     return 0
 
 
-def _only(run: Path, own: dict[str, Any]) -> Path:
+def _only(run: Path, own: Mapping[str, object]) -> Path:
     from auditor.core.errors import ConfigError
 
-    given = [f"--{name.replace('limit', 'cases').replace('_', '-')}" for name in own if own[name] is not None]
+    given = ["--cases" if n == "limit" else Plan.flag(n) for n, value in own.items() if value is not None]
     if given:
         raise ConfigError(f"{', '.join(given)}: for a run that is made here; {run} is one already.")
     return run
 
 
-def _ask(model: str | None, attribute: str, own: dict[str, Any], *, yes: bool) -> Path:
+def _ask(model: str | None, attribute: str, own: Mapping[str, object], *, yes: bool) -> Path:
     """Make the run: every sentence with a term of every group."""
     from auditor.cli.run import consent
     from auditor.core.errors import ConfigError, UserError
-    from auditor.core.plan import resolve
     from auditor.measure.fairness import DEFAULT_CASES
     from auditor.run.result import audit_plan
 
@@ -108,7 +97,7 @@ def _ask(model: str | None, attribute: str, own: dict[str, Any], *, yes: bool) -
             "whose answers carry scores."
         )
     fixed = {"suite": "grammar", "generation": "rand", "per_seed": 0, "order": 1, "attributes": (attribute,)}
-    values = own | fixed | {"models": (model,), "task": own["task"] or "fill-mask"}
+    values = {**own, **fixed, "models": (model,), "task": own["task"] or "fill-mask"}
     plan = resolve(values | {"limit": own["limit"] or DEFAULT_CASES}, None)
     consent(plan, yes=yes)
     result = audit_plan(plan, observe=Draw())

@@ -7,29 +7,9 @@ from typing import Any
 
 import typer
 
+from auditor.core.options import Group
+
 MANY = 15  # options; a command with more has them under headings
-HEADINGS: dict[str, tuple[str, ...]] = {
-    "What is asked, and of whom": (
-        "task", "model", "base_url", "data", "text_column", "label_column", "id_column", "limit", "target",
-        "favourable", "schema", "formats", "prompt_format", "judge", "embedding", "plan", "config", "trust_pickle",
-    ),
-    "How a server is asked": ("max_tokens", "temperature", "timeout_s", "reasoning_effort", "extra_body", "headers"),
-    "What is changed": (
-        "attributes", "groups", "protected", "order", "suite", "grammar", "generation", "dictionary", "scope", "who",
-        "per_seed", "wordings", "carrier", "insertions", "gate", "test_discarded", "parser", "seed_source",
-    ),
-    "How it is measured": (
-        "protocol", "replicates", "oracle", "epsilon", "reference", "tolerance", "delta", "until_decided", "seed",
-        "strategy", "logprobs", "method", "mode", "measure", "confidence", "theta", "max_samples", "columns", "set_",
-        "retrain", "max_evaluations", "profile", "distance", "distance_threshold", "distance_scale",
-    ),
-    "Limits, cost and speed": (
-        "max_calls", "max_cost", "max_seconds", "price_in", "price_out", "dry_run", "yes", "concurrency", "batch",
-        "engine", "jobs", "no_cache",
-    ),
-    "What comes out": ("out", "output", "format", "full", "fail_on", "journal", "redact", "slices"),
-}  # fmt: skip
-_HEADING = {name: heading for heading, names in HEADINGS.items() for name in names}
 
 
 def laid_out(app: typer.Typer) -> Any:
@@ -49,17 +29,14 @@ def _set(command: Any) -> None:
 
 
 def _options(command: Any, context: Any, formatter: Any) -> None:
-    """Write the arguments, then the options under their headings."""
-    rows: dict[str, list[tuple[str, str]]] = {
-        "Arguments": [],
-        **{heading: [] for heading in HEADINGS},
-        "Further": [],
-    }
+    """Write the arguments, then the options under the headings that they name."""
+    rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], **{h.value: [] for h in Group}, "Further": []}
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
         if record is not None:
             argument = parameter.param_type_name == "argument"
-            rows["Arguments" if argument else _HEADING.get(parameter.name, "Further")].append(record)
+            heading = getattr(parameter, "rich_help_panel", None) or "Further"
+            rows["Arguments" if argument else heading].append(record)
     for heading, mine in rows.items():
         if mine:
             with formatter.section(heading):

@@ -12,6 +12,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import invoke
+from auditor.cli.options import option
 
 if TYPE_CHECKING:
     from auditor.contrib.ll144.record import Settings
@@ -23,7 +24,7 @@ FilePath = Path | None
 
 @app.command()
 def ll144(
-    data: Annotated[FilePath, typer.Option("--data", help="CSV with one applicant a line.")] = None,
+    data: Annotated[FilePath, option("data", help="CSV with one applicant a line.")] = None,
     counts: Annotated[
         FilePath,
         typer.Option(
@@ -95,9 +96,7 @@ def ll144(
     leave_out: Annotated[
         Text, typer.Option("--leave-out", help="Leave out rankings whose run id contains this text.")
     ] = None,
-    model: Annotated[
-        Text, typer.Option("--model", help="Of rankings by several models, those of this one.")
-    ] = None,
+    model: Annotated[Text, option("models", help="Of rankings by several models, those of this one.")] = None,
     map_file: Annotated[FilePath, typer.Option("--map", help="YAML with your own category values.")] = None,
     write_map: Annotated[
         FilePath, typer.Option("--write-map", help="Write the category map to edit, and stop.")

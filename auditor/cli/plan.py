@@ -12,6 +12,8 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import Draw, finish, invoke
+from auditor.cli.options import takes
+from auditor.core.plan import Plan, resolve
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 rows_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -23,26 +25,34 @@ Reason = Annotated[str, typer.Option("--reason", help="Why these measures, and w
 NOT_PLAN = frozenset({"format", "fail_on", "dry_run", "yes", "out", "no_cache", "concurrency", "plan"})
 
 
-def _freeze(**values: Any) -> int:
+@app.command("freeze")
+@takes(Plan, "plan freeze")
+def _freeze(
+    output: Output, by: By = "", reason: Reason = "", config: common.Config = None, **options: object
+) -> int:
     """Write the resolved plan with the hashes of everything that shapes it; no model is asked.
 
     Options are those of audit run. Run it with audit run --plan FILE: what deviates is recorded.
     """
     from auditor import run as pipeline
-    from auditor.cli import run as running
-    from auditor.core.errors import ConfigError
-    from auditor.core.plan import resolve
     from auditor.run import freeze
 
-    output: Path = values["output"]
-    if output.exists():
-        raise ConfigError(f"{output} exists already; a frozen plan is not overwritten. Give another file.")
-    freeze.dumps({}, output.suffix)  # a wrong ending, before the work
-    parts = pipeline.prepare(resolve(running.flags_of(values), values.get("config")))
+    _require_new(output)
+    parts = pipeline.prepare(resolve(options, config))
     record = pipeline.plan_record(parts)
     expected = pipeline.estimate(parts, observe=Draw())
-    body = freeze.freeze(record, by=values["by"], reason=values["reason"], expected=expected)
+    body = freeze.freeze(record, by=by, reason=reason, expected=expected)
     return _written(output, body, f"audit run --plan {common.quoted(output)}")
+
+
+def _require_new(output: Path) -> None:
+    """Refuse a file that exists, or a wrong ending, before the work."""
+    from auditor.core.errors import ConfigError
+    from auditor.run import freeze
+
+    if output.exists():
+        raise ConfigError(f"{output} exists already; a frozen plan is not overwritten. Give another file.")
+    freeze.dumps({}, output.suffix)
 
 
 def _written(output: Path, body: Mapping[str, Any], following: str) -> int:
@@ -68,14 +78,11 @@ def _freeze_rows(**values: Any) -> int:
     what deviates is recorded.
     """
     from auditor.cli import tabular
-    from auditor.core.errors import ConfigError
     from auditor.run import freeze
     from auditor.tables.frozen import outlook
 
     output: Path = values["output"]
-    if output.exists():
-        raise ConfigError(f"{output} exists already; a frozen plan is not overwritten. Give another file.")
-    freeze.dumps({}, output.suffix)  # a wrong ending, before the work
+    _require_new(output)
     found = outlook(tabular.plan_of(values))
     body = freeze.freeze(found.record, by=values["by"], reason=values["reason"], expected=found.expected)
     return _written(output, body, f"audit tabular --plan {common.quoted(output)}")
@@ -105,11 +112,10 @@ def _command(target: typer.Typer, action: Callable[..., int], model: Callable[..
 
 def run_frozen(
     path: Path,
-    flags: Mapping[str, Any],
+    flags: Mapping[str, object],
     *,
     format: str = "terminal",
     full: bool = False,
-    fail_on: str | None = None,
     dry_run: bool = False,
     yes: bool = True,
 ) -> int:
@@ -125,8 +131,6 @@ def run_frozen(
         ``terminal`` or ``json``.
     full : bool
         As ``--full``.
-    fail_on : str or None
-        As ``--fail-on``.
     dry_run : bool
         Say what would be asked, and call nothing.
     yes : bool
@@ -156,7 +160,7 @@ def run_frozen(
             return result.settle(folder)
 
     done: result.Result = pipeline.run_sync(go)
-    return finish(done, format=format, fail_on=fail_on or plan.fail_on, full=full)
+    return finish(done, format=format, fail_on=plan.fail_on, full=full)
 
 
 @show_app.command()
@@ -191,9 +195,7 @@ def command(argv: list[str]) -> int:
 
         return invoke(_command(rows_app, _freeze_rows, tabular), "plan freeze tabular", argv[2:])
     if argv[:1] == ["freeze"]:
-        from auditor.cli.run import run
-
-        return invoke(_command(app, _freeze, run), "plan freeze", argv[1:])
+        return invoke(app, "plan freeze", argv[1:])
     if argv[:1] == ["show"]:
         return invoke(show_app, "plan show", argv[1:])
     from auditor.cli.main import EXIT_USER, complain

@@ -8,6 +8,7 @@ import typer
 
 from auditor.cli import common, consent
 from auditor.cli.common import Draw, find_text_run, invoke
+from auditor.cli.options import option
 from auditor.cli.show import Id
 from auditor.core.counting import plural
 
@@ -18,7 +19,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def replay(
     run: common.RunArgument,
     id: Id,
-    replicates: Annotated[int, typer.Option("--replicates", min=1, help="Times each prompt is asked.")] = 5,
+    replicates: Annotated[int, option("replicates", help="Times each prompt is asked.")] = 5,
     format: common.Format = "terminal",
     model: consent.Models = None,
     base_url: consent.Address = None,

@@ -12,9 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import find_intact, invoke, split
+from auditor.cli.common import find_intact, invoke
 from auditor.core.registry import PAGES
 from auditor.core.shown import own
+from auditor.core.types import names as parts_of
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 SHORT = {"md": "markdown"}
@@ -53,7 +54,7 @@ def report(
     from auditor.store.folder import REPORT, RunFolder
 
     path = find_intact(run, outcomes=True)
-    names = [SHORT.get(name, name) for name in split(format) or ()]
+    names = [SHORT.get(name, name) for name in parts_of(format or "")]
     files = [name for name in names if name != "terminal"]
     if out is not None and (len(files) != 1 or len(names) != 1):
         raise ConfigError("--out takes one file format: --format html --out report.html")

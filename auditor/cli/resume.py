@@ -7,22 +7,23 @@ import typer
 from auditor.cli import common, consent
 from auditor.cli.common import Draw, find_run, finish, invoke
 from auditor.cli.main import complain
+from auditor.cli.options import takes
+from auditor.core.plan import Plan
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @app.command()
+@takes(Plan, "resume")
 def resume(
     run: common.RunArgument,
     format: common.Format = "terminal",
     full: common.Full = False,
     fail_on: common.FailOn = None,
-    max_calls: common.MaxCalls = None,
-    max_cost: common.MaxCost = None,
-    max_seconds: common.MaxSeconds = None,
     model: consent.Models = None,
     base_url: consent.Address = None,
     yes: consent.Yes = False,
+    **limits: object,
 ) -> int:
     """Finish RUN; what was answered is not asked again. New limits may be given; they are for the whole run."""
     from auditor.run.result import load, settle
@@ -54,7 +55,6 @@ def resume(
     named = consent.Named.of_texts(folder.plan.get("plan") or {})
     again = f"resume {common.quoted(path)}"
     named.consent(path, again=again, yes=yes, given=model or (), base_url=base_url)
-    limits = {"max_calls": max_calls, "max_cost": max_cost, "max_seconds": max_seconds}
     return finish(go(path, observe=Draw(), limits=limits), format=format, fail_on=fail_on, full=full)
 
 

@@ -3,102 +3,52 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import Draw, finish, invoke, numbers, split
-from auditor.cli.server_options import with_server_options
+from auditor.cli.common import Draw, finish, invoke
+from auditor.cli.options import takes
 from auditor.cli.spending import agree
 from auditor.core.counting import plural, verb
+from auditor.core.options import Group
+from auditor.core.plan import Plan, resolve
 from auditor.core.shown import inline
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @app.command()
-@with_server_options
+@takes(Plan, "run")
 def run(
-    task: common.Task = None,
-    model: common.Models = None,
-    base_url: common.BaseUrl = None,
-    data: common.Data = None,
-    text_column: common.TextColumn = None,
-    label_column: common.LabelColumn = None,
-    id_column: common.IdColumn = None,
-    limit: common.Limit = None,
-    attributes: common.Attributes = None,
-    groups: common.Groups = None,
-    order: common.Order = None,
-    suite: common.Suite = None,
-    grammar: common.Grammar = None,
-    generation: common.Generation = None,
-    oracle: common.Oracle = None,
-    epsilon: common.Epsilon = None,
-    reference: common.Reference = None,
-    dictionary: common.Dictionaries = None,
-    scope: common.Scope = None,
-    who: common.Who = None,
-    per_seed: common.PerSeed = None,
-    wordings: common.Wordings = None,
-    carrier: common.Carrier = None,
-    insertions: common.Insertions = False,
-    gate: common.Gate = None,
-    test_discarded: common.TestDiscarded = False,
-    strategy: common.Strategy = None,
-    engine: common.Engine = None,
-    jobs: common.Jobs = None,
-    logprobs: common.Logprobs = None,
-    batch: common.Batch = False,
-    formats: common.Formats = None,
-    protocol: common.Protocol = None,
-    replicates: common.Replicates = None,
-    delta: common.Delta = None,
-    until_decided: common.UntilDecided = False,
-    tolerance: common.Tolerance = None,
-    judge: common.Judge = None,
-    embedding: common.Embedding = None,
-    seed: common.SeedOption = None,
-    max_calls: common.MaxCalls = None,
-    max_cost: common.MaxCost = None,
-    max_seconds: common.MaxSeconds = None,
-    price_in: common.PriceIn = None,
-    price_out: common.PriceOut = None,
-    concurrency: common.Concurrency = None,
-    parser: common.ParserName = None,
-    no_cache: common.NoCache = False,
-    redact: common.Redact = False,
-    out: common.Out = None,
     format: common.Format = "terminal",
     full: common.Full = False,
-    fail_on: common.FailOn = None,
     config: common.Config = None,
     plan: Annotated[
         Path | None,
-        typer.Option("--plan", help="Run a frozen plan (audit plan freeze); flags given beside deviate."),
+        typer.Option(
+            "--plan",
+            help="Run a frozen plan (audit plan freeze); flags given beside deviate.",
+            rich_help_panel=Group.ASKED,
+        ),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be asked and what it would cost; call nothing.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending money.")] = False,
-    **server: Any,
+    dry_run: common.DryRun = False,
+    yes: common.Yes = False,
+    **options: object,
 ) -> int:
     """Run an audit: ask a model the same thing about different people, measure whether the answer changes."""
-    from auditor.core.plan import resolve
     from auditor.run.result import audit_plan
     from auditor.run.result import dry_run as estimate
 
-    flags = flags_of({**locals(), **server})
     common.check_format(format)
     common.with_waivers({})  # a slip in the file is told before anything is asked
     if plan is not None:
         from auditor.cli.plan import run_frozen
 
-        return run_frozen(plan, flags, format=format, full=full, fail_on=fail_on, dry_run=dry_run, yes=yes)
-    chosen = resolve(flags, config)
+        return run_frozen(plan, options, format=format, full=full, dry_run=dry_run, yes=yes)
+    chosen = resolve(options, config)
     draw = Draw()
     if dry_run:
         sys.stdout.write(_show_estimate(estimate(chosen, observe=draw), format) + "\n")
@@ -107,24 +57,7 @@ def run(
     return finish(audit_plan(chosen, observe=draw), format=format, fail_on=chosen.fail_on, full=full)
 
 
-def flags_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of ``audit run`` as fields of `auditor.core.plan.Plan`; what was not given is None or empty."""
-    from auditor.core.plan import FIELDS
-
-    flags = {name: value for name, value in values.items() if name in FIELDS}
-    flags |= {
-        "models": tuple(values.get("model") or ()),
-        "headers": tuple(values.get("headers") or ()),
-        "dictionaries": tuple(values.get("dictionary") or ()),
-        **{name: split(values.get(name)) for name in ("attributes", "groups", "carrier", "formats")},
-        "epsilon": numbers(values.get("epsilon"), "--epsilon"),
-        "cache": False if values.get("no_cache") else None,
-    }
-    # A switch that was not given is False, and must not turn off what a plan turns on.
-    return {name: None if value is False and name != "cache" else value for name, value in flags.items()}
-
-
-def consent(plan: Any, *, yes: bool) -> None:
+def consent(plan: Plan, *, yes: bool) -> None:
     """Ask before ``plan`` spends money (`auditor.cli.spending`)."""
     from auditor import run as pipeline
     from auditor.run.result import dry_run

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from auditor.cli import common, consent
-from auditor.cli.common import Draw, invoke, split
+from auditor.cli.common import Draw, invoke
+from auditor.cli.options import option
 from auditor.cli.spending import agree
 from auditor.core.shown import inline
+from auditor.core.types import names
 
 if TYPE_CHECKING:
     from auditor.tables import TabularPlan
@@ -117,18 +119,18 @@ def tabular(
             "--distance-scale", help="absolute: the difference of two scores whose distance is 1 (default 1)."
         ),
     ] = None,
-    delta: common.Delta = None,
-    seed: common.SeedOption = None,
+    delta: Annotated[float | None, option("delta")] = None,
+    seed: Annotated[int | None, option("seed")] = None,
     max_evaluations: Annotated[
         int | None, typer.Option("--max-evaluations", help="Rows passed to the model at most.")
     ] = None,
-    max_calls: common.MaxCalls = None,
-    max_cost: common.MaxCost = None,
-    max_seconds: common.MaxSeconds = None,
-    price_in: common.PriceIn = None,
-    price_out: common.PriceOut = None,
-    base_url: common.BaseUrl = None,
-    concurrency: common.Concurrency = None,
+    max_calls: Annotated[int | None, option("max_calls")] = None,
+    max_cost: Annotated[float | None, option("max_cost")] = None,
+    max_seconds: Annotated[float | None, option("max_seconds")] = None,
+    price_in: Annotated[float | None, option("price_in")] = None,
+    price_out: Annotated[float | None, option("price_out")] = None,
+    base_url: Annotated[str | None, option("base_url")] = None,
+    concurrency: Annotated[int | None, option("concurrency")] = None,
     prompt_format: Annotated[
         str | None, typer.Option("--prompt-format", help="With --task: one of its prompt formats.")
     ] = None,
@@ -145,12 +147,12 @@ def tabular(
             "--slices", help="Subgroups with the highest rates that are shown (default 10); 0: none."
         ),
     ] = None,
-    no_cache: common.NoCache = False,
+    no_cache: Annotated[bool | None, option("cache")] = None,
     trust_pickle: Annotated[
         bool,
         typer.Option("--trust-pickle", help="Open .joblib and .pickle models; opening one runs its code."),
     ] = False,
-    out: common.Out = None,
+    out: Annotated[str | None, option("out")] = None,
     format: common.Format = "terminal",
     fail_on: common.FailOn = None,
     plan: Annotated[
@@ -159,10 +161,8 @@ def tabular(
             "--plan", help="Run a frozen plan (audit plan freeze tabular); flags given beside deviate."
         ),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be asked and what it can show; ask nothing.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending money.")] = False,
+    dry_run: common.DryRun = False,
+    yes: common.Yes = False,
 ) -> int:
     r"""Search for rows whose label changes when only protected columns change.
 
@@ -215,13 +215,13 @@ def flags_of(values: Mapping[str, Any]) -> dict[str, Any]:
     from auditor.tables import TabularPlan
 
     named: dict[str, Any] = {name: values.get(name) for name in OWN}
-    named["columns"] = split(values.get("columns"))
+    named["columns"] = names(values["columns"]) if values.get("columns") else None
     given = {name: value for name, value in named.items() if value is not None}
     further = {k: v for k, v in read_settings(values.get("set_") or ()).items() if v is not None}
     fields = {field.name for field in dataclasses.fields(TabularPlan)}
     flags = {name: value for name, value in values.items() if name in fields}
     return flags | {
-        "protected": split(values.get("protected")) or (),
+        "protected": names(values.get("protected") or ()),
         "options": given | further,
         "cache": False if values.get("no_cache") else None,
         # A switch that was not given is False, and must not turn off what a plan turns on.
@@ -352,7 +352,7 @@ def schema(
     """Write the schema of a table as YAML, to be edited."""
     from auditor.tables import infer_schema
 
-    text = infer_schema(data, target, split(protected) or ())
+    text = infer_schema(data, target, names(protected or ()))
     if out is None:
         sys.stdout.write(text)
     else:
@@ -365,9 +365,9 @@ def schema(
 def resume(
     run: common.RunArgument,
     format: common.Format = "terminal",
-    max_calls: common.MaxCalls = None,
-    max_cost: common.MaxCost = None,
-    max_seconds: common.MaxSeconds = None,
+    max_calls: Annotated[int | None, option("max_calls")] = None,
+    max_cost: Annotated[float | None, option("max_cost")] = None,
+    max_seconds: Annotated[float | None, option("max_seconds")] = None,
     fail_on: common.FailOn = None,
     model: consent.Models = None,
     base_url: consent.Address = None,

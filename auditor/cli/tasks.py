@@ -10,6 +10,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import invoke
+from auditor.cli.options import option
 from auditor.core.counting import plural
 
 SHOWN = 8  # labels of a task, in the list of tasks
@@ -88,7 +89,7 @@ def new(
             help="classification, decision, multilabel, score, generation, coreference or fill-mask.",
         ),
     ] = "classification",
-    out: Annotated[Path | None, typer.Option("--out", help="File to write (default: NAME.yaml).")] = None,
+    out: Annotated[Path | None, option("out", help="File to write (default: NAME.yaml).")] = None,
 ) -> int:
     """Write a commented task file to start from."""
     from auditor import tasks

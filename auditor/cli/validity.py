@@ -11,6 +11,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import find_text_run, invoke
+from auditor.cli.options import option
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
@@ -20,9 +21,9 @@ app = typer.Typer(
 @app.command("sample")
 def sample(
     run: common.RunArgument,
-    out: Annotated[Path, typer.Option("--out", help="The sheet (.csv); instructions go beside it as .md.")],
+    out: Annotated[Path, option("out", help="The sheet (.csv); instructions go beside it as .md.")],
     n: Annotated[int, typer.Option("--n", help="How many valid variants are drawn.")] = 100,
-    seed: common.SeedOption = None,
+    seed: Annotated[int, option("seed")] = 7,
     discarded: Annotated[
         bool, typer.Option("--discarded", help="Mix in as many variants that the automatic check discarded.")
     ] = False,
@@ -33,7 +34,7 @@ def sample(
 
     with RunFolder.open(find_text_run(run, "validity")) as folder:
         folder.require_texts("reading variants")
-        rows = review.sample(folder, out, n=n, seed=7 if seed is None else seed, discarded=discarded)
+        rows = review.sample(folder, out, n=n, seed=seed, discarded=discarded)
     lost = sum(row.discarded for row in rows)
     lines = [
         f"{out}: {len(rows) - lost} valid" + (f" and {lost} discarded variants" if discarded else " variants")

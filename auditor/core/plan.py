@@ -1,4 +1,4 @@
-"""Settings from ``audit.toml`` and flags, resolved into one frozen `Plan`.
+"""The plan of an audit: every setting that shapes it, resolved, and each option written once.
 
 This is an edge: what comes in is untrusted and is validated here, once. A flag beats ``audit.toml``, which
 beats the default.
@@ -6,130 +6,252 @@ beats the default.
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
-import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal, Self
 
-from auditor.core import userfile
-from auditor.core.errors import ConfigError, DataFileError
+from pydantic import AfterValidator, BeforeValidator, Field, field_serializer, model_validator
+
+from auditor.core.errors import AuditError, ConfigError
+from auditor.core.options import (
+    LARGEST,
+    Amount,
+    Count,
+    Group,
+    Listed,
+    Names,
+    Numbers,
+    Option,
+    PathText,
+    PlanModel,
+    Typed,
+    respelt,
+)
 from auditor.core.secrets import hidden
-from auditor.core.types import names
 
-SCOPES = ("text", "term", "occurrence")
-GATES = ("constructs", "dependency")
-PROTOCOLS = ("default", "hinter", "astraea")
 SUITES = ("mutation", "grammar")  # beside them those of other packages: `auditor.run.plugins`
-GENERATIONS = ("prob", "rand", "uniform", "bandit")
-ORACLES = ("label", "probability")
 REFERENCES = ("equal", "bls")
-WHO = ("subject", "subject-or-all", "each", "all-one-way", "all")
 UNTIL_WORDINGS = 5  # of both sides of a text, where a run looks at its claims on the way
-STRATEGIES = ("exhaustive", "adaptive")
-ENGINES = ("local", "ray")
-CARRIERS = ("words", "name", "statement")
-SERVER = ("max_tokens", "temperature", "timeout_s", "reasoning_effort", "extra_body", "headers")
 NO_TEMPERATURE = "none"
 DEFAULT_REPLICATES = 3
 CONFIRM_REPLICATES = 5
-LARGEST = 10**12  # of any option that is a number
+FILE = Path("audit.toml")
+
+# The commands that take an option.
+ASKED, SERVER, CHANGED, MEASURED, LIMITS, OUTPUT = Group
+RUN = frozenset({"run", "plan freeze"})
+MAKE = RUN | {"generate"}
+TEXTS = MAKE | {"agent"}
+ASK = RUN | {"agent", "doctor"}
+LIMIT = RUN | {"agent", "groups", "resume"}
+OPERATE = frozenset({"run", "agent"})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
+def as_share(delta: float | None) -> float | None:
+    """``--delta`` as a share, of percentage points (from 1 on) or a share.
+
+    Raises
+    ------
+    ValueError
+        It is neither.
+
+    Examples
+    --------
+    >>> as_share(2), as_share(0.02)
+    (0.02, 0.02)
+    """
+    share = delta / 100 if delta is not None and delta >= 1 else delta
+    if share is not None and not 0 < share < 1:
+        raise ValueError("is a number of percentage points (2), or a share (0.02 is the same)")
+    return share
+
+
+def _temperature(given: object) -> object:
+    try:
+        value = float(given) if isinstance(given, str) and given != NO_TEMPERATURE else given
+    except ValueError:
+        raise ValueError(f"takes a number, or {NO_TEMPERATURE} for the server's own") from None
+    if isinstance(value, int | float) and not 0 <= value <= LARGEST:
+        raise ValueError("must be at least 0")
+    return value
+
+
+def _all(given: object) -> object:
+    return None if given == 0 and given is not False else given
+
+
+def _probabilities(epsilon: tuple[float, ...]) -> tuple[float, ...]:
+    if not all(0 <= e <= 1 for e in epsilon):
+        raise ValueError("holds differences of probabilities between 0 and 1")
+    return epsilon
+
+
+def _of_groups(groups: tuple[str, ...]) -> tuple[str, ...]:
+    for one in groups:
+        attribute, _, group = one.partition(":")
+        if not attribute or not all(group.split("/")):
+            raise ValueError(
+                "takes ATTRIBUTE:GROUP with commas between, as age:old,gender:female, or gender:female/male for "
+                "changes between two groups (audit dictionary list)"
+            )
+    return groups
+
+
+def _of_reference(reference: str) -> str:
+    pairs = [one.strip().partition(":") for one in reference.split(",")]
+    if reference not in REFERENCES and not all(attribute and group for attribute, _, group in pairs):
+        raise ValueError(
+            "takes equal, bls, or ATTRIBUTE:GROUP with commas between, as race:white,gender:male"
+        )
+    return reference
+
+
+def _of_rule(rule: str | None) -> str | None:
+    from auditor.core import rules
+
+    if rule is not None:
+        rules.parse(rule)
+    return rule
+
+
+class Plan(PlanModel):
     """Everything that shapes a run, resolved. Written to ``plan.json`` before the first call.
 
-    ``replicates`` None means 3, or 1 for an adapter that declares itself deterministic. ``per_seed`` None
-    means every variant there is. ``wordings`` says in how many wordings both sides of a text are asked; one is given.
-    ``carrier`` says what states an attribute of the person who is judged: of `CARRIERS`, for each text the first that
-    fits; empty means words, then names where the task says what that person is called.
-    ``gate`` empty means constructs, and dependency under the protocol hinter, which is made of it.
-    ``attributes`` None means those that the seeds name. ``groups`` are written
-    ``attribute:group``; changes of such an attribute lead to one of its groups here, or from one; of
-    ``attribute:group/group`` they are between the two. ``who`` says whose words an edit changes; empty means
-    ``subject`` where the task names the person who is judged, else ``all-one-way``. ``oracle`` empty means labels
-    (sets of them for multi-label tasks). ``epsilon`` are the tolerances of the probability oracle, the one that
-    decides first; empty
-    means ``EPSILONS`` of `auditor.tasks.oracles.probability`.
-    ``tolerance`` is the difference of scores that counts as none, in the
-    unit of the task; None means that of the task, or else what two answers to one prompt differ by.
-    ``max_tokens``, ``temperature`` ("none": the server's own), ``timeout_s``, ``reasoning_effort``, ``extra_body`` and
-    ``headers`` say how a server is asked (`SERVER`); None means the task's, or the adapter's default.
-    ``until_decided`` stops asking about an attribute when it is decided (`auditor.run.until`): then
-    order is 1 and wordings are 5, unless they are given.
-    ``judge`` is the spec of a model that compares texts in pairs, ``embedding`` that of an encoder (``hf:NAME``).
+    Each field is an option: of the command line, of ``audit.toml``, and a keyword of `auditor.audit`. None and empty
+    values mean what the option's help calls the default: ``replicates`` None is 3, or 1 for an adapter that declares
+    itself deterministic; ``per_seed`` None is every variant there is; ``carrier`` empty is words, then names where the
+    task says what the person is called; ``who`` empty is ``subject`` where the task names the person who is judged,
+    else ``all-one-way``; ``gate`` empty is constructs, and dependency under the protocol hinter, which is made of it.
+    ``until_decided`` stops asking about an attribute when it is decided (`auditor.run.until`).
     """
 
-    task: str = "sentiment"
-    models: tuple[str, ...] = ()
-    base_url: str | None = None
-    data: str | None = None
-    text_column: str | None = None
-    label_column: str | None = None
-    id_column: str | None = None
-    limit: int | None = None
-    attributes: tuple[str, ...] | None = None
-    groups: tuple[str, ...] = ()
-    order: int = 2
-    suite: str = "mutation"
-    grammar: str | None = None
-    generation: str = "prob"
-    oracle: str = ""
-    epsilon: tuple[float, ...] = ()
-    reference: str = "equal"
-    dictionaries: tuple[str, ...] = ()
-    scope: str = "text"
-    who: str = ""
-    per_seed: int | None = 8
-    wordings: int = 1
-    carrier: tuple[str, ...] = ()
-    formats: tuple[str, ...] = ()
-    protocol: str = "default"
-    replicates: int | None = None
-    delta: float | None = None
-    until_decided: bool = False
-    tolerance: float | None = None
-    judge: str | None = None
-    embedding: str | None = None
-    seed: int = 7
-    max_calls: int | None = None
-    max_cost: float | None = None
-    max_seconds: float | None = None
-    price_in: float | None = None
-    price_out: float | None = None
-    max_tokens: int | None = None
-    temperature: float | str | None = None
-    timeout_s: float | None = None
-    reasoning_effort: str | None = None
-    extra_body: str | None = None
-    headers: tuple[str, ...] = ()
-    concurrency: int = 16
-    insertions: bool = False
-    test_discarded: bool = False
-    strategy: str = "exhaustive"
-    engine: str = "local"
-    jobs: int = 1
-    logprobs: bool | None = None  # None: where the server gives them
-    batch: bool = False
-    gate: str = ""
-    parser: str = "embedded"
-    cache: bool = True
-    redact: bool = False
-    out: str = "reports"
-    fail_on: str | None = None
-
-    def __post_init__(self) -> None:
-        for name in _NAMES:
-            given = getattr(self, name)
-            if given is not None:
-                object.__setattr__(self, name, names(given))
-        if isinstance(self.temperature, str) and self.temperature != NO_TEMPERATURE:
-            object.__setattr__(self, "temperature", _temperature(self.temperature))
-        object.__setattr__(self, "delta", as_share(self.delta))
-        _check(self)
+    # fmt: off
+    task: Annotated[str, Option("--task", ASKED, TEXTS, "Task name, or a task file: audit tasks list.")] = "sentiment"
+    models: Annotated[Names, Option("--model", ASKED, RUN | {"agent"},
+        "Model spec; several give one comparison. E.g. vader, reviews, openai:NAME, langchain:PROVIDER:NAME, "
+        "http:FILE.yaml, hf:ID, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE. See: audit models.",
+        repeated=True)] = ()
+    base_url: Annotated[str | None, Option("--base-url", ASKED, ASK | {"groups"},
+        "Address of an OpenAI-compatible server (else OPENAI_BASE_URL).")] = None
+    data: Annotated[PathText | None, Option("--data", ASKED, TEXTS,
+        "Seed texts: .jsonl .csv .parquet .txt, or hf:DATASET[:CONFIG][@SPLIT]. Default: the task's embedded texts."
+    )] = None
+    text_column: Annotated[str | None, Option("--text-column", ASKED, TEXTS,
+        "Column of the texts (default: text).")] = None
+    label_column: Annotated[str | None, Option("--label-column", ASKED, TEXTS,
+        "Column of the gold labels (default: label, where there is one).")] = None
+    id_column: Annotated[str | None, Option("--id-column", ASKED, TEXTS,
+        "Column of the ids (default: id, where there is one).")] = None
+    limit: Annotated[Count | None, Option("--limit", ASKED, TEXTS, "Use the first N texts.")] = None
+    attributes: Annotated[Names | None, Option("--attributes", CHANGED, MAKE,
+        "Comma-separated, e.g. gender,race. Default: those that the texts name.")] = None
+    groups: Annotated[Names, AfterValidator(_of_groups), Option("--groups", CHANGED, MAKE,
+        "ATTRIBUTE:GROUP, comma-separated, e.g. age:old,gender:female: only changes to these groups, or from them "
+        "to any other; gender:female/male: between the two. Default: all groups.")] = ()
+    order: Annotated[int, Field(ge=1, le=4), Option("--order", CHANGED, MAKE,
+        "How many attributes are changed together, at most.")] = 2
+    suite: Annotated[str, Option("--suite", CHANGED, MAKE,
+        "How cases are made: mutation of texts (default), grammar: generated, or a suite of another package (audit "
+        "plugins).")] = "mutation"
+    grammar: Annotated[str | None, Option("--grammar", CHANGED, MAKE | {"groups"},
+        "NAME[:VIEW] or FILE, with --suite grammar (default: of the task's name).")] = None
+    generation: Annotated[Literal["prob", "rand", "uniform", "bandit"], Option("--generation", CHANGED, MAKE,
+        "With --suite grammar: prob (default), rand, bandit, or uniform over distinct sentences; --limit cases."
+    )] = "prob"
+    oracle: Annotated[Literal["", "label", "probability"], Option("--oracle", MEASURED, RUN,
+        "label (default): another answer is a change; or probability: another score of one label is.")] = ""
+    epsilon: Annotated[Numbers, AfterValidator(_probabilities), Option("--epsilon", MEASURED, RUN,
+        "With --oracle probability: differences that are tolerated, comma-separated; the first decides (default "
+        "0.01,0.05,0.1,0.2).")] = ()
+    reference: Annotated[str, AfterValidator(_of_reference), Option("--reference", MEASURED, RUN,
+        "ATTRIBUTE:GROUP that the other groups are compared with, commas between. With --oracle probability: equal "
+        "(default), or bls: the shares of women and men in the occupations.")] = "equal"
+    dictionaries: Annotated[Names, Option("--dictionary", CHANGED, MAKE,
+        "[ATTRIBUTE=]FILE: a dictionary, or a raw pair file source;target.", repeated=True)] = ()
+    scope: Annotated[Literal["text", "term", "occurrence"], Option("--scope", CHANGED, MAKE,
+        "text, term or occurrence: what one edit changes.")] = "text"
+    who: Annotated[Literal["", "subject", "subject-or-all", "each", "all-one-way", "all"], Option(
+        "--who", CHANGED, MAKE,
+        "Whose words are changed: subject (the person who is judged; default of tasks that name one), "
+        "subject-or-all (everybody's where that is not clear), each (one person at a time), all-one-way "
+        "(everybody's, of a man and a woman one at a time; default of other tasks), all.")] = ""
+    per_seed: Annotated[Count | None, BeforeValidator(_all), Option("--per-seed", CHANGED, MAKE,
+        "Variants per seed and attribute set (default 8; 0 = all).")] = 8
+    wordings: Annotated[Count, Option("--wordings", CHANGED, MAKE,
+        "Ask both sides of each text in so many neutral wordings.")] = 1
+    carrier: Annotated[tuple[Literal["words", "name", "statement"], ...], Listed, Option("--carrier", CHANGED, MAKE,
+        "What states an attribute of the person who is judged: words (those of the text), name (a line with a "
+        "name), statement (a sentence); with commas, the first that fits a text (default: words,name where the task"
+        " has a subject, else words).")] = ()
+    formats: Annotated[Names, Option("--formats", ASKED, TEXTS,
+        "Prompt formats, comma-separated, or all (default: the task's first).")] = ()
+    protocol: Annotated[Literal["default", "hinter", "astraea"], Option("--protocol", MEASURED, MAKE,
+        "default, or hinter, astraea: the paper's own counting, without controls.")] = "default"
+    replicates: Annotated[Count | None, Option("--replicates", MEASURED, RUN,
+        f"Times each prompt is asked (default {DEFAULT_REPLICATES}; 1 for models declared deterministic).")] = None
+    delta: Annotated[float | None, AfterValidator(as_share), Option("--delta", MEASURED, RUN | {"agent"},
+        "Largest net difference between groups that counts as none: points (2) or a share (0.02). No default.")] = None
+    until_decided: Annotated[bool, Option("--until-decided", MEASURED, RUN,
+        "Look at the answers at 20, 40, 60, 80 and 100 % of the texts or of --max-calls, at one level for all looks"
+        " together, and stop asking about what is shown or bounded. Order 1 unless --order is given.")] = False
+    tolerance: Annotated[Amount | None, Option("--tolerance", MEASURED, RUN,
+        "Tasks of kind score: the difference that counts as none, in the task's unit (default: the task's, or else "
+        "what two answers to one prompt differ by).")] = None
+    judge: Annotated[str | None, Option("--judge", ASKED, RUN,
+        "Tasks of kind generation: a model spec; it compares answers in pairs, in both orders.")] = None
+    embedding: Annotated[str | None, Option("--embedding", ASKED, RUN,
+        "Tasks of kind generation: hf:NAME, an encoder; compares meanings too.")] = None
+    seed: Annotated[int, Field(ge=0, le=LARGEST), Option("--seed", MEASURED, TEXTS | {"groups"}, "Random seed.")] = 7
+    max_calls: Annotated[int | None, Field(ge=0, le=LARGEST), Option("--max-calls", LIMITS, LIMIT,
+        "Stop before this many calls are exceeded.")] = None
+    max_cost: Annotated[Amount | None, Option("--max-cost", LIMITS, LIMIT,
+        "Stop before this cost in USD is exceeded; needs a known price.")] = None
+    max_seconds: Annotated[Amount | None, Option("--max-seconds", LIMITS, LIMIT, "Stop after this time.")] = None
+    price_in: Annotated[Amount | None, Option("--price-in", LIMITS, ASK, "USD per million tokens in.")] = None
+    price_out: Annotated[Amount | None, Option("--price-out", LIMITS, ASK, "USD per million tokens out.")] = None
+    max_tokens: Annotated[Count | None, Option("--max-tokens", SERVER, ASK,
+        "Most tokens of an answer (default: the task's); reasoning counts too.")] = None
+    temperature: Annotated[float | Literal["none"] | None, BeforeValidator(_temperature), Option(
+        "--temperature", SERVER, ASK,
+        "A number (default: the task's), or none: the server's own.")] = None
+    timeout_s: Annotated[float | None, Field(ge=0.001, le=LARGEST), Option("--timeout", SERVER, ASK,
+        "Seconds for one whole call (default 60).")] = None
+    reasoning_effort: Annotated[str | None, Option("--reasoning-effort", SERVER, ASK,
+        "Sent to openai: models, e.g. low.")] = None
+    extra_body: Annotated[PathText | None, Option("--extra-body", SERVER, ASK,
+        "JSON file with further fields of every request to openai: models.")] = None
+    headers: Annotated[Names, Option("--header", SERVER, ASK,
+        "NAME=VARIABLE: a header for openai: models, its value from the environment.", repeated=True)] = ()
+    concurrency: Annotated[Count, Option("--concurrency", LIMITS, OPERATE,
+        "Calls in flight at most.", shapes=False)] = 16
+    insertions: Annotated[bool, Option("--insertions", CHANGED, MAKE,
+        "Also put attributes that a text does not name before its person nouns (a man, a disabled man).")] = False
+    test_discarded: Annotated[bool, Option("--test-discarded", CHANGED, RUN,
+        "Ask about variants that failed the validity check too; reported apart.")] = False
+    strategy: Annotated[Literal["exhaustive", "adaptive"], Option("--strategy", MEASURED, RUN,
+        "exhaustive (default): every text in order; adaptive: calls go where hidden changes are found.")] = "exhaustive"
+    engine: Annotated[Literal["local", "ray"], Option("--engine", LIMITS, RUN,
+        "local (default), or ray: cases and local models on a cluster.", shapes=False)] = "local"
+    jobs: Annotated[Count, Option("--jobs", LIMITS, MAKE,
+        "Processes (or Ray actors) that make and check cases.", shapes=False)] = 1
+    logprobs: Annotated[bool | None, Option("--logprobs/--no-logprobs", MEASURED, RUN,
+        "Insist on log-probabilities of the labels, or do without (default: where the server gives them).")] = None
+    batch: Annotated[bool, Option("--batch", LIMITS, RUN,
+        "Ask openai: models through the Batch API: half the price, answers within a day.")] = False
+    gate: Annotated[Literal["", "constructs", "dependency"], Option("--gate", CHANGED, MAKE,
+        "What a variant must pass: constructs (default), or dependency, HInter's comparison of whole parses.")] = ""
+    parser: Annotated[str, Option("--parser", CHANGED, TEXTS,
+        "embedded (default), or an installed spaCy pipeline.")] = "embedded"
+    cache: Annotated[bool, Option("--no-cache", LIMITS, OPERATE,
+        "Do not use the response cache.", shapes=False)] = True
+    redact: Annotated[bool, Option("--redact", OUTPUT, RUN,
+        "Write digests and edits instead of texts, labels instead of answers; no response cache.")] = False
+    out: Annotated[PathText, Option("--out", OUTPUT, OPERATE | {"generate", "groups"},
+        "Folder of the run folders.", shapes=False)] = "reports"
+    fail_on: Annotated[str | None, AfterValidator(_of_rule), Option("--fail-on", OUTPUT, frozenset({"run"}),
+        'Exit 1 where this holds: shown, hidden, never, or a rule such as "hidden > 0 or lower(gender) > 2%".',
+        shapes=False)] = None
+    # fmt: on
 
     @property
     def references(self) -> dict[str, str]:
@@ -144,165 +266,83 @@ class Plan:
 
     @property
     def checked_by(self) -> str:
-        """What decides whether a variant is valid: one of `GATES`."""
+        """What decides whether a variant is valid: constructs or dependency."""
         return self.gate or ("dependency" if self.protocol == "hinter" else "constructs")
 
-    def server(self) -> dict[str, Any]:
+    def server(self) -> dict[str, object]:
         """How servers are asked: what the plan says, by the names of adapters' parameters."""
-        said = {name: value for name in SERVER if (value := getattr(self, name)) not in (None, ())}
-        if said.get("temperature") == NO_TEMPERATURE:
-            said["temperature"] = "server"
-        return said
+        asked = [name for name, option in self.options().items() if option.group is SERVER]
+        said = {name: value for name in asked if (value := getattr(self, name)) not in (None, ())}
+        return said | ({"temperature": "server"} if self.temperature == NO_TEMPERATURE else {})
 
-    def as_dict(self) -> dict[str, Any]:
+    @field_serializer("base_url")
+    def _without_secrets(self, base_url: str | None) -> str | None:
+        return hidden(base_url)
+
+    def as_dict(self) -> dict[str, object]:
         """Plain data, tuples as lists; the address of a server without what is secret in it."""
-        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(self).items()}
-        return plain | {"base_url": hidden(self.base_url)}
+        return self.model_dump(mode="json")
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Plan:
+    def from_dict(cls, values: Mapping[str, object]) -> Self:
         """The plan that `as_dict` wrote, or of the settings that were given: what is done first decides the order."""
-        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-        if unknown := sorted(set(given) - set(FIELDS) - {"journal"}):  # journal: an option that there was
-            raise ConfigError(f"the plan has settings that this version does not know: {', '.join(unknown)}.")
-        given.pop("journal", None)
+        given = {name: value for name, value in values.items() if name != "journal"}  # which there was
         if "redact" in given:  # a whole plan, perhaps of a version that had one gate
             given.setdefault("gate", "dependency")
         if given.get("until_decided"):
             given.setdefault("order", 1)
-            if (given.get("suite") or "mutation", given.get("protocol") or "default") == (
-                "mutation",
-                "default",
-            ):
+            if (given.get("suite", "mutation"), given.get("protocol", "default")) == ("mutation", "default"):
                 given.setdefault("wordings", UNTIL_WORDINGS)
-        return cls(**given)
+        return cls.model_validate(given)
+
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        for message in _clashes(self):
+            raise ConfigError(message)
+        return self
 
 
-def require_at_least(name: str, value: float | None, low: float, more: str = "") -> None:
-    """Refuse an option ``--name`` below ``low``; NaN is below everything."""
-    if value is not None and not value >= low:
-        raise ConfigError(f"--{name} must be at least {low:g}{more}; got {value:g}.")
-
-
-def require_sane(options: Mapping[str, Any]) -> None:
-    """Refuse numbers that no option means: infinite ones, NaN, and what is far beyond any count or amount."""
-    for name, value in options.items():
-        for number in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(number, int | float) and not abs(number) <= LARGEST:
-                raise ConfigError(f"{flag(name)} must be a number of at most {LARGEST:,}; got {number:g}.")
-
-
-def flag(name: str) -> str:
-    """The option that sets the field ``name`` of a plan."""
-    return "--" + _TOML_NAMES.get(name, name).replace("_", "-")
-
-
-def _temperature(given: str) -> float:
-    try:
-        return float(given)
-    except ValueError:
-        raise ConfigError(
-            f"--temperature takes a number, or {NO_TEMPERATURE} for the server's own; got {given!r}."
-        ) from None
-
-
-def as_share(delta: float | None) -> float | None:
-    """``--delta`` as a share, of percentage points (from 1 on) or a share.
-
-    Raises
-    ------
-    ConfigError
-        It is neither.
-
-    Examples
-    --------
-    >>> as_share(2), as_share(0.02)
-    (0.02, 0.02)
-    """
-    share = delta / 100 if delta is not None and delta >= 1 else delta
-    if share is not None and not 0 < share < 1:
-        raise ConfigError(
-            f"--delta is a number of percentage points (2), or a share (0.02 is the same); got {delta:g}."
-        )
-    return share
-
-
-def _check(plan: Plan) -> None:
-    def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-        if value not in allowed:
-            near = difflib.get_close_matches(value, allowed, n=1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise ConfigError(f"--{name} must be one of {', '.join(allowed)}; got {value!r}.{hint}")
-
-    require_sane(plan.as_dict())
-    at_least = require_at_least
-
-    one_of("scope", plan.scope, SCOPES)
-    if plan.who:
-        one_of("who", plan.who, WHO)
-    one_of("protocol", plan.protocol, PROTOCOLS)
-    if plan.gate:
-        one_of("gate", plan.gate, GATES)
+def _clashes(plan: Plan) -> Iterator[str]:
+    """What does not go together."""
+    mutation = plan.suite == "mutation" and plan.protocol == "default"
     if plan.protocol == "hinter" and plan.checked_by != "dependency":
-        raise ConfigError("--protocol hinter checks variants as published; leave --gate out.")
-    one_of("generation", plan.generation, GENERATIONS)
-    one_of("strategy", plan.strategy, STRATEGIES)
-    one_of("engine", plan.engine, ENGINES)
-    _check_oracle(plan, one_of)
+        yield "--protocol hinter checks variants as published; leave --gate out."
     if plan.grammar is not None and plan.suite != "grammar":
-        raise ConfigError("--grammar belongs to --suite grammar.")
+        yield "--grammar belongs to --suite grammar."
     if plan.protocol == "astraea" and plan.suite != "grammar":
-        raise ConfigError("--protocol astraea counts generated cases; it belongs to --suite grammar.")
+        yield "--protocol astraea counts generated cases; it belongs to --suite grammar."
     if plan.suite == "grammar" and plan.data is not None:
-        raise ConfigError("--suite grammar generates its own texts; --data belongs to --suite mutation.")
-    if plan.fail_on is not None:
-        from auditor.core import rules
-
-        rules.parse(plan.fail_on)
-    _check_until(plan)
-    at_least("seed", plan.seed, 0)
-    at_least("order", plan.order, 1)
-    at_least("limit", plan.limit, 1)
-    at_least("per-seed", plan.per_seed, 1, " (or 0, for all)")
-    at_least("wordings", plan.wordings, 1)
-    at_least("replicates", plan.replicates, 1)
-    at_least("concurrency", plan.concurrency, 1)
-    at_least("jobs", plan.jobs, 1)
-    _check_groups(plan)
+        yield "--suite grammar generates its own texts; --data belongs to --suite mutation."
+    if plan.oracle != "probability":
+        if plan.epsilon:
+            yield "--epsilon belongs to --oracle probability."
+        if plan.reference == "bls":
+            yield "--reference belongs to --oracle probability."
+    if plan.reference == "bls" and plan.suite != "grammar":
+        yield "--reference bls takes the shares that a grammar's occupations carry; it belongs to --suite grammar."
+    yield from _until(plan)
+    for one in plan.groups:
+        attribute = one.partition(":")[0]
+        if plan.attributes is not None and attribute not in plan.attributes:
+            yield f"--groups names {attribute}, which is not among --attributes."
+    if plan.groups and not mutation:
+        yield "--groups belongs to --suite mutation and the default protocol."
     if plan.insertions and plan.suite != "mutation":
-        raise ConfigError("--insertions puts words into given texts; it belongs to --suite mutation.")
-    if plan.who not in ("", "all") and (plan.suite != "mutation" or plan.protocol != "default"):
-        raise ConfigError("--who belongs to --suite mutation and the default protocol.")
+        yield "--insertions puts words into given texts; it belongs to --suite mutation."
+    if plan.who not in ("", "all") and not mutation:
+        yield "--who belongs to --suite mutation and the default protocol."
     if plan.who == "each" and plan.strategy == "adaptive":
-        raise ConfigError(
-            "--strategy adaptive changes one set of words at a time in several attributes; leave --who out."
-        )
-    if plan.wordings > 1 and (plan.suite != "mutation" or plan.protocol != "default"):
-        raise ConfigError("--wordings belongs to --suite mutation and the default protocol.")
-    for carrier in plan.carrier:
-        one_of("carrier", carrier, CARRIERS)
+        yield "--strategy adaptive changes one set of words at a time in several attributes; leave --who out."
+    if plan.wordings > 1 and not mutation:
+        yield "--wordings belongs to --suite mutation and the default protocol."
     if plan.carrier and not plan.lines and set(plan.carrier) != {"words"}:
-        raise ConfigError(
-            "--carrier name and statement belong to --suite mutation, the default protocol and --strategy exhaustive."
-        )
-    at_least("tolerance", plan.tolerance, 0)
-    at_least("max-tokens", plan.max_tokens, 1)
-    at_least("timeout", plan.timeout_s, 0.001)
-    at_least("temperature", None if plan.temperature == NO_TEMPERATURE else plan.temperature, 0)  # type: ignore[arg-type]
-    at_least("max-calls", plan.max_calls, 0)
-    at_least("max-cost", plan.max_cost, 0)
-    at_least("max-seconds", plan.max_seconds, 0)
-    at_least("price-in", plan.price_in, 0)
-    at_least("price-out", plan.price_out, 0)
-    if plan.order > 4:
-        raise ConfigError(f"--order must be between 1 and 4; got {plan.order}.")
+        yield "--carrier name and statement belong to --suite mutation, the default protocol and --strategy exhaustive."
     if (plan.price_in is None) != (plan.price_out is None):
-        raise ConfigError("--price-in and --price-out belong together (USD per million tokens).")
+        yield "--price-in and --price-out belong together (USD per million tokens)."
 
 
-def _check_until(plan: Plan) -> None:
-    if not plan.until_decided:
-        return
+def _until(plan: Plan) -> Iterator[str]:
+    early = "prepares texts that may never be asked about"
     for clashes, option, why in (
         (plan.protocol != "default", f"--protocol {plan.protocol}", "says itself what is asked"),
         (
@@ -311,137 +351,30 @@ def _check_until(plan: Plan) -> None:
             "goes where answers change, which decides no claim",
         ),
         (plan.batch, "--batch", "may take a day, and each round of questions waits for the one before"),
-        (plan.jobs > 1, "--jobs", "prepares texts that may never be asked about"),
-        (plan.engine != "local", f"--engine {plan.engine}", "prepares texts that may never be asked about"),
+        (plan.jobs > 1, "--jobs", early),
+        (plan.engine != "local", f"--engine {plan.engine}", early),
     ):
-        if clashes:
-            raise ConfigError(
-                f"--until-decided and {option} do not go together: the latter {why}. Leave one out."
-            )
+        if plan.until_decided and clashes:
+            yield f"--until-decided and {option} do not go together: the latter {why}. Leave one out."
 
 
-def _check_groups(plan: Plan) -> None:
-    for one in plan.groups:
-        attribute, _, group = one.partition(":")
-        if not attribute or not all(group.split("/")):
-            raise ConfigError(
-                "--groups takes ATTRIBUTE:GROUP with commas between, as age:old,gender:female, or gender:female/male "
-                f"for changes between two groups; got {one!r}. See: audit dictionary list"
-            )
-        if plan.attributes is not None and attribute not in plan.attributes:
-            raise ConfigError(f"--groups names {attribute}, which is not among --attributes.")
-    if plan.groups and (plan.suite != "mutation" or plan.protocol != "default"):
-        raise ConfigError("--groups belongs to --suite mutation and the default protocol.")
-
-
-def _check_oracle(plan: Plan, one_of: Callable[[str, str, tuple[str, ...]], None]) -> None:
-    if plan.oracle:
-        one_of("oracle", plan.oracle, ORACLES)
-    if not all(map(all, plan.references.items())):
-        raise ConfigError(
-            "--reference takes ATTRIBUTE:GROUP with commas between, as race:white,gender:male; "
-            f"got {plan.reference!r}."
-        )
-    shares = "equal" if plan.references else plan.reference
-    one_of("reference", shares, REFERENCES)
-    if plan.oracle != "probability":
-        for name, given in (("epsilon", bool(plan.epsilon)), ("reference", shares != "equal")):
-            if given:
-                raise ConfigError(f"--{name} belongs to --oracle probability.")
-    if not all(0 <= e <= 1 for e in plan.epsilon):
-        told = ", ".join(f"{e:g}" for e in plan.epsilon)
-        raise ConfigError(f"--epsilon holds differences of probabilities between 0 and 1; got {told}.")
-    if plan.reference == "bls" and plan.suite != "grammar":
-        raise ConfigError(
-            "--reference bls takes the shares that a grammar's occupations carry; it belongs to --suite grammar."
-        )
-
-
-FIELDS = {field.name: field for field in dataclasses.fields(Plan)}
-_NAMES = ("models", "attributes", "groups", "dictionaries", "carrier", "formats", "headers")
-_LISTS = {*_NAMES, "epsilon"}
-_TOML_NAMES = {"models": "model", "dictionaries": "dictionary", "timeout_s": "timeout", "headers": "header"}
-_TOML_ALIASES = {flag: field for field, flag in _TOML_NAMES.items()} | {
-    "format": "formats"
-}  # as the flags are named
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """Settings of one ``audit.toml``, with the names of `Plan`.
-
-    The file holds ``format = 1`` and the flags' names with underscores (``max_calls = 500``); lists may be
-    given as a list or as one comma-separated text.
-
-    Raises
-    ------
-    DataFileError
-        Not TOML, an unknown key, or a value of the wrong type; the message names file and key.
-    """
-    import pydantic
-
-    try:
-        raw = tomllib.loads(userfile.text(path))
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such file. Give an existing file with --config.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataFileError(f"{path}: not a TOML file: {error}") from None
-    if raw.pop("format", 1) != 1:
-        raise DataFileError(f"{path}: format must be 1; a newer version of this tool wrote this file.")
-    values: dict[str, Any] = {}
-    for key, value in raw.items():
-        name = _TOML_ALIASES.get(key, key)
-        if name not in FIELDS:
-            known = [_TOML_NAMES.get(field, field) for field in FIELDS]
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else f" Known keys: {', '.join(known)}."
-            raise DataFileError(f"{path}: unknown key {key!r}.{hint}")
-        if name in _LISTS and isinstance(value, str):
-            value = list(names(value))
-        if name == "epsilon" and isinstance(value, int | float):
-            value = [value]
-        adapter: Any = pydantic.TypeAdapter(_TYPES[name])
-        try:
-            values[name] = adapter.validate_python(value, strict=name not in _LISTS)
-        except pydantic.ValidationError as error:
-            detail = error.errors()[0]["msg"]
-            raise DataFileError(f"{path}: {key!r}: {detail}; got {value!r}.") from None
-    return values
-
-
-_TYPES: dict[str, Any] = {
-    name: {
-        "str": str,
-        "int": int,
-        "bool": bool,
-        "bool | None": bool | None,
-        "str | None": str | None,
-        "int | None": int | None,
-        "float | None": float | int | None,
-        "float | str | None": float | int | str | None,
-        "tuple[str, ...]": tuple[str, ...],
-        "tuple[float, ...]": tuple[float, ...],
-        "tuple[str, ...] | None": tuple[str, ...] | None,
-    }[str(field.type)]
-    for name, field in FIELDS.items()
-}
-
-
-def resolve(flags: Mapping[str, Any], config: Path | None = None) -> Plan:
+def resolve(flags: Mapping[str, object], config: Path | None = None) -> Plan:
     """One plan from flags (None means not given), ``audit.toml`` and defaults.
 
     Parameters
     ----------
     flags : mapping
-        Names of `Plan`; None and empty tuples mean that the flag was not given.
+        Names of `Plan`; None and empty ones mean that the flag was not given.
     config : Path or None
         The settings file; None takes ``audit.toml`` in the current folder where there is one.
     """
-    values: dict[str, Any] = {}
-    if config is not None:
-        values = read_toml(config)
-    elif Path("audit.toml").is_file():
-        values = read_toml(Path("audit.toml"))
-    values |= {k: v for k, v in flags.items() if v is not None and v != ()}
-    if values.get("per_seed") == 0:
-        values["per_seed"] = None
-    return Plan.from_dict(values)
+    file = config or (FILE if FILE.is_file() else None)
+    typed = Typed(values={}) if file is None else Plan.read_toml(file)
+    given = {
+        name: value for name, value in flags.items() if value is not None and value != () and value != []
+    }
+    left = {flag: key for flag, key in typed.keys.items() if flag not in map(Plan.flag, given)}
+    try:
+        return Plan.from_dict({**typed.values, **given})
+    except AuditError as error:
+        raise respelt(error, Typed(values=typed.values, keys=left)) from None

@@ -171,7 +171,7 @@ def root_folder(plan: Plan) -> Path:
 
 def plan_of(spec: Mapping[str, Any]) -> Plan:
     """The plan in the ``spec`` of a run record."""
-    return Plan.from_dict({name: spec[name] for name in Plan.__dataclass_fields__ if name in spec})
+    return Plan.from_dict({name: spec[name] for name in Plan.settings() if name in spec})
 
 
 def plan_record(parts: Parts) -> dict[str, Any]:

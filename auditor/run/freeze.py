@@ -10,7 +10,6 @@ service, a letter.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import tomllib
 from collections.abc import Mapping
@@ -24,7 +23,7 @@ import tomli_w
 from auditor._version import __version__
 from auditor.core import userfile
 from auditor.core.errors import ConfigError, DataFileError
-from auditor.core.plan import FIELDS, Plan
+from auditor.core.plan import Plan
 from auditor.core.provenance import code_sha256
 from auditor.core.types import digest
 
@@ -32,7 +31,7 @@ KIND = "frozen-plan"
 FORMAT = 1
 TEXTS, ROWS = "texts", "tabular"
 # Where results go, and how quickly, changes no answer. Leave to open a pickle is given anew for each run.
-OPERATIONAL = frozenset({"out", "concurrency", "cache", "fail_on", "engine", "jobs", "trust_pickle"})
+OPERATIONAL = frozenset(n for n, o in Plan.options().items() if not o.shapes) | {"trust_pickle"}
 REQUIRED = (
     "format",
     "kind",
@@ -198,7 +197,7 @@ def load(path: Path) -> Frozen:
     if body["plan"].get("kind", TEXTS) == TEXTS:
         try:
             values = Plan.from_dict(values).as_dict()
-        except TypeError as error:
+        except ConfigError as error:
             raise DataFileError(f"{path}: plan: {error}") from None
     return Frozen(
         settings=values,
@@ -234,7 +233,7 @@ def _check(path: Path, body: Any) -> None:
         raise DataFileError(f"{path}: plan: unknown kind {kind!r}; a newer version of this tool may know it")
     unset = body.get("unset", [])
     for name in sorted({*body["plan"], *(unset if isinstance(unset, list) else ["unset"])}):
-        if kind == TEXTS and name not in FIELDS:  # what rows have, `auditor.tables` knows
+        if kind == TEXTS and name not in Plan.settings():  # what rows have, `auditor.tables` knows
             raise DataFileError(f"{path}: plan: unknown setting {name!r}")
     if digest(_plain({k: v for k, v in body.items() if k != "sha256"})) != body["sha256"]:
         raise DataFileError(
@@ -252,9 +251,7 @@ def with_flags(frozen: Frozen, flags: Mapping[str, Any]) -> Plan:
         The flags do not go with the plan.
     """
     given = {k: v for k, v in flags.items() if v is not None and v != ()}
-    if given.get("per_seed") == 0:
-        given["per_seed"] = None
-    return dataclasses.replace(frozen.plan, **given)
+    return frozen.plan.but(**given)
 
 
 def merged(frozen: Frozen, flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from auditor.core.errors import ConfigError
-from auditor.core.plan import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan, flag
+from auditor.core.plan import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan
 from auditor.core.protocols import Model
 from auditor.core.types import Case, Check, Seed, Verdict, id_of
 from auditor.run import plugins
@@ -488,7 +488,7 @@ def _models(plan: Plan, task: Any) -> list[Model]:
     for name in server:
         if name not in taken:
             raise ConfigError(
-                f"{flag(name)} is for models behind a server; {', '.join(specs)} cannot use it."
+                f"{Plan.flag(name)} is for models behind a server; {', '.join(specs)} cannot use it."
             )
     if plan.engine == "ray":
         from auditor.run import cluster

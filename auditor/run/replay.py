@@ -41,7 +41,7 @@ async def replay(result: Any, wanted: str, replicates: int) -> dict[str, Any]:
             "finding or variant", wanted, [f.id for f in result.findings], f"See: audit show {result.path}"
         )
     model_name = found.model if found is not None else plan.models[0]
-    parts = prepare(dataclasses.replace(plan, models=(model_name,), cache=False), cases=iter(()))
+    parts = prepare(plan.but(models=(model_name,), cache=False), cases=iter(()))
     loop = Loop(parts, None)
     tally = loop.tallies[0]
     client = Client(

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 from auditor import run as pipeline
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, MissingDependency
-from auditor.core.plan import Plan, flag
+from auditor.core.options import keywords, near
+from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 from auditor.core.types import Estimate, Finding, Run, Seed
 
@@ -272,16 +273,19 @@ def resume(path: Path, *, observe: Observer = Silent, limits: Mapping[str, Any] 
 
     async def go() -> Result:
         with RunFolder.open(path, write=True) as folder:
-            stored = folder.plan["plan"] | {k: v for k, v in (limits or {}).items() if v is not None}
+            given = {name: value for name, value in (limits or {}).items() if value is not None}
+            if fixed := sorted(set(given) - set(Plan.options("resume"))):
+                raise ConfigError(f"{Plan.flag(fixed[0])} cannot change when a run goes on.")
+            stored = folder.plan["plan"] | given
             plan = Plan.from_dict(stored)
             _require_same_looks(plan, folder.plan["plan"])
             if not plan.models:
                 raise ConfigError(
                     f"{path} was generated without a model. Judge answers with: audit score {path} --responses FILE"
                 )
-            given = path / TEXTS
-            parts = pipeline.prepare(plan, seeds=read_texts(given) if given.is_file() else None)
-            if given.is_file():  # rows that were left out stand in no file
+            texts = path / TEXTS
+            parts = pipeline.prepare(plan, seeds=read_texts(texts) if texts.is_file() else None)
+            if texts.is_file():  # rows that were left out stand in no file
                 parts.facts["seeds"] = {**folder.plan["inputs"].get("seeds", {}), **parts.facts["seeds"]}
             pipeline.require_same_inputs(folder.plan, pipeline.plan_record(parts))
             for response in folder.recall(lambda r: definitive(r) and readable(r)):
@@ -300,8 +304,9 @@ def _require_same_looks(plan: Plan, before: Mapping[str, Any]) -> None:
     for name in ("max_calls", "max_cost") if plan.until_decided else ():
         if getattr(plan, name) != before.get(name):
             raise ConfigError(
-                f"This run looks at its answers at shares of its budget (--until-decided), so its {flag(name)} stays "
-                "what it was: a run that goes on until something is shown shows too much. Leave it out, or start a "
+                "This run looks at its answers at shares of its budget (--until-decided), so its "
+                f"{Plan.flag(name)} stays what it was: a run that goes on until something is shown shows too "
+                "much. Leave it out, or start a "
                 "new run."
             )
 
@@ -317,9 +322,7 @@ def score(path: Path, responses: Path, *, observe: Observer = Silent) -> Result:
     async def go() -> Result:
         stored = RunFolder.open(path)
         stored.require_texts("judging recorded answers")
-        plan = dataclasses.replace(
-            Plan.from_dict(stored.plan["plan"]), models=(f"recorded:{responses}",), cache=False
-        )
+        plan = Plan.from_dict(stored.plan["plan"]).but(models=(f"recorded:{responses}",), cache=False)
         adapter = models.make(plan.models[0], task=None)
         parts = pipeline.prepare(plan, models=[adapter], cases=stored.cases())
         fresh = not (path / "run.json").exists() and not stored.has_responses()
@@ -393,6 +396,7 @@ def _given(plan: Plan, data: Any) -> Sequence[Seed]:
     )
 
 
+@keywords(Plan)
 async def aaudit(
     task: str = "sentiment",
     *,
@@ -404,10 +408,9 @@ async def aaudit(
 ) -> Result:
     """Run an audit; see `audit`, of which this is the async form."""
     specs, adapters = _as_models(model, task, options.get("base_url"))
-    known = set(Plan.__dataclass_fields__)
     for name in options:
-        if name not in known:
-            raise ConfigError(f"audit() has no option {name!r}; options: {', '.join(sorted(known))}.")
+        if name not in Plan.settings():
+            raise ConfigError(f"audit() has no option {name!r}.{near(name, sorted(Plan.settings()))}")
     plan = Plan.from_dict(
         {
             "task": task,
@@ -421,6 +424,7 @@ async def aaudit(
     return await _audit(plan, models=adapters, seeds=seeds, observe=observe, write=out is not None)
 
 
+@keywords(Plan)
 def audit(
     task: str = "sentiment",
     *,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from auditor.core.errors import ConfigError
 from auditor.core.plan import as_share
 from auditor.core.secrets import hidden
 
@@ -107,7 +108,10 @@ class TabularPlan:
     out: str = "reports"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "delta", as_share(self.delta))
+        try:
+            object.__setattr__(self, "delta", as_share(self.delta))
+        except ValueError as error:
+            raise ConfigError(f"--delta {error}; got {self.delta:g}.") from None
 
     @property
     def served(self) -> bool:

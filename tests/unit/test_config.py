@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auditor.core.errors import ConfigError, DataFileError
-from auditor.core.plan import Plan, read_toml, resolve
+from auditor.core.plan import Plan, resolve
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -43,11 +43,14 @@ def test_per_seed_zero_means_all() -> None:
         ("format = 2\n", "newer version"),
         ("task = \n", "not a TOML file"),
         ("attributes = [1, 2]\n", "'attributes'"),
+        ("seed = 3\norder = 9\n", "toml, line 2: 'order' must be at most 4; got 9"),
+        ("seed = 3\n# more\nmodl = 'x'\n", "toml, line 3: unknown key 'modl'. Did you mean 'model'"),
+        ("\ngrammar = 'x'\n", "toml, line 2: 'grammar' belongs to --suite grammar"),
     ],
 )
 def test_a_wrong_file_is_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataFileError, match=message):
-        read_toml(write(tmp_path, text))
+        resolve({}, write(tmp_path, text))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +59,7 @@ def test_a_wrong_file_is_named(tmp_path: Path, text: str, message: str) -> None:
         ({"scope": "terms"}, "Did you mean term"),
         ({"protocol": "astrea"}, "--protocol must be one of"),
         ({"order": 0}, "--order must be at least 1"),
-        ({"order": 9}, "between 1 and 4"),
+        ({"order": 9}, "--order must be at most 4"),
         ({"delta": 200.0}, "number of percentage points"),
         ({"replicates": 0}, "--replicates"),
         ({"max_cost": -1.0}, "--max-cost"),

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from auditor.cli.layout import HEADINGS
 from auditor.cli.main import run
 from auditor.core.counting import plural, verb
 from auditor.core.errors import BadResponse, CallError, DataFileError, MissingDependency
 from auditor.core.explain import pages
+from auditor.core.options import Group
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Prompt, Request
 from auditor.models.process import Exec, Garbled, ProcessGone
@@ -210,12 +210,12 @@ def test_a_slip_is_answered_with_what_helps(
 
 
 def test_settings_are_offered_as_the_flags_are_named(tmp_path: Path) -> None:
-    from auditor.core.plan import read_toml
+    from auditor.core.plan import Plan
 
     file = tmp_path / "audit.toml"
     file.write_text('modle = "vader"\n', encoding="utf-8")
     with pytest.raises(DataFileError, match="Did you mean 'model'"):
-        read_toml(file)
+        Plan.read_toml(file)
 
 
 def test_a_pair_file_without_pairs_is_refused_not_passed_over(
@@ -291,7 +291,7 @@ class TestHelp:
         monkeypatch.setenv("COLUMNS", "120")
         _, out, _ = said(["run", "--help"], capsys)
         headings = re.findall(r"^(\S.*):$", out, re.MULTILINE)
-        assert headings == [*HEADINGS, "Further"]
+        assert headings == [*Group, "Further"]
         further = out.partition("Further:")[2]
         assert re.findall(r"--[a-z-]+", further) == ["--help"]
         assert 100 < max(map(len, out.splitlines())) <= 120

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from auditor.cli.options import takes
 from auditor.core import provenance
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
@@ -25,7 +25,7 @@ def planned(**changes: Any) -> dict[str, Any]:
     """What a pipeline says about a plan, with hashes."""
     plan = Plan(task="sentiment", models=("vader",), delta=0.02, per_seed=None)
     return {
-        "plan": dataclasses.replace(plan, **changes).as_dict(),
+        "plan": plan.but(**changes).as_dict(),
         "fingerprints": {"vader": "vader-1"},
         "inputs": {
             "task_sha256": "aa",
@@ -151,7 +151,7 @@ def test_limits_changed_when_resumed_are_deviations(tmp_path: Path) -> None:
     same = freeze.of_run(stored, Plan.from_dict(stored["plan"]))
     assert same is not None
     assert same["deviations"] == []
-    more = freeze.of_run(stored, dataclasses.replace(Plan.from_dict(stored["plan"]), max_calls=9))
+    more = freeze.of_run(stored, Plan.from_dict(stored["plan"]).but(max_calls=9))
     assert more is not None
     assert [row["what"] for row in more["deviations"]] == ["setting: max_calls (when resumed)"]
     assert freeze.of_run(planned(), Plan()) is None
@@ -303,11 +303,14 @@ class TestCommands:
         assert ".toml or .json" in capsys.readouterr().err
 
     def test_switches_that_were_not_given_change_nothing(self) -> None:
-        from auditor.cli.run import flags_of
+        seen = []
 
-        flags = flags_of(
-            {"insertions": False, "no_cache": False, "limit": 3, "model": None, "format": "json"}
-        )
-        given = {k: v for k, v in flags.items() if v is not None and v != ()}
-        assert given == {"limit": 3}
-        assert flags_of({"no_cache": True})["cache"] is False
+        @takes(Plan, "run")
+        def command(**options: object) -> int:
+            seen.append(options)
+            return 0
+
+        not_given = dict.fromkeys(Plan.options("run"))
+        command(**not_given | {"limit": 3, "models": []})
+        command(**not_given | {"cache": True, "insertions": True})
+        assert seen == [{"limit": 3}, {"cache": False, "insertions": True}]

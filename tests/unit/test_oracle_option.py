@@ -11,7 +11,7 @@ import pytest
 from auditor import audit
 from auditor.cli.main import run
 from auditor.core.errors import ConfigError, UserError
-from auditor.core.plan import Plan, read_toml
+from auditor.core.plan import Plan, resolve
 from auditor.models.planted import Planted
 from auditor.perturb import grammar
 from auditor.tasks.oracles.probability import shares_of
@@ -76,7 +76,7 @@ def test_the_noise_of_labels_says_nothing_of_scores() -> None:
         ({"oracle": "probabilty"}, "Did you mean probability"),
         ({"epsilon": (0.1,)}, "--epsilon belongs to --oracle probability"),
         ({"reference": "bls"}, "--reference belongs to --oracle probability"),
-        ({"oracle": "probability", "reference": "bsl"}, "Did you mean bls"),
+        ({"oracle": "probability", "reference": "bsl"}, "--reference takes equal, bls, or ATTRIBUTE:GROUP"),
         ({"oracle": "probability", "epsilon": (1.5,)}, "between 0 and 1; got 1.5"),
         ({"oracle": "probability", "epsilon": (float("nan"),)}, "must be a number"),
         ({"oracle": "probability", "reference": "bls"}, "--suite grammar"),
@@ -96,7 +96,7 @@ def test_bls_needs_a_grammar_with_figures() -> None:
 def test_epsilon_in_the_settings_file(tmp_path: Path, text: str) -> None:
     path = tmp_path / "audit.toml"
     path.write_text(f'oracle = "probability"\n{text}\n')
-    plan = Plan(**read_toml(path))
+    plan = resolve({}, path)
     assert plan.epsilon in ((0.05, 0.1), (0.05,))
     assert Plan.from_dict(json.loads(json.dumps(plan.as_dict()))) == plan
 

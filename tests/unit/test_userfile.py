@@ -15,7 +15,7 @@ import pytest
 from auditor.contrib.ll144.categories import load as load_categories
 from auditor.core import csvfile, userfile, yamlfile
 from auditor.core.errors import DataFileError
-from auditor.core.plan import read_toml
+from auditor.core.plan import Plan
 from auditor.core.waivers import load as load_waivers
 from auditor.models.http_file import read as read_http
 from auditor.models.recorded import Recorded
@@ -48,7 +48,7 @@ OTHERS: list[tuple[str, Callable[[Path], Any]]] = [
     ("x.csv", csvfile.content),
     ("x.jsonl", read_seeds),
     ("x.jsonl", Recorded),
-    ("x.toml", read_toml),
+    ("x.toml", Plan.read_toml),
     ("x.toml", load_plan),
     ("x.toml", load_waivers),
     ("x.csv", read_text),

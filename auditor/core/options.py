@@ -1,0 +1,322 @@
+"""Options, each written once: beside its field of a plan.
+
+A plan is a frozen pydantic model whose annotations hold an `Option`. From it come the options of every command with
+their help (`auditor.cli.options`), the keys of ``audit.toml``, the keywords of `auditor.audit`, what a frozen plan
+fixes, what may change when a run goes on, and the reference in the documentation.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import os
+import re
+import tomllib
+import types
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from auditor.core import userfile
+from auditor.core.errors import AuditError, ConfigError, DataFileError
+from auditor.core.types import names
+
+LARGEST = 10**12  # of any option that is a number
+FORMAT = 1  # of audit.toml
+F = TypeVar("F", bound=Callable[..., object])
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+class Group(StrEnum):
+    """The headings under which a command's help has its options."""
+
+    ASKED = "What is asked, and of whom"
+    SERVER = "How a server is asked"
+    CHANGED = "What is changed"
+    MEASURED = "How it is measured"
+    LIMITS = "Limits, cost and speed"
+    OUTPUT = "What comes out"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a plan.
+
+    Attributes
+    ----------
+    flag : str
+        As typed: ``--order``; ``--no-cache`` where the field is true unless it is given; ``--x/--no-x`` for both.
+    group : Group
+        The heading in help texts.
+    commands : frozenset of str
+        The commands that take it. What ``resume`` takes may change when a run goes on.
+    help : str
+        One or two sentences. The default is added where it is a plain value and not said.
+    repeated : bool
+        A list is given one by one, not in one text with commas.
+    shapes : bool
+        Whether it can change an answer; a frozen plan does not hold what does not.
+    """
+
+    flag: str
+    group: Group
+    commands: frozenset[str]
+    help: str
+    repeated: bool = False
+    shapes: bool = True
+
+    @property
+    def off(self) -> bool:
+        """Whether it turns off what is on without it."""
+        return self.flag.startswith("--no-")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Typed:
+    """Settings of a file: values by field, and by flag how the user wrote it: the key, and its line."""
+
+    values: Mapping[str, object]
+    keys: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    def named(self, message: str) -> str:
+        """``message`` with keys of the file in place of the flags, and the place of the first of them."""
+        found = [self.keys[flag] for flag in FLAG.findall(message) if flag in self.keys]
+        if not found:
+            return message
+        text = FLAG.sub(
+            lambda m: repr(self.keys[m.group()][0]) if m.group() in self.keys else m.group(), message
+        )
+        return f"{found[0][1]}: {text}"
+
+
+def _listed(value: object) -> object:
+    if isinstance(value, str):
+        return names(value)
+    if isinstance(value, Iterable) and not isinstance(value, tuple | bytes | Mapping):
+        return tuple(value)
+    return value
+
+
+def _numbers(value: object) -> object:
+    if isinstance(value, int | float):
+        return (value,)
+    if not isinstance(value, str):
+        return _listed(value)
+    try:
+        return tuple(float(part) for part in names(value))
+    except ValueError:
+        raise ValueError("takes numbers with commas between them, as 0.05,0.1") from None
+
+
+def _path(value: object) -> object:
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+Listed = BeforeValidator(_listed)  # of a list that may be given as one text with commas
+Names = Annotated[tuple[str, ...], Listed]
+Numbers = Annotated[tuple[float, ...], BeforeValidator(_numbers)]
+PathText = Annotated[str, BeforeValidator(_path)]
+Count = Annotated[int, Field(ge=1, le=LARGEST)]
+Amount = Annotated[float, Field(ge=0, le=LARGEST)]
+
+
+class PlanModel(BaseModel):
+    """A plan whose fields are options. What is wrong with a value is one sentence that names the option.
+
+    Raises
+    ------
+    ConfigError
+        A setting is unknown, of a wrong type or out of range, or two do not go together.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True
+    )
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _told(cls, values: object, build: Callable[[object], Self]) -> Self:
+        try:
+            return build(values)
+        except ValidationError as error:
+            raise ConfigError(_sentence(cls, error)) from None
+
+    def but(self, **changes: object) -> Self:
+        """The plan with some settings changed, and checked again."""
+        return type(self).model_validate({name: getattr(self, name) for name in self.settings()} | changes)
+
+    @classmethod
+    def settings(cls) -> Mapping[str, FieldInfo]:
+        """The fields by name."""
+        return cls.model_fields
+
+    @classmethod
+    def options(cls, command: str | None = None) -> dict[str, Option]:
+        """The options by field; those that ``command`` takes."""
+        found = {name: option_of(info) for name, info in cls.settings().items()}
+        return {n: o for n, o in found.items() if command is None or command in o.commands}
+
+    @classmethod
+    def flag(cls, name: str) -> str:
+        """The option that sets the field ``name``, as typed."""
+        return option_of(cls.settings()[name]).flag.partition("/")[0]
+
+    @classmethod
+    def key(cls, name: str) -> str:
+        """The key of ``audit.toml`` that sets the field ``name``: the flag's name with underscores."""
+        flag = cls.flag(name)
+        return name if option_of(cls.settings()[name]).off else flag.removeprefix("--").replace("-", "_")
+
+    @classmethod
+    def read_toml(cls, path: Path) -> Typed:
+        """Settings of one ``audit.toml``.
+
+        The file holds ``format = 1`` and the flags' names with underscores (``max_calls = 500``); lists may be given
+        as a list or as one comma-separated text.
+
+        Raises
+        ------
+        DataFileError
+            Not TOML, or an unknown key; the message names file, line and key.
+        """
+        try:
+            text = userfile.text(path)
+            raw: dict[str, object] = tomllib.loads(text)
+        except FileNotFoundError:
+            raise ConfigError(
+                f"{path}: there is no such file. Give an existing file with --config."
+            ) from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise DataFileError(f"{path}: not a TOML file: {error}") from None
+        if raw.pop("format", FORMAT) != FORMAT:
+            raise DataFileError(
+                f"{path}: format must be {FORMAT}; a newer version of this tool wrote this file."
+            )
+        fields = {cls.key(name): name for name in cls.settings()}
+        values: dict[str, object] = {}
+        keys: dict[str, tuple[str, str]] = {}
+        for key, value in raw.items():
+            place = _place(path, text, key)
+            name = fields.get(key, key)
+            if name not in cls.settings():
+                raise DataFileError(f"{place}: unknown key {key!r}.{near(key, fields)}")
+            values[name] = value
+            keys[cls.flag(name)] = (key, place)
+        return Typed(values=values, keys=keys)
+
+
+def option_of(info: FieldInfo) -> Option:
+    """The option that a field of a plan holds."""
+    (option,) = (one for one in info.metadata if isinstance(one, Option))
+    return option
+
+
+def near(given: str, known: Iterable[str]) -> str:
+    """The nearest of ``known``, or all of them, as a sentence."""
+    found = difflib.get_close_matches(given, known := list(known), n=1)
+    return f" Did you mean {found[0]!r}?" if found else f" Known: {', '.join(known)}."
+
+
+def keywords(plan: type[PlanModel]) -> Callable[[F], F]:
+    """Tell `help` and editors the keywords of a function that takes ``**options`` of ``plan``."""
+
+    def told(function: F) -> F:
+        signature = inspect.signature(function)
+        own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        further = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=info.default, annotation=info.annotation
+            )
+            for name, info in plan.settings().items()
+            if name not in signature.parameters
+        ]
+        vars(function)["__signature__"] = signature.replace(parameters=[*own, *further])
+        return function
+
+    return told
+
+
+def members(annotation: object) -> tuple[object, ...]:
+    """The types of a union without None; of any other annotation itself."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    if get_origin(annotation) in (Union, types.UnionType):
+        return tuple(m for one in get_args(annotation) for m in members(one))
+    return () if annotation is type(None) else (annotation,)
+
+
+def choices(annotation: object) -> tuple[str, ...]:
+    """The words that a field or its entries may have; empty where any may be given."""
+    found: list[str] = []
+    for member in members(annotation):
+        if get_origin(member) is Literal:
+            found += [str(word) for word in get_args(member) if word]
+        elif get_origin(member) is tuple:
+            found += choices(get_args(member)[0])
+    return tuple(found)
+
+
+def _place(path: Path, text: str, key: str) -> str:
+    """File and line of ``key``."""
+    written = re.compile(rf"^\s*([\"']?){re.escape(key)}\1\s*[=.]")
+    line = next((n for n, line in enumerate(text.splitlines(), 1) if written.match(line)), None)
+    return str(path) if line is None else f"{path}, line {line}"
+
+
+WRONG: Mapping[str, str] = {
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": f"must be a number of at most {LARGEST:,}",
+    "bool_type": "must be true or false",
+    "string_type": "must be a text",
+    "tuple_type": "must be a list, or one text with commas",
+}
+
+
+def _sentence(plan: type[PlanModel], error: ValidationError) -> str:
+    """What is wrong with the first wrong value."""
+    found = error.errors(include_url=False)
+    unknown = sorted(str(one["loc"][0]) for one in found if one["type"] == "extra_forbidden")
+    if unknown:
+        return f"the plan has settings that this version does not know: {', '.join(unknown)}."
+    first = found[0]
+    name = str(first["loc"][0])
+    return f"{plan.flag(name)} {_wrong(plan.settings()[name], first)}"
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else repr(value)
+
+
+def _wrong(info: FieldInfo, error: ErrorDetails) -> str:
+    given = error["input"]
+    shown = ", ".join(map(_shown, given)) if isinstance(given, tuple | list) else _shown(given)
+    limits = error.get("ctx", {})
+    match error["type"]:
+        case "greater_than_equal":
+            said = f"must be at least {limits['ge']:,g}"
+        case "less_than_equal":
+            said = f"must be at most {limits['le']:,}"
+        case "literal_error":
+            words = choices(info.annotation)
+            close = difflib.get_close_matches(str(given), words, n=1)
+            hint = f" Did you mean {close[0]}?" if close else ""
+            return f"must be one of {', '.join(words)}; got {shown}.{hint}"
+        case "value_error":
+            said = str(limits["error"])
+        case kind:
+            said = WRONG.get(kind, error["msg"])
+    return f"{said}; got {shown}."
+
+
+def respelt(error: AuditError, typed: Typed) -> AuditError:
+    """An error about settings of which some stand in a file: it names them as they stand there."""
+    said = typed.named(str(error))
+    return error if said == str(error) else DataFileError(said)
