@@ -291,19 +291,20 @@ def _write_map(path: Path) -> int:
 
 
 def _show(record: dict[str, Any], format: str, out: Path | None) -> int:
-    from auditor.report import ll144, ll144_text
+    from auditor.report import html, ll144_report, terminal
     from auditor.report.json import JsonReport
+    from auditor.report.page import Page
     from auditor.store.files import write_bytes
 
     if out is not None:
-        text = ll144.html(record) if out.suffix == ".html" else JsonReport().render(record)
+        page = out.suffix == ".html"
+        text = html.write(ll144_report.build(record), record) if page else JsonReport().render(record)
         write_bytes(out, text.encode("utf-8"))
         common.say(f"Report: {out}", to=sys.stderr)
     if format == "json":
         sys.stdout.write(JsonReport().render(record))
     else:
-        encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(ll144_text.text(record, encoding=encoding))
+        sys.stdout.write(terminal.write(Page(**common.screen()), ll144_report.build(record)))
     return 0
 
 

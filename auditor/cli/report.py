@@ -141,19 +141,18 @@ def _renderers(
 ) -> tuple[dict[str, Any], Callable[[str], tuple[str | bytes, str]]]:
     """The record with its waivers, and what renders a format of it: (content, file ending)."""
     from auditor.core.registry import RENDERERS
-    from auditor.report.compliance import OUTCOMES
+    from auditor.report.outcomes import OUTCOMES
     from auditor.run import outcomes
     from auditor.run.result import Result, load
     from auditor.store.folder import RunFolder
 
-    width = None if sys.stdout.isatty() else 100
     record = common.with_waivers(RunFolder.open(path).record(), waivers)
     if fill is not None:
         from auditor.report import compliance_fill
 
         record["responsible"] = compliance_fill.load(fill, _own_fields())
     if outcomes.is_outcomes(record):
-        return record, _of_outcomes(record, width)
+        return record, _of_outcomes(record)
     if record.get("spec", {}).get("kind") == "tabular":
 
         def of_rows(name: str) -> tuple[str | bytes, str]:
@@ -182,22 +181,16 @@ BESIDE = (*(name for name in FORMS if name != "ai-verify-json"), "ll144-summary"
 OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)
 
 
-def _of_outcomes(record: dict[str, Any], width: int | None) -> Callable[[str], tuple[str | bytes, str]]:
+def _of_outcomes(record: dict[str, Any]) -> Callable[[str], tuple[str | bytes, str]]:
     """The renderer of tables of recorded outcomes: there are no findings, texts or verdicts in them."""
     from auditor.core.errors import ConfigError
     from auditor.core.registry import RENDERERS
-    from auditor.report import ll144, ll144_more, ll144_text
+    from auditor.report import ll144_more
 
     def make(name: str) -> tuple[str | bytes, str]:
-        if name == "terminal":
-            return ll144_text.text(
-                record, width=width or 110, encoding=sys.stdout.encoding or "utf-8"
-            ), ".txt"
-        if name == "html":
-            return ll144.html(record), ".html"
         if name == "csv":
             return ll144_more.to_csv(record), ".csv"
-        renderer = RENDERERS.create(name)
+        renderer = RENDERERS.create(name, **(common.screen() if name == "terminal" else {}))
         if name not in OF_OUTCOMES:
             raise ConfigError(
                 f"--format {name} is about findings of a test of a model; {record['id']} holds tables of recorded "

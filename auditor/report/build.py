@@ -22,6 +22,10 @@ def _own(record: Mapping[str, Any], evidence: Any) -> Document:
         from auditor.report import tabular
 
         return tabular.build(record)
+    if "ll144" in record:
+        from auditor.report import ll144_report
+
+        return ll144_report.build(record)
     from auditor.report import texts
 
     return texts.build(record, evidence)

@@ -20,7 +20,7 @@ class Claim:
     what: str
     model: str
     effect: str
-    seeds: int | None
+    texts: int | None
     noise: str
     placebo: str
     verdict: str
@@ -51,13 +51,13 @@ def _claim(record: Data, f: Data, noun: str) -> Claim:
         what=what,
         model=str(f["model"]),
         effect=effect(f),
-        seeds=rate.get("n") if rate else None,
+        texts=rate.get("n") if rate else None,
         noise=words.interval(noise)
         if rows and noise
         else "not applicable"
         if rows
         else view.noise_text(noise),
-        placebo="not applicable" if rows or directions else words.interval(placebo),
+        placebo="–" if rows or directions else words.interval(placebo),
         verdict=str(f["verdict"]),
         p="–" if p is None else "<0.0001" if p < 0.0001 else f"{p:.2g}",
         notes=tuple(f.get("notes") or ()),

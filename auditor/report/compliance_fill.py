@@ -32,11 +32,10 @@ from typing import Any
 
 from auditor.core import userfile
 from auditor.core.errors import DataFileError
-from auditor.report.document import Block, Facts, Section, Table, Text
+from auditor.report.document import TO_FILL, Block, Entry, Facts, Section, Table, Text
 
 Data = Mapping[str, Any]
 FORMAT = 1
-TO_FILL = "to be filled in"
 FIELDS = {
     "organisation": "Organisation responsible for the system",
     "system": "Name and version of the system under test",
@@ -60,15 +59,6 @@ MEASURES = {
     "retest": "Run that tests it again",
 }
 LINES = 4  # of the table of measures, at least
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One field: its name, what is asked, and what was filled in; None: nothing."""
-
-    key: str
-    label: str
-    value: str | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

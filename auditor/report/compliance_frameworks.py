@@ -155,14 +155,14 @@ class Crossing:
     word: str
     lacking: tuple[str, ...]  # why the level is lower than it could be
     sections: tuple[str, ...]  # those of the clause that hold something in this report
-
+    key: str  # of `Framework.sources`
     source: str  # what was read
     consulted: datetime.date
 
     @property
     def read(self) -> str:
         """How, from what and when the clause was read, in words."""
-        return f"{READ[self.clause.read]}: {self.source}, {self.consulted}"
+        return f"{READ[self.clause.read]}: {self.key}, {self.consulted}"
 
     @property
     def gives(self) -> str:
@@ -296,6 +296,7 @@ def cross(
         if level != "not_covered" and evidence and not evidence.intersection(sections):
             level = "not_covered"
             lacking.append(NOTHING_HERE)
+        key = clause.source or next(iter(framework.sources))
         found.append(
             Crossing(
                 clause=clause,
@@ -303,7 +304,8 @@ def cross(
                 word=LEVELS[level],
                 lacking=tuple(lacking),
                 sections=sections,
-                source=framework.sources[clause.source or next(iter(framework.sources))],
+                key=key,
+                source=framework.sources[key],
                 consulted=clause.consulted or framework.consulted,
             )
         )

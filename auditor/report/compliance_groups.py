@@ -45,6 +45,11 @@ class Accuracy:
     texts: int
     estimate: Mapping[str, Any]
 
+    @property
+    def scope(self) -> str:
+        """Which texts it is of."""
+        return f"{self.attribute}: {words.group(self.group)}" if self.attribute else "all texts"
+
 
 @dataclass(frozen=True, slots=True)
 class Tested:

@@ -8,6 +8,8 @@ from typing import Any
 
 from auditor.core.provenance import head
 from auditor.core.types import digest
+from auditor.measure.claims import MIN_TEXTS
+from auditor.report import cards, ll144, tabular, view, words
 from auditor.report import compliance_claims as claimed
 from auditor.report import compliance_fill as fill
 from auditor.report import compliance_frameworks as frameworks
@@ -15,12 +17,13 @@ from auditor.report import compliance_gates as gated
 from auditor.report import compliance_groups as groups
 from auditor.report import compliance_text as texts
 from auditor.report import compliance_view as work
-from auditor.report import ll144, tabular, view, words
 from auditor.report.claimed import RANK
+from auditor.report.document import Section
 
 Data = Mapping[str, Any]
 MAX_LISTED = 200
-MAX_FIRST = 20  # claims about one group and another that stand in the first table
+MAX_CARDS = 6
+MAX_FIRST = 12  # claims about one group and another that stand in the first table
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,10 +39,14 @@ class Page:
     claims, more_claims : tuple of Claim
         Who gets what more or less often, the clearest first, then changes by attribute; those that the first list
         has no place for.
-    parts : tuple of Part
-        Tables of recorded outcomes (`auditor.report.ll144`).
+    few : int
+        Claims on fewer than `MIN_TEXTS` texts, which stand in the table of all estimates alone.
     view : View or None
         Rates by attribute, for charts and tables of an audit of texts.
+    of_rows : mapping of str to Section
+        The sections of a search over rows, by id.
+    cards : tuple of Card
+        Findings with their texts, those that were shown first.
     """
 
     framework: frameworks.Framework
@@ -54,6 +61,7 @@ class Page:
     banners: tuple[str, ...]
     claims: tuple[claimed.Claim, ...]
     more_claims: tuple[claimed.Claim, ...]
+    few: int
     delta: float | None
     system: work.Pairs
     plan_told: str
@@ -69,15 +77,16 @@ class Page:
     gates: tuple[gated.Gate, ...]
     gate_banner: str
     outcomes: Data | None
-    parts: tuple[ll144.Part, ...]
     crossings: tuple[frameworks.Crossing, ...]
     limits: tuple[str, ...]
     statistics: tuple[str, ...]
     hashes: work.Pairs
     versions: work.Pairs
     record_sha256: str
-    tool_version: str
+    run: str
     view: view.View | None
+    of_rows: Mapping[str, Section]
+    cards: tuple[cards.Card, ...]
 
 
 def build(framework: frameworks.Framework, record: Data, evidence: Any, outcomes: Data | None) -> Page:
@@ -96,6 +105,8 @@ def build(framework: frameworks.Framework, record: Data, evidence: Any, outcomes
     shown = view.build(record) if kind == "texts" else None
     gates = gated.gates(record)
     claims = claimed.claims(record, shown.noun if shown else "label") if kind != "outcomes" else ()
+    few = [c for c in claims if c.texts is not None and c.texts < MIN_TEXTS]
+    claims = tuple(c for c in claims if c not in few)
     own = {str(f["id"]) for f in record.get("findings", ()) if f["kind"] == "claim" and claimed.own(f)}
     net = sorted((c for c in claims if c.id not in own), key=lambda c: RANK.get(c.verdict, len(RANK)))
     told, settings = work.plan(record)
@@ -122,6 +133,7 @@ def build(framework: frameworks.Framework, record: Data, evidence: Any, outcomes
         untested=(*work.untested(record, shown), *([bare] if bare else [])),
         banners=tuple(banners),
         claims=(*net[:MAX_FIRST], *(c for c in claims if c.id in own)),
+        few=len(few),
         more_claims=tuple(net[MAX_FIRST:]),
         delta=(record.get("spec") or {}).get("delta"),
         system=work.system(record),
@@ -140,7 +152,6 @@ def build(framework: frameworks.Framework, record: Data, evidence: Any, outcomes
         gates=gates,
         gate_banner=gated.gate_banner(gates),
         outcomes=outcomes,
-        parts=tuple(ll144.parts(outcomes)) if outcomes is not None else (),
         crossings=frameworks.cross(framework, work.facts(record, outcomes, form), absent, form.filled),
         limits=_limits(kind, outcomes),
         statistics={
@@ -151,8 +162,10 @@ def build(framework: frameworks.Framework, record: Data, evidence: Any, outcomes
         hashes=work.hashes(record),
         versions=work.versions(record),
         record_sha256=head(record),
-        tool_version=str(record.get("tool_version") or (record.get("tool") or {}).get("version") or "–"),
+        run=words.run_name(record),
         view=shown,
+        of_rows={section.id: section for section in tabular.build(record).sections} if kind == "rows" else {},
+        cards=_cards(record, evidence, shown) if shown and evidence is not None else (),
     )
 
 
@@ -163,3 +176,11 @@ def _limits(kind: str, outcomes: Data | None) -> tuple[str, ...]:
     first = words.LIMITS if kind == "texts" else tabular.LIMITS
     own = texts.TEXT_LIMITS if kind == "texts" else ()
     return (*first, *own, *texts.MORE_LIMITS, *people)
+
+
+def _cards(record: Data, evidence: Any, shown: view.View) -> tuple[cards.Card, ...]:
+    """Hidden findings, claims that were shown, and single examples, in this order."""
+    told = [f for f in record.get("findings", ()) if f["kind"] == "claim" and f["verdict"] == "shown"]
+    told = [f for f in told if claimed.own(f) and f.get("exemplars")]
+    chosen = [*shown.hidden[: MAX_CARDS // 2], *told[: MAX_CARDS // 2], *shown.violations]
+    return tuple(cards.build(f, evidence, noun=shown.noun, record=record) for f in chosen[:MAX_CARDS])

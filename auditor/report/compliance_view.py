@@ -232,7 +232,7 @@ def materials(record: Data) -> Pairs:
 def coverage(shown: view.View) -> tuple[tuple[str, ...], ...]:
     """(attributes, seeds, variants judged valid, discarded, verdicts): what was covered, one row for each set."""
     rows = []
-    for r in shown.rows:
+    for r in view.split(shown.rows)[0]:
         told = sorted({c.verdict for c in r.cells}, key=list(words.VERDICTS).index)
         rows.append(
             (

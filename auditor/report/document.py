@@ -1,7 +1,7 @@
 """A report as typed parts: a builder for each kind of run makes it, a writer for each format writes it.
 
-Builders: `texts`, `tabular`, `two_runs`, `two_searches`, `auditor.agent.report`. Writers: `terminal`, `html`,
-`markdown`.
+Builders: `texts`, `tabular`, `ll144`, `legal`, `two_runs`, `two_searches`, `auditor.agent.report`. Writers:
+`terminal`, `html`, `markdown`.
 """
 
 from __future__ import annotations
@@ -18,21 +18,27 @@ if TYPE_CHECKING:
     from auditor.report.exchange import Row
 
 FEW = f"with fewer than {MIN_SEEDS} texts"
+TO_FILL = "to be filled in"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """A figure of a table: what stands below it, and the verdict that colours it."""
+    """A figure of a table: what stands below it, and the verdict that colours it.
 
-    text: str
+    ``links`` are ids and titles of sections of the document.
+    """
+
+    text: str = ""
     sub: str = ""
     mark: str = ""  # the verdict as it is written
     kind: str = ""  # its key in `words.VERDICTS`
+    links: tuple[tuple[str, str], ...] = ()
 
     @property
     def lines(self) -> tuple[str, ...]:
         """What is told, the most important first."""
-        return tuple(part for part in (self.text, self.mark, self.sub) if part)
+        linked = ", ".join(title for _, title in self.links)
+        return tuple(part for part in (self.text, self.mark, self.sub, linked) if part)
 
 
 Lines = tuple[tuple["str | Cell", ...], ...]
@@ -40,11 +46,11 @@ Lines = tuple[tuple["str | Cell", ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A paragraph; ``link`` is a relative address of what it is about."""
+    """A paragraph or a heading within a section; ``link`` is a relative address of what it is about."""
 
     kind: ClassVar = "text"
     text: str
-    tone: Literal["plain", "lead", "meta"] = "plain"
+    tone: Literal["plain", "lead", "meta", "note", "heading"] = "plain"
     link: str = ""
 
 
@@ -58,11 +64,45 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names with values."""
+    """Names with values; those of a ``grid`` stand beside each other where there is room."""
 
     kind: ClassVar = "facts"
     caption: str
     pairs: tuple[tuple[str, str], ...]
+    grid: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One field for a person: its name, what is asked, and what was filled in; None: nothing."""
+
+    key: str
+    label: str
+    value: str | None
+
+    @property
+    def told(self) -> str:
+        """What was filled in, or that nothing was."""
+        return TO_FILL if self.value is None else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Fields below each other; ``name`` is unique in the document."""
+
+    kind: ClassVar = "form"
+    caption: str
+    name: str
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """The same fields on several lines."""
+
+    kind: ClassVar = "sheet"
+    caption: str
+    lines: tuple[tuple[Entry, ...], ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,7 +165,7 @@ class Fold:
     blocks: tuple[Block, ...]
 
 
-Block = Text | Items | Facts | Table | Chart | Commands | Evidence | Findings | Fold
+Block = Text | Items | Facts | Form | Sheet | Table | Chart | Commands | Evidence | Findings | Fold
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,7 +195,11 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
-    """A whole report."""
+    """A whole report.
+
+    One that is ``inert`` runs no script where a page would; one that is ``bare`` is a sheet to print or publish,
+    without navigation and footer.
+    """
 
     title: str
     name: str  # of the run, session or comparison
@@ -164,6 +208,8 @@ class Document:
     first: Screen | None  # the answer, where there are claims
     sections: tuple[Section, ...]
     footer: str = ""
+    inert: bool = False
+    bare: bool = False
 
     def every(self) -> Iterator[Block]:
         """All parts, those within folds too."""

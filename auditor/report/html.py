@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditor.report import diff, example, words
-from auditor.report.document import Commands, Document, Evidence, Findings
+from auditor.report.document import TO_FILL, Commands, Document, Evidence, Findings
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -56,13 +56,19 @@ def write(document: Document, record: Mapping[str, Any] | None = None) -> str:
     return _template().render(
         d=document,
         run=words.run_name(record or {}),
-        version=(record or {}).get("tool_version") or "–",
+        version=_version(record or {}),
         filtered=len(findings) >= MIN_FILTER,
         choices=choices(findings),
         told={f["id"] for f in findings},
         # Something to filter, to sort or to copy.
-        scripted=document.first is not None or any(isinstance(b, Evidence | Commands) for b in parts),
+        scripted=not document.inert
+        and (document.first is not None or bool(findings) or any(isinstance(b, Commands) for b in parts)),
     )
+
+
+def _version(record: Mapping[str, Any]) -> str:
+    """The version that made a record; tables of outcomes of their own name it elsewhere."""
+    return str(record.get("tool_version") or (record.get("tool") or {}).get("version") or "–")
 
 
 def choices(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, list[str]]]:
@@ -120,6 +126,7 @@ def _environment() -> Environment:
         "words": words,
         "plural": words.plural,
         "tint": tint,
+        "to_fill": TO_FILL,
     }
     return environment
 

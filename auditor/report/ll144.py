@@ -1,23 +1,16 @@
-"""Tables of Local Law 144 in words and as one HTML file; from the record as plain data."""
+"""Tables of Local Law 144: what they rest on, what they come to, and what they are not, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any
-
-from markupsafe import Markup
+from typing import Any
 
 from auditor.core.counting import plural
-from auditor.core.provenance import head
-from auditor.report import html as page_html
 from auditor.report import words
-from auditor.report.ll144_chart import alarm, dots
+from auditor.report.document import Cell
+from auditor.report.ll144_chart import alarm
 from auditor.report.ll144_chart import limits as limits
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 TITLES = {"sex": "Sex", "race_ethnicity": "Race/ethnicity", "intersectional": "Intersections"}
 DONE = {
@@ -117,9 +110,6 @@ def banner(record: Mapping[str, Any]) -> str:
     )
 
 
-PUBLISHED = ("Table", "Category", "Published", "Computed", "Comes out")
-
-
 def facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What the figures rest on."""
     block, data = record["ll144"], record["data"]
@@ -178,28 +168,23 @@ def p_equals(value: float) -> str:
     return f"< {text[1:]}" if text.startswith("<") else f"= {text}"
 
 
-def marks(row: Mapping[str, Any]) -> list[str]:
-    """What has to be said about a row, in words."""
+def remarks(row: Mapping[str, Any]) -> Cell:
+    """What has to be said about a row; why there is no ratio, where there is none."""
+    if not row["impact_ratio_text"] and not row["excluded"]:
+        return Cell(sub=str(row["reason"] or ""))
     found = []
-    if row["below_four_fifths"]:
-        found.append("▲ below 4/5" if alarm(row) else "below 4/5, may be chance")
+    if row["below_four_fifths"] and not alarm(row):
+        found.append("below 4/5, may be chance")
     if row["one_person_flip"]:
-        found.append("one person")
+        found.append("one person would move it across 4/5")
     if row["excluded"]:
-        found.append("left out")
+        found.append(str(row["reason"]))
     elif row["below_two_percent"]:
-        found.append("share < 2 %")
+        found.append(f"share {words.percent(row['share'])}")
     if row.get("ratio_to_steady_text"):
         found.append(f"{row['ratio_to_steady_text']} to the larger reference")
-    return found
-
-
-def remarks(row: Mapping[str, Any]) -> list[str]:
-    """The same in full, where there is room; why there is no ratio, where there is none."""
-    long = {"one person": "one person would move it across 4/5"}
-    if not row["impact_ratio_text"]:
-        return [str(row["reason"] or "")]
-    return [long.get(mark, mark) for mark in marks(row)]
+    marked = row["below_four_fifths"] and alarm(row)
+    return Cell(mark="▲ below 4/5" if marked else "", kind="shown", sub=", ".join(found))
 
 
 def unit(record: Mapping[str, Any]) -> str:
@@ -288,20 +273,6 @@ def published_sentence(record: Mapping[str, Any]) -> str:
     return f"Of {of}: {told}. Each is compared at the digits it was printed with."
 
 
-def published_rows(record: Mapping[str, Any]) -> list[list[str]]:
-    """Published ratios beside those computed here."""
-    return [
-        [
-            TITLES[row["table"]],
-            row["category"],
-            row["published"],
-            row["computed"] or "–",
-            f"{row['verdict']}: {row['how']}" if row["how"] else row["verdict"],
-        ]
-        for row in record["ll144"]["published"]["rows"]
-    ]
-
-
 def sensitivity_sentence(other: Mapping[str, Any]) -> str:
     """Which median the second set of ratios uses."""
     who = {"known": "Without people of unknown category", "all": "With people of unknown category"}
@@ -312,28 +283,6 @@ def sensitivity_sentence(other: Mapping[str, Any]) -> str:
     )
 
 
-def html(record: Mapping[str, Any]) -> str:
-    """Write the report as one HTML file that loads nothing and runs no script."""
-    shown = parts(record)
-    return _template().render(
-        record=record,
-        parts=shown,
-        charts={(i, n): _chart(part, i, n) for i, part in enumerate(shown) for n in TITLES},
-        record_sha256=head(record),
-    )
-
-
-def _chart(part: Part, i: int, name: str) -> Markup:
-    title = f"Impact ratios, {TITLES[name]}{', ' + part.title if part.title else ''}"
-    return dots(part.tables[name], name=f"dots-{i}-{name}", title=title)
-
-
-@cache
-def _template() -> Template:
-    import sys
-
-    from auditor.report import ll144_summary as summary
-
-    environment = page_html._environment()
-    environment.globals |= {"ll": sys.modules[__name__], "summary_fields": summary.fields}
-    return environment.get_template("ll144.html.j2")
+def excluded(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The categories that were left out of the ratios."""
+    return [row for part in parts(record) for rows in part.tables.values() for row in rows if row["excluded"]]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from auditor.report.compliance_fill import TO_FILL, Entry
-
-if TYPE_CHECKING:
-    from jinja2 import Template
+from auditor.report import html, ll144, outcomes
+from auditor.report.document import TO_FILL, Document, Entry, Form, Section, Table
 
 Data = Mapping[str, Any]
 EMPTY = f"[{TO_FILL}]"
 KIND = "Historical or test data"
+CAPTIONS = {"sex": "Sex", "race_ethnicity": "Race/ethnicity", "intersectional": "Race/ethnicity and sex"}
 
 
 class Ll144Summary:
@@ -29,26 +27,54 @@ class Ll144Summary:
         ConfigError
             The run holds no outcomes of people, or they are rankings of made-up applications.
         """
-        from auditor.report import compliance, ll144
+        return html.write(build(outcomes.people(record, evidence, "ll144-summary")))
 
-        found = compliance.people(record, evidence, "ll144-summary")
-        own = ((found.get("responsible") or {}).get("pages") or {}).get("ll144") or {}
-        listed = items(found)
-        return _template().render(
-            record=found,
-            items=listed,
-            missing=[e.label for e in listed if e.value is None],
-            parts=ll144.parts(found),
-            about=[own[key] for key in ("tool", "employer") if own.get(key)],
-            left_out=[
-                row
-                for part in ll144.parts(found)
-                for rows in part.tables.values()
-                for row in rows
-                if row["excluded"]
-            ],
-            version=found["tool"]["version"],
+
+def build(record: Data) -> Document:
+    """The sheet: what was not given is a field."""
+    own = ((record.get("responsible") or {}).get("pages") or {}).get("ll144") or {}
+    listed = items(record)
+    missing = [e.label for e in listed if e.value is None]
+    told = f"Not ready to publish. To be filled in: {'; '.join(missing)}."
+    found = []
+    for i, part in enumerate(ll144.parts(record)):
+        form = Form("Items of the rule", f"item-{i + 1}", (*listed, *_left_out(record, part)))
+        title, tables = part.title or "Results", (_table(record, part, name) for name in ll144.TITLES)
+        found.append(Section(id=f"part-{i + 1}", title=title, short=title, blocks=(form, *tables)))
+    return Document(
+        title="Summary of the results of the bias audit",
+        name="",
+        meta=" · ".join(own[key] for key in ("tool", "employer") if own.get(key)),
+        banners=(told,) if missing else (),
+        first=None,
+        sections=tuple(found),
+        inert=True,
+        bare=True,
+    )
+
+
+def _left_out(record: Data, part: ll144.Part) -> Iterable[Entry]:
+    """The categories that stand in no ratio (5-301(d))."""
+    for rows in part.tables.values():
+        for row in rows:
+            if row["excluded"]:
+                rate = f"{ll144.rate_name(record).lower()} {row['rate_text'] or '–'}"
+                told = f"{row['category']}: {row['n']:,} applicants, {rate}. {row['justification']}"
+                yield Entry("left_out", "Left out of the impact ratios", told)
+
+
+def _table(record: Data, part: ll144.Part, name: str) -> Table:
+    columns = ("Category", "Applicants", ll144.rate_name(record), "Impact ratio")
+    lines = tuple(
+        (
+            row["category"],
+            f"{row['n']:,}",
+            row["rate_text"] or "–",
+            row["impact_ratio_text"] or ("left out" if row["excluded"] else "–"),
         )
+        for row in part.tables[name]
+    )
+    return Table(caption=CAPTIONS[name], columns=columns, lines=lines, right=frozenset(columns[1:]))
 
 
 def items(record: Data) -> tuple[Entry, ...]:
@@ -83,12 +109,3 @@ def fields(record: Data) -> list[tuple[str, str]]:
         ("Statement of independence", given.get("independence") or EMPTY),
     ]
     return [*auditor, *((e.label, e.value or EMPTY) for e in items(record))]
-
-
-@cache
-def _template() -> Template:
-    from auditor.report import html, ll144
-
-    environment = html._environment()
-    environment.globals |= {"ll": ll144, "to_fill": TO_FILL}
-    return environment.get_template("ll144-summary.html.j2")

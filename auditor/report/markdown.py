@@ -8,15 +8,19 @@ from typing import Any
 
 from auditor.report import answer, diff, words
 from auditor.report.document import (
+    TO_FILL,
     Block,
     Chart,
     Commands,
     Document,
+    Entry,
     Evidence,
     Facts,
     Findings,
     Fold,
+    Form,
     Items,
+    Sheet,
     Table,
     Text,
     plain,
@@ -70,8 +74,14 @@ def write(document: Document, *, full: bool = True) -> str:
 
 def _block(part: Block, full: bool) -> Iterable[str]:
     match part:
+        case Text(tone="heading"):
+            yield from (f"### {escape(part.text)}", "")
         case Text():
-            yield block(part.text) + (f" ([report]({part.link}))" if part.link else "")
+            yield (
+                "> " * (part.tone == "note")
+                + block(part.text)
+                + (f" ([report]({part.link}))" if part.link else "")
+            )
             yield ""
         case Items():
             yield from _items(part)
@@ -79,6 +89,13 @@ def _block(part: Block, full: bool) -> Iterable[str]:
         case Facts():
             yield from (f"**{escape(part.caption)}**", "")
             yield from table(("", ""), part.pairs)
+        case Form():
+            yield from (f"**{escape(part.caption)}**", "")
+            yield from _rows(("", ""), ((escape(e.label), _filled(e)) for e in part.entries))
+        case Sheet():
+            yield from (f"**{escape(part.caption)}**", "")
+            heads = [escape(e.label) for e in part.lines[0]]
+            yield from _rows(heads, (map(_filled, line) for line in part.lines))
         case Table():
             yield from (f"**{escape(part.caption)}**", "")
             rows = (*part.lines, *part.more) if full else part.lines
@@ -163,9 +180,17 @@ def block(text: object) -> str:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """A table; the cells are escaped here."""
+    return _rows(columns, (map(escape, row) for row in rows))
+
+
+def _rows(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> list[str]:
     lines = [f"| {' | '.join(columns)} |", f"|{'|'.join(' --- ' for _ in columns)}|"]
-    lines += [f"| {' | '.join(escape(cell) for cell in row)} |" for row in rows]
-    return [*lines, ""]
+    return [*lines, *(f"| {' | '.join(row)} |" for row in rows), ""]
+
+
+def _filled(entry: Entry) -> str:
+    """What somebody filled in; what nobody did stands out."""
+    return f"**{TO_FILL}**" if entry.value is None else escape(entry.value)
 
 
 def _first(screen: answer.Screen) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -16,7 +16,9 @@ from auditor.report.document import (
     Facts,
     Findings,
     Fold,
+    Form,
     Items,
+    Sheet,
     Table,
     Text,
     plain,
@@ -89,18 +91,22 @@ def write(page: Page, document: Document) -> str:
 
 def _put(page: Page, block: Block) -> None:
     match block:
+        case Text(tone="heading"):
+            page.line()
+            page.line(block.text, "bold")
         case Text():
-            page.paragraph(block.text)
+            page.paragraph(block.text, first="! " if block.tone == "note" else None)
             if block.link:
                 page.line(f"  {block.link}")
         case Items():
             _items(page, block.lines)
         case Facts():
-            page.line()
-            page.line(block.caption, "bold")
-            widest = min(36, max((len(name) for name, _ in block.pairs), default=0))
-            for name, value in block.pairs:
-                page.paragraph(value, first=f"  {name:<{widest}}  ", indent=" " * (widest + 4))
+            _facts(page, block.caption, block.pairs)
+        case Form():
+            _facts(page, block.caption, [(e.label, e.told) for e in block.entries])
+        case Sheet():
+            for line in block.lines:
+                _facts(page, block.caption, [(e.label, e.told) for e in line])
         case Table():
             page.line()
             page.line(block.caption, "bold")
@@ -123,6 +129,15 @@ def _put(page: Page, block: Block) -> None:
             page.line(block.title, "bold")
             for inner in block.blocks:
                 _put(page, inner)
+
+
+def _facts(page: Page, caption: str, pairs: Sequence[tuple[str, str]]) -> None:
+    page.line()
+    if caption:
+        page.line(caption, "bold")
+    widest = min(36, max((len(name) for name, _ in pairs), default=0))
+    for name, value in pairs:
+        page.paragraph(value, first=f"  {name:<{widest}}  ", indent=" " * (widest + 4))
 
 
 def _items(page: Page, lines: Iterable[str | Items], depth: int = 0) -> None:

@@ -43,7 +43,7 @@ def write(tables: Mapping[str, Any], plan: Mapping[str, Any], root: Path, *, sta
         The run folder: ``plan.json``, ``run.json``, ``report.html`` and empty journals.
     """
     from auditor.core.provenance import code_sha256
-    from auditor.report import ll144
+    from auditor.report import html, ll144_report
     from auditor.store.folder import REPORT, RunFolder
 
     data = tables["data"]
@@ -77,7 +77,8 @@ def write(tables: Mapping[str, Any], plan: Mapping[str, Any], root: Path, *, sta
             "models": {},
         }
         folder.write_run(record)
-        folder.write_text(REPORT, ll144.html(folder.record()))
+        written = folder.record()
+        folder.write_text(REPORT, html.write(ll144_report.build(written), written))
         return folder.path
 
 

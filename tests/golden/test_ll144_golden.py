@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from auditor.contrib.ll144 import categories, people, record
-from auditor.report import ll144 as render
-from auditor.report import ll144_text
+from auditor.report import html, ll144_report, terminal
 from auditor.report.json import JsonReport
+from auditor.report.page import Page
 
 FILES = Path(__file__).parent / "files"
 COUNTS = FILES / "ll144-counts.csv"
@@ -43,10 +43,14 @@ def rounded(value: Any) -> Any:
     return [rounded(v) for v in value] if isinstance(value, list) else value
 
 
+def text(width: int, encoding: str) -> str:
+    return terminal.write(Page(width=width, encoding=encoding, color=False), ll144_report.build(made()))
+
+
 CASES = {
-    "ll144.txt": lambda: ll144_text.text(made()),
-    "ll144-ascii.txt": lambda: ll144_text.text(made(), width=80, encoding="ascii"),
-    "ll144.html": lambda: render.html(made()),
+    "ll144.txt": lambda: text(110, "utf-8"),
+    "ll144-ascii.txt": lambda: text(80, "ascii"),
+    "ll144.html": lambda: html.write(ll144_report.build(made()), made()),
     "ll144.json": lambda: JsonReport().render(made()),
 }
 

@@ -280,7 +280,7 @@ class TestPage:
         assert "Causal score" in section(made, "rows")
         assert "Not tested: this run altered rows" in section(made, "counterfactual")
         assert "● bounded" in section(made, "claims")
-        assert "Causal score: sex (domain (uniform)) F001" in section(made, "claims")
+        assert "F001 Causal score: sex (domain (uniform))" in section(made, "claims")
 
     @pytest.mark.parametrize(
         ("name", "population", "told"),

@@ -1,0 +1,506 @@
+"""A legal page as a document: one record beside one framework, a section for each key of `SECTIONS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from auditor.report import charts, ll144, ll144_report, view, words
+from auditor.report import compliance_text as texts
+from auditor.report.compliance_claims import Claim
+from auditor.report.compliance_groups import Accuracy
+from auditor.report.compliance_page import MAX_LISTED, Page
+from auditor.report.document import (
+    FEW,
+    Block,
+    Cell,
+    Chart,
+    Document,
+    Evidence,
+    Facts,
+    Fold,
+    Form,
+    Items,
+    Lines,
+    Section,
+    Sheet,
+    Table,
+    Text,
+)
+
+SHORT = {
+    "says": "What it says",
+    "system": "System",
+    "plan": "Plan",
+    "materials": "Materials",
+    "grounds": "Grounds",
+    "accuracy": "Accuracy",
+    "controls": "Controls",
+    "counterfactual": "Treatment",
+    "intersections": "Jointly",
+    "rows": "Rows",
+    "impact": "Impact",
+    "evidence": "Evidence",
+    "response": "Response",
+    "crosswalk": "Clauses",
+    "statistics": "Statistics",
+}
+LEVELS = {"direct": "bounded", "input": "", "not_covered": "not_tested"}  # what colours a level
+FIELDS = (
+    "For the responsible person. What is typed here stays in this window: print it, or put it into responsible.toml "
+    "and report with --fill"
+)
+RESPONSE = (
+    "For the responsible person. A result without a response is half a record: what was decided, why, by whom, and "
+    "which run tests it again."
+)
+SIGNED = (
+    "Without date and signature this is a draft. Whoever signs vouches for what they filled in and for having read the "
+    "limits; the tool vouches for nobody."
+)
+HIDDEN = (
+    "A change is hidden if the answer moves only when several attributes change together; each smaller change was "
+    "asked too, and left it as it was. Independent noise alone makes such cases: a count stands on the controls above "
+    "and on repetition."
+)
+FIRST_HIDDEN = 8  # that stand in the open
+LARGEST = 12  # groups whose accuracy does
+FOREST = (
+    "Mark: share changed. Line: interval by text. Dashed tick on a grey band: the same prompt asked again, where that "
+    "was measured. Triangle: shown. Filled circle: bounded. Open circle: not determined. Open diamond: not tested."
+)
+
+
+def build(page: Page) -> Document:
+    """Lay a legal page out."""
+    framework = page.framework
+    sections = []
+    for id, title in page.sections.items():
+        blocks = tuple(_BUILDERS[id](page))
+        sections.append(Section(id=id, title=title, short=SHORT.get(id, title), blocks=blocks))
+        if id == "provenance":
+            glossary = Facts("Words, each used in one sense", texts.GLOSSARY)
+            title = "Glossary"
+            sections.append(Section(id="glossary", title=title, short=title, blocks=(glossary,)))
+    return Document(
+        title=f"{page.title}, laid beside {framework.within}",
+        name=f"Report {page.report}",
+        meta=f"{framework.text} · text consulted {framework.consulted}",
+        banners=(*page.banners, *(f"{told} The figures below stand under this." for told in _gates(page))),
+        first=None,
+        sections=tuple(sections),
+        footer=f"SHA-256 of the record (canonical JSON): {page.record_sha256}",
+        inert=True,
+    )
+
+
+def _gates(page: Page) -> tuple[str, ...]:
+    return (f"Gates. {page.gate_banner}",) if page.gate_banner else ()
+
+
+def _under_gates(page: Page) -> Iterable[Block]:
+    return (Text(told, "note") for told in _gates(page))
+
+
+def _verdict(kind: str) -> Cell:
+    return Cell(mark=words.verdict(kind), kind=kind)
+
+
+def _says(page: Page) -> Iterable[Block]:
+    return Items(page.says), Text("Not tested here", "heading"), Items(page.untested)
+
+
+def _status(page: Page) -> Iterable[Block]:
+    return (Facts("", page.status, grid=True),)
+
+
+# -- claims ---------------------------------------------------------------------------------------------
+
+
+def _claims(page: Page) -> Iterable[Block]:
+    rows = page.kind == "rows"
+    if page.claims:
+        level = "" if rows else " at 95 %"
+        bound = "no bound δ was set, so nothing can be bounded"
+        if page.delta is not None:
+            bound = f"bound δ set before the run: {100 * page.delta:g} %"
+        caption = f"Every claim, with its interval{level}, the controls beside it, and its verdict; {bound}"
+        yield _table_of(page, page.claims, caption)
+    elif page.kind == "outcomes":
+        yield Text("This record makes no claim: it holds rates of outcomes, which stand under Impact.")
+    else:
+        yield Text("This record makes no claim.")
+    meaning = texts.ROW_MEANING if rows else words.VERDICT_MEANING
+    yield Items(tuple(f"{words.verdict(name)}: {told}" for name, told in meaning.items()))
+    if page.more_claims:
+        told = words.plural(len(page.more_claims), "further claim")
+        yield Text(f"{told} about one group and another: in the statistical appendix.")
+    if page.few:
+        yield Text(f"{words.plural(page.few, 'claim')} {FEW}: in report.csv.", "meta")
+
+
+def _table_of(page: Page, claims: Sequence[Claim], caption: str) -> Table:
+    """Claims, then what the same prompt asked again did to each model."""
+    units = "Rows" if page.kind == "rows" else "Texts"
+    columns = ("Claim", "Changed", "Model", "Measured", "Placebo", units, "p, adjusted", "Verdict")
+    lines: list[tuple[str | Cell, ...]] = [
+        (
+            c.id,
+            c.what,
+            c.model,
+            Cell(text=c.effect),
+            Cell(text=c.placebo),
+            words.count(c.texts),
+            c.p,
+            _verdict(c.verdict),
+        )
+        for c in claims
+    ]
+    again = dict.fromkeys((c.model, c.noise) for c in claims)
+    lines += [("", "same prompt again", model, noise, "", "", "", "") for model, noise in again]
+    return Table(
+        caption=caption, columns=columns, lines=tuple(lines), right=frozenset({units, "p, adjusted"})
+    )
+
+
+def _system(page: Page) -> Iterable[Block]:
+    yield Text(
+        "What the record knows comes first. The rest is for the responsible person; nothing of it was checked."
+    )
+    if page.system:
+        yield Facts("From the record: what was asked for, and what answered", page.system)
+    yield Form(FIELDS, "field", page.form.fields)
+
+
+def _plan(page: Page) -> Iterable[Block]:
+    yield Text(page.plan_told)
+    yield Facts("Settings", page.plan, grid=True)
+    yield Table(
+        caption="What each measure is, and what it says",
+        columns=("Measure", "Is", "Says"),
+        lines=page.measures,
+    )
+    yield Text("Deviations from the plan", "heading")
+    if page.deviations:
+        columns = ("What", "As planned", "As run")
+        yield Table(caption="What was done otherwise than planned", columns=columns, lines=page.deviations)
+    elif page.frozen:
+        yield Text("None was recorded.")
+    else:
+        yield Text("No plan was frozen beforehand, so a deviation could not be seen.")
+
+
+def _materials(page: Page) -> Iterable[Block]:
+    yield Facts("What the figures rest on", page.materials, grid=True)
+    if page.coverage:
+        counts = ("Texts", "Variants", "Discarded")
+        yield Table(
+            caption="Sets of attributes that were tested; anything else was not",
+            columns=("Attributes", *counts, "Verdicts"),
+            lines=page.coverage,
+            right=frozenset(counts),
+        )
+    if page.written:
+        lines = []
+        for name in dict.fromkeys(w.attribute for w in page.written):
+            mine = [w for w in page.written if w.attribute == name]
+            lines.append((name, words.count(sum(w.count for w in mine)), "; ".join(w.told for w in mine)))
+        yield Table(
+            caption=(
+                "Groups, and every word that was written for them; a group that is named as its only word "
+                "stands alone"
+            ),
+            columns=("Attribute", "Words", "Groups: words"),
+            lines=tuple(lines),
+            right=frozenset({"Words"}),
+        )
+
+
+def _grounds(page: Page) -> Iterable[Block]:
+    caption = (
+        "Each ground that the text names, and what was tested of it here. A ground that was tested was tested for the "
+        "groups and words listed, and for no others"
+    )
+    lines: Lines = tuple(
+        (g.ground, ", ".join(g.attributes) if g.attributes else _verdict("not_tested")) for g in page.grounds
+    )
+    yield Table(caption=caption, columns=("Ground", "Tested as"), lines=lines)
+
+
+def _accuracy(page: Page) -> Iterable[Block]:
+    if not page.accuracy:
+        yield Text("Not measured: the texts or rows carry no labels to compare answers with.")
+        return
+    models = tuple(dict.fromkeys(a.model for a in page.accuracy))
+    found: dict[str, dict[str, Accuracy]] = {}
+    for a in page.accuracy:
+        found.setdefault(a.scope, {})[a.model] = a
+    lines: list[tuple[str | Cell, ...]] = []
+    for scope, by_model in sorted(found.items(), key=lambda kv: -max(a.texts for a in kv[1].values())):
+        texts_ = next(iter(by_model.values())).texts
+        cells = (_accuracy_of(by_model.get(model), texts_) for model in models)
+        lines.append((scope, words.count(texts_), *cells))
+    yield Table(
+        caption="Share of original texts that were answered like their label, with its interval at 95 %",
+        columns=("Texts that name", "Texts", *models),
+        lines=tuple(lines[:LARGEST]),
+        right=frozenset({"Texts"}),
+        more=tuple(lines[LARGEST:]),
+        left=("smaller group", "smaller groups"),
+    )
+    yield Text(
+        "Different groups stand in different texts: a difference between two lines here may be one between their "
+        "texts. Groups in fewer than 6 texts are left out.",
+        "meta",
+    )
+
+
+def _accuracy_of(found: Accuracy | None, texts_: int) -> str | Cell:
+    """An accuracy, with its number of texts where that is another than the one of the row."""
+    if found is None:
+        return "–"
+    return Cell(
+        text=words.interval(found.estimate),
+        sub="" if found.texts == texts_ else words.plural(found.texts, "text"),
+    )
+
+
+def _controls(page: Page) -> Iterable[Block]:
+    if not page.gates:
+        told = (
+            "Tables of outcomes have no controls of this kind; what was left out and who is unknown stands under "
+            "Impact."
+        )
+        yield Text(told)
+        return
+    yield Table(
+        caption="Each control, whether it held, and what hangs on it",
+        columns=("Control", "State", "Result", "What hangs on it"),
+        lines=tuple((g.name, g.word, g.result, g.depends) for g in page.gates),
+    )
+
+
+# -- treatment ------------------------------------------------------------------------------------------
+
+
+def _counterfactual(page: Page) -> Iterable[Block]:
+    if page.view is None:
+        yield Text(texts.NO_TREATMENT if page.kind == "outcomes" else texts.NO_TEXTS)
+        return
+    yield from _under_gates(page)
+    rows = [r for r in page.view.rows if len(r.attributes) == 1]
+    caption = f"Share of valid variants whose {page.view.noun} differs from that for their original"
+    yield from _rates(page, page.view, rows, caption, "one attribute")
+    if not rows:
+        yield Text("No rate could be estimated.")
+
+
+def _intersections(page: Page) -> Iterable[Block]:
+    if page.view is None:
+        found = page.of_rows.get("lattice")
+        none = texts.NO_TREATMENT if page.kind == "outcomes" else "No joint change was judged."
+        yield from found.blocks if found is not None else (Text(none),)
+        return
+    yield from _under_gates(page)
+    yield Text(HIDDEN)
+    rows = [r for r in page.view.rows if len(r.attributes) > 1]
+    yield from _rates(
+        page,
+        page.view,
+        rows,
+        "Joint changes; hidden is the share of judged joint variants",
+        "several attributes",
+    )
+    if not rows:
+        yield Text("No joint change was judged.")
+    hidden = page.view.hidden
+    if not hidden:
+        yield Text(page.view.none_hidden)
+        return
+    lines: Lines = tuple(
+        (
+            str(h["id"]),
+            words.direction(h.get("directions") or ()) or words.attributes(h["attributes"]),
+            str(h["model"]),
+            Cell(mark=words.finding_verdict(h), kind=str(h["verdict"])),
+        )
+        for h in hidden[:MAX_LISTED]
+    )
+    of = f", the first {MAX_LISTED} of {words.count(len(hidden))}" if len(hidden) > MAX_LISTED else ""
+    yield Table(
+        caption=f"Hidden findings{of}",
+        columns=("Finding", "Attributes", "Model", "Verdict"),
+        lines=lines[:FIRST_HIDDEN],
+        more=lines[FIRST_HIDDEN:],
+        left=("further finding", "further findings"),
+    )
+
+
+def _rates(
+    page: Page, shown: view.View, rows: Sequence[view.Row], caption: str, what: str
+) -> Iterable[Block]:
+    """Chart and table of attribute sets; those of few texts are not drawn where others have more."""
+    rows, few = view.split(rows)
+    chart = charts.forest(
+        rows,
+        shown.subjects,
+        name=what.split()[0],
+        title=f"How often the {shown.noun} changed with {what}",
+        delta=page.delta,
+    )
+    if chart:
+        shaded = " Shaded from the left: below δ." if page.delta is not None else ""
+        yield Chart(chart, FOREST + shaded)
+    if few:
+        told = words.listing([r.label for r in few])
+        yield Text(f"In report.csv alone, {FEW}: {told}.", "meta")
+    if rows:
+        lines: Lines = tuple(
+            (
+                r.label,
+                subject.name,
+                Cell(text=words.interval(c.rate)),
+                Cell(text=words.interval(c.placebo)),
+                Cell(text=words.interval(c.hidden)) if c.hidden else "–",
+                words.count(r.seeds),
+                _verdict(c.verdict),
+            )
+            for r in rows
+            for subject, c in zip(shown.subjects, r.cells, strict=True)
+        )
+        columns = (
+            "Attributes",
+            "Model",
+            "Changed",
+            "Placebo",
+            "Hidden",
+            "Texts",
+            "Verdict",
+        )
+        yield Table(caption=caption, columns=columns, lines=lines, right=frozenset({"Texts"}))
+
+
+def _rows(page: Page) -> Iterable[Block]:
+    found = [page.of_rows[name] for name in ("summary", "scores") if name in page.of_rows]
+    if page.kind != "rows":
+        yield Text(texts.NO_TREATMENT if page.kind == "outcomes" else texts.NO_ROWS)
+        return
+    yield from _under_gates(page)
+    for section in found:
+        yield from section.blocks
+
+
+def _impact(page: Page) -> Iterable[Block]:
+    if page.outcomes is None:
+        yield Text(texts.NO_IMPACT)
+        return
+    yield Text(texts.IMPACT_NOTE)
+    yield Text(ll144.banner(page.outcomes), "note")
+    if page.outcomes["warnings"]:
+        yield Items(tuple(page.outcomes["warnings"]))
+    yield Items(tuple(ll144_report.sentences(page.outcomes)))
+    yield from ll144_report.impact(page.outcomes)
+    if page.framework.id == "ll144":
+        yield Text("Draft of the published summary (6 RCNY 5-303)", "heading")
+        yield from ll144_report.draft(page.outcomes)
+
+
+# -- what people do with it -----------------------------------------------------------------------------
+
+
+def _evidence(page: Page) -> Iterable[Block]:
+    if page.cards:
+        yield Text(
+            "Examples, those first that were shown. They illustrate and prove no rate. All prompts and answers lie in "
+            f"the run folder; audit verify {page.run} finds any line that was changed, taken out or moved."
+        )
+        yield from map(Evidence, page.cards)
+    elif "pairs" in page.of_rows:
+        yield from page.of_rows["pairs"].blocks
+    else:
+        yield Text("No example was recorded.")
+
+
+def _response(page: Page) -> Iterable[Block]:
+    return Text(RESPONSE), Sheet("What was decided about each finding", page.form.measures)
+
+
+def _crosswalk(page: Page) -> Iterable[Block]:
+    framework = page.framework
+    yield Text(f"{framework.text}; consulted {framework.consulted}. {framework.how}")
+    yield Items(framework.notes)
+    lines: Lines = tuple(
+        (
+            c.clause.ref,
+            c.clause.asks,
+            Cell(mark=c.word, kind=LEVELS[c.level]),
+            c.gives,
+            Cell(links=tuple((id, SHORT.get(id, title)) for id, title in c.links)) if c.links else "–",
+            c.read,
+        )
+        for c in page.crossings
+    )
+    yield Table(
+        caption="Per clause: direct evidence, input to somebody's own assessment, or not covered. What a clause "
+        "asks is put in our own words",
+        columns=("Clause", "Asks", "This report", "What it gives", "Where", "Read from"),
+        lines=lines,
+    )
+    yield Facts("Sources", tuple(framework.sources.items()))
+
+
+def _statistics(page: Page) -> Iterable[Block]:
+    yield Items(page.statistics)
+    if page.claims:
+        told = tuple(
+            f"{c.id} {words.verdict(c.verdict)}: {c.sentence}"
+            + (f" {'; '.join(c.notes)}." if c.notes else "")
+            for c in page.claims
+        )
+        yield Fold("Claims in words", (Items(told),))
+    if page.more_claims:
+        of = len(page.more_claims)
+        left = (
+            f"; the first {MAX_LISTED} of {words.count(of)}, the others are in run.json"
+            if of > MAX_LISTED
+            else ""
+        )
+        table = _table_of(page, page.more_claims[:MAX_LISTED], f"Signed differences{left}")
+        yield Fold(f"Further claims ({words.count(of)})", (table,))
+    if page.versions:
+        yield Facts("Versions of what computed the figures", page.versions, grid=True)
+
+
+def _provenance(page: Page) -> Iterable[Block]:
+    yield Facts("SHA-256 of what shaped the run", page.hashes)
+    yield Text(
+        f"To check: audit verify {page.run} recomputes the chain of every journal from the plan on and names any line "
+        f"that was changed, is missing, or stands elsewhere."
+    )
+
+
+def _signature(page: Page) -> Iterable[Block]:
+    return Text(SIGNED), Form("Signature", "signature", page.form.signature)
+
+
+_BUILDERS: dict[str, Callable[[Page], Iterable[Block]]] = {
+    "status": _status,
+    "says": _says,
+    "claims": _claims,
+    "system": _system,
+    "plan": _plan,
+    "materials": _materials,
+    "grounds": _grounds,
+    "accuracy": _accuracy,
+    "controls": _controls,
+    "counterfactual": _counterfactual,
+    "intersections": _intersections,
+    "rows": _rows,
+    "impact": _impact,
+    "evidence": _evidence,
+    "response": _response,
+    "crosswalk": _crosswalk,
+    "limits": lambda page: (Items(page.limits),),
+    "statistics": _statistics,
+    "provenance": _provenance,
+    "signature": _signature,
+}
