@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from auditor.core.counting import plural, verb
 from auditor.core.types import Estimate, Verdict
 from auditor.measure.claims import OTHERS, Claim
-from auditor.measure.summary import Counts, Direction, Key, percent, with_interval
+from auditor.measure.intervals import percent, with_interval
+from auditor.measure.observations import Direction
+from auditor.measure.rates import Counts
 
 
 def claim_text(
@@ -43,18 +45,18 @@ def _noise_text(deterministic: bool, noise: Estimate | None) -> str:
     return f"two answers to the same prompt differed in {with_interval(noise)}"
 
 
-def claim_notes(key: Key, cells: Sequence[Counts], rate: Estimate | None) -> list[str]:
+def claim_notes(attributes: Sequence[str], counts: Counts, rate: Estimate | None) -> list[str]:
     """What else was measured: what was lost, how many changes are hidden."""
     notes = [rate.note] if rate is not None and rate.note else []
-    lost = sum(cell.lost for cell in cells)
+    lost = int(counts.lost.sum())
     if lost:
         notes.append(
             f"{plural(lost, 'variant')} {verb(lost, 'was', 'were')} not judged (no majority, or too few answers that "
             "parse)"
         )
-    hidden = sum(cell.hidden for cell in cells)
-    if len(key.attributes) > 1 and hidden:
-        total = sum(cell.violations for cell in cells)
+    hidden = int(counts.hidden.sum())
+    if len(attributes) > 1 and hidden:
+        total = int(counts.violations.sum())
         notes.append(
             f"{hidden} of {total} changes are hidden: no smaller set of these attributes changed the label"
         )

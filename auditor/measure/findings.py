@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from auditor.core.types import ClaimVerdict, Estimate, Finding, Verdict
 from auditor.measure.claim_words import claim_notes, claim_text, net_notes, net_text, placebo_notes
 from auditor.measure.claims import OTHERS, Claim
-from auditor.measure.hidden_findings import clearest, hidden_findings
+from auditor.measure.hidden_findings import Seen, hidden_findings
+from auditor.measure.observations import Direction, Judged, Observations
+from auditor.measure.rates import VIOLATION, Counts, edited, seed_violation_rate, tabulate, violation_rate
 from auditor.measure.settings import Settings as Settings
-from auditor.measure.summary import (
-    Direction,
-    Edited,
-    Key,
-    Table,
-    noise_of,
-    seed_violation_rate,
-    tabulate,
-    violation_rate,
-)
 
 EXEMPLARS = 5
 ATOMIC, JOINT = "MUT101", "MUT102"
@@ -28,13 +23,11 @@ NET, SCORE, REFUSAL, INSTABILITY = "DIR110", "SCO130", "REF120", "INS140"
 METHOD = "net difference by text, texts and words random"
 
 
+Key = tuple[str, str, tuple[str, ...]]  # model, format, attributes
+
+
 def findings(
-    verdicts: Iterable[Verdict],
-    edits: Mapping[str, Edited],
-    settings: Settings,
-    claims: Sequence[Claim] = (),
-    *,
-    table: Table | None = None,
+    tables: Sequence[Observations], settings: Settings, claims: Sequence[Claim] = ()
 ) -> list[Finding]:
     """All findings of a run.
 
@@ -45,36 +38,61 @@ def findings(
 
     Parameters
     ----------
-    verdicts : iterable of Verdict
-        With model, format and ``hidden`` filled in.
-    edits : mapping of str to Edited
-        Directions and kinds by variant id.
+    tables : sequence of Observations
+        What was drawn at random, which rates are of; and cases that earlier verdicts led to, which give examples.
     settings : Settings
         Everything else.
     claims : sequence of Claim
         Of the run.
-    table : Table or None
-        What `tabulate` makes of the verdicts, directed cases left out; made here if None.
     """
-    kept = verdicts if isinstance(verdicts, list) else list(verdicts)
-    if table is None:
-        table = tabulate(kept, edits, directed=settings.directed)
-    noise = {model: noise_of(labels) for model, labels in sorted(settings.labels.items())}
-    by_key: dict[Key, list[Verdict]] = {}
-    for v in kept:
-        by_key.setdefault(Key(v.model, v.format, v.attributes), []).append(v)
-    keys = sorted(by_key, key=lambda k: (k.model, k.format, len(k.attributes), k.attributes))
-    about = {key: [c for c in claims if _key(c) == key] for key in keys}
-    found = [
-        _set(key, by_key[key], edits, settings, table, noise, about[key]) for key in keys if key in table
-    ]
-    found += [one for key in keys for one in _claims(about[key], by_key[key], edits)]
-    found += hidden_findings(kept, edits, settings, noise)
+    found: list[Finding] = []
+    decided: list[Finding] = []
+    for place, by_set in sorted(tabulate(tables[0], edited).items()):
+        for attributes, counts in sorted(by_set.items(), key=lambda one: (len(one[0]), one[0])):
+            key = (*place, attributes)
+            about = [c for c in claims if _key(c) == key]
+            changed = _changed(tables, key)
+            found.append(_set(key, counts, tables, changed, settings, about))
+            decided += _claims(about, changed)
+    found += [*decided, *hidden_findings(tables, settings)]
     return [dataclasses.replace(finding, id=f"F{n:03d}") for n, finding in enumerate(found, 1)]
 
 
 def _key(claim: Claim) -> Key:
-    return Key(claim.model, claim.format, tuple(claim.attribute.split("+")))
+    return claim.model, claim.format, tuple(claim.attribute.split("+"))
+
+
+def _rows(table: Observations, told: Judged, key: Key) -> NDArray[np.bool_]:
+    """Which verdicts are about a set of attributes."""
+    model, name, attributes = key
+    own = np.array([attributes in edited(s) for s in table.shapes.values], dtype=bool)
+    here: NDArray[np.bool_] = (told.model == table.models.get(model)) & (
+        told.format == table.formats.get(name)
+    )
+    return np.asarray(here & own[told.shape])
+
+
+def _changed(tables: Iterable[Observations], key: Key) -> list[Seen]:
+    """The violations of a set of attributes, the clearest first."""
+    found: list[Seen] = []
+    for table in tables:
+        told = table.judged()
+        rows = np.flatnonzero(_rows(table, told, key) & (told.outcome == VIOLATION))
+        found += Seen.of(table, told, rows)
+    return sorted(found, key=lambda one: _clearness(one.verdict))
+
+
+def _directions(tables: Iterable[Observations], key: Key) -> list[Direction]:
+    found: set[Direction] = set()
+    for table in tables:
+        told = table.judged()
+        for code in np.unique(told.shape[_rows(table, told, key)]).tolist():
+            found.update(table.shapes.values[code].directions)
+    return sorted(found)
+
+
+def _clearness(v: Verdict) -> tuple[float, str, str]:
+    return -(v.distance or 0.0), v.case_id, v.variant_id
 
 
 # -- sets of attributes -----------------------------------------------------------------------------------
@@ -82,35 +100,34 @@ def _key(claim: Claim) -> Key:
 
 def _set(
     key: Key,
-    verdicts: Sequence[Verdict],
-    edits: Mapping[str, Edited],
+    counts: Counts,
+    tables: Iterable[Observations],
+    changed: Sequence[Seen],
     settings: Settings,
-    table: Table,
-    noise: Mapping[str, Estimate | None],
     claims: Sequence[Claim],
 ) -> Finding:
-    cells = list(table[key].values())
-    rate, seeds = violation_rate(cells), seed_violation_rate(cells)
+    model, name, attributes = key
+    rate, seeds = violation_rate(counts), seed_violation_rate(counts)
     verdict, why, p_value, p_adjusted = _summary(claims, judged=rate is not None)
-    deterministic = settings.deterministic.get(key.model, False)
-    own = noise.get(key.model)
+    noise = settings.noise.get(model)
+    deterministic = settings.deterministic.get(model, False)
     return Finding(
         id="",
         kind="claim",
-        code=ATOMIC if len(key.attributes) == 1 else JOINT,
-        model=key.model,
-        format=key.format,
-        attributes=key.attributes,
+        code=ATOMIC if len(attributes) == 1 else JOINT,
+        model=model,
+        format=name,
+        attributes=attributes,
         verdict=verdict,
         rate=rate,
-        noise=own,
+        noise=noise,
         p_value=p_value,
         p_adjusted=p_adjusted,
-        exemplars=tuple(v.variant_id for v in clearest(verdicts)[:EXEMPLARS]),
-        text=claim_text(key.attributes, _directions(verdicts, edits), rate, seeds, deterministic, own),
+        exemplars=tuple(one.verdict.variant_id for one in changed[:EXEMPLARS]),
+        text=claim_text(attributes, _directions(tables, key), rate, seeds, deterministic, noise),
         notes=(
             *why,
-            *claim_notes(key, cells, rate),
+            *claim_notes(attributes, counts, rate),
             *placebo_notes(next((c for c in claims if c.family == "instability"), None)),
         ),
     )
@@ -138,16 +155,10 @@ def _summary(
     return verdict, ((why,) if why else ()), first.p_value, first.p_adjusted
 
 
-def _directions(verdicts: Iterable[Verdict], edits: Mapping[str, Edited]) -> list[Direction]:
-    return sorted({direction for v in verdicts for direction in edits[v.variant_id].directions})
-
-
 # -- claims about groups ------------------------------------------------------------------------------------
 
 
-def _claims(
-    claims: Sequence[Claim], verdicts: Sequence[Verdict], edits: Mapping[str, Edited]
-) -> list[Finding]:
+def _claims(claims: Sequence[Claim], changed: Sequence[Seen]) -> list[Finding]:
     """Claims that are decided, and the clearest of those that are not."""
     out = []
     for family, code in (("net", NET), ("refusal", REFUSAL), ("instability", INSTABILITY)):
@@ -157,13 +168,11 @@ def _claims(
             decided = [min(tested, key=lambda c: c.p_value or 0.0)]
         if family == "instability":
             decided = [c for c in decided if c.verdict in ("shown", "shown_for_words")]
-        out += [_finding(c, code, verdicts, edits) for c in decided]
+        out += [_finding(c, code, changed) for c in decided]
     return out
 
 
-def of_claims(
-    claims: Sequence[Claim], verdicts: Sequence[Verdict], edits: Mapping[str, Edited]
-) -> list[Finding]:
+def of_claims(claims: Sequence[Claim], tables: Sequence[Observations]) -> list[Finding]:
     """Findings of claims alone: for answers that are amounts, where a rate of changes says little."""
     by_key: dict[Key, list[Claim]] = {}
     for claim in claims:
@@ -171,13 +180,13 @@ def of_claims(
     found = [
         one
         for key, own in by_key.items()
-        for one in _claims(own, [v for v in verdicts if Key(v.model, v.format, v.attributes) == key], edits)
+        for one in _claims(own, _changed(tables, key))
         if one.verdict != "not_determined"
     ]
     return [dataclasses.replace(finding, id=f"F{n:03d}") for n, finding in enumerate(found, 1)]
 
 
-def _finding(claim: Claim, code: str, verdicts: Sequence[Verdict], edits: Mapping[str, Edited]) -> Finding:
+def _finding(claim: Claim, code: str, changed: Sequence[Seen]) -> Finding:
     value, low, high = claim.estimate, claim.low, claim.high
     if claim.scale == "log_odds":
         value, low, high = claim.share_difference, claim.share_low, claim.share_high
@@ -198,26 +207,27 @@ def _finding(claim: Claim, code: str, verdicts: Sequence[Verdict], edits: Mappin
         rate=None if claim.scale == "number" else rate,
         p_value=claim.p_value,
         p_adjusted=claim.p_adjusted,
-        exemplars=_examples(claim, verdicts, edits),
+        exemplars=_examples(claim, changed),
         text=net_text(claim),
         notes=net_notes(claim),
     )
 
 
-def _examples(claim: Claim, verdicts: Sequence[Verdict], edits: Mapping[str, Edited]) -> tuple[str, ...]:
+def _examples(claim: Claim, changed: Sequence[Seen]) -> tuple[str, ...]:
     """Variants whose answer changed the way the claim says, the clearest first."""
     if not claim.groups or not claim.label:
-        return tuple(v.variant_id for v in clearest(verdicts)[:EXEMPLARS])
+        return tuple(one.verdict.variant_id for one in changed[:EXEMPLARS])
     group, reference = claim.groups
     gains = (claim.estimate or 0.0) > 0
 
-    def fits(v: Verdict) -> bool:
-        steps = [(s, t) for a, s, t in edits[v.variant_id].directions if a == claim.attribute]
+    def fits(one: Seen) -> bool:
+        steps = [(s, t) for a, s, t in one.directions if a == claim.attribute]
         if len(steps) != 1:
             return False
         source, target = steps[0]
         if group not in steps[0] or (reference != OTHERS and reference not in steps[0]):
             return False
+        v = one.verdict
         mine, other = (
             (v.variant_output, v.original_output)
             if target == group
@@ -225,7 +235,7 @@ def _examples(claim: Claim, verdicts: Sequence[Verdict], edits: Mapping[str, Edi
         )
         return (mine == claim.label) is gains and (other == claim.label) is not gains and source != target
 
-    return tuple(v.variant_id for v in clearest(verdicts) if fits(v))[:EXEMPLARS]
+    return tuple(one.verdict.variant_id for one in changed if fits(one))[:EXEMPLARS]
 
 
 def as_records(found: Iterable[Finding]) -> list[dict[str, Any]]:

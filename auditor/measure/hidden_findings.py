@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
-from auditor.core.types import ClaimVerdict, Estimate, Finding, Interaction, Verdict
+import numpy as np
+
+from auditor.core.types import ClaimVerdict, Finding, Interaction, Verdict
 from auditor.measure.claim_words import hidden_text
 from auditor.measure.claims import ALPHA
+from auditor.measure.intervals import percent
 from auditor.measure.multiplicity import benjamini_hochberg
 from auditor.measure.noise import hidden_by_chance
+from auditor.measure.observations import Arm, Direction, Ints, Judged, Observations
 from auditor.measure.settings import Settings
-from auditor.measure.summary import Edited, Key, percent
 
 MAX_HIDDEN = 200  # hidden findings for each model and format: the strongest of all
 HIDDEN = "HID201"
@@ -26,36 +30,50 @@ VERDICTS: Mapping[str, ClaimVerdict] = {
 }
 
 
-def hidden_findings(
-    verdicts: Sequence[Verdict],
-    edits: Mapping[str, Edited],
-    settings: Settings,
-    noise: Mapping[str, Estimate | None],
-) -> list[Finding]:
+class Seen(NamedTuple):
+    """A verdict with the row of its version, and the directions of its edits."""
+
+    verdict: Verdict
+    version: int
+    directions: tuple[Direction, ...]
+
+    @classmethod
+    def of(cls, table: Observations, told: Judged, rows: Ints) -> Iterator[Seen]:
+        """The verdicts in ``rows`` of the judgements of a table."""
+        found = zip(
+            table.verdicts(rows.tolist()), told.version[rows].tolist(), told.shape[rows].tolist(), strict=True
+        )
+        return (cls(v, version, table.shapes.values[code].directions) for v, version, code in found)
+
+
+def hidden_findings(tables: Iterable[Observations], settings: Settings) -> list[Finding]:
     """One finding for each text with a hidden variant: the strongest, by contrast in standard errors.
 
     Confirmed interactions come first; at most `MAX_HIDDEN` of one model and format are listed.
     """
     fresh = _fresh(settings)
-    best: dict[tuple[str, str], dict[str, tuple[Rank, Verdict, Interaction]]] = {}
-    for v in verdicts:
-        if v.hidden:
-            told = _told(v, settings, fresh)
-            texts = best.setdefault((v.model, v.format), {})
-            rank = _rank(v, told)
-            if v.case_id not in texts or rank < texts[v.case_id][0]:
-                texts[v.case_id] = rank, v, told
+    best: dict[tuple[str, str], dict[str, tuple[Rank, Seen, Interaction]]] = {}
+    for one in hidden_variants(tables):
+        v = one.verdict
+        told = _told(v, settings, fresh)
+        texts = best.setdefault((v.model, v.format), {})
+        rank = _rank(v, told)
+        if v.case_id not in texts or rank < texts[v.case_id][0]:
+            texts[v.case_id] = rank, one, told
     return [
-        _finding(v, told, edits, settings, noise)
+        _finding(one, told, settings)
         for key in sorted(best)
-        for _, v, told in sorted(best[key].values(), key=lambda one: one[0])[:MAX_HIDDEN]
+        for _, one, told in sorted(best[key].values(), key=lambda one: one[0])[:MAX_HIDDEN]
     ]
 
 
-def clearest(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """The violations, those with the largest distance first."""
-    found = [v for v in verdicts if v.outcome == "violation"]
-    return sorted(found, key=lambda v: (-(v.distance or 0.0), v.case_id, v.variant_id))
+def hidden_variants(tables: Iterable[Observations]) -> Iterator[Seen]:
+    """The hidden variants of the tables; placebos are none."""
+    for table in tables:
+        told = table.judged()
+        edited = np.array([s.arm == Arm.EDITED for s in table.shapes.values], dtype=bool)
+        rows = np.flatnonzero((told.hidden == 1) & edited[told.shape])
+        yield from Seen.of(table, told, rows)
 
 
 Rank = tuple[bool, float, float, str, str]
@@ -65,15 +83,8 @@ def _rank(v: Verdict, told: Interaction) -> Rank:
     return told.kind != "confirmed", -told.strength, -(v.distance or 0.0), v.case_id, v.variant_id
 
 
-def _finding(
-    v: Verdict,
-    told: Interaction,
-    edits: Mapping[str, Edited],
-    settings: Settings,
-    noise: Mapping[str, Estimate | None],
-) -> Finding:
-    key = Key(v.model, v.format, v.attributes)
-    directions = edits[v.variant_id].directions
+def _finding(one: Seen, told: Interaction, settings: Settings) -> Finding:
+    v, directions = one.verdict, one.directions
     return Finding(
         id="",
         kind="hidden",
@@ -84,7 +95,7 @@ def _finding(
         directions=directions,
         verdict=VERDICTS[told.kind],
         interaction=told.kind,
-        noise=noise.get(v.model),
+        noise=settings.noise.get(v.model),
         p_value=told.p_value,
         p_adjusted=told.p_adjusted,
         exemplars=(v.variant_id,),
@@ -92,7 +103,7 @@ def _finding(
         notes=(
             *((told.why,) if told.why else ()),
             *_contrast_note(told),
-            *_chance_note(key, settings, noise.get(key.model)),
+            *_chance_note(v, settings),
         ),
     )
 
@@ -127,13 +138,12 @@ def _replaced(told: Interaction, kind: str, why: str) -> Interaction:
     return dataclasses.replace(told, kind=kind, why=why)  # type: ignore[arg-type]
 
 
-def _chance_note(key: Key, settings: Settings, noise: Estimate | None) -> tuple[str, ...]:
+def _chance_note(v: Verdict, settings: Settings) -> tuple[str, ...]:
     """How many joint variants would look hidden by noise alone; only stated for two attributes."""
-    if noise is None or len(key.attributes) != 2:
+    noise = settings.noise.get(v.model)
+    if noise is None or len(v.attributes) != 2:
         return ()
-    labels = settings.labels.get(key.model, {})
-    replicates = max((len(arm) for arms in labels.values() for arm in arms.values()), default=1)
-    rate, _ = hidden_by_chance(noise.value, replicates)
+    rate, _ = hidden_by_chance(noise.value, settings.replicates.get(v.model, 1))
     if rate <= 0.0:
         return ()
     return (f"at the measured noise, {percent(rate)} % of joint variants would look hidden by chance",)

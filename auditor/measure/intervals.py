@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from auditor.core.counting import plural
 from auditor.core.types import Estimate
@@ -17,8 +19,8 @@ APPROXIMATE = "interval approximate"
 
 
 def korn_graubard(
-    successes: Sequence[float],
-    totals: Sequence[float],
+    successes: ArrayLike,
+    totals: ArrayLike,
     level: float = 0.95,
     n_skipped: int = 0,
 ) -> Estimate:
@@ -123,7 +125,7 @@ def t_ratio(units: float, clusters: int, level: float) -> float:
     return t_quantile(level, max(units - 1, 1)) / t_quantile(level, clusters - 1)
 
 
-def mean_share(values: Sequence[float], units: float, level: float = 0.95, n_skipped: int = 0) -> Estimate:
+def mean_share(values: ArrayLike, units: float, level: float = 0.95, n_skipped: int = 0) -> Estimate:
     """Mean over seeds of a share that each seed has, each seed with equal weight.
 
     Korn–Graubard on the variance of the mean, capped at ``units``: unlike a t interval it stays within
@@ -230,3 +232,43 @@ def _beta_limits(p: float, size: float, level: float) -> tuple[float, float]:
     low = 0.0 if p <= 0.0 else float(betaincinv(x, size - x + 1, alpha / 2))
     high = 1.0 if p >= 1.0 else float(betaincinv(x + 1, size - x, 1 - alpha / 2))
     return min(max(low, 0.0), p), max(min(high, 1.0), p)
+
+
+def percent(share: float, *, up: bool = False) -> str:
+    """A share as a percentage, without ever rounding something to 0 or 100.
+
+    ``up`` never rounds down, for what holds from a limit on: a smallest delta of 16.4 % is no 16 %.
+
+    Examples
+    --------
+    >>> percent(0.1641), percent(0.1641, up=True), percent(0.9999, up=True)
+    ('16', '17', '99.99')
+    >>> [percent(x) for x in (0.0, 0.0004, 0.0414, 0.2646, 0.9996, 1.0)]
+    ['0', '0.04', '4.1', '26', '99.96', '100']
+    """
+    if up:
+        digits = len(percent(share).partition(".")[2])
+        scale = 10**digits
+        value = math.ceil(100 * share * scale - 1e-6) / scale
+        return f"{value:.{digits if value < 10 or value > 99 else 0}f}" if value < 100 else "100"
+    if share <= 0.0 or share >= 1.0:
+        return "0" if share <= 0.0 else "100"
+    if 0.0995 <= share <= 0.99:
+        return f"{100 * share:.0f}"
+    for digits in range(1, 16):
+        text = f"{100 * share:.{digits}f}"
+        if float(text) not in (0.0, 100.0):
+            return text
+    return "0" if share < 0.5 else "100"
+
+
+def with_interval(estimate: Estimate | Mapping[str, Any]) -> str:
+    """A rate with its interval, as reports print it.
+
+    Examples
+    --------
+    >>> with_interval(korn_graubard([0] * 12, [1] * 12))
+    '0 % (0–26 %)'
+    """
+    plain = dataclasses.asdict(estimate) if isinstance(estimate, Estimate) else estimate
+    return f"{percent(plain['value'])} % ({percent(plain['low'])}–{percent(plain['high'])} %)"

@@ -1,28 +1,34 @@
 """The table of observations: one row for each answer, and everything that statistics need to know of it.
 
 Versions of a text (the original, edited ones, placebos) have a row of their own in a second table, which the
-answers point to. Both are columns of numbers: a run appends to them, `audit import` fills them from a file, and
-claims are group-bys on them.
+answers point to, and so does what an oracle said of a version. All are columns of numbers: a run appends to them,
+`audit import` fills them from a file, and rates and claims are group-bys on them.
 """
 
 from __future__ import annotations
 
 import enum
 from array import array
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core.types import NEUTRAL, Answer, AnswerStatus, Edit
+from auditor.core.types import NEUTRAL, Answer, AnswerStatus, Edit, Outcome, Verdict
 
 Direction = tuple[str, str, str]  # attribute, source group, target group
+Ints = NDArray[np.int64]
 H = TypeVar("H", bound=Hashable)
-STATUS: dict[str, int] = {name: code for code, name in enumerate(get_args(AnswerStatus))}
+OUTCOMES: dict[str, int] = {name: code for code, name in enumerate(get_args(Outcome))}
+STATUSES: tuple[AnswerStatus, ...] = get_args(AnswerStatus)
+STATUS: dict[str, int] = {name: code for code, name in enumerate(STATUSES)}
 SILENT = tuple(
     STATUS[name] for name in ("refused", "filtered", "unparsed")
 )  # an answer came, and says nothing
+
+
+WHOLE = "\0"  # in front of an id that does not begin with that of its text
 
 
 class Arm(enum.IntEnum):
@@ -74,6 +80,25 @@ class Shape(NamedTuple):
     more_chars: int
     frames: tuple[str, ...] = ()  # sentences that were put before the text or after it
     carrier: str = "words"  # what states the group: words of the text, or a line in front of it
+    kind: str = ""  # of its edits, repairs left out; "wording" where one is, else "mixed" where they differ
+
+
+class Told(NamedTuple):
+    """What an oracle said of a version."""
+
+    outcome: Outcome
+    hidden: bool | None
+    original_output: str | None
+    variant_output: str | None
+    reason: str
+
+
+def kind_of(edits: Iterable[Edit]) -> str:
+    """The kind of ``edits``, repairs left out."""
+    kinds = {edit.kind for edit in edits} - {"agreement"}
+    if "wording" in kinds:
+        return "wording"
+    return kinds.pop() if len(kinds) == 1 else "mixed" if kinds else ""
 
 
 def carrier_of(edits: Iterable[Edit]) -> str:
@@ -93,6 +118,7 @@ def shape_of(edits: Iterable[Edit]) -> Shape:
     (('she',), 1, 'ORIGINAL')
     """
     given = list(edits)
+    kind = kind_of(given)
     frames = tuple(e.target.strip() for e in given if not e.source and e.kind == "wording")
     changes = [e for e in given if e.kind != "agreement"]
     placebo = {e.kind in NEUTRAL for e in changes}
@@ -118,16 +144,19 @@ def shape_of(edits: Iterable[Edit]) -> Shape:
         more_chars=sum(len(e.target) - len(e.source) for e in given),
         frames=frames,
         carrier=carrier_of(given),
+        kind=kind,
     )
 
 
 class Observations:
-    """Versions of texts, and the answers to them.
+    """Versions of texts, the answers to them, and what an oracle said of them.
 
     Attributes
     ----------
-    texts, models, formats, labels, shapes : Codes
-        What the numbers in the columns stand for.
+    texts, models, formats, labels, shapes, groups, told : Codes
+        What the numbers in the columns stand for; ``groups`` are the (attribute, group) that a version names.
+    golds : dict
+        Text → the label that the data gives it.
     """
 
     def __init__(self) -> None:
@@ -136,13 +165,17 @@ class Observations:
         self.formats: Codes[str] = Codes()
         self.labels: Codes[Any] = Codes()
         self.shapes: Codes[Shape] = Codes()
+        self.groups: Codes[tuple[tuple[str, str], ...]] = Codes()
+        self.told: Codes[Told] = Codes()
+        self.golds: dict[int, str] = {}
         self._version_text, self._version_shape = array("i"), array("i")
-        self._version_name = array("i")
+        self._version_name, self._version_groups = array("i"), array("i")
         self._names: Codes[str] = Codes()
         self._version, self._model, self._format = array("i"), array("h"), array("h")
         self._replicate, self._status, self._label = array("h"), array("b"), array("i")
         self._score = array("d")
-        self._by_edits: dict[tuple[Edit, ...], int] = {}
+        self._judged_version, self._judged_model, self._judged_format = array("i"), array("h"), array("h")
+        self._judged_told, self._distance = array("i"), array("d")
 
     def __len__(self) -> int:
         return len(self._version)
@@ -151,16 +184,20 @@ class Observations:
         """Add a version of ``text``; returns its row."""
         return self.shape(text, shape_of(edits), name)
 
-    def shape(self, text: str, shape: Shape, name: str = "") -> int:
-        """Add a version whose shape is known; ``name`` is its id without that of its text."""
+    def shape(self, text: str, shape: Shape, name: str = "", groups: tuple[tuple[str, str], ...] = ()) -> int:
+        """Add a version whose shape is known; ``name`` is its id."""
+        rest = name[len(text) :] if name.startswith(text) else WHOLE + name if name else ""
         self._version_text.append(self.texts.of(text))
         self._version_shape.append(self.shapes.of(shape))
-        self._version_name.append(self._names.of(name))
+        self._version_name.append(self._names.of(rest))
+        self._version_groups.append(self.groups.of(groups))
         return len(self._version_text) - 1
 
     def name(self, row: int) -> str:
         """The id of a version; empty where it was added without."""
         name = self._names.values[self._version_name[row]]
+        if name.startswith(WHOLE):
+            return name.removeprefix(WHOLE)
         return f"{self.texts.values[self._version_text[row]]}{name}" if name else ""
 
     def answers(
@@ -198,8 +235,57 @@ class Observations:
             self._label.append(-1 if value is None else self.labels.of(value))
             self._score.append(score)
 
+    def values(self, version: int, model: str, format: str) -> list[Any]:
+        """The answers of one model to one version that could be read: labels, or numbers where there are none."""
+        columns = self.columns()
+        here = (columns.version == version) & (columns.status == STATUS["ok"])
+        here &= (columns.model == self.models.get(model)) & (columns.format == self.formats.get(format))
+        return [
+            self.labels.values[label] if label >= 0 else score
+            for label, score in zip(columns.label[here].tolist(), columns.score[here].tolist(), strict=True)
+        ]
+
+    def judge(self, version: int, verdict: Verdict) -> None:
+        """Add what an oracle said of a version."""
+        told = Told(
+            verdict.outcome, verdict.hidden, verdict.original_output, verdict.variant_output, verdict.reason
+        )
+        self._judged_version.append(version)
+        self._judged_model.append(self.models.of(verdict.model))
+        self._judged_format.append(self.formats.of(verdict.format))
+        self._judged_told.append(self.told.of(told))
+        self._distance.append(float("nan") if verdict.distance is None else verdict.distance)
+
+    def verdicts(self, rows: Iterable[int]) -> Iterator[Verdict]:
+        """The verdicts in ``rows`` of the judgements; those of placebos have order 0."""
+        for row in rows:
+            version, told = self._judged_version[row], self.told.values[self._judged_told[row]]
+            shape = self.shapes.values[self._version_shape[version]]
+            distance = self._distance[row]
+            yield Verdict(
+                case_id=self.texts.values[self._version_text[version]],
+                variant_id=self.name(version),
+                order=0 if shape.arm == Arm.PLACEBO else len(shape.attributes),
+                attributes=shape.attributes,
+                outcome=told.outcome,
+                hidden=told.hidden,
+                original_output=told.original_output,
+                variant_output=told.variant_output,
+                distance=None if distance != distance else distance,
+                reason=told.reason,
+                model=self.models.values[self._judged_model[row]],
+                format=self.formats.values[self._judged_format[row]],
+            )
+
+    def of(self, model: str, format: str, *, arm: Arm = Arm.EDITED) -> Iterator[Verdict]:
+        """The verdicts of one model in one format."""
+        told = self.judged()
+        here = np.array([s.arm == arm for s in self.shapes.values], dtype=bool)[told.shape]
+        here &= (told.model == self.models.get(model)) & (told.format == self.formats.get(format))
+        return self.verdicts(np.flatnonzero(here).tolist())
+
     def columns(self) -> Columns:
-        """The table as arrays."""
+        """Versions and answers as arrays."""
         return Columns(
             version_text=np.array(self._version_text, dtype=np.int64),
             version_shape=np.array(self._version_shape, dtype=np.int64),
@@ -209,6 +295,27 @@ class Observations:
             status=np.array(self._status, dtype=np.int64),
             label=np.array(self._label, dtype=np.int64),
             score=np.array(self._score),
+        )
+
+    def version_groups(self) -> Ints:
+        """The code in ``groups`` of each version."""
+        return np.array(self._version_groups, dtype=np.int64)
+
+    def judged(self) -> Judged:
+        """What an oracle said, as arrays."""
+        version = np.array(self._judged_version, dtype=np.int64)
+        told = np.array(self._judged_told, dtype=np.int64)
+        outcome = np.array([OUTCOMES[t.outcome] for t in self.told.values], dtype=np.int8)
+        hidden = np.array([-1 if t.hidden is None else t.hidden for t in self.told.values], dtype=np.int8)
+        return Judged(
+            version=version,
+            text=np.array(self._version_text, dtype=np.int64)[version],
+            shape=np.array(self._version_shape, dtype=np.int64)[version],
+            model=np.array(self._judged_model, dtype=np.int64),
+            format=np.array(self._judged_format, dtype=np.int64),
+            outcome=outcome[told],
+            hidden=hidden[told],
+            distance=np.array(self._distance),
         )
 
 
@@ -223,6 +330,22 @@ class Columns(NamedTuple):
     status: NDArray[np.int64]
     label: NDArray[np.int64]
     score: NDArray[np.float64]
+
+
+class Judged(NamedTuple):
+    """What an oracle said, as arrays: one entry for each version, model and format.
+
+    ``outcome`` has the codes of `OUTCOMES`; ``hidden`` is −1 where nothing can be said.
+    """
+
+    version: Ints
+    text: Ints
+    shape: Ints
+    model: Ints
+    format: Ints
+    outcome: NDArray[np.int8]
+    hidden: NDArray[np.int8]
+    distance: NDArray[np.float64]
 
 
 def log_odds(p: float) -> float:

@@ -13,7 +13,7 @@ them anew to the two prompts of each seed.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
@@ -32,12 +32,12 @@ from auditor.measure.scores import (
     MIN_SEEDS,
     Arm,
     Difference,
+    Direction,
     Place,
     amount,
     differences,
     finite,
 )
-from auditor.measure.summary import Edited
 
 PAIR = "GEN140"
 SIGNED = {"refusal": "share of answers", "sentiment": "", "length": "words", "preference": ""}
@@ -115,12 +115,11 @@ class Study:
 def study(
     verdicts: Sequence[Verdict],
     placebos: Sequence[Verdict],
-    edits: Mapping[str, Edited],
+    edits: Mapping[str, tuple[Direction, ...]],
     measured: Table,
     *,
     deterministic: Mapping[str, bool],
     preferences: Mapping[str, Mapping[tuple[str, str], Mapping[str, float]]] | None = None,
-    directed: Container[str] = frozenset(),
     seed: int = 7,
     resamples: int = 1999,
 ) -> Study:
@@ -130,25 +129,21 @@ def study(
     ----------
     verdicts, placebos : sequence of Verdict
         Which variants count; outcomes do not matter.
-    edits : mapping of str to Edited
-        By variant id.
+    edits : mapping of str to tuple
+        Variant id → the directions of its edits.
     measured : mapping
         Model → (case, format) → variant → metrics.
     deterministic : mapping of str to bool
         By model, as declared.
     preferences : mapping, optional
         As ``measured``: a judge's preference in [-1, 1]; above 0 the variant's answer was preferred.
-    directed : container of str
-        Cases that earlier answers led to; they are left out.
     seed : int
         Of the tests.
     resamples : int
         Patterns for each test, at least; more where the family is so large that they could show nothing.
     """
-    drawn = [v for v in verdicts if v.case_id not in directed]
-    beside = [v for v in placebos if v.case_id not in directed]
     # All rows of all models and formats are one family.
-    ways = {(v.model, v.format, v.attributes, edits[v.variant_id].directions) for v in drawn}
+    ways = {(v.model, v.format, v.attributes, edits[v.variant_id]) for v in verdicts}
     rows_in_all = len(SIGNED) * len(ways) + len(UNSIGNED) * len({way[:3] for way in ways})
     resamples = min(FULL, resamples_for(rows_in_all, least=resamples))
     signed: list[Difference] = []
@@ -159,7 +154,7 @@ def study(
                 for v in group
                 if (arm := _signed_arm(v, edits, measured, metric, preferences or {})) is not None
             ]
-            for group in (drawn, beside)
+            for group in (verdicts, placebos)
         )
         if not rows or (all(a.value == 0 for a in rows) and metric == "refusal"):
             continue
@@ -175,9 +170,8 @@ def study(
     unsigned: list[Difference] = []
     for number, metric in enumerate(UNSIGNED):
         unsigned += distances(
-            drawn,
-            beside,
-            edits,
+            verdicts,
+            placebos,
             measured,
             metric=metric,
             deterministic=deterministic,
@@ -189,13 +183,13 @@ def study(
 
 def _signed_arm(
     v: Verdict,
-    edits: Mapping[str, Edited],
+    edits: Mapping[str, tuple[Direction, ...]],
     measured: Table,
     metric: str,
     preferences: Mapping[str, Mapping[tuple[str, str], Mapping[str, float]]],
 ) -> Arm | None:
     key = (v.case_id, v.format)
-    place = Place(v.model, v.format, v.attributes, edits[v.variant_id].directions)
+    place = Place(v.model, v.format, v.attributes, edits[v.variant_id])
     if metric == "preference":
         value = preferences.get(v.model, {}).get(key, {}).get(v.variant_id)
         return None if value is None else Arm(place, v.case_id, v.variant_id, value)
@@ -221,7 +215,6 @@ def _signed_noise(measured: Table, metric: str) -> dict[str, float | None]:
 def distances(
     verdicts: Iterable[Verdict],
     placebos: Iterable[Verdict],
-    edits: Mapping[str, Edited],
     measured: Table,
     *,
     metric: str,
@@ -310,7 +303,6 @@ def _row(
     level: float,
 ) -> Difference:
     value, low, high = mean_interval(list(d.values()), level)
-    _, narrow_low, narrow_high = mean_interval(list(d.values()), 2 * level - 1)
     every = [pair for case in d for pair in seeds[case]]
     own = [
         fmean(found)
@@ -326,7 +318,6 @@ def _row(
         low=finite(low),
         high=finite(high),
         level=level,
-        narrow=finite(max(abs(narrow_low), abs(narrow_high))),
         n=len(d),
         n_variants=len(every),
         discordant=sum(abs(x) > 1e-12 for x in d.values()),
@@ -372,7 +363,6 @@ def _blank(place: Place, metric: str, seeds: int, note: str) -> Difference:
         low=None,
         high=None,
         level=1 - ALPHA,
-        narrow=None,
         n=0,
         n_variants=0,
         discordant=0,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from auditor.core.types import Estimate
+from auditor.core.types import Answer, Estimate
 from auditor.measure.intervals import (
     _beta_limits,
     approximate_note,
@@ -21,6 +21,8 @@ from auditor.measure.intervals import (
     effective_size,
     korn_graubard,
 )
+from auditor.measure.observations import STATUSES, Arm, Ints, Observations
+from auditor.measure.rates import Counts, Place, edited, tabulate
 
 NONE = "none"  # stands for an empty set of labels in F1, as one more label
 SHOWN = 5  # labels that could not be mapped, as examples
@@ -184,6 +186,67 @@ def table(model: str, format: str, originals: Sequence[Original]) -> dict[str, A
             "wrong": _plain(violations(originals, right=False)),
         },
     }
+
+
+def originals(
+    observations: Observations, golds: Mapping[str, Value], answer: Callable[[Sequence[Answer]], Value | None]
+) -> dict[tuple[str, str], list[Original]]:
+    """The originals with a gold label, by model and format.
+
+    Parameters
+    ----------
+    observations : Observations
+        Of the run.
+    golds : mapping of str to str or tuple
+        Text → its label, as the task reads it.
+    answer : callable
+        The answer that stands for the replicates of one input; None where there is none.
+    """
+    columns, groups = observations.columns(), observations.version_groups()
+    first = np.array([s.arm == Arm.ORIGINAL for s in observations.shapes.values], dtype=bool)
+    wanted = np.array([name in golds for name in observations.texts.values], dtype=bool)
+    own = first[columns.version_shape] & wanted[columns.version_text]
+    judged = {
+        place: _sums(found.values(), len(observations.texts.values))
+        for place, found in tabulate(observations, edited).items()
+    }
+    given: dict[tuple[str, str], dict[int, list[Answer]]] = defaultdict(lambda: defaultdict(list))
+    for row in np.flatnonzero(own[columns.version]).tolist():
+        place = (
+            observations.models.values[columns.model[row]],
+            observations.formats.values[columns.format[row]],
+        )
+        status, label = STATUSES[columns.status[row]], columns.label[row]
+        value = observations.labels.values[label] if label >= 0 else None
+        given[place][int(columns.version[row])].append(Answer(status=status, value=value))
+    out = {}
+    for place, by_version in given.items():
+        counts = judged.get(Place(*place))
+        rows = []
+        for version, told in by_version.items():
+            text = int(columns.version_text[version])
+            case = observations.texts.values[text]
+            rows.append(
+                Original(
+                    case_id=case,
+                    gold=golds[case],
+                    predicted=answer(told),
+                    groups=dict(observations.groups.values[groups[version]]),
+                    judged=0 if counts is None else int(counts[0][text]),
+                    violations=0 if counts is None else int(counts[1][text]),
+                )
+            )
+        out[place] = rows
+    return out
+
+
+def _sums(found: Iterable[Counts], texts: int) -> tuple[Ints, Ints]:
+    """Judged variants and violations of each text, all attribute sets together."""
+    judged, changed = np.zeros((2, texts), dtype=np.int64)
+    for counts in found:
+        judged[counts.text] += counts.judged
+        changed[counts.text] += counts.violations
+    return judged, changed
 
 
 def gold_summary(golds: Mapping[str, tuple[str | None, bool]]) -> dict[str, Any]:

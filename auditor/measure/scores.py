@@ -1,4 +1,4 @@
-"""Paired differences of amounts between groups: scores, and the signed metrics of free text.
+"""Paired differences between groups of the signed metrics of free text.
 
 For each direction (source group → target group) and seed, the difference is the mean over the answers to the
 texts about the target group minus that over the answers to the original. Seeds are given, never selected by
@@ -10,27 +10,25 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations
 from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from auditor.core.counting import plural
-from auditor.core.types import ClaimVerdict, Finding, Verdict
+from auditor.core.types import ClaimVerdict, Finding
 from auditor.measure.intervals import mean_interval
 from auditor.measure.multiplicity import holm
 from auditor.measure.multiplicity import resamples_for as resamples_for  # for callers of this module
 from auditor.measure.paired import sign_flip
-from auditor.measure.summary import Direction, Edited
 
 MIN_SEEDS = 6  # a two-sided sign-flip test of five differences cannot reach 0.05
 ALPHA = 0.05
 EXEMPLARS = 5
 
-Values = Mapping[tuple[str, str], Mapping[str, Sequence[float]]]  # (case, format) -> input -> its answers
+Direction = tuple[str, str, str]  # attribute, source group, target group
 
 
 class Place(NamedTuple):
@@ -63,8 +61,6 @@ class Difference:
         What was compared, and what it counts in.
     value, low, high, level : float
         Mean over seeds, and its t interval by seed; limits are None where all seeds differ by one amount.
-    narrow : float or None
-        The larger absolute limit at level ``2 * level - 1``: what a bound has to be above.
     n, n_variants, discordant : int
         Seeds, variants, and seeds with a difference other than 0.
     noise : float or None
@@ -84,7 +80,6 @@ class Difference:
     low: float | None
     high: float | None
     level: float
-    narrow: float | None
     n: int
     n_variants: int
     discordant: int
@@ -107,55 +102,6 @@ class Difference:
         out["attributes"] = list(self.place.attributes)
         del out["place"]
         return out
-
-
-def arms(
-    verdicts: Iterable[Verdict],
-    edits: Mapping[str, Edited],
-    values: Mapping[str, Values],
-    *,
-    directed: Container[str] = frozenset(),
-) -> list[Arm]:
-    """Differences of variants whose answers and whose original's answers are known.
-
-    Parameters
-    ----------
-    verdicts : iterable of Verdict
-        Which variants count; their outcome does not matter.
-    edits : mapping of str to Edited
-        By variant id; what is not in it is an original.
-    values : mapping of str to Values
-        By model: the scores of all replicates.
-    directed : container of str
-        Cases that earlier answers led to; they are left out.
-    """
-    out = []
-    for v in verdicts:
-        directions = edits[v.variant_id].directions
-        given = values.get(v.model, {}).get((v.case_id, v.format), {})
-        original: Sequence[float] = next((arm for name, arm in given.items() if name not in edits), ())
-        variant = given.get(v.variant_id, ())
-        if v.case_id in directed or not original or not variant:
-            continue
-        place = Place(v.model, v.format, v.attributes, directions)
-        out.append(Arm(place, v.case_id, v.variant_id, fmean(variant) - fmean(original)))
-    return out
-
-
-def noise_of_values(values: Values) -> float | None:
-    """Mean absolute difference of two answers to one prompt, by seed; None where nothing was repeated.
-
-    Examples
-    --------
-    >>> noise_of_values({("c", "plain"): {"c.o": [7.0, 8.0], "c.v0": [7.0, 7.0]}})
-    0.5
-    """
-    by_case: dict[str, list[float]] = defaultdict(list)
-    for (case_id, _), given in values.items():
-        for arm in given.values():
-            if len(arm) > 1:
-                by_case[case_id].append(fmean(abs(a - b) for a, b in combinations(arm, 2)))
-    return fmean(fmean(found) for found in by_case.values()) if by_case else None
 
 
 def differences(
@@ -224,7 +170,6 @@ def _difference(
     level: float,
 ) -> Difference:
     value, low, high = mean_interval(list(d.values()), level)
-    _, narrow_low, narrow_high = mean_interval(list(d.values()), 2 * level - 1)
     plain = Difference(
         place=place,
         metric=metric,
@@ -233,7 +178,6 @@ def _difference(
         low=finite(low),
         high=finite(high),
         level=level,
-        narrow=finite(max(abs(narrow_low), abs(narrow_high))),
         n=len(d),
         n_variants=n_variants,
         discordant=sum(abs(x) > 1e-12 for x in d.values()),
@@ -261,49 +205,17 @@ def _difference(
     )
 
 
-def described(
-    variants: Iterable[Arm],
-    placebos: Iterable[Arm],
-    *,
-    metric: str,
-    unit: str,
-    noise: Mapping[str, float | None],
-) -> list[Difference]:
-    """Mean paired differences as `differences` has them, without tests: claims are made elsewhere."""
-    rng = np.random.default_rng(0)
-    found = differences(variants, placebos, metric=metric, unit=unit, noise=noise, rng=rng, resamples=1)
-    return [replace(d, p_sign=None, p_value=None, p_placebo=None) for d in found]
-
-
-def decide(
-    found: Sequence[Difference],
-    *,
-    alpha: float = ALPHA,
-    tolerance: float | None = None,
-    positive_control: Mapping[str, bool | None] | None = None,
-) -> list[Difference]:
+def decide(found: Sequence[Difference], *, alpha: float = ALPHA) -> list[Difference]:
     """Adjust the p values of one family (Holm) and give each difference its verdict.
 
     *shown*: the adjusted p value, of the larger of the sign-flip and the placebo comparison, is below
-    ``alpha``. *bounded*: a tolerance above 0 was given, the interval at level ``1 - 2 * alpha`` lies inside plus
-    and minus it, and the positive control was seen. *not tested*: too few seeds. Else *not determined*.
+    ``alpha``. *not tested*: too few seeds. Else *not determined*.
     """
-    control = positive_control or {}
     out = []
     for one, p in zip(found, holm([d.p_value for d in found]), strict=True):
-        verdict: ClaimVerdict = "not_determined"
-        notes = one.notes
-        if one.p_value is None:
-            verdict = "not_tested"
-        elif p is not None and p < alpha:
-            verdict = "shown"
-        elif tolerance and one.narrow is not None and one.narrow < tolerance and control.get(one.place.model):
-            verdict = "bounded"
-            notes = (
-                *notes,
-                f"the {100 * (1 - 2 * alpha):.0f} % interval lies within plus and minus {amount(tolerance)}",
-            )
-        out.append(replace(one, p_adjusted=p, verdict=verdict, notes=notes))
+        shown = p is not None and p < alpha
+        verdict: ClaimVerdict = "not_tested" if p is None else "shown" if shown else "not_determined"
+        out.append(replace(one, p_adjusted=p, verdict=verdict))
     return out
 
 

@@ -1,6 +1,6 @@
 """Several models in one run as tables: their rates side by side, and whether two of them differ.
 
-The figures stand in the run record (key ``comparison``): `auditor.measure.models_compared`.
+The figures stand in the run record (key ``comparison``): `auditor.measure.two_models`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from auditor.measure.models_compared import MIN_SEEDS
+from auditor.measure.two_models import MIN_SEEDS
 from auditor.report import words
 from auditor.report.rows import DECLARED
 
@@ -20,8 +20,8 @@ RATES = ("Model", "Attributes", "Seeds", "Changed", "Hidden", "Same prompt again
 PAIRS = ("Attributes", "First", "Second", "Seeds", "Difference", "p, adjusted", "Verdict")
 RIGHT = frozenset({"Seeds"})
 NOTES = (
-    "Difference: share of a seed's variants whose answer changed with the first model, less the share with the "
-    "second, over variants that both models answered; the mean over seeds, in percentage points.",
+    "Difference: share of variants whose answer changed with the first model, less the share with the second, over "
+    "variants that both models answered, in percentage points; its interval is by text.",
     "A model that wobbles changes its answers more often for that alone: read a difference beside the same-prompt "
     "noise of both models. The two models answer the same texts, so the test is paired; p is adjusted for all "
     "pairs and attribute sets of this table (Holm). Fewer than six seeds are not tested.",

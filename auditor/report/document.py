@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from auditor.measure.models_compared import MIN_SEEDS
+from auditor.measure.two_models import MIN_SEEDS
 
 if TYPE_CHECKING:
     from auditor.report.answer import Screen

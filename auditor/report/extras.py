@@ -7,7 +7,7 @@ from typing import Any
 
 from auditor.contrib.adaptive import report as adaptive
 from auditor.core import waivers
-from auditor.measure.models_compared import MIN_SEEDS
+from auditor.measure.two_models import MIN_SEEDS
 from auditor.report import comparison, planned, words
 from auditor.report.document import Items, Section, Table, Text, noted
 

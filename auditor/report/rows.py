@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from auditor.measure.models_compared import MIN_SEEDS as MIN_SEEDS
+from auditor.measure.two_models import MIN_SEEDS as MIN_SEEDS
 from auditor.report import words
 
 Data = Mapping[str, Any]

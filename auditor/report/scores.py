@@ -6,11 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from auditor.report import words
-from auditor.report.document import Section, Table, noted
+from auditor.report.document import Section, noted
 
 Data = Mapping[str, Any]
-TITLE = "Scores by group: mean paired differences"
-COLUMNS = ("Direction", "Model", "Difference", "Same prompt", "Placebo", "p", "Seeds", "Verdict")
+TITLE = "Scores: how they were compared"
+COLUMNS = (
+    "Direction",
+    "Model",
+    "Difference",
+    "Same prompt",
+    "Placebo",
+    "p",
+    "Seeds",
+    "Verdict",
+)
 RIGHT = frozenset({"Seeds", "p"})
 MAX_ROWS = 24  # of rows that show nothing
 FEW_ROWS = 5  # where no row had enough seeds for a test
@@ -29,26 +38,14 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
     section = record.get("scores")
     if not section:
         return None
-    rows = section.get("rows") or ()
-    unit = f" in {section['unit']}" if section.get("unit") else ""
-    notes = [
-        f"Mean answer for texts about the second group minus that for the same texts about the first{unit}, with the "
-        f"{words.confidence(_level(rows))} interval by seed. Same prompt: how far two answers to one prompt lie apart "
-        "on average. Placebo: the same difference for edits that change no group. p: sign-flip test by seed and, where "
-        "there are placebo edits, against these; the larger one, adjusted for all directions (Holm).",
-        _single(section),
-    ]
-    if not rows:
-        notes.append("No difference could be measured: too few answers were amounts.")
-    chosen = ordered(rows)
-    if len(chosen) < len(rows):
-        left = words.plural(len(rows) - len(chosen), "further direction")
-        notes.append(f"{left}, most of them on too few seeds for a test, can be found in run.json.")
-    lines = tuple(line(row, names) for row in chosen)
-    table = Table(
-        caption="Mean differences, those that show something first", columns=COLUMNS, lines=lines, right=RIGHT
-    )
-    return Section(id="scores", title=TITLE, short="Scores", blocks=noted(notes, [table]))
+    unit = f" {section['unit']}" if section.get("unit") else ""
+    notes = [_single(section)]
+    for model, apart in (section.get("noise") or {}).items():
+        if apart is not None:
+            notes.append(
+                f"{model}: two answers to one prompt lie {amount(apart, sign=False)}{unit} apart on average."
+            )
+    return Section(id="scores", title=TITLE, short="Scores", blocks=noted(notes, []))
 
 
 def ordered(rows: Sequence[Data]) -> list[Data]:

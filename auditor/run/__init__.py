@@ -3,7 +3,7 @@
 from auditor.run.audit import plan_of, plan_record, require_same_inputs, root_folder, run_audit, run_sync
 from auditor.run.confirm import confirm, label_text, lattice_cells
 from auditor.run.dryrun import estimate
-from auditor.run.loop import About, Loop, Tally, silent
+from auditor.run.loop import Loop, Tally, silent
 from auditor.run.parts import BARE, Parts, StoredCases, formats_for, prepare
 from auditor.run.replay import replay
 from auditor.run.rounds import ROUND
@@ -11,7 +11,6 @@ from auditor.run.rounds import ROUND
 __all__ = [
     "BARE",
     "ROUND",
-    "About",
     "Loop",
     "Parts",
     "StoredCases",

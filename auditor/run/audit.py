@@ -84,7 +84,7 @@ async def _run(
     except asyncio.CancelledError:
         loop.status_reason = "Interrupted."
         if folder is not None:
-            folder.write_verdicts(v for t in loop.tallies for v in (*t.verdicts, *t.placebos))
+            folder.write_verdicts(loop.observed.verdicts(t.model.name for t in loop.tallies))
             folder.write_run(record())
         raise
     finally:
@@ -94,7 +94,7 @@ async def _run(
     observe(Progress(phase="report", done=0, planned=1))
     result = record()
     if folder is not None:
-        folder.write_verdicts(v for t in loop.tallies for v in (*t.verdicts, *t.placebos))
+        folder.write_verdicts(loop.observed.verdicts(t.model.name for t in loop.tallies))
         folder.write_run(result)
     observe(Progress(phase="report", done=1, planned=1))
     return result

@@ -151,7 +151,7 @@ def versions(parts: Parts) -> Observations:
     async def fill() -> None:
         async for case, checks in _cases(parts):
             for variant in _asked(loop, case, checks):
-                table.version(case.id, variant.edits, variant.id.removeprefix(case.id))
+                table.version(case.id, variant.edits, variant.id)
 
     run_sync(fill)
     return table

@@ -6,11 +6,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from auditor.core.types import Answer, Case, Check, Finding
+from auditor.core.types import Answer, Case, Check, Finding, is_wording
 
 if TYPE_CHECKING:
     from auditor.measure.claims import Claim
-    from auditor.measure.scores import Difference
     from auditor.run.loop import Loop, Tally
 
 KINDS = ("score", "generation")
@@ -47,7 +46,7 @@ async def prefer(
             given = answers[name]
             first = _first_text(given.get(case.original.id, ()))
             for variant in case.variants:
-                if loop.facts(variant).wording:
+                if is_wording(variant):
                     continue
                 text = _first_text(given.get(variant.id, ()))
                 if first is None or text is None or checks[variant.id].status == "invalid":
@@ -134,68 +133,40 @@ def judge_cost(loop: Loop) -> float | None:
 
 
 def _scores(loop: Loop, claims: Sequence[Claim]) -> tuple[list[Finding], dict[str, Any]]:
-    """Every direction is described; what may be said of it is said by the claims."""
-    from auditor.measure import findings, scores
+    """What may be said of amounts is said by the claims; the section says what they count in, and the noise."""
+    from auditor.measure import findings
+    from auditor.measure.rates import noise_of_numbers
 
-    task, oracle = loop.parts.task, loop.parts.oracle
-    values = {t.model.name: t.labels for t in loop.tallies}
-    groups = {
-        arm: scores.arms(
-            [v for t in loop.tallies for v in getattr(t, arm)], loop.about, values, directed=loop.directed
-        )
-        for arm in ("verdicts", "placebos")
-    }
-    rows = scores.described(
-        groups["verdicts"],
-        groups["placebos"],
-        metric="score",
-        unit=task.unit,
-        noise={name: scores.noise_of_values(given) for name, given in values.items()},
-    )
+    task, observed = loop.parts.task, loop.observed
     section = {
         "unit": task.unit,
         "scale": list(task.scale or ()),
-        "tolerance": oracle.tolerance,
-        "alpha": scores.ALPHA,
-        "rows": [_with_claim(row, claims).as_record() for row in rows],
+        "tolerance": loop.parts.oracle.tolerance,
+        "noise": {t.model.name: noise_of_numbers(observed.table, t.model.name) for t in loop.tallies},
         "hidden": {"status": "not_tested", "reason": NOT_CONFIRMED},
     }
-    return findings.of_claims(claims, [v for t in loop.tallies for v in t.verdicts], loop.about), section
-
-
-def _with_claim(d: Difference, claims: Sequence[Claim]) -> Difference:
-    """``d`` with the verdict of the net claim about its two groups, whichever was the original."""
-    from auditor.measure.claims import OTHERS
-
-    if len(d.place.directions) != 1:
-        return dataclasses.replace(d, verdict="not_tested")
-    ((attribute, source, target),) = d.place.directions
-    own = [
-        c
-        for c in claims
-        if (c.family, c.model, c.format, c.attribute) == ("net", d.place.model, d.place.format, attribute)
-    ]
-    for c in own:
-        if set(c.groups) in ({source, target}, {target, OTHERS}):
-            return dataclasses.replace(d, verdict=c.verdict, p_value=c.p_value, p_adjusted=c.p_adjusted)
-    return dataclasses.replace(d, verdict="not_tested")
+    return findings.of_claims(claims, (observed.table, observed.directed)), section
 
 
 def _pairs(loop: Loop) -> tuple[list[Finding], dict[str, Any]]:
-    from auditor.measure import pairs, scores
+    import numpy as np
 
+    from auditor.measure import pairs, scores
+    from auditor.measure.hidden_findings import Seen
+
+    table = loop.observed.table
+    told = table.judged()
+    every = list(Seen.of(table, told, np.arange(len(told.version))))
+    variants, placebos = ([one for one in every if bool(one.verdict.order) is real] for real in (True, False))
     found = pairs.study(
-        [v for t in loop.tallies for v in t.verdicts],
-        [v for t in loop.tallies for v in t.placebos],
-        loop.about,
+        [one.verdict for one in variants],
+        [one.verdict for one in placebos],
+        {one.verdict.variant_id: one.directions for one in every},
         {t.model.name: t.texts for t in loop.tallies},
         deterministic={t.model.name: t.model.deterministic for t in loop.tallies},
         preferences={t.model.name: t.preferences for t in loop.tallies},
-        directed=loop.directed,
         seed=loop.plan.seed,
-        resamples=scores.resamples_for(
-            4 * len({loop.about[v.variant_id].directions for t in loop.tallies for v in t.verdicts})
-        ),
+        resamples=scores.resamples_for(4 * len({one.directions for one in variants})),
     )
     rows = [*found.unsigned, *found.signed]
     judge = loop.judge

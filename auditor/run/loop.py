@@ -36,16 +36,16 @@ from auditor.run.judging import Judge, judge
 from auditor.run.observed import Observed
 from auditor.run.parts import Parts, formats_for
 from auditor.run.rounds import source
-from auditor.run.tally import WAITING, About, Answers, FactsOf, Tally
+from auditor.run.tally import WAITING, Answers, Tally
 from auditor.run.until import Until
-from auditor.store.compact import ByVariant, Shared
 
-__all__ = ["About", "Loop", "Tally", "silent"]
+__all__ = ["Loop", "Tally", "silent"]
 if TYPE_CHECKING:
     from auditor.measure.claims import Claim
 
 KEPT_OUTPUTS = 10_000  # short outputs of models whose reading is remembered
 SHORT = 200  # characters
+BESIDE = ("placebo", "wording")  # kinds of variants that are counted apart
 WAITING_S = 1.0  # how long answers may wait to be journaled: some models say that they are deterministic, and are slow
 
 
@@ -67,13 +67,8 @@ class Loop:
         self.parts, self.folder, self.observe = parts, folder, observe
         self.plan = parts.plan
         self.counts: Counter[str] = Counter()
-        self.about: ByVariant[About] = ByVariant()
-        self.facts = FactsOf()
-        self.shared: Shared[Any] = Shared()
         self.oracle = Judge(parts.oracle)
-        self.observed = Observed(parts.task)
-        self.directed: set[str] = set()  # cases that earlier verdicts led to: they enter no rate
-        self.golds: dict[str, tuple[str | None, Mapping[str, str]]] = {}  # case id -> label, groups named
+        self.observed = Observed(parts.task, [model.name for model in parts.models])
         self.status_reason = ""
         self.stopped_by = ""  # the limit of the plan that was reached
         self.canary_prompts: dict[str, dict[tuple[str, str], Prompt]] = {}
@@ -81,7 +76,6 @@ class Loop:
         self._read: dict[tuple[str, str, str], Answer] = {}
         self._waiting_since: dict[str, float] = {}  # by model
         self.agreement: dict[str, list[int]] = {k: [0, 0] for k in ("originals", "valid", "discarded")}
-        self.valid_by_case: dict[str, dict[tuple[str, ...], list[int]]] = {}
         self._answered = answered or {}
         self.tallies = [self.tally(model) for model in parts.models]
         if parts.cache is not None:
@@ -234,8 +228,8 @@ class Loop:
     async def _round(
         self, cases: Sequence[Case], checks: Mapping[str, Check], lines: Mapping[str, bytes]
     ) -> None:
-        prompts = self._take(cases, checks, lines)
         self.observed.forget()
+        prompts = self._take(cases, checks, lines)
         told: list[Verdict] = []
         asked = [
             asyncio.ensure_future(self._question(i, cases, checks, prompts, told))
@@ -266,6 +260,7 @@ class Loop:
         written: list[tuple[str, Prompt]] = []
         for case in cases:
             self.count(case, checks)
+            self.observed.add(case, {v.id for v in case.variants if checks[v.id].status != "invalid"})
             for variant in (case.original, *case.variants):
                 if variant is not case.original and not self.asked(checks[variant.id]):
                     continue
@@ -287,41 +282,23 @@ class Loop:
         return check.status != "invalid" or self.plan.test_discarded
 
     def count(self, case: Case, checks: Mapping[str, Check]) -> None:
-        """Count a case and keep what the statistics need to know of its variants."""
+        """Count a case and its variants."""
         counts = self.counts
         counts["cases"] += 1
         text = text_of(case.id)
         counts["taken"] += text != self._text  # the cases of one text come one after the other
         self._text = text
-        groups = self.shared.made(tuple(case.original.groups.items()), case.original.groups)
-        self.golds[case.id] = (case.label, groups)
-        abouts: list[About] = []
-        valid_here: dict[tuple[str, ...], list[int]] = {}
-        if case.sampling == "directed":
-            self.directed.add(case.id)
         self._agree("originals", case.original.input)
         for variant in case.variants:
             valid = checks[variant.id].status != "invalid"
-            attributes, placebo, about, wording = self.facts(variant)
-            abouts.append(about)
-            if wording:
-                counts["wordings"] += 1
-                counts["wordings_valid"] += valid
-                continue
-            if placebo:
-                counts["placebos"] += 1
-                counts["placebos_valid"] += valid
+            kind = self.observed.shape(variant).kind
+            if kind in BESIDE:
+                counts[f"{kind}s"] += 1
+                counts[f"{kind}s_valid"] += valid
                 continue
             counts["variants"] += 1
             counts["valid" if valid else "discarded"] += 1
-            cell = valid_here.setdefault(attributes, [0, 0])
-            cell[0] += valid
-            cell[1] += 1
             self._agree("valid" if valid else "discarded", variant.input)
-        self.about.add(case.id, [v.id for v in case.variants], abouts)
-        if case.sampling == "iid":
-            alike = tuple([(attributes, *cell) for attributes, cell in valid_here.items()])
-            self.valid_by_case[case.id] = self.shared.made(alike, valid_here)
 
     def _agree(self, arm: str, text: Any) -> None:
         if self.parts.agreement is None or not isinstance(text, str):
@@ -349,7 +326,7 @@ class Loop:
         first = [v for case in cases for v in self.first(case, checks)]
         once = {v.id for case in cases if self._once(case) for v in (case.original, *case.variants)}
         # A wording more says more of a text than the same wording again.
-        worded = {v.id for v in first if self.facts(v).wording}
+        worded = {v.id for v in first if self.observed.shape(v).kind == "wording"}
         await self._ask(tally, client, first, prompts, answers, once=once | worded)
         if once and tally.replicates > 1 and not client.stopped:
             again = [v for case in cases if self._once(case) for v in self._again(tally, case, answers)]

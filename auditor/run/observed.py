@@ -2,55 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from auditor.core.types import Answer, Case, Variant
+import numpy as np
+
+from auditor.core.types import Answer, Case, Variant, Verdict
 from auditor.measure.claims import Question
-from auditor.measure.observations import Observations, Shape, shape_of
+from auditor.measure.observations import Arm, Observations, Shape, shape_of
+from auditor.measure.rates import VIOLATION
 from auditor.run.controls import outcomes
 
 if TYPE_CHECKING:
     from auditor.core.plan import Plan
 
 KEPT_SHAPES = 50_000  # combinations of edits whose shape is remembered
+ORIGINAL = shape_of(())
+
+
+class Row(NamedTuple):
+    """Where a version of this round stands."""
+
+    table: Observations
+    row: int
 
 
 class Observed:
-    """Fills a table of observations from cases and the answers to them."""
+    """Fills tables of observations from cases and the answers to them.
 
-    def __init__(self, task: Any) -> None:
-        self.table = Observations()
+    Attributes
+    ----------
+    table : Observations
+        What was drawn at random and is valid: all rates and claims are computed from it.
+    directed : Observations
+        Cases that earlier verdicts led to.
+    discarded : Observations
+        Variants of drawn cases that the validity check found wrong, asked about or not.
+    """
+
+    def __init__(self, task: Any, models: Iterable[str] = ()) -> None:
+        self.table, self.directed, self.discarded = Observations(), Observations(), Observations()
+        for name in models:  # in their order, whichever answers first
+            self.table.models.of(name)
         self._task = task
         labels = outcomes(task, {})
         self._score_of = labels[0] if len(labels) == 1 else None
-        self._rows: dict[str, int] = {}  # of the versions of this round, by variant id
-        self.hidden: dict[str, int] = {}  # rows of hidden variants, by id
+        self._rows: dict[str, Row] = {}  # of the versions of this round, by variant id
         self._shapes: dict[tuple[Any, ...], Shape] = {}
 
     def forget(self) -> None:
         """A round is over: no more answers to its versions come."""
         self._rows.clear()
 
-    def note(self, variant_id: str) -> None:
-        """Remember the row of a hidden variant; a directed one has none."""
-        if variant_id in self._rows:
-            self.hidden[variant_id] = self._rows[variant_id]
+    def add(self, case: Case, valid: Container[str]) -> list[Shape]:
+        """Add the versions of a case, those of its variants that are ``valid`` in their table; gives their shapes."""
+        table = self.directed if case.sampling == "directed" else self.table
+        shapes = [self.shape(v) for v in case.variants]
+        if case.label is not None:
+            table.golds[table.texts.of(case.id)] = case.label
+        for variant, shape in zip((case.original, *case.variants), (ORIGINAL, *shapes), strict=True):
+            kept = variant is case.original or variant.id in valid
+            if kept or table is self.table:
+                place = table if kept else self.discarded
+                row = place.shape(case.id, shape, variant.id, tuple(variant.groups.items()))
+                self._rows[variant.id] = Row(place, row)
+        return shapes
 
-    def take(self, case: Case, answers: Mapping[str, Sequence[Answer]], *, model: str, format: str) -> None:
-        """Add what one model answered to one case in one format."""
-        for variant in (case.original, *case.variants):
-            given = answers.get(variant.id)
-            if given is None:
-                continue
-            row = self._rows.get(variant.id)
-            if row is None:
-                row = self._rows[variant.id] = self.table.shape(
-                    case.id, self._shape(variant), variant.id.removeprefix(case.id)
+    def take(self, answers: Mapping[str, Sequence[Answer]], *, model: str, format: str) -> None:
+        """Add what one model answered to the variants of one case in one format."""
+        for variant_id, given in answers.items():
+            if (place := self._rows.get(variant_id)) is not None:
+                place.table.answers(
+                    place.row, model=model, format=format, answers=given, score_of=self._score_of
                 )
-            self.table.answers(row, model=model, format=format, answers=given, score_of=self._score_of)
 
-    def _shape(self, variant: Variant) -> Shape:
+    def judge(self, verdict: Verdict) -> None:
+        """Add what the oracle said."""
+        if (place := self._rows.get(verdict.variant_id)) is not None:
+            place.table.judge(place.row, verdict)
+
+    def given(self, variant_id: str, model: str, format: str) -> list[Any]:
+        """The answers of this round to one version that could be read."""
+        place = self._rows.get(variant_id)
+        return [] if place is None else place.table.values(place.row, model, format)
+
+    def verdicts(self, models: Iterable[str]) -> Iterator[Verdict]:
+        """All verdicts of the run on valid variants, model by model; placebos after the others."""
+        for model in models:
+            for placebo in (False, True):
+                for table in (self.table, self.directed):
+                    told = table.judged()
+                    arm = np.array([s.arm == Arm.PLACEBO for s in table.shapes.values], dtype=bool)
+                    here = told.model == table.models.get(model)  # none where the model said nothing
+                    yield from table.verdicts(np.flatnonzero(here & (arm[told.shape] == placebo)).tolist())
+
+    def changes(self) -> tuple[Counter[int], Counter[int]]:
+        """Violations, and hidden ones among them, by order."""
+        found: tuple[Counter[int], Counter[int]] = Counter(), Counter()
+        for table in (self.table, self.directed):
+            told = table.judged()
+            order = np.array([len(s.attributes) if s.arm == Arm.EDITED else 0 for s in table.shapes.values])
+            for counted, here in zip(found, (told.outcome == VIOLATION, told.hidden == 1), strict=True):
+                counted.update(order[told.shape[here]].tolist())
+        return found
+
+    def shape(self, variant: Variant) -> Shape:
+        """What the edits of a variant come to; remembered for variants with the same edits elsewhere."""
         key = tuple(
             (e.attribute, e.kind, e.source_group, e.target_group, e.source, e.target) for e in variant.edits
         )

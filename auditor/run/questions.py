@@ -37,9 +37,9 @@ async def canaries(loop: Loop, prompts: Mapping[tuple[str, str], Prompt], cases:
                 for name in tally.formats
                 if (prompt := prompts.get((case.original.id, name))) is not None
             }
-            for key in loop.canary_prompts[tally.model.name]:
-                arms = tally.labels.get(key, {})
-                tally.canaries[key] = {"start": list(next(iter(arms.values()), ()))}
+            for case_id, name in loop.canary_prompts[tally.model.name]:
+                start = loop.observed.given(f"{case_id}.o", tally.model.name, name)
+                tally.canaries[case_id, name] = {"start": start}
         time_ = "middle" if cases and middle else "" if cases else "end"
         if time_ and not any(time_ in times for times in tally.canaries.values()):
             await _ask_canaries(loop, tally, client, time_)

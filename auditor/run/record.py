@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import platform
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from auditor._version import __version__
-from auditor.core.types import FORMAT_VERSION, Diagnosis, Finding, Verdict
+from auditor.core.types import FORMAT_VERSION, Diagnosis, Estimate, Finding
 from auditor.measure import cautions
 from auditor.report import unread
 from auditor.run import freeze
@@ -21,23 +21,9 @@ if TYPE_CHECKING:
 
 Confirmed = Mapping[tuple[str, str, str], Mapping[str, Any]]
 SUMS = ("calls", "cached", "failed", "filtered", "unparsed", "refused", "tokens_in", "tokens_out")
+HINTER = "the protocol has none"
 NO_TWO = "no prompt has two answers that could be read"
 PACKAGES = ("numpy", "scipy", "statsmodels", "spacy", "openai", "vaderSentiment")
-
-
-class Judged(NamedTuple):
-    """The verdicts of one model, which a tally makes anew whenever it is asked for them."""
-
-    verdicts: list[Verdict]
-    drawn: list[Verdict]  # without those of directed cases, which enter no rate
-    placebos: list[Verdict]
-
-    @classmethod
-    def of(cls, loop: Loop, tally: Tally) -> Judged:
-        """Those of ``tally``."""
-        verdicts = list(tally.verdicts)
-        drawn = [v for v in verdicts if v.case_id not in loop.directed] if loop.directed else verdicts
-        return cls(verdicts, drawn, list(tally.placebos))
 
 
 def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float) -> dict[str, Any]:
@@ -54,23 +40,19 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     seconds : float
         How long it took.
     """
-    from auditor.measure import arms, contrast, summary, two_way
     from auditor.measure import findings as found
+    from auditor.measure import rates
 
-    judged = [Judged.of(loop, tally) for tally in loop.tallies]
-    verdicts = [v for own in judged for v in own.verdicts]
-    drawn = [v for own in judged for v in own.drawn]
-    placebos = [v for own in judged for v in own.placebos]
-    table = summary.tabulate(drawn, loop.about)
-    estimates = two_way.beside(summary.estimates(table), drawn, loop.about)
-    estimates += summary.valid_share(loop.valid_by_case)
-    estimates += arms.placebo_rates(table, arms.placebo_arm(placebos))
-    estimates += contrast.estimates(
-        (tally.model.name, *told) for tally in loop.tallies for told in tally.contrasts
-    )
+    observed = loop.observed
+    tables = (observed.table, observed.directed)
     oracle = loop.plan.oracle or loop.parts.task.kind
     noise = {tally.model.name: _noise(loop, tally, oracle) for tally in loop.tallies}
-    estimates += [_noise_row(name, value) for name, value in noise.items() if "value" in value]
+    estimates = rates.estimates(observed.table, observed.discarded)
+    estimates += [
+        rates.row("noise_floor", value, rates.Place(name, ""))
+        for name, value in noise.items()
+        if isinstance(value, Estimate)
+    ]
     findings: list[Finding] = []
     claims = _claims(loop)
     # Claims about labels say nothing of amounts and texts: those have claims of their own.
@@ -80,18 +62,13 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     elif loop.plan.protocol == "default":
         settings = found.Settings(
             deterministic={t.model.name: t.model.deterministic for t in loop.tallies},
-            # Noise of labels says nothing about the noise of scores: no claim is made from it.
-            labels={
-                t.model.name: _drawn(loop, t)
-                for t in loop.tallies
-                if not t.model.deterministic and loop.plan.oracle != "probability"
-            },
+            noise={name: value for name, value in noise.items() if isinstance(value, Estimate)},
+            replicates={t.model.name: t.replicates for t in loop.tallies},
             interactions=_interactions(loop),
             fresh={key: value["p_value"] for key, value in confirmed.items()},
             confirmed={key: value["confirmed"] for key, value in confirmed.items()},
-            directed=frozenset(loop.directed),
         )
-        findings = found.findings(verdicts, loop.about, settings, claims, table=table)
+        findings = found.findings(tables, settings, claims)
     reason = _why_partial(loop)
     folder = loop.folder
     record: dict[str, Any] = {
@@ -104,9 +81,9 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "spec": loop.plan.as_dict()
         | {"models": [t.model.name for t in loop.tallies], "kind": loop.parts.task.kind},
         "provenance": _provenance(loop, started, seconds),
-        "counts": _counts(loop, verdicts),
+        "counts": _counts(loop),
         "estimates": estimates,
-        "controls": _controls(loop, noise, judged),
+        "controls": _controls(loop, noise),
         "performance": _performance(loop),
         "claims": [claim.as_record() for claim in claims],
         "findings": found.as_records(findings),
@@ -123,20 +100,15 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     if hasattr(loop.parts.suite, "search_report"):
         record["adaptive"] = loop.parts.suite.search_report() | {"models": _candidates(loop, confirmed)}
     if loop.plan.test_discarded:
-        from auditor.measure import discarded
-
-        asked = [v for t in loop.tallies for v in t.discarded if v.case_id not in loop.directed]
-        record["discarded"] = discarded.table(asked, drawn)
+        record["discarded"] = rates.discarded(observed.table, observed.discarded)
     if len(loop.tallies) > 1 and loop.plan.protocol == "default":
-        from auditor.measure import models_compared
+        from auditor.measure import two_models
 
-        record["comparison"] = models_compared.measure(
-            drawn, seed=loop.plan.seed, directed=frozenset(loop.directed)
-        )
+        record["comparison"] = two_models.measure(observed.table, seed=loop.plan.seed)
     if loop.plan.oracle == "probability":
-        record["probability"] = _probability(loop, judged)
+        record["probability"] = _probability(loop)
     if loop.plan.protocol != "hinter":
-        record["tokens"] = _tokens(loop, judged)
+        record["tokens"] = _tokens(loop)
     if loop.plan.protocol == "hinter":
         record["hinter"] = _hinter(loop)
         record["hinter_figures"] = _hinter_figures(loop)
@@ -158,26 +130,30 @@ def _claims(loop: Loop) -> list[Claim]:
 
 def question(loop: Loop) -> Question:
     """What the claims of a run are about."""
+    from auditor.measure.rates import label_counts
     from auditor.run.controls import control_seen
 
     seen = {t.model.name: control_seen(t) for t in loop.tallies}
-    return loop.observed.question(loop.plan, loop.parts.dictionaries, seen, _given(loop))
+    return loop.observed.question(loop.plan, loop.parts.dictionaries, seen, label_counts(loop.observed.table))
 
 
 def _interactions(loop: Loop) -> Mapping[tuple[str, str, str], Any]:
     """What each hidden change does beyond its parts, beside placebo edits."""
     from auditor.measure.hidden import interactions
+    from auditor.measure.hidden_findings import hidden_variants
 
-    if not loop.observed.hidden:
+    table = loop.observed.table
+    rows = {one.verdict.variant_id: one.version for one in hidden_variants([table])}
+    if not rows:
         return {}
-    return interactions(loop.observed.table, question(loop), loop.observed.hidden, seed=loop.plan.seed)
+    return interactions(table, question(loop), rows, seed=loop.plan.seed)
 
 
 def _candidates(loop: Loop, confirmed: Confirmed) -> list[dict[str, Any]]:
     """Hidden candidates of the directed search, and how many came again when their prompts were repeated."""
     rows = []
     for tally in loop.tallies:
-        found = [(v, name) for case, v, name in tally.hidden if case.id in loop.directed]
+        found = [(v, name) for case, v, name in tally.hidden if case.sampling == "directed"]
         asked = [confirmed[key] for v, name in found if (key := (tally.model.name, v, name)) in confirmed]
         again = sum(one["confirmed"] is True for one in asked)
         declared = tally.model.deterministic
@@ -188,22 +164,12 @@ def _candidates(loop: Loop, confirmed: Confirmed) -> list[dict[str, Any]]:
     return rows
 
 
-def _probability(loop: Loop, judged: Sequence[Judged]) -> dict[str, Any]:
+def _probability(loop: Loop) -> dict[str, Any]:
     """For every tolerance, the distinct cases with a variant beyond it; directed cases are left out."""
-    from auditor.measure.intervals import clopper_pearson
-    from auditor.tasks.oracles.probability import exceeding
+    from auditor.measure.rates import exceeding
 
     oracle = loop.parts.oracle
-    rows = []
-    for tally, own in zip(loop.tallies, judged, strict=True):
-        for name in tally.formats:
-            verdicts = [v for v in own.drawn if v.format == name]
-            for epsilon, (found, n) in exceeding(verdicts, oracle.epsilons).items():
-                rate = dataclasses.asdict(clopper_pearson(found, n)) if n else _none("no case was judged")
-                rows.append(
-                    {"model": tally.model.name, "format": name, "epsilon": epsilon, "cases": n}
-                    | {"violating_cases": found, "rate": rate}
-                )
+    rows = exceeding(loop.observed.table, oracle.epsilons)
     return {"label": oracle.label, "reference": loop.plan.reference, "rows": rows}
 
 
@@ -214,7 +180,8 @@ def _performance(loop: Loop) -> dict[str, Any]:
     task = loop.parts.task
     if not task.labels:
         return {"status": "not_tested", "reason": f"a task of kind {task.kind} has no labels"}
-    golds = {case: text for case, (text, _) in loop.golds.items() if case not in loop.directed}
+    table = loop.observed.table
+    golds = {name: table.golds.get(text) for text, name in enumerate(table.texts.values)}
     read = {case: task.read(text, "text") for case, text in golds.items() if text is not None}
     gold = performance.gold_summary(
         {case: (text, case in read and read[case].status == "ok") for case, text in golds.items()}
@@ -225,36 +192,11 @@ def _performance(loop: Loop) -> dict[str, Any]:
         names = ", ".join(repr(text) for text in gold["examples"])
         reason = f"none of the {gold['given']} gold labels names a label of the task (such as {names})"
         return {"status": "not_tested", "reason": reason, "gold": gold}
-    models = []
-    for tally in loop.tallies:
-        for name, rows in sorted(tally.originals.items()):
-            originals = [
-                performance.Original(
-                    case_id=case,
-                    gold=read[case].value,
-                    predicted=told,
-                    groups=loop.golds[case][1],
-                    judged=judged,
-                    violations=violations,
-                )
-                for case, told, judged, violations in rows
-                if case in read and read[case].status == "ok"
-            ]
-            models.append(performance.table(tally.model.name, name, originals))
+    given = {case: told.value for case, told in read.items() if told.status == "ok"}
+    originals = performance.originals(table, given, loop.parts.oracle.answer)
+    models = [performance.table(*place, originals[place]) for place in sorted(originals)]
     source = loop.parts.facts.get("seeds", {}).get("source", "the stored cases")
     return {"source": source, "gold": gold, "models": models}
-
-
-def _given(loop: Loop) -> Counter[str]:
-    """How often each label was given."""
-    out: Counter[str] = Counter()
-    if len(loop.parts.task.labels) > 2:
-        for tally in loop.tallies:
-            for given in tally.labels.values():
-                for values in given.values():
-                    for value in values:
-                        out.update(value if isinstance(value, tuple) else (str(value),))
-    return out
 
 
 def _why_partial(loop: Loop) -> str:
@@ -286,16 +228,9 @@ def _unread(loop: Loop, tally: Tally) -> dict[str, Any]:
     }
 
 
-def _drawn(loop: Loop, tally: Tally) -> Mapping[tuple[str, str], Mapping[str, Any]]:
-    """Labels of cases at random: a search repeats what differs, which says nothing of the noise."""
-    if not loop.directed:
-        return tally.labels
-    return {key: arms for key, arms in tally.labels.items() if key[0] not in loop.directed}
-
-
-def _noise(loop: Loop, tally: Tally, oracle: str = "") -> dict[str, Any]:
+def _noise(loop: Loop, tally: Tally, oracle: str) -> Estimate | dict[str, Any]:
     """The same-prompt noise of one model: an estimate, a declaration, or why there is none."""
-    from auditor.measure.summary import noise_of
+    from auditor.measure.rates import noise_floor
 
     if tally.model.deterministic:
         return {"declared": True}
@@ -303,28 +238,13 @@ def _noise(loop: Loop, tally: Tally, oracle: str = "") -> dict[str, Any]:
         return _none("scores are compared, and the noise of labels says nothing about them")
     if oracle in ("score", "generation"):
         return _none("see the table of differences")
-    estimate = noise_of(_drawn(loop, tally)) if tally.replicates > 1 else None
-    if estimate is None:
-        return _none("no prompt was asked twice" if tally.replicates == 1 else NO_TWO)
-    return dataclasses.asdict(estimate)
+    estimate = noise_floor(loop.observed.table, tally.model.name) if tally.replicates > 1 else None
+    return estimate or _none("no prompt was asked twice" if tally.replicates == 1 else NO_TWO)
 
 
-def _noise_row(model: str, estimate: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "name": "noise_floor",
-        "model": model,
-        "format": "",
-        "attributes": [],
-        "directions": None,
-        "kind": None,
-        "estimate": estimate,
-    }
-
-
-def _counts(loop: Loop, verdicts: list[Any]) -> dict[str, Any]:
-    orders = [str(k) for k in range(1, loop.plan.order + 1)]
-    violations = Counter(str(v.order) for v in verdicts if v.outcome == "violation")
-    hidden = Counter(str(v.order) for v in verdicts if v.hidden)
+def _counts(loop: Loop) -> dict[str, Any]:
+    orders = range(1, loop.plan.order + 1)
+    violations, hidden = loop.observed.changes()
     return {
         "seeds": loop.parts.seeds if loop.parts.seeds is not None else loop.counts["cases"],
         **{key: loop.counts[key] for key in ("cases", "variants", "valid", "discarded")},
@@ -332,8 +252,8 @@ def _counts(loop: Loop, verdicts: list[Any]) -> dict[str, Any]:
         "placebos_valid": loop.counts["placebos_valid"],
         **{key: sum(counts[key] for counts in _counters(loop)) for key in SUMS},
         "cost_usd": _cost(loop),
-        "violations": {order: violations[order] for order in orders},
-        "hidden": {order: hidden[order] for order in orders},
+        "violations": {str(k): violations[k] for k in orders},
+        "hidden": {str(k): hidden[k] for k in orders},
         "skipped": dict(getattr(loop.parts.suite, "skipped", {})),
     }
 
@@ -393,86 +313,48 @@ def _cautions(loop: Loop, tally: Tally) -> list[cautions.Caution]:
     ]
 
 
-def _controls(loop: Loop, noise: Mapping[str, Any], judged: Sequence[Judged]) -> dict[str, Any]:
+def _controls(loop: Loop, noise: Mapping[str, Estimate | dict[str, Any]]) -> dict[str, Any]:
+    from auditor.measure import rates
+
+    table = loop.observed.table
     validity = {
         arm: {"rate": bad / n, "n": n} if n else {"status": "not_tested", "reason": f"no {arm}"}
         for arm, (bad, n) in loop.agreement.items()
     }
     hinter = loop.plan.protocol != "default"
     return {
-        "noise_floor": dict(noise),
+        "noise_floor": _plain(noise),
         "validity": validity
         if loop.parts.agreement is not None
         else {"status": "not_tested", "reason": "the cases came from a file"},
-        "placebo": _placebo(loop, judged, hinter=hinter),
-        "placebo_hidden": _placebo_hidden(loop, judged, hinter=hinter),
+        "placebo": _plain(rates.placebo_controls(table)) or _none(HINTER if hinter else _no_placebo(loop)),
+        "placebo_hidden": _plain(rates.placebo_hidden(table))
+        or _none(HINTER if hinter else "no joint placebo variant was judged"),
         "positive_control": _positive(loop, hinter=hinter),
         "canary": _canary(loop, hinter=hinter),
-        "answers_by_group": [
-            {
-                "model": tally.model.name,
-                "attribute": attribute,
-                "group": group,
-                "n": cell["n"],
-                "refused": cell["refused"],
-                "unparsed": cell["unparsed"],
-                "filtered": cell["filtered"],
-                "failed": cell["failed"],
-            }
-            for tally in loop.tallies
-            for (attribute, group), cell in sorted(tally.groups.items())
-        ],
+        "answers_by_group": rates.answers_by_group(table),
     }
+
+
+def _plain(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Estimates, at any depth, as plain data; what has none is left out."""
+    out = {
+        name: dataclasses.asdict(value)
+        if isinstance(value, Estimate)
+        else _plain(value)
+        if isinstance(value, Mapping)
+        else value
+        for name, value in told.items()
+    }
+    return {name: value for name, value in out.items() if value != {}}
+
+
+def _no_placebo(loop: Loop) -> str:
+    return "no placebo variant was asked" if loop.counts["placebos"] else "the cases have no placebo variants"
 
 
 def _none(reason: str) -> dict[str, Any]:
     return {"status": "not_tested", "reason": reason}
-
-
-def _placebo(loop: Loop, judged: Sequence[Judged], *, hinter: bool) -> dict[str, Any]:
-    """How often placebo edits changed the answer: by model, and by the attributes whose edits they copy."""
-    from auditor.measure import arms
-
-    out: dict[str, Any] = {}
-    for tally, own in zip(loop.tallies, judged, strict=True):
-        rates = arms.by_attributes(own.placebos)
-        if rates:
-            out[tally.model.name] = {
-                " + ".join(attributes): dataclasses.asdict(rate) for attributes, rate in rates.items()
-            }
-    if out:
-        return out
-    if hinter:
-        return _none("the protocol has none")
-    return _none(
-        "no placebo variant was asked" if loop.counts["placebos"] else "the cases have no placebo variants"
-    )
-
-
-def _placebo_hidden(loop: Loop, judged: Sequence[Judged], *, hinter: bool) -> dict[str, Any]:
-    """How often joint placebo edits look hidden, beside the joint edits of the same seeds."""
-    import numpy as np
-
-    from auditor.measure import arms
-
-    out: dict[str, dict[str, Any]] = {}
-    for number, (tally, own) in enumerate(zip(loop.tallies, judged, strict=True)):
-        rng = np.random.default_rng([loop.plan.seed, 5, number])
-        for row in arms.placebo_hidden(own.drawn, own.placebos, rng=rng):
-            name = " + ".join(row["attributes"])
-            if len(tally.formats) > 1:
-                name += f", {row['format']}"
-            p, joint = row["p_adjusted"], 100 * row["hidden"]["value"]
-            told = (
-                "too few seeds for a test" if p is None else f"more often than placebo: p = {p:.2g}, adjusted"
-            )
-            out.setdefault(tally.model.name, {})[name] = row["placebo"] | {
-                "note": f"joint edits looked hidden in {joint:.1f} % on the same seeds; {told}",
-                "compared": row,
-            }
-    if out:
-        return out
-    return _none("the protocol has none" if hinter else "no joint placebo variant was judged")
 
 
 def _positive(loop: Loop, *, hinter: bool) -> dict[str, Any]:
@@ -492,7 +374,7 @@ def _positive(loop: Loop, *, hinter: bool) -> dict[str, Any]:
     if out:
         return out
     if hinter:
-        return _none("the protocol has none")
+        return _none(HINTER)
     return _none(loop.status_reason or "the task brings no control texts, or their answers were not recorded")
 
 
@@ -512,7 +394,7 @@ def _canary(loop: Loop, *, hinter: bool) -> dict[str, Any]:
         out[tally.model.name] = (
             _none("no prompt was asked again at the end") if found is None else dataclasses.asdict(found)
         )
-    return _none("the protocol has none") if hinter else out
+    return _none(HINTER) if hinter else out
 
 
 def _diagnoses(findings: list[Finding], confirmed: Confirmed) -> list[Diagnosis]:
@@ -544,25 +426,26 @@ def _diagnoses(findings: list[Finding], confirmed: Confirmed) -> list[Diagnosis]
     return rows
 
 
-def _tokens(loop: Loop, judged: Sequence[Judged]) -> list[dict[str, Any]]:
+def _tokens(loop: Loop) -> list[dict[str, Any]]:
     """Error rates of words, for each model and format: terminals of a grammar, or the terms put in."""
+    from auditor.measure.rates import Place
     from auditor.run import tokens
 
-    rows = []
-    for tally, own in zip(loop.tallies, judged, strict=True):
-        for name in tally.formats:
-            verdicts = [v for v in own.drawn if v.format == name]
-            grammar = getattr(loop.parts.suite, "grammar", None)
-            if grammar is None:
-                unit, counted = "term", tokens.of_terms(verdicts, loop.about)
-            else:
-                again, cases = _drawn_again(loop, verdicts)
-                unit, counted = "terminal", tokens.of_terminals(grammar, again.counts, again.errors)
-                if not again.describe()["pairs"]:
-                    swapped = tokens.of_swaps(grammar, cases, verdicts)
-                    counted = [t for t in counted if not t.group] + swapped
-            if counted:
-                rows.append(tokens.as_record(tally.model.name, name, unit, counted))
+    table, rows = loop.observed.table, []
+    terms = tokens.of_terms(table)
+    for place in (Place(t.model.name, name) for t in loop.tallies for name in t.formats):
+        grammar = getattr(loop.parts.suite, "grammar", None)
+        if grammar is None:
+            unit, counted = "term", terms.get(place, [])
+        else:
+            verdicts = list(table.of(*place))
+            again, cases = _drawn_again(loop, verdicts)
+            unit, counted = "terminal", tokens.of_terminals(grammar, again.counts, again.errors)
+            if not again.describe()["pairs"]:
+                swapped = tokens.of_swaps(grammar, cases, verdicts)
+                counted = [t for t in counted if not t.group] + swapped
+        if counted:
+            rows.append(tokens.as_record(*place, unit, counted))
     return rows
 
 
@@ -597,11 +480,8 @@ def _hinter(loop: Loop) -> dict[str, Any]:
 def _hinter_figures(loop: Loop) -> dict[str, Any]:
     """Counts of the paper's tables and figures, over all pairs of attributes."""
     from auditor.contrib.hinter import figures as hinter_figures
-    from auditor.contrib.hinter.statistics import with_discarded
 
-    return hinter_figures.record(
-        {t.model.name: list(with_discarded(t.mutants, t.discarded)) for t in loop.tallies}
-    )
+    return hinter_figures.record({t.model.name: t.mutants for t in loop.tallies})
 
 
 def _provenance(loop: Loop, started: datetime, seconds: float) -> dict[str, Any]:

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from auditor.core.types import Case, Verdict
 from auditor.measure import anomaly
+from auditor.measure.observations import Arm, Observations, Shape
+from auditor.measure.rates import Place, tabulate
 
 SIGNIFICANT = 0.05  # the false discovery rate at which a token is said to stand out
 
@@ -78,18 +80,6 @@ class Family:
     median: float | None
     mad: float | None
     reason: str
-
-
-class About(Protocol):
-    """What is needed of a variant: its directions, and the words put in, joined by " + "."""
-
-    @property
-    def directions(self) -> tuple[tuple[str, str, str], ...]:
-        """(attribute, source group, target group)."""
-
-    @property
-    def term(self) -> str:
-        """The words that were put in."""
 
 
 def diagnose(tallies: Iterable[Tally]) -> tuple[list[Token], list[Family]]:
@@ -166,31 +156,23 @@ def _rank(token: Token) -> tuple[float, float, str, str]:
     return (-value, -token.rate, token.family, token.token)
 
 
-def of_terms(verdicts: Iterable[Verdict], about: Mapping[str, About]) -> list[Tally]:
-    """Count the terms that were put in, over variants that change one attribute.
+def of_terms(table: Observations) -> dict[Place, list[Tally]]:
+    """Count the terms that were put in, over variants that change one attribute, by model and format."""
+    return {
+        place: [
+            Tally(family=family, token=term, group=group, n=n, errors=int((counts.violations > 0).sum()))
+            for (family, term, group), counts in sorted(found.items())
+            if (n := int((counts.judged > 0).sum()))
+        ]
+        for place, found in tabulate(table, _terms).items()
+    }
 
-    Parameters
-    ----------
-    verdicts : iterable of Verdict
-        Of one model and format.
-    about : mapping
-        Variant id → what is known of it.
-    """
-    seen: dict[tuple[str, str, str], dict[str, bool]] = {}
-    for verdict in verdicts:
-        if verdict.order != 1 or verdict.outcome not in ("pass", "violation"):
-            continue
-        known = about[verdict.variant_id]
-        groups = sorted({target for _, _, target in known.directions})
-        for term in known.term.split(" + "):
-            if not term:
-                continue
-            cases = seen.setdefault((verdict.attributes[0], term, ", ".join(groups)), {})
-            cases[verdict.case_id] = cases.get(verdict.case_id, False) or verdict.outcome == "violation"
-    return [
-        Tally(family=family, token=term, group=group, n=len(cases), errors=sum(cases.values()))
-        for (family, term, group), cases in sorted(seen.items())
-    ]
+
+def _terms(shape: Shape) -> list[tuple[str, str, str]]:
+    if shape.arm != Arm.EDITED or len(shape.attributes) > 1:
+        return []
+    groups = ", ".join(sorted({target for _, _, target in shape.directions}))
+    return [(shape.attributes[0], word, groups) for word in shape.words_in]
 
 
 def of_terminals(

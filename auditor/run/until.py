@@ -139,10 +139,10 @@ class Until:
 
     def wanted(self, case: Case, checks: Mapping[str, Check]) -> list[Variant]:
         """The versions of ``case`` that are asked about: those that decide what is open, and then the original."""
-        facts = self._loop.facts
+        shape = self._loop.observed.shape
         closed = self._closed.keys()
         asked = [v for v in case.variants if self._loop.asked(checks[v.id])]
-        kept = [v for v in self._decisive(asked) if not set(facts(v).attributes) <= closed]
+        kept = [v for v in self._decisive(asked) if not set(shape(v).attributes) <= closed]
         return [case.original, *kept] if kept else []
 
     def _decisive(self, variants: Sequence[Variant]) -> list[Variant]:

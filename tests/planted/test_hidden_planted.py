@@ -8,12 +8,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from auditor.measure.summary import EditInfo, estimates, noise_of, tabulate
 
 from auditor.contrib.hinter.statistics import measures, mutants_of
 from auditor.core.types import Answer, Case, Check, Edit, Variant, Verdict
 from auditor.measure.hidden_lattice import mark_hidden
 from auditor.measure.noise import hidden_by_chance
-from auditor.measure.summary import EditInfo, estimates, noise_of, tabulate
 from auditor.tasks.oracles.label import LabelOracle
 
 NAMES = ("body", "gender", "race")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from auditor.measure.summary import EditInfo
 
 from auditor.core.types import Answer, Edit, Finding, Verdict
 from auditor.measure import interactions as family
@@ -19,7 +20,6 @@ from auditor.measure.hidden_findings import hidden_findings
 from auditor.measure.lattices import joints
 from auditor.measure.observations import Observations
 from auditor.measure.settings import Settings
-from auditor.measure.summary import EditInfo
 from auditor.measure.verdicts import decide
 
 TEXTS = 100

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from auditor.measure.models_compared import MIN_SEEDS, measure
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.core.types import Verdict
-from auditor.measure.models_compared import MIN_SEEDS, measure
 from auditor.report.comparison import PAIRS, RATES, build
 
 

@@ -8,11 +8,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+from auditor.measure.summary import EditInfo
 
 from auditor.core.types import Verdict
 from auditor.measure import pairs
 from auditor.measure.multiplicity import resamples_for, too_coarse
-from auditor.measure.summary import EditInfo
 
 
 def verdict(attribute: str, case: str, name: str, outcome: str = "violation") -> Verdict:

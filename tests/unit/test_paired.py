@@ -6,12 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
+from auditor.measure.two_way import two_way
 from scipy.stats import beta
 
 from auditor.measure.drift import shift
 from auditor.measure.intervals import mean_interval
 from auditor.measure.paired import difference_limits, exchange, over_placebo, sign_flip, signed_limits
-from auditor.measure.two_way import two_way
 
 
 def rng(seed: int = 0) -> np.random.Generator:

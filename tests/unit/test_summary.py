@@ -6,11 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
-from auditor.core.types import Interaction, Verdict
-from auditor.measure.claim_words import hidden_text
-from auditor.measure.findings import Settings, as_records, findings
-from auditor.measure.intervals import korn_graubard
 from auditor.measure.summary import (
     EditInfo,
     estimates,
@@ -20,6 +15,11 @@ from auditor.measure.summary import (
     valid_share,
     with_interval,
 )
+
+from auditor.core.types import Interaction, Verdict
+from auditor.measure.claim_words import hidden_text
+from auditor.measure.findings import Settings, as_records, findings
+from auditor.measure.intervals import korn_graubard
 
 GENDER = ("gender", "male", "female")
 BACK = ("gender", "female", "male")

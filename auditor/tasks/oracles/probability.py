@@ -23,7 +23,7 @@ class ProbabilityOracle:
     - *violation* if the difference, less what the reference expects, is more than the first of ``epsilons``;
       else *pass*.
 
-    ``distance`` of a verdict is that absolute difference, so that `exceeding` can count for every epsilon.
+    ``distance`` of a verdict is that absolute difference, so that every epsilon can be counted.
 
     Parameters
     ----------
@@ -110,17 +110,6 @@ def shares_of(grammar: Grammar, *, women: bool = False, attribute: str = "occupa
                 told.setdefault(group, []).append(None if percent is None else float(percent) / 100)
     means = {g: fmean(v for v in values if v is not None) for g, values in told.items() if None not in values}
     return {group: share if women else 1 - share for group, share in sorted(means.items())}
-
-
-def exceeding(
-    verdicts: Sequence[Verdict], epsilons: Sequence[float] = EPSILONS
-) -> dict[float, tuple[int, int]]:
-    """For each tolerance: distinct cases with a variant beyond it, of the distinct cases judged."""
-    worst: dict[str, float] = {}
-    for verdict in verdicts:
-        if verdict.distance is not None:
-            worst[verdict.case_id] = max(verdict.distance, worst.get(verdict.case_id, 0.0))
-    return {e: (sum(d > e + 1e-12 for d in worst.values()), len(worst)) for e in epsilons}
 
 
 def _text(score: float | None) -> str | None:

@@ -1,0 +1,424 @@
+"""Rates of a run: group-bys on what an oracle said, by text.
+
+A case is made from one text, and its variants are not independent of each other: every rate has its interval by
+text. Placebos stand apart; they enter no rate of changes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from auditor.core.types import Estimate
+from auditor.measure.intervals import clopper_pearson, korn_graubard, mean_share
+from auditor.measure.observations import OUTCOMES, STATUS, Arm, Codes, Direction, Ints, Observations, Shape
+
+Attributes = tuple[str, ...]
+K = TypeVar("K", bound=Hashable)
+PASS, VIOLATION = OUTCOMES["pass"], OUTCOMES["violation"]
+EXEMPLARS = 20
+
+
+class Place(NamedTuple):
+    """Which answers a figure is of."""
+
+    model: str
+    format: str
+
+
+class Key(NamedTuple):
+    """What a rate is about."""
+
+    attributes: Attributes
+    directions: tuple[Direction, ...] | None = None
+    kind: str | None = None
+
+
+class Counts(NamedTuple):
+    """The variants of each text: one entry for each text that has any."""
+
+    text: Ints
+    judged: Ints
+    violations: Ints
+    hidden: Ints
+    settled: Ints  # joint variants of which it can be said whether they are hidden
+    unsettled: Ints  # joint violations of which it cannot
+    lost: Ints  # skipped or inconclusive
+
+
+def tabulate(
+    table: Observations, keys_of: Callable[[Shape], Iterable[K]], *, formats: bool = True
+) -> dict[Place, dict[K, Counts]]:
+    """Count what was judged by model, format, each of the keys of its shape, and text.
+
+    Without ``formats`` all formats of a model are counted together, under the format "".
+    """
+    told = table.judged()
+    keys: Codes[K] = Codes()
+    found = [[keys.of(key) for key in keys_of(shape)] for shape in table.shapes.values]
+    several = np.array([len(own) for own in found], dtype=np.int64)
+    first = np.cumsum(several) - several
+    flat = np.array([key for own in found for key in own], dtype=np.int64)
+    here = np.repeat(np.arange(len(told.shape)), several[told.shape])
+    if not len(here):
+        return {}
+    nth = np.arange(len(here)) - np.repeat(
+        np.cumsum(several[told.shape]) - several[told.shape], several[told.shape]
+    )
+    key = flat[first[told.shape[here]] + nth]
+    many, texts = len(keys.values), len(table.texts.values)
+    names = table.formats.values if formats else [""]
+    asked = told.format[here] if formats else 0
+    owner = (told.model[here] * len(names) + asked) * many + key
+    cells, place = np.unique(owner * texts + told.text[here], return_inverse=True)
+    violation, judged = told.outcome == VIOLATION, told.outcome <= VIOLATION
+    joint = np.array([len(shape.attributes) > 1 for shape in table.shapes.values], dtype=bool)[told.shape]
+    flags = (
+        judged,
+        violation,
+        violation & (told.hidden == 1),
+        told.hidden >= 0,
+        violation & (told.hidden < 0) & joint,
+        ~judged,
+    )
+    sums = [np.bincount(place[flag[here]], minlength=len(cells)) for flag in flags]
+    owners, starts = np.unique(cells // texts, return_index=True)
+    out: dict[Place, dict[K, Counts]] = {}
+    for code, start, end in zip(owners.tolist(), starts, [*starts[1:], len(cells)], strict=True):
+        of_model, own = divmod(code, many)
+        model, name = divmod(of_model, len(names))
+        counts = Counts(cells[start:end] % texts, *(column[start:end] for column in sums))
+        out.setdefault(Place(table.models.values[model], names[name]), {})[keys.values[own]] = counts
+    return out
+
+
+def edited(shape: Shape) -> tuple[Attributes, ...]:
+    """The attributes of a version that changes a group."""
+    return (shape.attributes,) if shape.arm == Arm.EDITED else ()
+
+
+def placebo(shape: Shape) -> tuple[Attributes, ...]:
+    """The attributes whose edits a placebo copies."""
+    return (shape.attributes,) if shape.arm == Arm.PLACEBO else ()
+
+
+def _parts(shape: Shape) -> tuple[Key, ...]:
+    """A rate by direction, and one by kind of edit."""
+    if shape.arm != Arm.EDITED:
+        return ()
+    return Key(shape.attributes, directions=shape.directions), Key(shape.attributes, kind=shape.kind)
+
+
+def violation_rate(counts: Counts) -> Estimate | None:
+    """Share of judged variants that violate, by text; None if none was judged."""
+    return share(counts.violations, counts.judged)
+
+
+def seed_violation_rate(counts: Counts) -> Estimate | None:
+    """Share of judged texts on which at least one variant violates; None if none was judged."""
+    judged = int((counts.judged > 0).sum())
+    if not judged:
+        return None
+    hit = int((counts.violations > 0).sum())
+    return clopper_pearson(hit, judged, n_skipped=len(counts.text) - judged)
+
+
+def hidden_rate(counts: Counts) -> Estimate | None:
+    """Share of judged joint variants that are hidden; those of which it cannot be said are left out, and counted."""
+    found = share(counts.hidden, counts.judged - counts.unsettled)
+    unsettled = int(counts.unsettled.sum())
+    if found is None or not unsettled:
+        return found
+    note = f"{unsettled} joint violations left out: a subset was not valid or not judged"
+    return dataclasses.replace(found, note="; ".join(filter(None, (found.note, note))))
+
+
+def share(events: Ints, of: Ints, skipped: int = 0) -> Estimate | None:
+    """``events`` of each text among its ``of``; texts without any are skipped; None where all are."""
+    here = of > 0
+    if not here.any():
+        return None
+    return korn_graubard(events[here], of[here], n_skipped=skipped + int((~here).sum()))
+
+
+def estimates(table: Observations, discarded: Observations | None = None) -> list[dict[str, Any]]:
+    """The rates of a run as plain data, sorted; the names are those of the run record.
+
+    For each model, format and attribute set: ``violation_rate`` (also by direction and by kind of edit),
+    ``seed_violation_rate``, for joint variants ``hidden_rate``, and ``placebo_rate`` of the placebos that stand against
+    them. ``valid_share``: how many generated variants were valid.
+    """
+    base = tabulate(table, edited)
+    rows: list[tuple[Place, Key, str, Estimate | None]] = []
+    for place, by_set in base.items():
+        for attributes, counts in by_set.items():
+            key = Key(attributes)
+            rows += [
+                (place, key, "violation_rate", violation_rate(counts)),
+                (place, key, "seed_violation_rate", seed_violation_rate(counts)),
+            ]
+            if len(attributes) > 1:
+                rows.append((place, key, "hidden_rate", hidden_rate(counts)))
+    for place, by_key in tabulate(table, _parts).items():
+        rows += [(place, key, "violation_rate", violation_rate(counts)) for key, counts in by_key.items()]
+    rows.sort(key=_rank)
+    rows += [(Place("", ""), Key(a), "valid_share", e) for a, e in valid_share(table, discarded)]
+    rows += [(place, Key(a), "placebo_rate", e) for place, a, e in placebo_rates(table, base)]
+    return [row(name, e, place, key) for place, key, name, e in rows if e is not None]
+
+
+def row(name: str, estimate: Estimate, place: Place, key: Key = Key(())) -> dict[str, Any]:  # noqa: B008
+    """One of the ``estimates`` of a run record."""
+    return {
+        "name": name,
+        "model": place.model,
+        "format": place.format,
+        "attributes": list(key.attributes),
+        "directions": None if key.directions is None else [list(d) for d in key.directions],
+        "kind": key.kind,
+        "estimate": dataclasses.asdict(estimate),
+    }
+
+
+def _rank(row: tuple[Place, Key, str, Estimate | None]) -> tuple[Any, ...]:
+    place, key = row[0], row[1]
+    return (*place, len(key.attributes), key.attributes, key.kind or "", key.directions or ())
+
+
+def valid_share(
+    table: Observations, discarded: Observations | None
+) -> Iterator[tuple[Attributes, Estimate | None]]:
+    """Share of generated variants that were valid, by attribute set."""
+    texts = len(table.texts.values)
+    found: dict[Attributes, tuple[Ints, Ints]] = {}
+    for place, one in enumerate((table, discarded)):
+        if one is None or not one.texts.values:
+            continue
+        # A text has its original, and so a number, in the table.
+        number = np.array([table.texts.of(name) for name in one.texts.values], dtype=np.int64)
+        columns = one.columns()
+        for attributes in {a for s in one.shapes.values for a in edited(s)}:
+            own = np.array([attributes in edited(s) for s in one.shapes.values], dtype=bool)
+            text = number[columns.version_text[own[columns.version_shape]]]
+            both = found.setdefault(
+                attributes, (np.zeros(texts, dtype=np.int64), np.zeros(texts, dtype=np.int64))
+            )
+            both[place][:] += np.bincount(text, minlength=texts)
+    for attributes, (good, bad) in sorted(found.items(), key=lambda one: (len(one[0]), one[0])):
+        yield attributes, share(good[good + bad > 0], (good + bad)[good + bad > 0])
+
+
+# -- placebos -------------------------------------------------------------------------------------------------
+
+
+def placebo_rates(
+    table: Observations, base: Mapping[Place, Mapping[Attributes, Counts]]
+) -> Iterator[tuple[Place, Attributes, Estimate | None]]:
+    """For each attribute set, how often the placebos changed the answer that stand against its edits.
+
+    Of each text those that copy edits of just these attributes; else, for a joint change, those of its parts; else
+    neutral ones, which copy none of the attributes that were tested.
+    """
+    texts = len(table.texts.values)
+    tested = {name for by_set in base.values() for attributes in by_set for name in attributes}
+    arms = tabulate(table, placebo)
+    for place, by_set in sorted(base.items()):
+        for attributes, counts in sorted(by_set.items()):
+            own = set(attributes)
+            kinds: Sequence[Callable[[set[str]], bool]] = (
+                lambda a: a == own,  # noqa: B023
+                lambda a: a < own,  # noqa: B023
+                lambda a: not a & tested,
+            )
+            changed, judged = np.zeros((2, texts), dtype=np.int64)
+            for fits in kinds:
+                x, n = np.zeros((2, texts), dtype=np.int64)
+                for key, arm in arms.get(place, {}).items():
+                    if fits(set(key)):
+                        x[arm.text] += arm.violations
+                        n[arm.text] += arm.judged
+                free = judged == 0
+                changed[free], judged[free] = x[free], n[free]
+            yield place, attributes, share(changed[counts.text], judged[counts.text])
+
+
+def placebo_controls(table: Observations) -> dict[str, dict[str, Estimate]]:
+    """How often placebos changed the answer, by model and by the attributes that they copy."""
+    return {
+        place.model: {" + ".join(key): found for key, found in _each(by_set, violation_rate)}
+        for place, by_set in tabulate(table, placebo, formats=False).items()
+    }
+
+
+def placebo_hidden(table: Observations) -> dict[str, dict[str, Estimate]]:
+    """How often joint placebos look hidden, by model and by the attributes that they copy."""
+    return {
+        place.model: {" + ".join(key): found for key, found in _each(by_set, _looks_hidden)}
+        for place, by_set in tabulate(table, placebo, formats=False).items()
+    }
+
+
+def _looks_hidden(counts: Counts) -> Estimate | None:
+    return share(counts.hidden, counts.settled)
+
+
+def _each(
+    by_set: Mapping[Attributes, Counts], rate: Callable[[Counts], Estimate | None]
+) -> Iterator[tuple[Attributes, Estimate]]:
+    for key, counts in sorted(by_set.items(), key=lambda one: (len(one[0]), one[0])):
+        found = rate(counts)
+        if found is not None:
+            yield key, found
+
+
+# -- noise, and answers by group ------------------------------------------------------------------------------
+
+
+def noise_floor(table: Observations, model: str) -> Estimate | None:
+    """How often two answers of a model to one prompt differ; None if nothing was repeated.
+
+    The mean over texts of the mean over prompts, each of the share of its pairs of replicates that differ.
+    """
+    columns = table.columns()
+    use = (columns.model == table.models.get(model)) & (columns.label >= 0)
+    labels, formats = max(1, len(table.labels.values)), max(1, len(table.formats.values))
+    prompt = (columns.version * formats + columns.format)[use]
+    cells, count = np.unique(prompt * labels + columns.label[use], return_counts=True)
+    prompts, at = np.unique(cells // labels, return_inverse=True)
+    given = np.bincount(at, count, minlength=len(prompts))
+    equal = np.bincount(at, count * (count - 1), minlength=len(prompts))
+    twice = given > 1
+    if not twice.any():
+        return None
+    known, own = np.unique(columns.version_text[(prompts // formats)[twice]], return_inverse=True)
+    differ = 1 - equal[twice] / (given * (given - 1))[twice]
+    means = np.bincount(own, differ) / np.bincount(own)
+    asked = columns.version[columns.model == table.models.get(model)]
+    skipped = len(np.unique(columns.version_text[asked])) - len(known)
+    return mean_share(np.minimum(means, 1.0), int((given * (given - 1))[twice].sum()) // 2, n_skipped=skipped)
+
+
+def noise_of_numbers(table: Observations, model: str) -> float | None:
+    """Mean absolute difference of two answers of a model to one prompt, by text; None where nothing was repeated."""
+    columns = table.columns()
+    use = np.flatnonzero((columns.model == table.models.get(model)) & ~np.isnan(columns.score))
+    prompt = columns.version[use] * max(1, len(table.formats.values)) + columns.format[use]
+    order = np.lexsort((columns.score[use], prompt))
+    key, value = prompt[order], columns.score[use][order]
+    prompts, start, size = np.unique(key, return_index=True, return_counts=True)
+    # Of sorted values, the sum over all pairs of their difference.
+    rank = np.arange(len(key)) - np.repeat(start, size)
+    apart = np.bincount(
+        np.repeat(np.arange(len(prompts)), size), (2 * rank - np.repeat(size, size) + 1) * value
+    )
+    twice = size > 1
+    if not twice.any():
+        return None
+    mean = apart[twice] / (size * (size - 1) / 2)[twice]
+    text = columns.version_text[prompts[twice] // max(1, len(table.formats.values))]
+    _, at = np.unique(text, return_inverse=True)
+    return float((np.bincount(at, mean) / np.bincount(at)).mean())
+
+
+def answers_by_group(table: Observations) -> list[dict[str, Any]]:
+    """What became of the answers to texts that name a group: by model, attribute and group; placebos left out."""
+    columns, groups = table.columns(), table.version_groups()
+    told = np.array([s.arm in (Arm.ORIGINAL, Arm.EDITED) for s in table.shapes.values], dtype=bool)
+    use = told[columns.version_shape][columns.version] & (columns.status != STATUS["not_asked"])
+    codes, kinds = len(table.groups.values), len(STATUS)
+    cell = (columns.model * codes + groups[columns.version]) * kinds + columns.status
+    cells, count = np.unique(cell[use], return_counts=True)
+    found: dict[tuple[int, str, str], Ints] = {}
+    for code, n in zip(cells.tolist(), count.tolist(), strict=True):
+        rest, status = divmod(code, kinds)
+        model, group = divmod(rest, codes)
+        for attribute, name in table.groups.values[group]:
+            found.setdefault((model, attribute, name), np.zeros(kinds, dtype=np.int64))[status] += n
+    return [
+        {"model": table.models.values[model], "attribute": attribute, "group": group, "n": int(by.sum())}
+        | {status: int(by[STATUS[status]]) for status in ("refused", "unparsed", "filtered", "failed")}
+        for (model, attribute, group), by in sorted(found.items())
+    ]
+
+
+def label_counts(table: Observations) -> dict[str, int]:
+    """How often each label was given; each label of a set counts."""
+    columns = table.columns()
+    out: dict[str, int] = {}
+    for value, n in zip(
+        table.labels.values,
+        np.bincount(columns.label[columns.label >= 0], minlength=len(table.labels.values)).tolist(),
+        strict=True,
+    ):
+        for label in value if isinstance(value, tuple) else (str(value),):
+            out[label] = out.get(label, 0) + n
+    return out
+
+
+def exceeding(table: Observations, epsilons: Sequence[float]) -> list[dict[str, Any]]:
+    """For each tolerance, the texts with a variant whose distance is beyond it, of the texts judged."""
+    told = table.judged()
+    arm = np.array([s.arm == Arm.EDITED for s in table.shapes.values], dtype=bool)
+    known = arm[told.shape] & ~np.isnan(told.distance)
+    rows: list[dict[str, Any]] = []
+    for model, name in itertools.product(range(len(table.models.values)), range(len(table.formats.values))):
+        here = known & (told.model == model) & (told.format == name)
+        worst = np.full(len(table.texts.values), -1.0)
+        np.maximum.at(worst, told.text[here], told.distance[here])
+        n = int((worst >= 0).sum())
+        for epsilon in epsilons if n else ():
+            found = int((worst > epsilon + 1e-12).sum())
+            rows.append(
+                {
+                    "model": table.models.values[model],
+                    "format": table.formats.values[name],
+                    "epsilon": epsilon,
+                }
+                | {
+                    "cases": n,
+                    "violating_cases": found,
+                    "rate": dataclasses.asdict(clopper_pearson(found, n)),
+                }
+            )
+    return rows
+
+
+# -- variants that the gate discarded -------------------------------------------------------------------------
+
+
+def discarded(table: Observations, aside: Observations) -> dict[str, Any]:
+    """What the model said of variants that failed the validity check (HInter RQ3.2), beside valid ones.
+
+    ``share_of_all_changes`` is the part of all changes that would have been reported wrongly without the check, the
+    paper's share of false positives.
+    """
+    valid = tabulate(table, edited)
+    rows = []
+    for place, by_set in sorted(tabulate(aside, edited).items()):
+        for attributes, own in sorted(by_set.items(), key=lambda one: (len(one[0]), one[0])):
+            rate, beside = violation_rate(own), valid.get(place, {}).get(attributes)
+            changes = int(own.violations.sum())
+            of_valid = 0 if beside is None else int(beside.violations.sum())
+            kept = None if beside is None else violation_rate(beside)
+            if rate is not None:
+                rows.append(
+                    {
+                        "model": place.model,
+                        "format": place.format,
+                        "attributes": list(attributes),
+                        "estimate": dataclasses.asdict(rate),
+                        "estimate_valid": None if kept is None else dataclasses.asdict(kept),
+                        "changes": changes,
+                        "changes_valid": of_valid,
+                        "share_of_all_changes": changes / (changes + of_valid)
+                        if changes + of_valid
+                        else None,
+                    }
+                )
+    told = aside.judged()
+    changed = {aside.name(n) for n in told.version[told.outcome == VIOLATION].tolist()}
+    return {"rows": rows, "exemplars": sorted(changed)[:EXEMPLARS]}
