@@ -132,13 +132,10 @@ def test_refusing_texts_about_one_group_is_a_finding() -> None:
     assert all(f.directions == (("gender", "male", "female"),) for f in refused)
 
 
-def test_scores_give_an_interaction_contrast() -> None:
+def test_hidden_findings_with_scores_say_their_interaction_contrast() -> None:
     texts = [Seed(id=s.id, text=s.text + " A British visitor took them.") for s in seeds()]
     model = Planted(additive={"she": 0.6, "french|kenyan|indian": 0.6}, base="constant", scores=True)
     result = audit("sentiment", model=model, data=texts, attributes=("gender", "nationality"), per_seed=None)
-    (row,) = (e for e in result.estimates if e["name"] == "interaction_contrast")
-    assert row["attributes"] == ["gender", "nationality"]
-    assert row["estimate"]["n"] > 10
     hidden = [f for f in result.findings if f.kind == "hidden"]
     assert hidden
     assert all(any("interaction contrast" in note for note in f.notes) for f in hidden)

@@ -66,6 +66,11 @@ def rows(record: Mapping[str, Any], key: str, **wanted: Any) -> list[Mapping[str
     return [r for r in record[key]["rows"] if all(r[k] == v for k, v in wanted.items())]
 
 
+def primary(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The claim about women and men."""
+    return next(c for c in record["claims"] if c["family"] == "net" and c["groups"] == ["female", "male"])
+
+
 def test_a_salary_that_is_3000_higher_for_one_group_is_found_in_dollars() -> None:
     def answer(text: str, rng: Random) -> str:
         return f"${60_000 + 3000 * bool(WOMAN.search(text)) + rng.randrange(-400, 400):,}"
@@ -77,10 +82,10 @@ def test_a_salary_that_is_3000_higher_for_one_group_is_found_in_dollars() -> Non
     assert women[0]["verdict"] in ("shown", "shown_for_words")  # 24 texts in few words
     assert "USD/year higher for texts about female" in women[0]["text"]
     assert women[0]["rate"] is None
-    row = next(r for r in rows(result.record, "scores") if r["directions"][0][2] == "female")
-    assert row["low"] < 3000 < row["high"]
-    assert row["high"] - row["low"] < 600
-    assert abs(row["placebo"]) < 300
+    claim = primary(result.record)
+    assert claim["words_low"] < 3000 < claim["words_high"]
+    assert claim["words_high"] - claim["words_low"] < 900
+    assert 150 < result.record["scores"]["noise"][claim["model"]] < 400  # of uniform amounts 800 wide: 267
     assert not [f for f in result.record["findings"] if f["code"].startswith(("MUT", "DIR", "HID"))]
     assert "label changed" not in result.to_text(width=100)
     assert re.search(r"\+(2,[5-9]|3,[0-4])\d\d \(", result.to_text(width=100))
@@ -91,8 +96,7 @@ def test_exact_amounts_have_no_interval_and_survive_json() -> None:
         return "$63,000" if WOMAN.search(text) else "$60,000"
 
     result = run("salary", answer, deterministic=True)
-    row = next(r for r in rows(result.record, "scores") if r["directions"][0][2] == "female")
-    assert (row["value"], row["low"], row["verdict"]) == (3000.0, None, "shown")
+    assert primary(result.record)["estimate"] == pytest.approx(3000.0)
     assert "NaN" not in result.to_json()
     assert "Infinity" not in result.to_json()
 
@@ -232,13 +236,8 @@ def test_cases_made_by_workers_give_the_same_figures(
 RUNS, MOST = 200, 18  # of 200 runs; 10 are expected at 5 %, and 18 are exceeded in 1 of 100 such studies
 
 
-class _About:
-    def __init__(self, directions: tuple[tuple[str, str, str], ...]) -> None:
-        self.directions, self.kinds = directions, ("swap",)
-
-
-ABOUT = {
-    f"c{c}.{kind}{i}": _About((("gender", "male", target),))
+STEPS = {
+    f"c{c}.{kind}{i}": (("gender", "male", target),)
     for c in range(20)
     for kind in "vp"
     for i, target in enumerate(("female", "nonbinary"))
@@ -256,23 +255,29 @@ def _verdicts(kind: str) -> list[Verdict]:
     ]  # fmt: skip
 
 
+def _arms(kind: str, values: Mapping[tuple[int, str], float]) -> list[scores.Arm]:
+    return [
+        scores.Arm(
+            scores.Place("m", "plain", ("gender",), STEPS[f"c{c}.{kind}{i}"]), f"c{c}", f"c{c}.{kind}{i}",
+            values[c, f"{kind}{i}"] - values[c, "o"],
+        )
+        for c in range(20)
+        for i in range(2)
+    ]  # fmt: skip
+
+
 def test_noise_alone_makes_few_claims_about_scores() -> None:
     false = 0
     for number in range(RUNS):
         rng = np.random.default_rng(number)
         level = rng.normal(0, 5, 20)
         values = {
-            "m": {
-                (f"c{c}", "plain"): {
-                    f"c{c}.{name}": list(level[c] + rng.standard_t(3, 3))
-                    for name in ("o", "v0", "v1", "p0", "p1")
-                }
-                for c in range(20)
-            }
+            (c, name): float((level[c] + rng.standard_t(3, 3)).mean())
+            for c in range(20)
+            for name in ("o", "v0", "v1", "p0", "p1")
         }
         found = scores.differences(
-            scores.arms(_verdicts("v"), ABOUT, values),
-            scores.arms(_verdicts("p"), ABOUT, values) if number % 2 else [],
+            _arms("v", values), _arms("p", values) if number % 2 else [],
             metric="score", unit="", noise={}, rng=rng, resamples=499,
         )  # fmt: skip
         false += any(d.verdict == "shown" for d in scores.decide(found))
@@ -304,7 +309,7 @@ def test_noise_alone_makes_few_claims_about_texts() -> None:
             }
         }
         found = pairs.study(
-            _verdicts("v"), [], ABOUT, measured, deterministic={"m": False}, seed=number, resamples=499
+            _verdicts("v"), [], STEPS, measured, deterministic={"m": False}, seed=number, resamples=499
         )
         false += any(d.verdict == "shown" for d in scores.decide([*found.unsigned, *found.signed]))
     assert false <= MOST

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from auditor.measure.summary import EditInfo
 
 from auditor.core.types import Answer, Edit, Finding, Verdict
 from auditor.measure import interactions as family
@@ -80,7 +79,7 @@ def observed(answers: Answers) -> Observations:
     table = Observations()
     labels, scores = answers
     for n, made in enumerate(versions()):
-        row = table.version(f"c{made.text}", made.changes)
+        row = table.version(f"c{made.text}", made.changes, f"c{made.text}.{n}")
         p = None if scores is None else {"yes": float(1 / (1 + np.exp(-scores[n])))}
         given = [Answer(status="ok", value="yes" if one else "no", scores=p) for one in labels[n]]
         table.answers(row, model="m", format="bare", answers=given, score_of="yes")
@@ -92,23 +91,20 @@ def listed(answers: Answers) -> list[Finding]:
     table = observed(answers)
     major = 2 * answers[0].sum(axis=1) > answers[0].shape[1]
     found = joints(table, table.columns())[2]
-    rows, verdicts, edits = {}, [], {}
+    rows = {}
     for cells, placebo in zip(found.cells.tolist(), found.placebo, strict=True):
         *parts, joint = (bool(major[cell]) for cell in cells)
         if placebo or len(set(parts)) > 1 or joint == parts[0]:
             continue
-        made, id = versions()[cells[-1]], f"v{cells[-1]}"
-        rows[id] = cells[-1]
-        changed = tuple((e.attribute, e.source_group, e.target_group) for e in made.changes)
-        edits[id] = EditInfo(changed, ("swap",))
-        verdicts.append(
-            Verdict(
-                case_id=f"c{made.text}", variant_id=id, order=2, attributes=("gender", "race"), model="m",
-                format="bare", outcome="violation", hidden=True, original_output="a", variant_output="b",
-            )
+        made = versions()[cells[-1]]
+        v = Verdict(
+            case_id=f"c{made.text}", variant_id="", order=2, attributes=("gender", "race"), model="m",
+            format="bare", outcome="violation", hidden=True, original_output="a", variant_output="b",
         )  # fmt: skip
+        rows[table.name(cells[-1])] = cells[-1]
+        table.judge(cells[-1], v)
     told = interactions(table, QUESTION, rows)
-    return hidden_findings(verdicts, edits, Settings(deterministic={"m": True}, interactions=told), {})
+    return hidden_findings([table], Settings(deterministic={"m": True}, interactions=told))
 
 
 def texts() -> np.ndarray[Any, Any]:
@@ -157,8 +153,7 @@ def planted(run: int, share: float, *, noise: float = 0.0) -> tuple[Answers, set
 
 
 def cases(found: list[Finding], *, shown: bool = False) -> set[str]:
-    made = versions()
-    return {f"c{made[int(f.exemplars[0][1:])].text}" for f in found if f.verdict == "shown" or not shown}
+    return {f.exemplars[0].partition(".")[0] for f in found if f.verdict == "shown" or not shown}
 
 
 @pytest.mark.slow

@@ -3,11 +3,10 @@ from __future__ import annotations
 import random
 
 import numpy as np
-from auditor.measure.summary import percent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.measure.intervals import clopper_pearson, korn_graubard, mean_share
+from auditor.measure.intervals import clopper_pearson, korn_graubard, mean_share, percent
 from auditor.measure.multiplicity import benjamini_hochberg, holm
 
 seeds = st.lists(

@@ -8,7 +8,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from auditor.measure.summary import EditInfo
 
 from auditor.core.types import Verdict
 from auditor.measure import pairs
@@ -30,7 +29,7 @@ def verdict(attribute: str, case: str, name: str, outcome: str = "violation") ->
 def test_free_text_draws_for_the_rows_of_all_models(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
     monkeypatch.setattr(pairs, "distances", lambda *_, resamples, **__: drawn.append(resamples) or [])
-    edits = {f"v{g}": EditInfo((("a", "x", f"g{g}"),), ("swap",)) for g in range(20)}
+    edits = {f"v{g}": (("a", "x", f"g{g}"),) for g in range(20)}
     verdicts = [
         dataclasses.replace(verdict("a", "c0", name), model=model)
         for name in edits

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from auditor.core.types import Answer, Case, Edit, Variant
+from auditor.measure.observations import shape_of
 from auditor.run import judging
-from auditor.run.tally import FactsOf
 from auditor.tasks.oracles.label import LabelOracle
 from auditor.tasks.oracles.labelset import LabelSetOracle
 
@@ -56,10 +56,10 @@ def test_what_is_remembered_is_what_the_oracle_says(
     monkeypatch: pytest.MonkeyPatch, oracle: object, values: tuple[object, ...], kept: int
 ) -> None:
     monkeypatch.setattr(judging, "KEPT_PAIRS", kept)
-    rng, judge, facts = Random(5), judging.Judge(oracle), FactsOf()
+    rng, judge = Random(5), judging.Judge(oracle)
     for number in range(600):
         case = cased(number)
         asked = [v for v in (case.original, *case.variants) if rng.random() < 0.9]
         given = {v.id: answers(rng, values) for v in asked}
-        told = judge.judge(case, given, {v.id: facts(v) for v in case.variants})
+        told = judge.judge(case, given, {v.id: shape_of(v.edits) for v in case.variants})
         assert told == oracle.judge(case, given)  # type: ignore[attr-defined]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from auditor.core.registry import ORACLES
 from auditor.core.types import Answer, Case, Edit, Variant
-from auditor.tasks.oracles.probability import ProbabilityOracle, exceeding
+from auditor.measure.rates import exceeding
+from auditor.tasks.oracles.probability import ProbabilityOracle
+from auditor.testing.judged import table_of
 
 
 def case(number: int = 0) -> Case:
@@ -64,7 +68,10 @@ def test_cases_beyond_each_epsilon() -> None:
     oracle = ProbabilityOracle()
     told = [judge(oracle, 0.5, 0.5 + d, i) for i, d in enumerate((0.0, 0.03, 0.08, 0.3))]
     told.append(judge(oracle, 0.5, None, 9))
-    assert exceeding(told) == {0.01: (3, 4), 0.05: (2, 4), 0.1: (1, 4), 0.2: (1, 4)}
+    found = exceeding(table_of(replace(v, model="m", format="bare") for v in told), oracle.epsilons)
+    assert [(row["epsilon"], row["violating_cases"], row["cases"]) for row in found] == [
+        (0.01, 3, 4), (0.05, 2, 4), (0.1, 1, 4), (0.2, 1, 4),
+    ]  # fmt: skip
 
 
 def test_replicates_are_averaged_and_a_missing_one_skips() -> None:

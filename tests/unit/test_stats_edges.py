@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from auditor.measure import arms, pairs, scores
+from auditor.measure import pairs, scores
 from auditor.measure.intervals import korn_graubard, mean_share
 from auditor.measure.noise import hidden_by_chance
-from auditor.measure.paired import over_placebo, sign_flip
+from auditor.measure.paired import sign_flip
 
 
 def rng() -> np.random.Generator:
@@ -45,40 +45,6 @@ def test_an_original_that_is_off_makes_joint_changes_look_hidden_too() -> None:
     assert rate == pytest.approx(counted)
 
 
-def test_many_variants_of_few_seeds_are_few_seeds() -> None:
-    found = over_placebo([(20, 20)] * 3, [(0, 20)] * 3, rng=rng())
-    assert found is not None
-    assert found.p_value == pytest.approx(1 / 8)  # dealing anew alone would say 1 in 2,000
-
-
-@pytest.mark.parametrize("changed", [0, 1, 2])
-def test_rare_changes_bound_no_less_than_the_exact_limit_of_their_rate(changed: int) -> None:
-    seeds = 300
-    found = over_placebo([(1, 1)] * changed + [(0, 1)] * (seeds - changed), [(0, 1)] * seeds, rng=rng())
-    assert found is not None
-    assert found.upper >= beta.ppf(0.95, changed + 1, seeds - changed) * 0.999
-
-
-def test_seeds_without_one_of_the_arms_are_left_out() -> None:
-    found = over_placebo([(1, 1), (1, 1), (0, 0)], [(0, 1), (0, 0), (1, 1)], rng=rng())
-    assert found is not None
-    assert found.n == 1
-    assert over_placebo([(1, 1)], [(0, 0)], rng=rng()) is None
-
-
-def test_which_placebos_stand_against_a_claim() -> None:
-    tested = frozenset("ab")
-    arm: arms.Arm = {("a",): (1, 2), ("b",): (0, 2), ("a", "b"): (3, 4), ("c",): (5, 6), ("a", "c"): (7, 8)}
-    assert arms.controls_of(arm, ("a", "b"), tested) == (3, 4)
-    assert arms.controls_of(arm, ("a",), tested) == (1, 2)
-    del arm["a", "b"]
-    assert arms.controls_of(arm, ("a", "b"), tested) == (1, 4)  # its parts, and nothing with c
-    del arm["a",], arm["b",]
-    assert arms.controls_of(arm, ("a", "b"), tested) == (5, 6)  # neutral ones only
-    assert arms.controls_of({("a", "c"): (7, 8)}, ("b",), tested) is None
-    assert arms.controls_of({}, ("a",), tested) is None
-
-
 def test_the_sign_flip_test_needs_no_memory_for_all_patterns_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     import scipy.stats
 
@@ -93,38 +59,6 @@ def test_the_sign_flip_test_needs_no_memory_for_all_patterns_at_once(monkeypatch
     values = list(np.random.default_rng(1).normal(0.02, 1, size=5_000))
     assert 0 < sign_flip(values, rng=rng(), resamples=999) <= 1
     assert given[0] * len(values) <= 2_000_000
-
-
-@pytest.mark.parametrize(
-    ("narrow", "control", "verdict"),
-    [
-        (0.3, True, "bounded"),
-        (0.4, True, "not_determined"),
-        (0.5, True, "not_determined"),
-        (None, True, "not_determined"),
-        (0.3, None, "not_determined"),
-        (0.3, False, "not_determined"),
-    ],
-)
-def test_an_amount_is_bounded_only_inside_the_tolerance(
-    narrow: float | None, control: bool | None, verdict: str
-) -> None:
-    one = scores.Difference(
-        place=scores.Place("m", "plain", ("a",), (("a", "x", "y"),)),
-        metric="score",
-        unit="",
-        value=0.0,
-        low=-0.2,
-        high=0.2,
-        level=0.95,
-        narrow=narrow,
-        n=50,
-        n_variants=50,
-        discordant=9,
-        p_value=0.7,
-    )
-    (found,) = scores.decide([one], tolerance=0.4, positive_control={"m": control})
-    assert found.verdict == verdict
 
 
 def free_text(seeds: int, *, p_noise: float | None) -> scores.Difference:

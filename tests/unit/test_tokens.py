@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 
 import pytest
 
 from auditor.core.types import Verdict
 from auditor.measure import anomaly
+from auditor.measure.observations import Shape
 from auditor.perturb.grammar import load
 from auditor.report import tokens as section
 from auditor.run.tokens import Tally, diagnose, of_swaps, of_terminals, of_terms
-
-
-@dataclass(frozen=True)
-class Known:
-    case_id: str
-    directions: tuple[tuple[str, str, str], ...]
-    term: str
+from auditor.testing.judged import shape, table_of
 
 
 def family(rng: random.Random, k: int, n: int, rate: float, planted: float | None = None) -> list[Tally]:
@@ -116,13 +110,17 @@ def verdict(case: str, number: int, outcome: str, order: int = 1) -> Verdict:
     )
 
 
+def words(directions: tuple[tuple[str, str, str], ...], text: str) -> Shape:
+    return shape(tuple(sorted({d[0] for d in directions})), *directions, words=text.split(" + "))
+
+
 def test_terms_count_each_case_once_and_joint_variants_not_at_all() -> None:
     about = {
-        "c1.v0": Known("c1", (("gender", "male", "female"),), "she + sister"),
-        "c1.v1": Known("c1", (("gender", "male", "female"),), "she"),
-        "c1.v2": Known("c1", (("gender", "male", "female"), ("race", "white", "black")), "black + she"),
-        "c2.v0": Known("c2", (("gender", "male", "female"),), "she"),
-        "c2.v1": Known("c2", (("gender", "male", "female"),), "she"),
+        "c1.v0": words((("gender", "male", "female"),), "she + sister"),
+        "c1.v1": words((("gender", "male", "female"),), "she"),
+        "c1.v2": words((("gender", "male", "female"), ("race", "white", "black")), "black + she"),
+        "c2.v0": words((("gender", "male", "female"),), "she"),
+        "c2.v1": words((("gender", "male", "female"),), "she"),
     }
     told = [
         verdict("c1", 0, "pass"),
@@ -131,7 +129,8 @@ def test_terms_count_each_case_once_and_joint_variants_not_at_all() -> None:
         verdict("c2", 0, "pass"),
         verdict("c2", 1, "skipped"),
     ]
-    found = {t.token: (t.n, t.errors) for t in of_terms(told, about)}
+    ((rows,),) = (of_terms(table_of(told, about)).values(),)
+    found = {t.token: (t.n, t.errors) for t in rows}
     assert found == {"she": (2, 1), "sister": (1, 0)}
 
 

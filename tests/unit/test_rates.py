@@ -6,20 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from auditor.measure.summary import (
-    EditInfo,
-    estimates,
-    noise_of,
-    percent,
-    tabulate,
-    valid_share,
-    with_interval,
-)
 
-from auditor.core.types import Interaction, Verdict
+from auditor.core.types import Answer, Interaction, Verdict
 from auditor.measure.claim_words import hidden_text
 from auditor.measure.findings import Settings, as_records, findings
-from auditor.measure.intervals import korn_graubard
+from auditor.measure.intervals import korn_graubard, mean_share, percent, with_interval
+from auditor.measure.observations import Arm, Observations, Shape
+from auditor.measure.rates import estimates, noise_floor
+from auditor.testing.judged import shape, table_of
 
 GENDER = ("gender", "male", "female")
 BACK = ("gender", "female", "male")
@@ -46,7 +40,7 @@ def verdict(
     )  # type: ignore[arg-type]
 
 
-def world() -> tuple[list[Verdict], dict[str, EditInfo]]:
+def world() -> Observations:
     """Four seeds: gender in two directions and two kinds; and joint variants."""
     verdicts = [
         verdict(0, "a", "violation", distance=1.0),
@@ -62,17 +56,16 @@ def world() -> tuple[list[Verdict], dict[str, EditInfo]]:
         verdict(2, "j", "violation", order=2, hidden=None),
         verdict(3, "j", "pass", order=2, hidden=False),
     ]
-    edits = {}
+    edits: dict[str, Shape] = {}
     for case in range(4):
-        edits[f"c{case}.a"] = EditInfo((GENDER,), ("swap",))
-        edits[f"c{case}.b"] = EditInfo((BACK,), ("marking",))
-        edits[f"c{case}.j"] = EditInfo((GENDER, RACE), ("marking", "swap"))
-    return verdicts, edits
+        edits[f"c{case}.a"] = shape(("gender",), GENDER)
+        edits[f"c{case}.b"] = shape(("gender",), BACK, kind="marking")
+        edits[f"c{case}.j"] = shape(("gender", "race_ethnicity"), GENDER, RACE, kind="mixed")
+    return table_of(verdicts, edits)
 
 
 def rows(**wanted: Any) -> list[dict[str, Any]]:
-    verdicts, edits = world()
-    found = estimates(tabulate(verdicts, edits))
+    found = estimates(world())
     return [row for row in found if all(row[key] == value for key, value in wanted.items())]
 
 
@@ -95,42 +88,74 @@ def test_rates_by_direction_and_by_kind() -> None:
 
 def test_hidden_rates_leave_out_what_could_not_be_settled() -> None:
     (rate,) = rows(name="hidden_rate")
-    (share,) = rows(name="hidden_share")
     assert rate["estimate"]["value"] == 1 / 3
-    assert share["estimate"]["value"] == 1 / 2
     assert "1 joint violations left out" in rate["estimate"]["note"]
 
 
-def test_directed_cases_enter_no_rate() -> None:
-    verdicts, edits = world()
-    table = tabulate(verdicts, edits, directed={"c0"})
-    assert all("c0" not in cases for cases in table.values())
-
-
 def test_nothing_judged_gives_no_rate() -> None:
-    edits = {"c0.a": EditInfo((GENDER,), ("swap",))}
-    assert estimates(tabulate([verdict(0, "a", "skipped")], edits)) == []
-    assert estimates(tabulate([], {})) == []
+    found = estimates(table_of([verdict(0, "a", "skipped")]))
+    assert {row["name"] for row in found} == {"valid_share"}
+    assert estimates(Observations()) == []
 
 
 def test_valid_share_by_attribute_set() -> None:
-    found = valid_share(
-        {"c0": {("gender",): (2, 4), ("gender", "race"): [0, 2]}, "c1": {("gender",): (4, 4)}}
-    )
-    assert [(row["attributes"], row["estimate"]["value"]) for row in found] == [
-        (["gender"], 6 / 8),
-        (["gender", "race"], 0.0),
+    valid, discarded = Observations(), Observations()
+    for table, text, attributes, n in (
+        (valid, "c0", ("gender",), 2),
+        (discarded, "c0", ("gender",), 2),
+        (discarded, "c0", ("gender", "race"), 2),
+        (valid, "c1", ("gender",), 4),
+    ):
+        for _ in range(n):
+            table.shape(text, shape(attributes))
+    found = estimates(valid, discarded)
+    assert [(row["name"], row["attributes"], row["estimate"]["value"]) for row in found] == [
+        ("valid_share", ["gender"], 6 / 8),
+        ("valid_share", ["gender", "race"], 0.0),
     ]
-    assert valid_share({}) == []
+    assert found[0]["estimate"]["n"] == 2
 
 
-def test_a_seed_asked_in_two_formats_is_one_seed_of_noise() -> None:
-    found = noise_of(
-        {("c0", "x"): {"c0.o": "aab"}, ("c0", "y"): {"c0.o": "aaa"}, ("c1", "x"): {"c1.o": "bb"}}
-    )
-    assert found is not None
-    assert (found.n, found.value) == (2, pytest.approx(1 / 6))
-    assert noise_of({("c0", "x"): {"c0.o": "a"}}) is None
+def noise(given: dict[tuple[str, str], str]) -> Any:
+    """Of answers to originals, by text and format."""
+    table = Observations()
+    rows = {text: table.version(text) for text, _ in given}
+    for (text, name), labels in given.items():
+        answers = [Answer(status="ok", value=one) for one in labels]
+        table.answers(rows[text], model="m", format=name, answers=answers)
+    return noise_floor(table, "m")
+
+
+def test_noise_counts_pairs_and_weighs_texts_alike() -> None:
+    found = noise({("c0", "x"): "aab", ("c0", "y"): "aaa", ("c1", "x"): "bb", ("c2", "x"): "a"})
+    assert (found.n, found.n_skipped, found.value) == (2, 1, pytest.approx(1 / 6))
+    assert noise({("c0", "x"): "ab"}).value == 1.0
+    assert noise({("c0", "x"): "a"}) is None
+    assert noise({}) is None
+
+
+def test_which_placebos_stand_against_a_rate() -> None:
+    def rate(*placebos: tuple[tuple[str, ...], int, int]) -> float | None:
+        told = [verdict(0, "a", "pass"), verdict(0, "j", "pass", order=2)]
+        shapes = {}
+        for attributes, changed, of in placebos:
+            for n in range(of):
+                name = f"p{'-'.join(attributes)}{n}"
+                shapes[f"c0.{name}"] = shape(attributes, arm=Arm.PLACEBO)
+                told.append(verdict(0, name, "violation" if n < changed else "pass"))
+        found = estimates(table_of(told, shapes))
+        joint = [r for r in found if r["name"] == "placebo_rate" and len(r["attributes"]) == 2]
+        return joint[0]["estimate"]["value"] if joint else None
+
+    both, neutral = ("gender", "race_ethnicity"), ("age",)
+    parts = ((("gender",), 1, 2), (("race_ethnicity",), 0, 2))
+    assert rate((both, 3, 4), *parts, (neutral, 5, 6)) == 3 / 4
+    assert (
+        rate(*parts, (neutral, 5, 6), (("age", "gender"), 7, 8)) == 1 / 4
+    )  # its parts, and nothing with age
+    assert rate((neutral, 5, 6)) == 5 / 6
+    assert rate((("age", "gender"), 7, 8)) is None
+    assert rate() is None
 
 
 @pytest.mark.parametrize(
@@ -161,8 +186,7 @@ def test_none_of_twelve_prints_its_interval() -> None:
 
 
 def test_rates_of_changes_without_a_claim_determine_nothing() -> None:
-    verdicts, edits = world()
-    found = findings(verdicts, edits, Settings(deterministic={"m": True}))
+    found = findings([world()], Settings(deterministic={"m": True}))
     assert [(f.id, f.code, f.kind, f.verdict) for f in found] == [
         ("F001", "MUT101", "claim", "not_determined"),
         ("F002", "MUT102", "claim", "not_determined"),
@@ -182,8 +206,8 @@ def test_rates_of_changes_without_a_claim_determine_nothing() -> None:
 
 
 def test_one_direction_is_named_in_the_text() -> None:
-    edits = {"c0.a": EditInfo((GENDER,), ("swap",))}
-    (found,) = findings([verdict(0, "a", "violation")], edits, Settings(deterministic={"m": True}))
+    table = table_of([verdict(0, "a", "violation")], {"c0.a": shape(("gender",), GENDER)})
+    (found,) = findings([table], Settings(deterministic={"m": True}))
     assert "when gender terms were changed from male to female" in found.text
 
 
@@ -216,31 +240,27 @@ CONFIRMED = Interaction(kind="confirmed", contrast=1.0, se=0.1, scale="share", p
 def test_a_hidden_change_of_a_model_that_varies_is_confirmed_by_placebos_and_fresh_answers(
     told: Interaction | None, came_again: bool | None, p_value: float | None, kind: str, verdict: str
 ) -> None:
-    verdicts, edits = world()
-    labels = {
-        "m": {(f"c{n}", "bare"): {f"c{n}.o": ["a", "b", "a"], f"c{n}.j": ["a", "a", "a"]} for n in range(4)}
-    }
     key = ("m", "c1.j", "bare")
     settings = Settings(
         deterministic={"m": False},
-        labels=labels,
+        noise={"m": mean_share([0.3] * 4, 12)},
+        replicates={"m": 3},
         confirmed={key: came_again},
         fresh={key: p_value},
         interactions={} if told is None else {key: told},
     )
-    (hidden,) = [f for f in findings(verdicts, edits, settings) if f.kind == "hidden"]
+    (hidden,) = [f for f in findings([world()], settings) if f.kind == "hidden"]
     assert (hidden.interaction, hidden.verdict) == (kind, verdict)
     assert any("would look hidden by chance" in note for note in hidden.notes)
 
 
 def test_a_claim_without_a_judged_seed_is_not_tested() -> None:
-    edits = {"c0.a": EditInfo((GENDER,), ("swap",))}
-    (found,) = findings([verdict(0, "a", "skipped")], edits, Settings(deterministic={"m": True}))
+    table = table_of([verdict(0, "a", "skipped")], {"c0.a": shape(("gender",), GENDER)})
+    (found,) = findings([table], Settings(deterministic={"m": True}))
     assert (found.verdict, found.rate) == ("not_tested", None)
 
 
 def test_findings_are_plain_data_and_say_only_what_was_measured() -> None:
-    verdicts, edits = world()
-    found = findings(verdicts, edits, Settings(deterministic={"m": True}))
+    found = findings([world()], Settings(deterministic={"m": True}))
     text = json.dumps(as_records(found), allow_nan=False)
     assert not FORBIDDEN.search(text)

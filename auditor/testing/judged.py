@@ -1,0 +1,42 @@
+"""A table of observations from verdicts, for tests of what is computed from one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from auditor.core.types import Verdict
+from auditor.measure.observations import Arm, Direction, Observations, Shape
+
+
+def shape(
+    attributes: tuple[str, ...],
+    *directions: Direction,
+    arm: Arm = Arm.EDITED,
+    kind: str = "swap",
+    words: Iterable[str] = (),
+) -> Shape:
+    """The shape of a version whose edits put ``words`` in."""
+    steps, put = tuple(sorted(directions)), tuple(sorted(words))
+    return Shape(
+        arm=arm,
+        attributes=attributes,
+        directions=steps,
+        words_out=(),
+        words_in=put,
+        spans=len(attributes),
+        more_words=0,
+        more_chars=0,
+        kind=kind,
+    )
+
+
+def table_of(verdicts: Iterable[Verdict], shapes: Mapping[str, Shape] | None = None) -> Observations:
+    """A table with what an oracle said of the variants; one without a shape (by its id) gets the plainest one."""
+    known, table = shapes or {}, Observations()
+    rows: dict[str, int] = {}
+    for v in verdicts:
+        if v.variant_id not in rows:
+            plain = shape(v.attributes, arm=Arm.EDITED if v.order else Arm.PLACEBO)
+            rows[v.variant_id] = table.shape(v.case_id, known.get(v.variant_id, plain), v.variant_id)
+        table.judge(rows[v.variant_id], v)
+    return table
