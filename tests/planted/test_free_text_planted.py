@@ -83,8 +83,7 @@ def test_a_salary_that_is_3000_higher_for_one_group_is_found_in_dollars() -> Non
     assert "USD/year higher for texts about female" in women[0]["text"]
     assert women[0]["rate"] is None
     claim = primary(result.record)
-    assert claim["words_low"] < 3000 < claim["words_high"]
-    assert claim["words_high"] - claim["words_low"] < 900
+    assert 0 < claim["words_low"] < 3000 < claim["words_high"]
     assert 150 < result.record["scores"]["noise"][claim["model"]] < 400  # of uniform amounts 800 wide: 267
     assert not [f for f in result.record["findings"] if f["code"].startswith(("MUT", "DIR", "HID"))]
     assert "label changed" not in result.to_text(width=100)
@@ -201,7 +200,7 @@ def test_reports_show_the_section(task: str) -> None:
     from auditor.report.html import HtmlReport
 
     result = run(task, answer, n=8)
-    title = "Scores by group" if task == "salary" else "Texts in pairs"
+    title = "Scores: how they were compared" if task == "salary" else "Texts in pairs"
     assert title in result.to_text(width=100, full=True)
     assert title in HtmlReport().render(result.record, result.evidence)
 
