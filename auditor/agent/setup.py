@@ -16,7 +16,7 @@ from auditor.core.types import Seed
 
 # What a user may fix for all runs of a session, beside the arguments of `run`.
 OWN = frozenset({"models", "task", "data", "out", "max_calls", "max_cost", "max_seconds", "seed"})
-COMMON = frozenset(Plan.options("agent")) - OWN
+COMMON = frozenset(Plan.flags("agent")) - OWN
 
 
 def settings_of(

@@ -20,7 +20,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 
 @app.command()
-@takes(Plan, "agent")
+@takes("agent", Plan)
 def agent(
     goal: Annotated[
         str, typer.Argument(metavar="GOAL", help="A question; with --read or --resume, a session's folder.")

@@ -19,7 +19,7 @@ MARKS = {"ok": "ok", "note": "note", "failed": "FAILED", "skipped": "-"}
 
 
 @app.command()
-@takes(Plan, "doctor")
+@takes("doctor", Plan)
 def doctor(
     model: Annotated[str, option("models", help="Model spec (audit models lists the kinds).")],
     task: Annotated[

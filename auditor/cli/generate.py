@@ -16,7 +16,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 
 @app.command()
-@takes(Plan, "generate")
+@takes("generate", Plan)
 def generate(format: common.Format = "terminal", config: common.Config = None, **options: object) -> int:
     """Write cases and prompts to a run folder, to be answered by any gateway and judged with `audit score`."""
     from auditor.run.result import generate as make

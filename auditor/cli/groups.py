@@ -20,7 +20,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 
 @app.command()
-@takes(Plan, "groups")
+@takes("groups", Plan)
 def groups(
     run: Annotated[
         Path | None,

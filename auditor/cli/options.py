@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, get_origin
+from typing import Annotated, Any
 
 import typer
 
@@ -13,14 +13,18 @@ from auditor.core.options import Option, PlanModel, members
 from auditor.core.plan import Plan
 
 
-def takes(plan: type[PlanModel], command: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Give a function the options of ``plan`` that ``command`` takes, in place of its last parameter, ``**options``.
+def takes(command: str, *plans: type[PlanModel]) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a function the options of ``plans`` that ``command`` takes, in place of its last parameter, ``**options``.
 
-    It gets those that were given, by the names of the plan's fields and as they were typed; the plan reads them.
+    It gets those that were given, by the names of the plans' fields and as they were typed; the plan reads them.
     """
-    names = plan.options(command)
+    names = {name: option for plan in plans for name, option in plan.flags(command).items()}
     keyword = inspect.Parameter.KEYWORD_ONLY
-    mine = [inspect.Parameter(n, keyword, default=None, annotation=_annotation(plan, n)) for n in names]
+    mine = [
+        inspect.Parameter(n, keyword, default=None, annotation=_annotation(plan, n))
+        for plan in plans
+        for n in plan.flags(command)
+    ]
 
     def told(function: Callable[..., int]) -> Callable[..., int]:
         *own, _ = inspect.signature(function, eval_str=True).parameters.values()
@@ -47,7 +51,7 @@ def option(
     callback: Callable[[str | None], str | None] | None = None,
 ) -> Any:
     """One option of a plan, for a command that takes it by itself; ``help`` where it means another thing there."""
-    told = plan.options()[name]
+    told = plan.flags()[name]
     text = help or _help(told, plan.settings()[name].default)
     return typer.Option(
         told.flag,
@@ -61,15 +65,18 @@ def option(
 def _annotation(plan: type[PlanModel], name: str) -> object:
     """What typer reads: the type of what is typed, and its option."""
     kinds = members(plan.settings()[name].annotation)
-    if any(get_origin(kind) is tuple for kind in kinds):
-        typed: object = list[str] if plan.options()[name].repeated else str
-    else:
-        typed = kinds[0] if len(kinds) == 1 and kinds[0] in (bool, int, float) else str
+    plain = len(kinds) == 1 and kinds[0] in (bool, int, float)
+    typed: object = list[str] if plan.flags()[name].repeated else kinds[0] if plain else str
     return Annotated[typed | None, option(name, plan=plan)]  # type: ignore[operator]
 
 
 def _help(told: Option, default: object) -> str:
     """The help with its default, where that is a plain value and not said."""
-    if default is None or isinstance(default, bool) or default in ("", ()) or "efault" in told.help:
+    if (
+        not isinstance(default, str | int)
+        or default == ""
+        or isinstance(default, bool)
+        or "efault" in told.help
+    ):
         return told.help
     return f"{told.help.removesuffix('.')} (default {default})."

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from auditor.cli import common
 from auditor.cli.common import Draw, finish, invoke
 from auditor.cli.options import takes
 from auditor.core.plan import Plan, resolve
+from auditor.tables.plan import MethodOptions, TabularPlan
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 rows_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -22,11 +22,10 @@ show_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_excep
 Output = Annotated[Path, typer.Option("--output", help="File to write: .toml or .json.")]
 By = Annotated[str, typer.Option("--by", help="Who freezes the plan; recorded as given.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why these measures, and why this delta.")]
-NOT_PLAN = frozenset({"format", "fail_on", "dry_run", "yes", "out", "no_cache", "concurrency", "plan"})
 
 
 @app.command("freeze")
-@takes(Plan, "plan freeze")
+@takes("plan freeze", Plan)
 def _freeze(
     output: Output, by: By = "", reason: Reason = "", config: common.Config = None, **options: object
 ) -> int:
@@ -71,7 +70,9 @@ def _written(output: Path, body: Mapping[str, Any], following: str) -> int:
     return 0
 
 
-def _freeze_rows(**values: Any) -> int:
+@rows_app.command("freeze")
+@takes("plan freeze tabular", TabularPlan, MethodOptions)
+def _freeze_rows(output: Output, by: By = "", reason: Reason = "", **options: object) -> int:
     """Write the resolved plan of a search over rows, with the hashes of everything that shapes it.
 
     Options are those of audit tabular. The model is opened, and asked nothing. Run it with audit tabular --plan FILE:
@@ -81,33 +82,10 @@ def _freeze_rows(**values: Any) -> int:
     from auditor.run import freeze
     from auditor.tables.frozen import outlook
 
-    output: Path = values["output"]
     _require_new(output)
-    found = outlook(tabular.plan_of(values))
-    body = freeze.freeze(found.record, by=values["by"], reason=values["reason"], expected=found.expected)
+    found = outlook(tabular.plan_of(options))
+    body = freeze.freeze(found.record, by=by, reason=reason, expected=found.expected)
     return _written(output, body, f"audit tabular --plan {common.quoted(output)}")
-
-
-def _signature(command: Callable[..., int]) -> inspect.Signature:
-    """The options of a command that belong to a plan, and those of freezing."""
-    taken = [p for n, p in inspect.signature(command, eval_str=True).parameters.items() if n not in NOT_PLAN]
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    own = [
-        inspect.Parameter("output", keyword, annotation=Output),
-        inspect.Parameter("by", keyword, default="", annotation=By),
-        inspect.Parameter("reason", keyword, default="", annotation=Reason),
-    ]
-    return inspect.Signature([*(p.replace(kind=keyword) for p in taken), *own], return_annotation=int)
-
-
-def _command(target: typer.Typer, action: Callable[..., int], model: Callable[..., int]) -> typer.Typer:
-    """``action`` as a command with the options of ``model``."""
-    if not target.registered_commands:
-        signature = _signature(model)
-        action.__signature__ = signature  # type: ignore[attr-defined]
-        action.__annotations__ = {n: p.annotation for n, p in signature.parameters.items()} | {"return": int}
-        target.command("freeze")(action)
-    return target
 
 
 def run_frozen(
@@ -191,9 +169,7 @@ def _plain(value: Any) -> str:
 def command(argv: list[str]) -> int:
     """Run the command and return its exit code."""
     if argv[:2] == ["freeze", "tabular"]:
-        from auditor.cli.tabular import tabular
-
-        return invoke(_command(rows_app, _freeze_rows, tabular), "plan freeze tabular", argv[2:])
+        return invoke(rows_app, "plan freeze tabular", argv[2:])
     if argv[:1] == ["freeze"]:
         return invoke(app, "plan freeze", argv[1:])
     if argv[:1] == ["show"]:

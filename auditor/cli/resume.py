@@ -14,7 +14,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 
 @app.command()
-@takes(Plan, "resume")
+@takes("resume", Plan)
 def resume(
     run: common.RunArgument,
     format: common.Format = "terminal",

@@ -21,7 +21,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 
 @app.command()
-@takes(Plan, "run")
+@takes("run", Plan)
 def run(
     format: common.Format = "terminal",
     full: common.Full = False,

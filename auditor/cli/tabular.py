@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,10 +12,12 @@ import typer
 
 from auditor.cli import common, consent
 from auditor.cli.common import Draw, invoke
-from auditor.cli.options import option
+from auditor.cli.options import option, takes
 from auditor.cli.spending import agree
+from auditor.core.options import Group
 from auditor.core.shown import inline
 from auditor.core.types import names
+from auditor.tables.plan import MethodOptions, TabularPlan, read_settings
 
 if TYPE_CHECKING:
     from auditor.tables import TabularPlan
@@ -26,143 +28,21 @@ schema_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exc
 
 
 @app.command()
+@takes("tabular", TabularPlan, MethodOptions)
 def tabular(
-    data: Annotated[
-        str | None,
-        typer.Option("--data", help="Rows: a .csv or .csv.gz file with a header. Not needed with --task."),
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option("--task", help="A language model decides: lending, income, or a task file with labels."),
-    ] = None,
-    target: Annotated[str | None, typer.Option("--target", help="The column that holds the label.")] = None,
-    schema: Annotated[
-        str | None,
-        typer.Option("--schema", help="Schema file (audit tabular schema DATA). Default: inferred."),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            help="sklearn:FILE, python:MODULE:FUNCTION (array to array), exec:COMMAND, http:FILE.yaml (a "
-            "server); with --task any model of text, e.g. openai:NAME.",
-        ),
-    ] = None,
-    protected: Annotated[
-        str | None,
-        typer.Option("--protected", help="Columns that are changed, comma-separated, e.g. sex,race."),
-    ] = None,
-    method: Annotated[str | None, typer.Option("--method", help="themis (default), aequitas or sg.")] = None,
-    mode: Annotated[
-        str | None,
-        typer.Option("--mode", help="themis: score, search. aequitas: random, semi, fully, population."),
-    ] = None,
-    protocol: Annotated[
-        str | None,
-        typer.Option(
-            "--protocol",
-            help="default; themis: the paper's own stopping rule; sg: the paper's own order and neighbourhood.",
-        ),
-    ] = None,
-    seed_source: Annotated[
-        str | None, typer.Option("--seed-source", help="sg: clusters (of --data, default), data, or random.")
-    ] = None,
-    retrain: Annotated[
-        bool,
-        typer.Option(
-            "--retrain", help="aequitas on sklearn: models: fit again with portions of the finds and compare."
-        ),
-    ] = False,
-    confidence: Annotated[
-        float | None, typer.Option("--confidence", help="themis: level (default 0.99).")
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option("--epsilon", help="themis: half-width at which sampling stops (default 0.05)."),
-    ] = None,
-    theta: Annotated[
-        float | None, typer.Option("--theta", help="themis search: threshold (default 0.75).")
-    ] = None,
-    max_samples: Annotated[
-        int | None,
-        typer.Option("--max-samples", help="themis: rows drawn at most per score (default 10,000)."),
-    ] = None,
-    measure: Annotated[str | None, typer.Option("--measure", help="themis search: causal or group.")] = None,
-    columns: Annotated[
-        str | None, typer.Option("--columns", help="themis search: columns whose subsets are searched.")
-    ] = None,
-    profile: Annotated[
-        str | None, typer.Option("--profile", help="themis: distribution of rows (.yaml), or rows (.csv).")
-    ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="NAME=VALUE: any further option of the method.")
-    ] = None,
-    favourable: Annotated[
-        str | None, typer.Option("--favourable", help="The label that is good for the person concerned.")
-    ] = None,
-    distance: Annotated[
-        str | None,
-        typer.Option(
-            "--distance",
-            help="exact (default), absolute for models that return scores, or FILE.yaml: distances between labels.",
-        ),
-    ] = None,
-    distance_threshold: Annotated[
-        float | None,
-        typer.Option(
-            "--distance-threshold", help="Outputs differ if their distance is above it (default 0)."
-        ),
-    ] = None,
-    distance_scale: Annotated[
-        float | None,
-        typer.Option(
-            "--distance-scale", help="absolute: the difference of two scores whose distance is 1 (default 1)."
-        ),
-    ] = None,
-    delta: Annotated[float | None, option("delta")] = None,
-    seed: Annotated[int | None, option("seed")] = None,
-    max_evaluations: Annotated[
-        int | None, typer.Option("--max-evaluations", help="Rows passed to the model at most.")
-    ] = None,
-    max_calls: Annotated[int | None, option("max_calls")] = None,
-    max_cost: Annotated[float | None, option("max_cost")] = None,
-    max_seconds: Annotated[float | None, option("max_seconds")] = None,
-    price_in: Annotated[float | None, option("price_in")] = None,
-    price_out: Annotated[float | None, option("price_out")] = None,
-    base_url: Annotated[str | None, option("base_url")] = None,
-    concurrency: Annotated[int | None, option("concurrency")] = None,
-    prompt_format: Annotated[
-        str | None, typer.Option("--prompt-format", help="With --task: one of its prompt formats.")
-    ] = None,
-    replicates: Annotated[
-        int | None,
-        typer.Option(
-            "--replicates",
-            help="With --task: times each row is asked; the majority is its label (default 1).",
-        ),
-    ] = None,
-    slices: Annotated[
-        int | None,
-        typer.Option(
-            "--slices", help="Subgroups with the highest rates that are shown (default 10); 0: none."
-        ),
-    ] = None,
-    no_cache: Annotated[bool | None, option("cache")] = None,
-    trust_pickle: Annotated[
-        bool,
-        typer.Option("--trust-pickle", help="Open .joblib and .pickle models; opening one runs its code."),
-    ] = False,
-    out: Annotated[str | None, option("out")] = None,
     format: common.Format = "terminal",
     fail_on: common.FailOn = None,
     plan: Annotated[
         Path | None,
         typer.Option(
-            "--plan", help="Run a frozen plan (audit plan freeze tabular); flags given beside deviate."
+            "--plan",
+            help="Run a frozen plan (audit plan freeze tabular); flags given beside deviate.",
+            rich_help_panel=Group.ASKED,
         ),
     ] = None,
     dry_run: common.DryRun = False,
     yes: common.Yes = False,
+    **options: object,
 ) -> int:
     r"""Search for rows whose label changes when only protected columns change.
 
@@ -171,13 +51,12 @@ def tabular(
       audit tabular schema DATA   write a schema to edit
       audit tabular resume RUN    go on with a run of --task or an http: model
     """
-    values = dict(locals())
     from auditor.tables import audit_table, frozen
 
     common.check_format(format)
     common.with_waivers({})  # a slip in the file is told before anything is asked
     found = None if plan is None else frozen.load(plan)
-    chosen = plan_of(values) if found is None else frozen.with_flags(found, flags_of(values))
+    chosen = plan_of(options) if found is None else frozen.with_flags(found, settings_of(options))
     _check_flags(chosen)
     _check_rule(fail_on, chosen.method)
     if dry_run:
@@ -195,42 +74,15 @@ def tabular(
     return _finish(audit_table(chosen, observe=Draw(), frozen=found), format, fail_on)
 
 
-OWN = (
-    "mode",
-    "protocol",
-    "confidence",
-    "epsilon",
-    "theta",
-    "max_samples",
-    "measure",
-    "columns",
-    "seed_source",
-)
+def settings_of(given: Mapping[str, object]) -> dict[str, object]:
+    """Options of ``audit tabular`` as fields of its plan."""
+    own = MethodOptions.model_validate({n: v for n, v in given.items() if n in MethodOptions.settings()})
+    fields = TabularPlan.settings()
+    rest = {fields[name].alias or name: value for name, value in given.items() if name in fields}
+    return rest | {"options": own.given() | read_settings(given.get("options", ()))}
 
 
-def flags_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of ``audit tabular`` as fields of its plan; what was not given is None or empty."""
-    import dataclasses
-
-    from auditor.tables import TabularPlan
-
-    named: dict[str, Any] = {name: values.get(name) for name in OWN}
-    named["columns"] = names(values["columns"]) if values.get("columns") else None
-    given = {name: value for name, value in named.items() if value is not None}
-    further = {k: v for k, v in read_settings(values.get("set_") or ()).items() if v is not None}
-    fields = {field.name for field in dataclasses.fields(TabularPlan)}
-    flags = {name: value for name, value in values.items() if name in fields}
-    return flags | {
-        "protected": names(values.get("protected") or ()),
-        "options": given | further,
-        "cache": False if values.get("no_cache") else None,
-        # A switch that was not given is False, and must not turn off what a plan turns on.
-        "retrain": values.get("retrain") or None,
-        "trust_pickle": values.get("trust_pickle") or None,
-    }
-
-
-def plan_of(values: Mapping[str, Any]) -> TabularPlan:
+def plan_of(given: Mapping[str, object]) -> TabularPlan:
     """The plan that the options of ``audit tabular`` make.
 
     Raises
@@ -239,16 +91,14 @@ def plan_of(values: Mapping[str, Any]) -> TabularPlan:
         No data or no model is given.
     """
     from auditor.core.errors import ConfigError
-    from auditor.tables import TabularPlan
 
-    flags = {name: value for name, value in flags_of(values).items() if value is not None}
-    if "model" not in flags or not {"data", "task", "schema"} & set(flags):
+    if "model" not in given or not {"data", "task", "schema_file"} & set(given):
         raise ConfigError(
             "audit tabular needs --data FILE and --model SPEC, e.g. "
             "audit tabular --data german.csv --target credit --protected sex --model sklearn:model.skops, or "
             "audit tabular --task lending --model openai:NAME --method aequitas --max-calls 2000"
         )
-    return TabularPlan(**{"data": "", **flags})
+    return TabularPlan.model_validate(settings_of(given))
 
 
 def _check_flags(plan: TabularPlan) -> None:
@@ -318,34 +168,15 @@ def _finish(run: Any, format: str, fail_on: str | None) -> int:
     return common.judge(record, fail_on, partial=not run.complete)
 
 
-def read_settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """``NAME=VALUE`` options; values are read as YAML scalars or lists.
-
-    Examples
-    --------
-    >>> read_settings(["global-n=500", "walk=drift"])
-    {'global_n': 500, 'walk': 'drift'}
-    """
-    from auditor.core import yamlfile
-    from auditor.core.errors import ConfigError
-
-    result: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name.strip():
-            raise ConfigError(f"--set expects NAME=VALUE; got {pair!r}")
-        result[name.strip().replace("-", "_")] = yamlfile.load(f"--set {pair}", value)
-    return result
-
-
 @schema_app.command()
 def schema(
     data: Annotated[str, typer.Argument(metavar="DATA", help="A .csv or .csv.gz file with a header.")],
     target: Annotated[
-        str | None, typer.Option("--target", help="The column that holds the label (default: the last).")
+        str | None,
+        option("target", plan=TabularPlan, help="The column that holds the label (default: the last)."),
     ] = None,
     protected: Annotated[
-        str | None, typer.Option("--protected", help="Columns to protect, comma-separated.")
+        str | None, option("protected", plan=TabularPlan, help="Columns to protect, comma-separated.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="File to write (default: stdout).")] = None,
 ) -> int:
@@ -362,23 +193,21 @@ def schema(
 
 
 @resume_app.command()
+@takes("tabular resume", TabularPlan)
 def resume(
     run: common.RunArgument,
     format: common.Format = "terminal",
-    max_calls: Annotated[int | None, option("max_calls")] = None,
-    max_cost: Annotated[float | None, option("max_cost")] = None,
-    max_seconds: Annotated[float | None, option("max_seconds")] = None,
     fail_on: common.FailOn = None,
     model: consent.Models = None,
     base_url: consent.Address = None,
     yes: consent.Yes = False,
+    **limits: object,
 ) -> int:
     """Finish RUN, a run with --task or an http: model. New limits may be given; they are for the whole run."""
     from auditor.store.folder import RunFolder
     from auditor.tables import resume_table
 
     common.check_format(format)
-    limits = {"max_calls": max_calls, "max_cost": max_cost, "max_seconds": max_seconds}
     path = common.find_intact(run)
     plan, again = RunFolder.open(path).plan, f"tabular resume {common.quoted(path)}"
     named = consent.Named.of([plan.get("model")], [plan.get("base_url")])

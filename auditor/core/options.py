@@ -14,7 +14,7 @@ import re
 import tomllib
 import types
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin
@@ -70,6 +70,10 @@ class Option:
     help: str
     repeated: bool = False
     shapes: bool = True
+
+    def meaning(self, commands: frozenset[str], help: str) -> Option:
+        """The option by the same name where it means something else."""
+        return replace(self, commands=commands, help=help, repeated=False)
 
     @property
     def off(self) -> bool:
@@ -136,7 +140,7 @@ class PlanModel(BaseModel):
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, validate_by_name=True, defer_build=True
     )
 
     @model_validator(mode="wrap")
@@ -147,17 +151,28 @@ class PlanModel(BaseModel):
         except ValidationError as error:
             raise ConfigError(_sentence(cls, error)) from None
 
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        if message := self.clashes():
+            raise ConfigError(message)
+        return self
+
+    def clashes(self) -> str | None:
+        """What does not go together, as a sentence."""
+        return None
+
     def but(self, **changes: object) -> Self:
         """The plan with some settings changed, and checked again."""
         return type(self).model_validate({name: getattr(self, name) for name in self.settings()} | changes)
 
     @classmethod
     def settings(cls) -> Mapping[str, FieldInfo]:
-        """The fields by name."""
-        return cls.model_fields
+        """The fields by name, those of the plan itself first."""
+        fields = cls.model_fields
+        return {**{name: fields[name] for name in inspect.get_annotations(cls) if name in fields}, **fields}
 
     @classmethod
-    def options(cls, command: str | None = None) -> dict[str, Option]:
+    def flags(cls, command: str | None = None) -> dict[str, Option]:
         """The options by field; those that ``command`` takes."""
         found = {name: option_of(info) for name, info in cls.settings().items()}
         return {n: o for n, o in found.items() if command is None or command in o.commands}
@@ -287,7 +302,8 @@ def _sentence(plan: type[PlanModel], error: ValidationError) -> str:
     if unknown:
         return f"the plan has settings that this version does not know: {', '.join(unknown)}."
     first = found[0]
-    name = str(first["loc"][0])
+    key = str(first["loc"][0])
+    name = next(name for name, info in plan.settings().items() if key in (name, info.alias))
     return f"{plan.flag(name)} {_wrong(plan.settings()[name], first)}"
 
 
@@ -311,6 +327,8 @@ def _wrong(info: FieldInfo, error: ErrorDetails) -> str:
             return f"must be one of {', '.join(words)}; got {shown}.{hint}"
         case "value_error":
             said = str(limits["error"])
+        case "missing":
+            return "is needed."
         case kind:
             said = WRONG.get(kind, error["msg"])
     return f"{said}; got {shown}."

@@ -10,24 +10,34 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_serializer, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from auditor.core.errors import AuditError, ConfigError
+from auditor.core.errors import AuditError
 from auditor.core.options import (
     LARGEST,
     Amount,
     Count,
-    Group,
     Listed,
     Names,
     Numbers,
     Option,
     PathText,
-    PlanModel,
     Typed,
     respelt,
 )
-from auditor.core.secrets import hidden
+from auditor.core.shared_plan import (
+    ASK,
+    ASKED,
+    CHANGED,
+    LIMITS,
+    MAKE,
+    MEASURED,
+    OUTPUT,
+    RUN,
+    SERVER,
+    TEXTS,
+    SharedPlan,
+)
 
 SUITES = ("mutation", "grammar")  # beside them those of other packages: `auditor.run.plugins`
 REFERENCES = ("equal", "bls")
@@ -36,34 +46,6 @@ NO_TEMPERATURE = "none"
 DEFAULT_REPLICATES = 3
 CONFIRM_REPLICATES = 5
 FILE = Path("audit.toml")
-
-# The commands that take an option.
-ASKED, SERVER, CHANGED, MEASURED, LIMITS, OUTPUT = Group
-RUN = frozenset({"run", "plan freeze"})
-MAKE = RUN | {"generate"}
-TEXTS = MAKE | {"agent"}
-ASK = RUN | {"agent", "doctor"}
-LIMIT = RUN | {"agent", "groups", "resume"}
-OPERATE = frozenset({"run", "agent"})
-
-
-def as_share(delta: float | None) -> float | None:
-    """``--delta`` as a share, of percentage points (from 1 on) or a share.
-
-    Raises
-    ------
-    ValueError
-        It is neither.
-
-    Examples
-    --------
-    >>> as_share(2), as_share(0.02)
-    (0.02, 0.02)
-    """
-    share = delta / 100 if delta is not None and delta >= 1 else delta
-    if share is not None and not 0 < share < 1:
-        raise ValueError("is a number of percentage points (2), or a share (0.02 is the same)")
-    return share
 
 
 def _temperature(given: object) -> object:
@@ -114,7 +96,7 @@ def _of_rule(rule: str | None) -> str | None:
     return rule
 
 
-class Plan(PlanModel):
+class Plan(SharedPlan):
     """Everything that shapes a run, resolved. Written to ``plan.json`` before the first call.
 
     Each field is an option: of the command line, of ``audit.toml``, and a keyword of `auditor.audit`. None and empty
@@ -131,8 +113,6 @@ class Plan(PlanModel):
         "Model spec; several give one comparison. E.g. vader, reviews, openai:NAME, langchain:PROVIDER:NAME, "
         "http:FILE.yaml, hf:ID, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE. See: audit models.",
         repeated=True)] = ()
-    base_url: Annotated[str | None, Option("--base-url", ASKED, ASK | {"groups"},
-        "Address of an OpenAI-compatible server (else OPENAI_BASE_URL).")] = None
     data: Annotated[PathText | None, Option("--data", ASKED, TEXTS,
         "Seed texts: .jsonl .csv .parquet .txt, or hf:DATASET[:CONFIG][@SPLIT]. Default: the task's embedded texts."
     )] = None
@@ -189,8 +169,6 @@ class Plan(PlanModel):
         "default, or hinter, astraea: the paper's own counting, without controls.")] = "default"
     replicates: Annotated[Count | None, Option("--replicates", MEASURED, RUN,
         f"Times each prompt is asked (default {DEFAULT_REPLICATES}; 1 for models declared deterministic).")] = None
-    delta: Annotated[float | None, AfterValidator(as_share), Option("--delta", MEASURED, RUN | {"agent"},
-        "Largest net difference between groups that counts as none: points (2) or a share (0.02). No default.")] = None
     until_decided: Annotated[bool, Option("--until-decided", MEASURED, RUN,
         "Look at the answers at 20, 40, 60, 80 and 100 % of the texts or of --max-calls, at one level for all looks"
         " together, and stop asking about what is shown or bounded. Order 1 unless --order is given.")] = False
@@ -201,14 +179,6 @@ class Plan(PlanModel):
         "Tasks of kind generation: a model spec; it compares answers in pairs, in both orders.")] = None
     embedding: Annotated[str | None, Option("--embedding", ASKED, RUN,
         "Tasks of kind generation: hf:NAME, an encoder; compares meanings too.")] = None
-    seed: Annotated[int, Field(ge=0, le=LARGEST), Option("--seed", MEASURED, TEXTS | {"groups"}, "Random seed.")] = 7
-    max_calls: Annotated[int | None, Field(ge=0, le=LARGEST), Option("--max-calls", LIMITS, LIMIT,
-        "Stop before this many calls are exceeded.")] = None
-    max_cost: Annotated[Amount | None, Option("--max-cost", LIMITS, LIMIT,
-        "Stop before this cost in USD is exceeded; needs a known price.")] = None
-    max_seconds: Annotated[Amount | None, Option("--max-seconds", LIMITS, LIMIT, "Stop after this time.")] = None
-    price_in: Annotated[Amount | None, Option("--price-in", LIMITS, ASK, "USD per million tokens in.")] = None
-    price_out: Annotated[Amount | None, Option("--price-out", LIMITS, ASK, "USD per million tokens out.")] = None
     max_tokens: Annotated[Count | None, Option("--max-tokens", SERVER, ASK,
         "Most tokens of an answer (default: the task's); reasoning counts too.")] = None
     temperature: Annotated[float | Literal["none"] | None, BeforeValidator(_temperature), Option(
@@ -222,8 +192,6 @@ class Plan(PlanModel):
         "JSON file with further fields of every request to openai: models.")] = None
     headers: Annotated[Names, Option("--header", SERVER, ASK,
         "NAME=VARIABLE: a header for openai: models, its value from the environment.", repeated=True)] = ()
-    concurrency: Annotated[Count, Option("--concurrency", LIMITS, OPERATE,
-        "Calls in flight at most.", shapes=False)] = 16
     insertions: Annotated[bool, Option("--insertions", CHANGED, MAKE,
         "Also put attributes that a text does not name before its person nouns (a man, a disabled man).")] = False
     test_discarded: Annotated[bool, Option("--test-discarded", CHANGED, RUN,
@@ -242,12 +210,8 @@ class Plan(PlanModel):
         "What a variant must pass: constructs (default), or dependency, HInter's comparison of whole parses.")] = ""
     parser: Annotated[str, Option("--parser", CHANGED, TEXTS,
         "embedded (default), or an installed spaCy pipeline.")] = "embedded"
-    cache: Annotated[bool, Option("--no-cache", LIMITS, OPERATE,
-        "Do not use the response cache.", shapes=False)] = True
     redact: Annotated[bool, Option("--redact", OUTPUT, RUN,
         "Write digests and edits instead of texts, labels instead of answers; no response cache.")] = False
-    out: Annotated[PathText, Option("--out", OUTPUT, OPERATE | {"generate", "groups"},
-        "Folder of the run folders.", shapes=False)] = "reports"
     fail_on: Annotated[str | None, AfterValidator(_of_rule), Option("--fail-on", OUTPUT, frozenset({"run"}),
         'Exit 1 where this holds: shown, hidden, never, or a rule such as "hidden > 0 or lower(gender) > 2%".',
         shapes=False)] = None
@@ -271,17 +235,9 @@ class Plan(PlanModel):
 
     def server(self) -> dict[str, object]:
         """How servers are asked: what the plan says, by the names of adapters' parameters."""
-        asked = [name for name, option in self.options().items() if option.group is SERVER]
+        asked = [name for name, option in self.flags().items() if option.group is SERVER]
         said = {name: value for name in asked if (value := getattr(self, name)) not in (None, ())}
         return said | ({"temperature": "server"} if self.temperature == NO_TEMPERATURE else {})
-
-    @field_serializer("base_url")
-    def _without_secrets(self, base_url: str | None) -> str | None:
-        return hidden(base_url)
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data, tuples as lists; the address of a server without what is secret in it."""
-        return self.model_dump(mode="json")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Self:
@@ -295,11 +251,9 @@ class Plan(PlanModel):
                 given.setdefault("wordings", UNTIL_WORDINGS)
         return cls.model_validate(given)
 
-    @model_validator(mode="after")
-    def _go_together(self) -> Self:
-        for message in _clashes(self):
-            raise ConfigError(message)
-        return self
+    def clashes(self) -> str | None:
+        """What does not go together, as a sentence."""
+        return next(_clashes(self), super().clashes())
 
 
 def _clashes(plan: Plan) -> Iterator[str]:
@@ -337,8 +291,6 @@ def _clashes(plan: Plan) -> Iterator[str]:
         yield "--wordings belongs to --suite mutation and the default protocol."
     if plan.carrier and not plan.lines and set(plan.carrier) != {"words"}:
         yield "--carrier name and statement belong to --suite mutation, the default protocol and --strategy exhaustive."
-    if (plan.price_in is None) != (plan.price_out is None):
-        yield "--price-in and --price-out belong together (USD per million tokens)."
 
 
 def _until(plan: Plan) -> Iterator[str]:

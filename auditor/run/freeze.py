@@ -31,7 +31,7 @@ KIND = "frozen-plan"
 FORMAT = 1
 TEXTS, ROWS = "texts", "tabular"
 # Where results go, and how quickly, changes no answer. Leave to open a pickle is given anew for each run.
-OPERATIONAL = frozenset(n for n, o in Plan.options().items() if not o.shapes) | {"trust_pickle"}
+OPERATIONAL = frozenset(n for n, o in Plan.flags().items() if not o.shapes) | {"trust_pickle"}
 REQUIRED = (
     "format",
     "kind",
@@ -252,21 +252,6 @@ def with_flags(frozen: Frozen, flags: Mapping[str, Any]) -> Plan:
     """
     given = {k: v for k, v in flags.items() if v is not None and v != ()}
     return frozen.plan.but(**given)
-
-
-def merged(frozen: Frozen, flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a plan of rows with the flags that were given; ``options`` one by one.
-
-    Parameters
-    ----------
-    frozen : Frozen
-        As loaded.
-    flags : mapping
-        Settings by name; None and empty ones were not given.
-    """
-    given = {k: v for k, v in flags.items() if v is not None and v not in ((), {}, "")}
-    options = {**(frozen.settings.get("options") or {}), **given.pop("options", {})}
-    return {**frozen.settings, **given, "options": options}
 
 
 def reference(frozen: Frozen, plan_record: Mapping[str, Any]) -> dict[str, Any]:

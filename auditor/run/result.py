@@ -274,7 +274,7 @@ def resume(path: Path, *, observe: Observer = Silent, limits: Mapping[str, Any] 
     async def go() -> Result:
         with RunFolder.open(path, write=True) as folder:
             given = {name: value for name, value in (limits or {}).items() if value is not None}
-            if fixed := sorted(set(given) - set(Plan.options("resume"))):
+            if fixed := sorted(set(given) - set(Plan.flags("resume"))):
                 raise ConfigError(f"{Plan.flag(fixed[0])} cannot change when a run goes on.")
             stored = folder.plan["plan"] | given
             plan = Plan.from_dict(stored)

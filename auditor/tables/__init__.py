@@ -8,9 +8,13 @@ of an audit.
 
 from __future__ import annotations
 
-from auditor.tables.data import infer_schema, load_task
-from auditor.tables.plan import Method, TabularPlan, TabularRun
-from auditor.tables.run import audit_table, resume_table
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from auditor.tables.data import infer_schema, load_task
+    from auditor.tables.plan import Method, TabularPlan, TabularRun
+    from auditor.tables.run import audit_table, resume_table
 
 __all__ = [
     "Method",
@@ -21,3 +25,11 @@ __all__ = [
     "load_task",
     "resume_table",
 ]
+_HOME = dict.fromkeys(("Method", "TabularPlan", "TabularRun"), "plan")
+_HOME |= {"audit_table": "run", "infer_schema": "data", "load_task": "data", "resume_table": "run"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(name)
+    return getattr(import_module(f"auditor.tables.{_HOME[name]}"), name)

@@ -77,8 +77,8 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Given, Any]:
     if plan.task is not None:
         task = load_task(plan.task)
         favourable = plan.favourable if plan.favourable is not None else task.favourable
-    if plan.schema is not None or table is None:
-        schema = load(plan.schema or _shipped(plan))
+    if plan.schema_file is not None or table is None:
+        schema = load(plan.schema_file or _shipped(plan))
         if plan.target and plan.target != schema.target:
             columns = tuple(c for c in schema.columns if c.name != plan.target)
             schema = dataclasses.replace(schema, target=plan.target, columns=columns)

@@ -11,7 +11,7 @@ from auditor.core import userfile
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.types import digest
 from auditor.run import freeze
-from auditor.tables.plan import TabularPlan
+from auditor.tables.plan import TabularPlan, read_settings
 
 if TYPE_CHECKING:
     from auditor.core.protocols import Observer
@@ -99,13 +99,12 @@ def load(path: Path) -> freeze.Frozen:
     frozen = freeze.load(path)
     if frozen.kind != freeze.ROWS:
         raise ConfigError(f"{path} is a plan for texts. Run it with: audit run --plan {path}")
-    known = {field.name for field in dataclasses.fields(TabularPlan)} | {"kind"}
-    if unknown := sorted(set(frozen.settings) - known):
+    if unknown := sorted(set(frozen.settings) - TabularPlan.written() - {"kind"}):
         raise DataFileError(f"{path}: plan: unknown setting {unknown[0]!r}")
     return frozen
 
 
-def with_flags(frozen: freeze.Frozen, flags: Mapping[str, Any]) -> TabularPlan:
-    """The plan to run: as frozen, but for what was given beside it."""
-    settings = freeze.merged(frozen, flags)
-    return TabularPlan.from_dict({k: v for k, v in settings.items() if v is not None})
+def with_flags(frozen: freeze.Frozen, flags: Mapping[str, object]) -> TabularPlan:
+    """The plan to run: as frozen, but for what was given beside it; options one by one."""
+    options = read_settings([frozen.settings["options"], flags["options"]])
+    return TabularPlan.from_dict({**frozen.settings, **flags, "options": options})

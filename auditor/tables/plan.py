@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field
 
 from auditor.core.errors import ConfigError
-from auditor.core.plan import as_share
-from auditor.core.secrets import hidden
+from auditor.core.options import LARGEST, Count, Names, Option, PathText, PlanModel
+from auditor.core.plan import Plan
+from auditor.core.shared_plan import ASKED, CHANGED, LIMITS, MEASURED, OUTPUT, ROWS, SharedPlan
 
 if TYPE_CHECKING:
     from auditor.tables.result import TabularResult
@@ -23,112 +25,126 @@ METHODS: Mapping[str, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TabularPlan:
-    """Everything that shapes a tabular run.
+TEXT = Plan.flags()
 
-    Parameters
-    ----------
-    data : str
-        CSV file with the rows; also what a schema is inferred from. May be empty with a schema or a task.
-    model : str
-        ``sklearn:FILE``, ``python:MODULE:FUNCTION``, ``exec:COMMAND`` or ``http:FILE.yaml``; with a task any model
-        of text.
-    task : str, optional
-        A row-to-prompt task (``lending``, ``income``, or a task file with labels): the model reads each row as
-        ``column: value`` lines within the task's prompt.
-    target : str, optional
-        The label column; needed without a schema that names it.
-    schema : str, optional
-        YAML file; inferred from the data without one.
-    protected : tuple of str
-        Columns that are varied; default: those that the schema protects.
-    method : {"themis", "aequitas", "sg"}
-        How cases are made.
-    options : mapping
-        The method's own options, by name.
-    profile : str, optional
-        Themis: a distribution of rows (YAML) or rows (CSV).
-    favourable : str, optional
-        The label that is good for the person concerned.
-    distance, distance_threshold, distance_scale
-        When two labels differ (Themis, Definition 3.3): ``exact``, ``absolute`` or a YAML file of distances; see
-        `auditor.tables.distance.read_distance`.
-    delta : float, optional
-        The largest score that counts as bounded, in points (2) or as a share (0.02); there is no default.
-    seed : int
-        Of every random choice.
-    max_evaluations, max_seconds
-        Limits.
-    trust_pickle : bool
-        Whether a pickled model may be opened.
-    retrain : bool
-        Aequitas on ``sklearn:`` models: fit again with portions of the finds (Algorithm 5).
-    max_calls, max_cost, price_in, price_out, concurrency, cache, base_url
-        With a task or ``http:``: as for an audit of texts.
-    prompt_format : str, optional
-        With a task: which of its prompt formats; default: its first.
-    replicates : int
-        With a task: times each row is asked; the label is the answer of more than half.
-    slices : int
-        How many subgroups with the highest rates are shown; 0: none are looked for.
-    out : str
-        Folder of the run folders; empty: nothing is written.
+
+class MethodOptions(PlanModel):
+    """Options of the methods that have a flag of their own; the methods say what they take, and check it."""
+
+    # fmt: off
+    mode: Annotated[str | None, Option("--mode", MEASURED, ROWS,
+        "themis: score, search. aequitas: random, semi, fully, population.")] = None
+    protocol: Annotated[str | None, TEXT["protocol"].meaning(ROWS,
+        "default; themis: the paper's own stopping rule; sg: the paper's own order and neighbourhood.")] = None
+    seed_source: Annotated[str | None, Option("--seed-source", CHANGED, ROWS,
+        "sg: clusters (of --data, default), data, or random.")] = None
+    confidence: Annotated[float | None, Option("--confidence", MEASURED, ROWS, "themis: level (default 0.99).")] = None
+    epsilon: Annotated[float | None, TEXT["epsilon"].meaning(ROWS,
+        "themis: half-width at which sampling stops (default 0.05).")] = None
+    theta: Annotated[float | None, Option("--theta", MEASURED, ROWS, "themis search: threshold (default 0.75).")] = None
+    max_samples: Annotated[int | None, Option("--max-samples", MEASURED, ROWS,
+        "themis: rows drawn at most per score (default 10,000).")] = None
+    measure: Annotated[str | None, Option("--measure", MEASURED, ROWS, "themis search: causal or group.")] = None
+    columns: Annotated[Names | None, Option("--columns", MEASURED, ROWS,
+        "themis search: columns whose subsets are searched.")] = None
+    # fmt: on
+
+    def given(self) -> dict[str, object]:
+        """What was given, by name."""
+        return {name: value for name, value in self if value is not None}
+
+
+def read_settings(given: object) -> dict[str, object]:
+    """``NAME=VALUE`` options, and mappings between them, as one; values are read as YAML scalars or lists.
+
+    Examples
+    --------
+    >>> read_settings(["global-n=500", "walk=drift"])
+    {'global_n': 500, 'walk': 'drift'}
+    """
+    from auditor.core import yamlfile
+
+    if isinstance(given, Mapping):
+        return dict(given)
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ConfigError(f"--set takes NAME=VALUE; got {given!r}.")
+    result: dict[str, object] = {}
+    for pair in given:
+        if isinstance(pair, Mapping):
+            result |= pair
+            continue
+        name, equals, value = str(pair).partition("=")
+        if not equals or not name.strip():
+            raise ConfigError(f"--set takes NAME=VALUE; got {pair!r}.")
+        result[name.strip().replace("-", "_")] = yamlfile.load(f"--set {pair}", value)
+    return {name: value for name, value in result.items() if value is not None}
+
+
+class TabularPlan(SharedPlan):
+    """Everything that shapes a tabular run; each field is an option of ``audit tabular``.
+
+    ``data`` may be empty with a schema or a task. ``options`` are the method's own, by name. ``out`` empty: nothing is
+    written. ``slices`` 0: none are looked for.
     """
 
-    data: str
-    model: str
-    task: str | None = None
-    target: str | None = None
-    schema: str | None = None
-    protected: tuple[str, ...] = ()
-    method: Method = "themis"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    profile: str | None = None
-    favourable: str | None = None
-    distance: str = "exact"
-    distance_threshold: float = 0.0
-    distance_scale: float = 1.0
-    delta: float | None = None
-    seed: int = 7
-    max_evaluations: int | None = None
-    max_seconds: float | None = None
-    trust_pickle: bool = False
-    retrain: bool = False
-    max_calls: int | None = None
-    max_cost: float | None = None
-    price_in: float | None = None
-    price_out: float | None = None
-    concurrency: int = 16
-    cache: bool = True
-    base_url: str | None = None
-    prompt_format: str | None = None
-    replicates: int = 1
-    slices: int = 10
-    out: str = "reports"
-
-    def __post_init__(self) -> None:
-        try:
-            object.__setattr__(self, "delta", as_share(self.delta))
-        except ValueError as error:
-            raise ConfigError(f"--delta {error}; got {self.delta:g}.") from None
+    # fmt: off
+    data: Annotated[PathText, TEXT["data"].meaning(ROWS,
+        "Rows: a .csv or .csv.gz file with a header. Not needed with --task.")] = ""
+    task: Annotated[str | None, TEXT["task"].meaning(ROWS,
+        "A language model decides: lending, income, or a task file with labels.")] = None
+    target: Annotated[str | None, Option("--target", ASKED, ROWS, "The column that holds the label.")] = None
+    schema_file: Annotated[PathText | None, Field(alias="schema"), Option("--schema", ASKED, ROWS,
+        "Schema file (audit tabular schema DATA). Default: inferred.")] = None
+    model: Annotated[str, TEXT["models"].meaning(ROWS,
+        "sklearn:FILE, python:MODULE:FUNCTION (array to array), exec:COMMAND, http:FILE.yaml (a server); with --task "
+        "any model of text, e.g. openai:NAME.")]
+    protected: Annotated[Names, Option("--protected", CHANGED, ROWS,
+        "Columns that are changed, comma-separated, e.g. sex,race.")] = ()
+    method: Annotated[Method, Option("--method", MEASURED, ROWS, "themis (default), aequitas or sg.")] = "themis"
+    retrain: Annotated[bool, Option("--retrain", MEASURED, ROWS,
+        "aequitas on sklearn: models: fit again with portions of the finds and compare.")] = False
+    options: Annotated[dict[str, object], BeforeValidator(read_settings), Option("--set", MEASURED, ROWS,
+        "NAME=VALUE: any further option of the method.", repeated=True)] = Field(default_factory=dict)
+    profile: Annotated[PathText | None, Option("--profile", MEASURED, ROWS,
+        "themis: distribution of rows (.yaml), or rows (.csv).")] = None
+    favourable: Annotated[str | None, Option("--favourable", ASKED, ROWS,
+        "The label that is good for the person concerned.")] = None
+    distance: Annotated[PathText, Option("--distance", MEASURED, ROWS,
+        "exact (default), absolute for models that return scores, or FILE.yaml: distances between labels.")] = "exact"
+    distance_threshold: Annotated[float, Option("--distance-threshold", MEASURED, ROWS,
+        "Outputs differ if their distance is above it (default 0).")] = 0.0
+    distance_scale: Annotated[float, Option("--distance-scale", MEASURED, ROWS,
+        "absolute: the difference of two scores whose distance is 1 (default 1).")] = 1.0
+    max_evaluations: Annotated[int | None, Field(ge=0, le=LARGEST), Option("--max-evaluations", LIMITS, ROWS,
+        "Rows passed to the model at most.")] = None
+    prompt_format: Annotated[str | None, Option("--prompt-format", ASKED, ROWS,
+        "With --task: one of its prompt formats.")] = None
+    replicates: Annotated[Count, TEXT["replicates"].meaning(ROWS,
+        "With --task: times each row is asked; the majority is its label (default 1).")] = 1
+    slices: Annotated[int, Field(ge=0, le=LARGEST), Option("--slices", OUTPUT, ROWS,
+        "Subgroups with the highest rates that are shown (default 10); 0: none.")] = 10
+    trust_pickle: Annotated[bool, Option("--trust-pickle", ASKED, ROWS,
+        "Open .joblib and .pickle models; opening one runs its code.", shapes=False)] = False
+    # fmt: on
 
     @property
     def served(self) -> bool:
         """Whether rows are asked through the client, one call each: with a task, or of an ``http:`` model."""
         return self.task is not None or self.model.startswith("http:")
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """The plan as plain data."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        values |= {"protected": list(self.protected), "options": dict(self.options), "kind": "tabular"}
-        return values | {"base_url": hidden(self.base_url)}
+        return super().as_dict() | {"kind": "tabular"}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> TabularPlan:
+    def written(cls) -> frozenset[str]:
+        """The names of the fields as `as_dict` writes them."""
+        return frozenset(info.alias or name for name, info in cls.settings().items())
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, object]) -> Self:
         """The plan that `as_dict` wrote; other entries are left out."""
-        known = {f.name: values[f.name] for f in dataclasses.fields(cls) if f.name in values}
-        return cls(**known | {"protected": tuple(known.get("protected", ()))})
+        return cls.model_validate({name: value for name, value in values.items() if name in cls.written()})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditor.core.errors import ConfigError, RunFolderError
-from auditor.core.options import LARGEST
 from auditor.core.types import Progress
 from auditor.tables.asking import evaluator_of, open_model, slices_of, try_one
 from auditor.tables.data import load_rows
@@ -80,22 +79,11 @@ def check_plan(plan: TabularPlan) -> None:
     """Refuse what cannot run, whatever the data are."""
     from auditor.tables.distance import read_distance
 
-    _method(plan.method)
     if plan.retrain and (plan.method != "aequitas" or not plan.model.startswith("sklearn:")):
         raise ConfigError("--retrain goes with --method aequitas and --model sklearn:FILE")
     for name in ("data", "profile"):
         if name in plan.options:
             raise ConfigError(f"--set {name}: this is no option of a method. Name the file: --{name} FILE")
-    if (plan.price_in is None) != (plan.price_out is None):
-        raise ConfigError("--price-in and --price-out belong together (USD per million tokens)")
-    least = {"concurrency": 1, "replicates": 1, "slices": 0, "max_evaluations": 0, "max_calls": 0, "seed": 0}
-    least |= {"max_cost": 0, "max_seconds": 0, "price_in": 0, "price_out": 0}
-    for name, low in least.items():
-        value = getattr(plan, name)
-        if value is not None and not low <= value <= LARGEST:
-            raise ConfigError(
-                f"--{name.replace('_', '-')} must be at least {low}, and at most {LARGEST:,}; got {value:g}."
-            )
     read_distance(plan.distance, plan.distance_threshold, plan.distance_scale)
 
 

@@ -305,12 +305,12 @@ class TestCommands:
     def test_switches_that_were_not_given_change_nothing(self) -> None:
         seen = []
 
-        @takes(Plan, "run")
+        @takes("run", Plan)
         def command(**options: object) -> int:
             seen.append(options)
             return 0
 
-        not_given = dict.fromkeys(Plan.options("run"))
+        not_given = dict.fromkeys(Plan.flags("run"))
         command(**not_given | {"limit": 3, "models": []})
         command(**not_given | {"cache": True, "insertions": True})
         assert seen == [{"limit": 3}, {"cache": False, "insertions": True}]
