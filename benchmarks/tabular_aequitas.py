@@ -40,8 +40,9 @@ from common import Row
 from literal_aequitas import Outcome, aequitas, released
 from tabular_subjects import MODELS, Subject, available, subject
 
-from auditor.tables.core import Evaluator, Limit, TabularResult
-from auditor.tables.directed import run
+from auditor.tables.aequitas import run
+from auditor.tables.evaluate import Evaluator, Limit
+from auditor.tables.result import TabularResult
 
 CELLS = ("census/sex", "census/race", "credit/sex", "credit/age")
 QUICK_CELLS = ("census/sex", "credit/age")

@@ -20,11 +20,12 @@ import numpy as np
 from common import Row
 from literal_sg import literal_sg
 
-from auditor.tables.evaluate import Evaluator, uniform
-from auditor.tables.schema import Column, Schema
-from auditor.tables.symbolic import Search, run
-from auditor.tables.symbolic_cover import Surrogate, fault_count
-from auditor.tables.symbolic_options import SgOptions
+from auditor.tables.column import Column
+from auditor.tables.evaluate import Evaluator
+from auditor.tables.schema import Schema, uniform
+from auditor.tables.sg import Search, run
+from auditor.tables.sg_options import SgOptions
+from auditor.tables.sg_surrogate import Surrogate, fault_count
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 FILES = {"census": SHARED / "adult/census_coded.csv.gz", "credit": SHARED / "german/credit_sample_adf.csv"}

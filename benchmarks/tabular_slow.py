@@ -40,9 +40,11 @@ from common import Row
 from tabular_aequitas import SLOW_TRIALS, literal
 from tabular_subjects import Subject, available, subject
 
-from auditor.tables.core import Evaluator, Limit, case_keys, first_of_each, uniform
-from auditor.tables.directed import run as aequitas
-from auditor.tables.symbolic import run as sg
+from auditor.tables.aequitas import run as aequitas
+from auditor.tables.evaluate import Evaluator, Limit
+from auditor.tables.keys import case_keys, first_of_each
+from auditor.tables.schema import uniform
+from auditor.tables.sg import run as sg
 
 CALLS = 500
 CELLS = ("census/sex", "census/race", "credit/sex", "credit/age")

@@ -15,7 +15,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.tables.schema import Column, Schema
+from auditor.tables.column import Column
+from auditor.tables.schema import Schema
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 CENSUS = "age workclass fnlwgt education marital occupation relationship race sex gain loss hours country"

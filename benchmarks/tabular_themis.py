@@ -22,8 +22,9 @@ import numpy as np
 from common import Row
 from tabular_subjects import available, subject
 
-from auditor.tables import sampling
-from auditor.tables.core import Evaluator, Schema, uniform
+from auditor.tables import themis
+from auditor.tables.evaluate import Evaluator
+from auditor.tables.schema import Schema, uniform
 
 CASES = {"LR": 500_000, "DT": 500_000, "MLP": 100_000, "RF": 15_000, "SVM": 2_000}
 SEARCHED = ("age", "marital", "race", "sex", "relationship")
@@ -71,7 +72,7 @@ def throughput(kind: str) -> list[Row]:
     ours, bare = [], []
     for run in range(RUNS + 1):
         start = time.process_time()
-        result = sampling.run(
+        result = themis.run(
             Evaluator(one.model.predict, one.schema), one.schema, options, np.random.default_rng(run)
         )
         middle = time.process_time()
@@ -116,7 +117,7 @@ def memory() -> Row:
     for cases in (500_000, 5_000_000):
         options = {"max_samples": cases, "min_samples": cases, "enumerate": False}
         evaluator = Evaluator(one.model.predict, one.schema)
-        sampling.run(evaluator, one.schema, options, np.random.default_rng(7))
+        themis.run(evaluator, one.schema, options, np.random.default_rng(7))
         peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     return Row(
         name="themis peak memory, 10^7 rows",
@@ -136,7 +137,7 @@ def tests_needed(kind: str) -> Row:
     for prune in (True, False):
         evaluator = Evaluator(one.model.predict, one.schema)
         options = {"mode": "search", "columns": SEARCHED, "prune": prune}
-        result = sampling.run(evaluator, one.schema, options, np.random.default_rng(7))
+        result = themis.run(evaluator, one.schema, options, np.random.default_rng(7))
         asked[prune] = evaluator.evaluations
         sets[prune] = {s.columns for s in result.minimal_sets}
     return Row(

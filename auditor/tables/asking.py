@@ -197,8 +197,8 @@ def slices_of(plan: TabularPlan, evaluator: Evaluator, rows: Given) -> Slices | 
     """
     import numpy as np
 
-    from auditor.tables.core import uniform
     from auditor.tables.given import Rows, binned
+    from auditor.tables.schema import uniform
     from auditor.tables.slices import slices
 
     schema = evaluator.schema

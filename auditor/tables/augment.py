@@ -87,7 +87,8 @@ def augment_rows(
     UserError
         The data are not what they were, or a setting is out of range.
     """
-    from auditor.tables.schemafile import load, read_table
+    from auditor.tables.reading import read_table
+    from auditor.tables.schemafile import load
 
     if share is not None and not 0 < share <= 100:
         raise ConfigError(
@@ -184,7 +185,7 @@ def _design(schema: Schema, codes: NDArray[np.int32]) -> NDArray[np.float64]:
 
 def _rows(schema: Schema, codes: NDArray[np.int32], said: Sequence[str | None]) -> list[tuple[Any, ...]]:
     """Every possible combination of protected values of each case, with the case's label."""
-    from auditor.tables.schema import LACKING
+    from auditor.tables.column import LACKING
 
     rows = []
     for case, label in zip(codes, said, strict=True):

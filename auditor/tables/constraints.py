@@ -19,15 +19,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core.errors import ConfigError
-
-if TYPE_CHECKING:
-    from auditor.tables.schema import Column, Raw
+from auditor.tables.column import Column, Raw
 
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,

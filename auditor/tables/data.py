@@ -25,8 +25,9 @@ def infer_schema(data: str, target: str | None, protected: tuple[str, ...] = ())
     of a protected attribute, also where another column determines it (German credit: `sex` from the personal
     status). Rules between columns that the data suggest are comments.
     """
-    from auditor.tables.infer import PERHAPS, derivable, guarded, implications
-    from auditor.tables.schemafile import dump, infer, read_table
+    from auditor.tables.infer import PERHAPS, derivable, guarded, implications, infer
+    from auditor.tables.reading import read_table
+    from auditor.tables.schemafile import dump
 
     table = read_table(data)
     wanted = target or list(table)[-1]
@@ -68,7 +69,9 @@ def load_task(name: str) -> Any:
 def load_rows(plan: TabularPlan) -> tuple[Schema, Given, Any]:
     """Schema, the given rows (none without data), and their labels where the data have them."""
     from auditor.tables.given import Given
-    from auditor.tables.schemafile import Table, check_realisable, infer, load, read_table
+    from auditor.tables.infer import infer
+    from auditor.tables.reading import Table, read_table
+    from auditor.tables.schemafile import check_realisable, load
 
     table: Table | None = read_table(plan.data) if plan.data else None
     if table is not None:

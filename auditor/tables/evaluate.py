@@ -3,31 +3,74 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.core.counting import plural
 from auditor.core.errors import AuditError, BudgetExceeded, ConfigError, ModelFailed, PluginError
+from auditor.tables.column import Codes, Raw
 from auditor.tables.distance import EXACT, Distance
-from auditor.tables.domain import cross, enumerate_rows, uniform
-from auditor.tables.failed import what_failed
 from auditor.tables.given import Given, Rows, crossed, within
-from auditor.tables.judged import NOT_JUDGED, Judged, Labels, Limit
 from auditor.tables.keys import Keys, row_keys
-from auditor.tables.schema import Codes, Raw, Schema
+from auditor.tables.schema import Schema
 
-__all__ = [
-    "NOT_JUDGED",
-    "Evaluator",
-    "Judged",
-    "Labels",
-    "Limit",
-    "cross",
-    "enumerate_rows",
-    "uniform",
-]
+Labels = NDArray[np.int64]
+
+
+NOT_JUDGED = int(np.iinfo(np.int64).min)  # stands where the model gave no label; equal to no label
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limit:
+    """When a search stops, whatever it has found.
+
+    Parameters
+    ----------
+    evaluations : int, optional
+        Rows passed to the model at most.
+    seconds : float, optional
+        Wall time at most, from the making of the `Evaluator`.
+    """
+
+    evaluations: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judged:
+    """What the model says about a batch of cases.
+
+    Attributes
+    ----------
+    labels : array of int64, shape (n, m)
+        The label of each case with each combination of protected values.
+    possible : array of bool, shape (n, m)
+        Which of these rows a person could have (all, if the schema has no constraints).
+    discriminatory : array of bool, shape (n,)
+        Two possible rows of the case get different labels.
+    off_manifold : array of bool, shape (n,)
+        The label differs only if rows that no person could have are counted: reported apart.
+
+    Notes
+    -----
+    Where the model gave no label, ``labels`` holds `NOT_JUDGED` and ``possible`` is False.
+    """
+
+    labels: Labels
+    possible: NDArray[np.bool_]
+    discriminatory: NDArray[np.bool_]
+    off_manifold: NDArray[np.bool_]
+
+    @property
+    def undecided(self) -> NDArray[np.bool_]:
+        """Cases without a difference for which some row got no label, shape (n,): neither yes nor no."""
+        return np.asarray((self.labels == NOT_JUDGED).any(axis=1) & ~self.discriminatory)
 
 
 class Evaluator:
@@ -378,3 +421,43 @@ def _whole(value: Raw) -> bool:
         return float(value).is_integer()
     except ValueError:
         return False
+
+
+def what_failed(error: Exception, schema: Schema, rows: Any, n: int) -> str:
+    """Which error a model raised, where in its code, and for which row it was asked first.
+
+    Parameters
+    ----------
+    error : Exception
+        What came out of the model.
+    schema : Schema
+        What its columns are called.
+    rows : array or data frame
+        What it was given.
+    n : int
+        How many rows.
+    """
+    table = np.asarray(rows, dtype=object)
+    first = ", ".join(f"{name}={_told(v)}" for name, v in zip(schema.names, table[0], strict=True))
+    frames = traceback.extract_tb(error.__traceback__)
+    at = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    text = (
+        f"the model raised {type(error).__name__}: {' '.join(str(error).split())[:400] or 'no message'}{at}, "
+    )
+    text += f"asked about {plural(n, 'row')}; the first: {first}"
+    lacking = [
+        name
+        for j, name in enumerate(schema.names)
+        if any(isinstance(v, float) and np.isnan(v) for v in table[:, j].tolist())
+    ]
+    if lacking:
+        text += (
+            f". Values are missing (NaN) in {', '.join(lacking)}: if the model does not take them, remove or fill "
+            "those rows, and take .nan from the schema"
+        )
+    return text
+
+
+def _told(value: Any) -> str:
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    return text if len(text) <= 60 else text[:57] + "…"

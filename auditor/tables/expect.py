@@ -11,8 +11,8 @@ from auditor.tables.plan import METHODS, TabularPlan
 
 if TYPE_CHECKING:
     from auditor.tables.evaluate import Evaluator
-    from auditor.tables.sampling import ThemisOptions
     from auditor.tables.schema import Schema
+    from auditor.tables.themis_options import ThemisOptions
 
 POWER = 0.8
 PAIRS = 80  # cases that are asked again at most, to show pairs
@@ -35,15 +35,15 @@ def check_options(plan: TabularPlan, schema: Schema, options: Mapping[str, Any])
     """
     try:
         if plan.method == "themis":
-            from auditor.tables.sampling import ThemisOptions
+            from auditor.tables.themis_options import ThemisOptions
 
-            ThemisOptions.read(options)
+            ThemisOptions.of(options)
         elif plan.method == "aequitas":
-            from auditor.tables.directed_options import Options
+            from auditor.tables.aequitas_options import Options
 
             Options.read(options, schema)
         elif plan.method == "sg":
-            from auditor.tables.symbolic_options import SgOptions
+            from auditor.tables.sg_options import SgOptions
 
             SgOptions.of(options)
     except (TypeError, AttributeError, ValueError) as error:
@@ -166,9 +166,9 @@ def effect(n: int, level: float, *, always_valid: bool) -> dict[str, Any]:
 def _themis(
     schema: Schema, evaluator: Evaluator, given: int, options: Mapping[str, Any], combos: int
 ) -> dict[str, Any]:
-    from auditor.tables.sampling import ThemisOptions, walks
+    from auditor.tables.themis_options import ThemisOptions, walks
 
-    settings = ThemisOptions.read(options)
+    settings = ThemisOptions.of(options)
     if settings.mode == "search":
         return _search(schema, evaluator, settings)
     own = given * combos
@@ -201,8 +201,8 @@ def _themis(
 def _search(schema: Schema, evaluator: Evaluator, settings: ThemisOptions) -> dict[str, Any]:
     from itertools import combinations
 
-    from auditor.tables.sampling import walks
-    from auditor.tables.search import MAX_COLUMNS
+    from auditor.tables.themis_options import walks
+    from auditor.tables.themis_search import MAX_COLUMNS
 
     index = [schema.index_of(name) for name in settings.columns or schema.protected]
     sets = 2 ** len(index) - 1
@@ -242,8 +242,8 @@ def _product(values: tuple[int, ...]) -> int:
 def _aequitas(
     schema: Schema, evaluator: Evaluator, given: int, options: Mapping[str, Any], combos: int
 ) -> dict[str, Any]:
-    from auditor.tables.directed import ESTIMATE_SHARE, FEWEST, POPULATION_DEFAULT
-    from auditor.tables.directed_options import Options
+    from auditor.tables.aequitas import ESTIMATE_SHARE, FEWEST, POPULATION_DEFAULT
+    from auditor.tables.aequitas_options import Options
 
     read = Options.read(options, schema)
     walks = read.mode != "population"
@@ -285,7 +285,7 @@ def _aequitas(
 def _sg(
     schema: Schema, evaluator: Evaluator, given: int, options: Mapping[str, Any], combos: int
 ) -> dict[str, Any]:
-    from auditor.tables.symbolic_options import SgOptions
+    from auditor.tables.sg_options import SgOptions
 
     read = SgOptions.of(options)
     most = min(read.limit, int(schema.cases))

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.tables._values import numbers
-from auditor.tables.domain import cross
-from auditor.tables.schema import Codes, Column, Schema
+from auditor.tables.column import Codes, Column, numbers
+from auditor.tables.schema import Schema, cross
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.tables.column import Codes
+from auditor.tables.schema import Schema
+
 Keys = NDArray[Any]  # int64, or void of fixed width
+
+
 INT64 = 2**63
 
 
@@ -111,3 +116,9 @@ class Seen:
         if len(run):
             self._runs.append(run)
         return new
+
+
+def case_keys(schema: Schema, codes: Codes) -> Keys:
+    """Exact keys of the cases that rows belong to, shape (n,): the columns that are not protected."""
+    index = schema.free_index
+    return row_keys(codes[:, index], schema.cards[index])

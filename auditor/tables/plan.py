@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 Method = Literal["themis", "aequitas", "sg"]
 METHODS: Mapping[str, tuple[str, str]] = {
-    "themis": ("auditor.tables.sampling", "Themis"),
-    "aequitas": ("auditor.tables.directed", "Aequitas"),
-    "sg": ("auditor.tables.symbolic", "SG"),
+    "themis": ("auditor.tables.themis", "Themis"),
+    "aequitas": ("auditor.tables.aequitas", "Aequitas"),
+    "sg": ("auditor.tables.sg", "SG"),
 }
 
 

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from auditor.core import yamlfile
 from auditor.core.errors import DataFileError
-from auditor.tables.evaluate import uniform
+from auditor.tables.column import Column
 from auditor.tables.given import Given, Rows
-from auditor.tables.schema import Column, Schema
+from auditor.tables.schema import Schema, uniform
 
 _RANGE = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(?:-|to|\.\.)\s*(-?\d+(?:\.\d+)?)\s*")
 
@@ -65,7 +65,7 @@ def load_profile(path: str | Path, schema: Schema) -> Profile:
     DataFileError
         It cannot be read, or names a column or value that the schema does not have.
     """
-    from auditor.tables.schemafile import read_table
+    from auditor.tables.reading import read_table
 
     path = Path(path)
     if path.suffix not in (".yaml", ".yml"):

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core.types import Estimate, Sampling
+from auditor.tables.column import Raw
 from auditor.tables.given import Given, Rows
-from auditor.tables.schema import Raw
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -25,9 +25,12 @@ from auditor.core.counting import plural
 from auditor.core.errors import ConfigError
 from auditor.core.types import Estimate
 from auditor.measure.intervals import clopper_pearson
-from auditor.tables.core import Codes, Evaluator, Judged, Schema, cross, plain, uniform
-from auditor.tables.directed import run
+from auditor.tables.aequitas import run
+from auditor.tables.column import Codes
+from auditor.tables.evaluate import Evaluator, Judged
 from auditor.tables.given import Rows, binned, joined, within
+from auditor.tables.result import plain
+from auditor.tables.schema import Schema, cross, uniform
 
 SEARCH: Mapping[str, Any] = {"mode": "fully", "local_n": 200, "generated": 12_000}
 LIMIT = 100.0  # per cent of the training data

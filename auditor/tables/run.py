@@ -104,8 +104,8 @@ def options_of(plan: TabularPlan, schema: Schema, given: Given) -> dict[str, Any
 def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: Frozen | None) -> TabularRun:
     import numpy as np
 
-    from auditor.tables.core import plain
     from auditor.tables.record import slice_findings
+    from auditor.tables.result import plain
     from auditor.tables.schemafile import dump
 
     started = datetime.now(UTC)

@@ -120,7 +120,7 @@ def write(
     """Everything that a run folder holds beside the plan and the journal."""
     from auditor.report.html import HtmlReport
     from auditor.store.folder import REPORT
-    from auditor.tables.export import answers_of, pairs_csv, save_judged, save_votes
+    from auditor.tables.pairs import answers_of, pairs_csv, save_judged, save_votes
     from auditor.tables.record import finds_csv
     from auditor.tables.schemafile import dump
 

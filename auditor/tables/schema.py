@@ -1,173 +1,28 @@
-"""What a table's columns may hold, as integer codes.
+"""What a table's columns may hold, as integer codes, and rows of that domain.
 
 A row is a vector of codes ``0 … card - 1``, one per column, shape ``(d,)`` and dtype int32. A *case* is
 one assignment of the columns that are not protected; its *grid* is the case with every combination of
-protected values. Which raw value a code stands for is the column's affair: whole numbers in steps,
-listed categories, bins with one representative each, or a value derived from another column of the data.
-
-`auditor.tables.schemafile` infers, loads and saves schemas; `auditor.tables.constraints`
-reads the rules between columns.
+protected values. Which raw value a code stands for is the column's affair (`auditor.tables.column`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, DataFileError
-from auditor.tables._values import encode_integer, named, numbers
-from auditor.tables._values import name as spelled
+from auditor.tables.column import Codes, Column, Raw, plain_values, what_is_wrong
 from auditor.tables.constraints import Constraint
 
-Codes = NDArray[np.int32]
-Kind = Literal["integer", "category", "binned", "derived"]
-Raw = str | int | float | bool
-LACKING = "(missing)"
 ENUMERABLE = 10_000_000  # rows up to which a domain is walked through instead of sampled
 MAX_COMBOS = 1_000_000
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Column:
-    """One column and its codes.
-
-    Parameters
-    ----------
-    name : str
-        As the model knows it.
-    kind : {"integer", "category", "binned", "derived"}
-        ``integer``: raw value ``low + code * step``. ``category`` and ``derived``: ``values[code]``.
-        ``binned``: ``values[code]`` is the representative of the bin, ``edges`` are the cuts between bins.
-    codes : int
-        How many codes there are.
-    values : tuple
-        Raw value of each code; empty for ``integer``. NaN, as the last one: a value may be missing, and the model is
-        asked with NaN there.
-    low, step : int
-        For ``integer``.
-    edges : tuple of float
-        For ``binned``: ``codes - 1`` rising cuts; a value equal to a cut is in the upper bin.
-    protected : bool
-        Whether it is varied to judge a case.
-    immutable : bool
-        Whether a search may not change it.
-    ordered : bool
-        Whether neighbouring codes are neighbouring values; a search may then step by one.
-    source : str, optional
-        For ``derived``: the data column it is computed from.
-    mapping : tuple of (source value, value)
-        For ``derived``.
-    """
-
-    name: str
-    kind: Kind
-    codes: int
-    values: tuple[Raw, ...] = ()
-    low: int = 0
-    step: int = 1
-    edges: tuple[float, ...] = ()
-    protected: bool = False
-    immutable: bool = False
-    ordered: bool = False
-    source: str | None = None
-    mapping: tuple[tuple[Raw, Raw], ...] = ()
-
-    def __post_init__(self) -> None:
-        where = f"column {self.name!r}"
-        if self.codes < 1:
-            raise ConfigError(f"{where} has no value; give low and high, or values")
-        if self.kind == "integer":
-            if self.step < 1:
-                raise ConfigError(f"{where}: step must be at least 1, got {self.step}")
-            return
-        if len(self.values) != self.codes:
-            raise ConfigError(f"{where} has {self.codes} codes but {plural(len(self.values), 'value')}")
-        if self.kind != "binned" and len(set(map(spelled, self.values))) != self.codes:
-            raise ConfigError(f"{where} lists a value twice: {', '.join(map(str, self.values))}")
-        if self.kind == "binned" and (
-            len(self.edges) != self.codes - 1 - self.may_lack
-            or any(a >= b for a, b in zip(self.edges, self.edges[1:], strict=False))
-        ):
-            raise ConfigError(
-                f"{where}: {self.codes - self.may_lack} bins need {self.codes - 1 - self.may_lack} rising cuts, "
-                f"got {list(self.edges)}"
-            )
-
-    @property
-    def may_lack(self) -> bool:
-        """Whether the last code stands for a missing value."""
-        return bool(self.values) and spelled(self.values[-1]) == "" and not isinstance(self.values[-1], str)
-
-    @property
-    def numeric(self) -> bool:
-        """Whether every raw value is a number."""
-        return self.kind == "integer" or all(isinstance(v, int | float) for v in self.values)
-
-    def raw(self, code: int) -> Raw:
-        """The raw value that ``code`` stands for; ``(missing)`` for a missing one.
-
-        Examples
-        --------
-        >>> Column(name="age", kind="integer", codes=9, low=1).raw(8)
-        9
-        """
-        if self.kind == "integer":
-            return self.low + code * self.step
-        return LACKING if self.may_lack and code == self.codes - 1 else self.values[code]
-
-    def raw_values(self) -> list[Raw]:
-        """The raw values of all codes, in their order; NaN for a missing one."""
-        return [self.raw(code) for code in range(self.codes)] if self.kind == "integer" else list(self.values)
-
-    def code_of(self, value: Raw) -> int | None:
-        """The code of a raw value; None if the column cannot hold it.
-
-        Examples
-        --------
-        >>> Column(name="sex", kind="category", codes=2, values=("Female", "Male")).code_of("Male")
-        1
-        """
-        found = self.encode([value])
-        return None if found[0] < 0 else int(found[0])
-
-    @property
-    def _truth(self) -> dict[bool, Raw]:
-        """How a column of texts spells true and false."""
-        told = self.values if self.kind != "derived" else [a for a, _ in self.mapping]
-        return {
-            v.casefold() == "true": v
-            for v in told
-            if isinstance(v, str) and v.casefold() in ("true", "false")
-        }
-
-    def encode(self, data: Sequence[Any] | NDArray[Any]) -> NDArray[np.int32]:
-        """Codes of raw values, shape (n,); -1 where a value is missing or unknown."""
-        array = np.asarray(data)
-        if self.kind == "integer":
-            return encode_integer(numbers(array), self.low, self.step, self.codes)
-        if self.kind == "binned":
-            number = numbers(array)
-            code = np.searchsorted(np.asarray(self.edges, dtype=float), number, side="right").astype(np.int32)
-            code[np.isnan(number)] = -1
-            if self.may_lack:
-                code[[v == "" for v in named(array)]] = self.codes - 1
-            return code
-        if array.dtype.kind == "b" and not any(isinstance(v, bool) for v in self.values):
-            array = np.array([self._truth.get(bool(v), v) for v in array], dtype=object)
-        table = {spelled(value): code for code, value in enumerate(self.values)}
-        if self.kind == "derived":
-            table = {spelled(a): table.get(spelled(b), -1) for a, b in self.mapping}
-        distinct, inverse = np.unique(named(array), return_inverse=True)
-        codes = np.array([table.get(str(name), -1) for name in distinct], dtype=np.int32)
-        return codes[inverse.reshape(-1)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,8 +149,6 @@ class Schema:
 
     def protecting(self, names: Sequence[str]) -> Schema:
         """The same schema with exactly these columns protected."""
-        from dataclasses import replace
-
         wanted = {self.index_of(name) for name in names}
         return replace(
             self, columns=tuple(replace(c, protected=i in wanted) for i, c in enumerate(self.columns))
@@ -330,7 +183,7 @@ class Schema:
             values = np.asarray(frame[source])
             code = column.encode(values)
             if len(bad := np.flatnonzero(code < 0)):
-                raise DataFileError(_what_is_wrong(column, values[bad[0]], int(bad[0]), len(bad), where))
+                raise DataFileError(what_is_wrong(column, values[bad[0]], int(bad[0]), len(bad), where))
             parts.append(code)
         return np.stack(parts, axis=1) if parts else np.empty((0, 0), dtype=np.int32)
 
@@ -377,7 +230,8 @@ class Schema:
             import pandas as pd
 
             return pd.DataFrame(
-                {c.name: _plain(c)[codes[:, j]] for j, c in enumerate(self.columns)}, columns=list(self.names)
+                {c.name: plain_values(c)[codes[:, j]] for j, c in enumerate(self.columns)},
+                columns=list(self.names),
             )
         if out is None:
             out = np.empty(codes.shape, dtype=np.float64 if self.numeric else object)
@@ -405,35 +259,40 @@ class Schema:
         return result
 
 
-def _plain(column: Column) -> NDArray[Any]:
-    """Raw values in the narrowest plain type: int64, bool, float64 or object (text)."""
-    values = column.raw_values()
-    if all(isinstance(v, int) and not isinstance(v, bool) for v in values):
-        return np.array(values, dtype=np.int64)
-    if all(isinstance(v, bool) for v in values):
-        return np.array(values, dtype=bool)
-    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
-        return np.array(values, dtype=np.float64)
-    return np.array(values, dtype=object)
+def cross(codes: Codes, index: NDArray[np.intp], combos: Codes) -> Codes:
+    """Rows with every combination: shape (m * n, d), all rows with the first combination first."""
+    rows = np.tile(codes, (len(combos), 1))
+    rows[:, index] = np.repeat(combos, len(codes), axis=0)
+    return rows
 
 
-def _what_is_wrong(column: Column, value: Any, row: int, count: int, where: str) -> str:
-    missing = (
-        value is None or (isinstance(value, float | np.floating) and math.isnan(value)) or str(value) == ""
-    )
-    what = "is missing (NaN)" if missing else f"is {value!s}"
-    if column.kind == "integer":
-        allowed = f"whole numbers {column.low} to {column.raw(column.codes - 1)}"
-        allowed += f" in steps of {column.step}" if column.step > 1 else ""
-    elif column.kind == "binned":
-        allowed = "numbers"
-    else:
-        source = [a for a, _ in column.mapping] if column.kind == "derived" else list(column.values)
-        allowed = ", ".join(map(str, source[:12])) + (", …" if len(source) > 12 else "")
-    more = f" ({plural(count, 'row')} in all)" if count > 1 else ""
-    return (
-        f"{where}, row {row + 1}: column {column.source or column.name!r} {what}, which the schema "
-        f"does not have (allowed: {allowed}){more}. Remove or fill the rows, or edit the schema "
-        f"(audit tabular schema DATA --out FILE)"
-        + (". If the model takes missing values: .nan as the last of the column's values" if missing else "")
-    )
+def uniform(schema: Schema, n: int, rng: np.random.Generator) -> Codes:
+    """Rows drawn uniformly from the whole domain, shape (n, d), constraints ignored.
+
+    Examples
+    --------
+    >>> from auditor.tables.schema import Column, Schema
+    >>> schema = Schema(columns=(Column(name="a", kind="integer", codes=3),))
+    >>> uniform(schema, 4, np.random.default_rng(7)).shape
+    (4, 1)
+    """
+    out = np.empty((schema.d, n), dtype=np.int32)  # column by column in memory: drawn and keyed faster
+    for j, card in enumerate(schema.cards.tolist()):
+        kind: Any = np.int16 if card < 2**15 else np.int64  # narrow draws are cheaper
+        out[j] = rng.integers(0, card, n, dtype=kind) if card > 1 else 0
+    return out.T
+
+
+def enumerate_rows(
+    schema: Schema, columns: NDArray[np.intp] | None = None, *, chunk: int = 65536
+) -> Iterator[Codes]:
+    """Every row of the domain in key order, in chunks; columns not in ``columns`` stay at code 0."""
+    index = np.arange(schema.d) if columns is None else columns
+    cards = schema.cards[index]
+    total = int(np.prod(cards, dtype=object)) if len(cards) else 1
+    for start in range(0, total, chunk):
+        rest = np.arange(start, min(start + chunk, total), dtype=np.int64)
+        rows = np.zeros((len(rest), schema.d), dtype=np.int32)
+        for j in range(len(index) - 1, -1, -1):
+            rest, rows[:, index[j]] = np.divmod(rest, cards[j])
+        yield rows

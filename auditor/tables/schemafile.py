@@ -25,10 +25,11 @@ import numpy as np
 
 from auditor.core import yamlfile
 from auditor.core.errors import ConfigError, DataFileError
+from auditor.tables.column import Column, Kind
 from auditor.tables.constraints import Constraint
 from auditor.tables.infer import infer
 from auditor.tables.reading import Table, read_table
-from auditor.tables.schema import Column, Kind, Schema
+from auditor.tables.schema import Schema
 
 __all__ = ["Table", "check_realisable", "dump", "infer", "load", "read_table", "save"]
 KEYS = (
@@ -186,7 +187,7 @@ def check_realisable(schema: Schema) -> None:
     MissingDependency
         The solver is needed and not installed.
     """
-    from auditor.tables.evaluate import uniform
+    from auditor.tables.schema import uniform
 
     if not schema.constraints or schema.on_manifold(uniform(schema, 1000, np.random.default_rng(7))).any():
         return

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from auditor.core.types import Estimate
 from auditor.measure.intervals import clopper_pearson
 from auditor.measure.multiplicity import holm
-from auditor.tables.core import Codes, Column, Schema
-from auditor.tables.schema import LACKING
+from auditor.tables.column import LACKING, Codes, Column
+from auditor.tables.schema import Schema
 
 RANGES = 4  # of columns with more values than FEW
 FEW = 12

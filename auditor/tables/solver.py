@@ -1,16 +1,21 @@
-"""Constraints between columns as formulas of the solver Z3 (extra ``tabular``)."""
+"""Rules between columns for the solver Z3 (extra ``tabular``), and solutions of path constraints under them."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from auditor.core.errors import MissingDependency
+from auditor.core.errors import ConfigError, MissingDependency
+from auditor.tables.column import Codes, Column
 from auditor.tables.constraints import COMPARE, Compare, Member, Node, Not, compare_table
-from auditor.tables.schema import Codes, Column, Schema
+from auditor.tables.schema import Schema
+from auditor.tables.sg_path import Box
 
-TIMEOUT_MS = 30_000
+CLASH_MS = 30_000  # for the question whether rules can hold together
+TIMEOUT_MS = 2000  # for one path
 
 
 def z3_module() -> Any:
@@ -110,20 +115,155 @@ def clash(schema: Schema) -> list[str] | None:
     return [schema.constraints[i].text for i in kept]
 
 
-def nearest(schema: Schema, codes: Codes) -> Codes | None:
-    """A row, shape (d,), that satisfies all constraints and is nearest to ``codes`` (sum of code distances).
+class TimedOutError(Exception):
+    """Z3 gave up: the constraint is neither solved nor known to have no solution."""
 
-    None if there is none, or the solver needs more than its time.
+
+class Z3Solver:
+    """Finds the row of a box that satisfies a schema's rules and stays closest to another row.
+
+    Parameters
+    ----------
+    schema : Schema
+        Its constraints are the rules.
+    timeout_ms : int
+        How long one question may take.
+
+    Attributes
+    ----------
+    columns : tuple of int
+        Columns that some rule mentions.
     """
-    z3 = z3_module()
-    variables, bounds, rules = formulas(schema)
-    optimiser = z3.Optimize()
-    optimiser.set("timeout", TIMEOUT_MS)
-    optimiser.add(*bounds, *rules)
-    optimiser.minimize(
-        z3.Sum(*(z3.If(v >= int(c), v - int(c), int(c) - v) for v, c in zip(variables, codes, strict=True)))
-    )
-    if optimiser.check() != z3.sat:
-        return None
-    model = optimiser.model()
-    return np.array([model.eval(v, model_completion=True).as_long() for v in variables], dtype=np.int32)
+
+    def __init__(self, schema: Schema, *, timeout_ms: int = TIMEOUT_MS) -> None:
+        self._z3, self._schema, self._timeout = z3_module(), schema, timeout_ms
+        self._variables, _, self._rules = formulas(schema)
+        named = {name for c in schema.constraints for name in columns_of(c.bind(schema.columns))}
+        self.columns = tuple(j for j, name in enumerate(schema.names) if name in named)
+
+    def closest(self, row: Codes, box: Box, columns: Sequence[int] | None = None) -> Codes | None:
+        """The sticky solution: fewest columns changed, then the smallest sum of code differences.
+
+        Columns that no rule mentions are solved in closed form, unless ``columns`` names them.
+
+        Returns
+        -------
+        array of int32, shape (d,), or None
+            None: box and rules contradict each other.
+
+        Raises
+        ------
+        TimedOutError
+            Z3 did not answer in time.
+        """
+        result = box.clip(row)
+        if result is None:
+            return None
+        z3, tied = self._z3, self.columns if columns is None else tuple(columns)
+        solver = z3.Optimize()
+        solver.set("timeout", self._timeout)
+        solver.add(*self._rules)
+        here = [(self._variables[j], int(row[j])) for j in tied]
+        for j in tied:
+            solver.add(self._variables[j] >= box.low[j], self._variables[j] <= box.high[j])
+        if tied:
+            solver.minimize(z3.Sum([z3.If(v == at, 0, 1) for v, at in here]))
+            solver.minimize(z3.Sum([z3.If(v >= at, v - at, at - v) for v, at in here]))
+        answer = solver.check()
+        if answer == z3.unsat:
+            return None
+        if answer != z3.sat:
+            raise TimedOutError
+        model = solver.model()
+        for j in tied:
+            result[j] = model.eval(self._variables[j], model_completion=True).as_long()
+        return result
+
+    def clash(self) -> list[str]:
+        """Constraints that no row satisfies together, a minimal set; empty if some row satisfies all."""
+        return clash(self._schema) or []
+
+
+def columns_of(node: Node) -> set[str]:
+    """The columns that a rule mentions.
+
+    Examples
+    --------
+    >>> sorted(columns_of(Not(Compare("a", "<", "b", True))))
+    ['a', 'b']
+    """
+    if isinstance(node, Compare):
+        return {node.left, node.right} if node.other else {node.left}
+    if isinstance(node, Member):
+        return {node.left}
+    if isinstance(node, Not):
+        return columns_of(node.inner)
+    return columns_of(node.left) | columns_of(node.right)
+
+
+class PathSolver:
+    """Turns boxes into rows.
+
+    A conjunction of path predicates is a box, whose solution nearest to a row is found column by column.
+    Only if that row breaks one of the schema's rules is Z3 asked. Columns that are protected or immutable
+    keep their value unless a rule forces a protected one to change.
+
+    Attributes
+    ----------
+    counts : collections.Counter
+        ``closed_form``, ``z3``, ``contradictory`` and ``timed_out``.
+
+    Raises
+    ------
+    ConfigError
+        On construction: no row satisfies all of the schema's rules; the clashing ones are named.
+    """
+
+    def __init__(self, schema: Schema, rng: np.random.Generator) -> None:
+        self._schema, self._rng = schema, rng
+        self._fixed = [j for j, c in enumerate(schema.columns) if c.protected or c.immutable]
+        self._immutable = [j for j, c in enumerate(schema.columns) if c.immutable]
+        self.counts: Counter[str] = Counter(closed_form=0, z3=0, contradictory=0, timed_out=0)
+        self._z3: Z3Solver | None = None
+        if schema.constraints:
+            self._z3 = Z3Solver(schema)
+            if clash := self._z3.clash():
+                raise ConfigError(
+                    f"no row satisfies schema {schema.name!r}: these constraints contradict each other: "
+                    + "; ".join(map(repr, clash))
+                    + ". Edit or remove one of them"
+                )
+
+    def sticky(self, row: Codes, box: Box) -> Codes | None:
+        """The solution nearest to ``row``, shape (d,); None if there is none (or Z3 ran out of time)."""
+        return self._finish(box.clip(row), row, box)
+
+    def free(self, row: Codes, box: Box) -> Codes | None:
+        """A solution drawn at random from the box; protected and immutable columns as in ``row``."""
+        start = box.draw(self._rng)
+        if start is not None:
+            start[self._fixed] = row[self._fixed]
+            start = box.clip(start)
+        return self._finish(start, row, box)
+
+    def _finish(self, start: Codes | None, row: Codes, box: Box) -> Codes | None:
+        if start is None:
+            self.counts["contradictory"] += 1
+            return None
+        if self._z3 is None or self._schema.on_manifold(start[None])[0]:
+            self.counts["closed_form"] += 1
+            return start
+        pinned = self._pin(row, box)
+        try:
+            solution = self._z3.closest(start, pinned)
+        except TimedOutError:
+            self.counts["timed_out"] += 1
+            return None
+        self.counts["z3" if solution is not None else "contradictory"] += 1
+        return solution
+
+    def _pin(self, row: Codes, box: Box) -> Box:
+        low, high = list(box.low), list(box.high)
+        for j in self._immutable:
+            low[j] = high[j] = int(row[j])
+        return Box(tuple(low), tuple(high))

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from auditor.core.counting import plural, verb
 from auditor.core.types import Estimate
+from auditor.tables.column import Codes
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Labels
 from auditor.tables.given import Rows, binned, joined, within
 from auditor.tables.keys import Seen, row_keys
 from auditor.tables.result import Score
-from auditor.tables.schema import Codes, Schema
+from auditor.tables.schema import Schema
 
 Interval = Callable[[int, int, float], tuple[float, float]]
 LEAST_OF_GROUP = 30  # rows below which the share of a group says too little to be an extreme

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from auditor.core.errors import BudgetExceeded
 from auditor.core.types import Estimate
-from auditor.tables.evaluate import Evaluator, uniform
+from auditor.tables.column import Codes
+from auditor.tables.evaluate import Evaluator
 from auditor.tables.given import Rows, binned, crossed
 from auditor.tables.keys import row_keys
 from auditor.tables.result import Score, TabularResult
-from auditor.tables.sampling import Sampler, ThemisOptions, sampler
-from auditor.tables.schema import Codes, Schema
+from auditor.tables.schema import Schema, uniform
 from auditor.tables.tally import counted_label, uncounted
+from auditor.tables.themis_options import Sampler, ThemisOptions, sampler
 
 METHOD = "Wald margin after stopping (the paper's rule)"
 NOTE = "not valid after stopping: with no change among the first rows the margin is 0"

@@ -18,7 +18,9 @@ from auditor.core.errors import ConfigError
 from auditor.models.budget import Budget
 from auditor.models.rows import RowClient, row_text
 from auditor.tables import TabularPlan, audit_table, load_task
-from auditor.tables.core import NOT_JUDGED, Column, Evaluator, Schema
+from auditor.tables.column import Column
+from auditor.tables.evaluate import NOT_JUDGED, Evaluator
+from auditor.tables.schema import Schema
 
 pytestmark = pytest.mark.e2e
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.tables.core import Evaluator
-from auditor.tables.directed import run, share_estimate
+from auditor.tables.aequitas import run, share_estimate
+from auditor.tables.evaluate import Evaluator
 from auditor.tables.retrain import retrain
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from auditor.core.errors import ConfigError
-from auditor.tables.core import Column, Evaluator, Schema, case_keys
-from auditor.tables.directed import run, share_estimate
+from auditor.tables.aequitas import run, share_estimate
+from auditor.tables.column import Column
+from auditor.tables.evaluate import Evaluator
+from auditor.tables.keys import case_keys
 from auditor.tables.retrain import majority, retrain
+from auditor.tables.schema import Schema
 
 
 def column(name: str, codes: int, **kwargs: Any) -> Column:

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditor.tables.evaluate import Evaluator, uniform
+from auditor.tables.column import Column
+from auditor.tables.evaluate import Evaluator
 from auditor.tables.result import TabularResult
-from auditor.tables.schema import Column, Schema
-from auditor.tables.symbolic import Search, run
-from auditor.tables.symbolic_options import SgOptions
+from auditor.tables.schema import Schema, uniform
+from auditor.tables.sg import Search, run
+from auditor.tables.sg_options import SgOptions
 
 pytest.importorskip("lime")
 DEPTH, CODES = 6, 10

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.tables import directed, sampling
-from auditor.tables.core import Column, Evaluator, Schema, TabularResult, uniform
+from auditor.tables import aequitas, themis
+from auditor.tables.column import Column
+from auditor.tables.evaluate import Evaluator
+from auditor.tables.result import TabularResult
+from auditor.tables.schema import Schema, uniform
 
 pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
 reductions = pytest.importorskip("fairlearn.reductions", reason="the test extra fairlearn is not installed")
@@ -46,9 +49,9 @@ def twins() -> tuple[Any, Any]:
 def test_the_reduced_model_has_fewer_discriminatory_rows() -> None:
     results: dict[str, tuple[TabularResult, TabularResult]] = {}
     for name, model in zip(("plain", "reduced"), twins(), strict=True):
-        scored = sampling.run(Evaluator(model.predict, SCHEMA), SCHEMA, {}, np.random.default_rng(7))
+        scored = themis.run(Evaluator(model.predict, SCHEMA), SCHEMA, {}, np.random.default_rng(7))
         options = {"mode": "population", "generated": 300, "trials": 20, "trial_size": 200}
-        searched = directed.run(Evaluator(model.predict, SCHEMA), SCHEMA, options, np.random.default_rng(7))
+        searched = aequitas.run(Evaluator(model.predict, SCHEMA), SCHEMA, options, np.random.default_rng(7))
         results[name] = scored, searched
     causal = {
         name: next(s.estimate for s in scored.scores if s.name == "causal")

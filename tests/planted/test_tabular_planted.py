@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.tables import sampling
+from auditor.tables import themis
+from auditor.tables.column import Column
 from auditor.tables.constraints import Constraint
-from auditor.tables.core import Column, Evaluator, Schema
+from auditor.tables.evaluate import Evaluator
+from auditor.tables.schema import Schema
 
 CARDS = (3, 2, 4, 2, 5)
 NAMES = ("a", "sex", "c", "race", "e")
@@ -83,7 +85,7 @@ def brute(predict: Predict, columns: tuple[int, ...], schema: Schema) -> tuple[f
 
 
 def scores(predict: Predict, schema: Schema, seed: int = 7, **options: Any) -> dict[str, Any]:
-    result = sampling.run(Evaluator(predict, schema), schema, options, np.random.default_rng(seed))
+    result = themis.run(Evaluator(predict, schema), schema, options, np.random.default_rng(seed))
     return {s.name: s for s in result.scores}
 
 
@@ -145,7 +147,7 @@ def test_pruned_search_finds_what_brute_force_finds(name: str, measure: str, the
     options = {"mode": "search", "columns": NAMES, "theta": theta, "measure": measure}
     tested = {}
     for prune in (True, False):
-        result = sampling.run(
+        result = themis.run(
             Evaluator(FUNCTIONS[name], schema), schema, options | {"prune": prune}, np.random.default_rng(7)
         )
         assert {frozenset(s.columns) for s in result.minimal_sets} == truth
@@ -169,7 +171,7 @@ def test_search_by_sampling_finds_them_too() -> None:
     asked = {}
     for prune in (True, False):
         evaluator = Evaluator(threshold, schema)
-        result = sampling.run(evaluator, schema, options | {"prune": prune}, np.random.default_rng(7))
+        result = themis.run(evaluator, schema, options | {"prune": prune}, np.random.default_rng(7))
         assert {frozenset(s.columns) for s in result.minimal_sets} == truth
         asked[prune] = evaluator.evaluations
     assert asked[True] < asked[False] / 2
@@ -199,7 +201,7 @@ def test_the_paper_s_rule_stops_at_zero_and_ours_does_not() -> None:
 
 def test_hidden_changes_are_in_the_lattice() -> None:
     schema = domain()
-    result = sampling.run(Evaluator(only_together, schema), schema, {}, np.random.default_rng(7))
+    result = themis.run(Evaluator(only_together, schema), schema, {}, np.random.default_rng(7))
     by = {s.columns: s for s in result.lattice}
     assert by[("sex", "race")].minimal == by[("sex", "race")].rows * 4 // 5 // 4
     assert by[("sex",)].minimal == by[("sex",)].changes
@@ -296,7 +298,8 @@ def test_given_rows_are_asked_as_they_are(customers: list[tuple[int, str, float]
 def test_a_protected_value_is_asked_as_it_is(customers: list[tuple[int, str, float]]) -> None:
     """A row keeps its own age beside the ages that stand for the other bins, in the label and in its group."""
     from auditor.tables.given import Given
-    from auditor.tables.schemafile import infer, read_table
+    from auditor.tables.infer import infer
+    from auditor.tables.reading import read_table
 
     table = read_table("people.csv")
     schema = infer(table, "y", ["age"])
@@ -318,7 +321,8 @@ def test_a_protected_value_is_asked_as_it_is(customers: list[tuple[int, str, flo
 
 def test_rules_see_given_values(customers: list[tuple[int, str, float]]) -> None:
     from auditor.tables.given import Given
-    from auditor.tables.schemafile import infer, read_table
+    from auditor.tables.infer import infer
+    from auditor.tables.reading import read_table
 
     table = read_table("people.csv")
     schema = replace(
@@ -332,8 +336,9 @@ def test_rules_see_given_values(customers: list[tuple[int, str, float]]) -> None
 
 @pytest.mark.parametrize("mode", ["score", "search"])
 def test_rows_of_a_profile_are_asked_as_they_are(customers: list[tuple[int, str, float]], mode: str) -> None:
+    from auditor.tables.infer import infer
     from auditor.tables.profile import load_profile
-    from auditor.tables.schemafile import infer, read_table
+    from auditor.tables.reading import read_table
 
     seen: set[float] = set()
 
@@ -348,7 +353,7 @@ def test_rows_of_a_profile_are_asked_as_they_are(customers: list[tuple[int, str,
         "max_samples": 5000,
         "theta": 0.01,
     }
-    result = sampling.run(Evaluator(model, schema), schema, options, np.random.default_rng(5))
+    result = themis.run(Evaluator(model, schema), schema, options, np.random.default_rng(5))
     found = (result.scores or result.minimal_sets)[0].estimate
     truth = sum(b > 7000 for b, _, _ in customers) / len(customers)
     assert found.low <= truth <= found.high
@@ -377,8 +382,9 @@ def test_retraining_fits_given_rows_as_they_are(customers: list[tuple[int, str, 
     from sklearn.tree import DecisionTreeClassifier
 
     from auditor.tables.given import Given
+    from auditor.tables.infer import infer
+    from auditor.tables.reading import read_table
     from auditor.tables.retrain import retrain
-    from auditor.tables.schemafile import infer, read_table
 
     fitted: list[Any] = []
 

@@ -11,13 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.core.errors import ConfigError
-from auditor.tables import directed_walk
+from auditor.tables import aequitas_walk
+from auditor.tables.aequitas import run, share_estimate
+from auditor.tables.aequitas_options import Options
+from auditor.tables.aequitas_population import Moves, mutate, witness
+from auditor.tables.aequitas_walk import Probabilities, step, step_sizes
+from auditor.tables.column import Column
 from auditor.tables.constraints import Constraint
-from auditor.tables.core import Column, Evaluator, Limit, Schema, case_keys
-from auditor.tables.directed import gamma_distance, run, share_estimate
-from auditor.tables.directed_options import Options
-from auditor.tables.directed_population import Moves, mutate, witness
-from auditor.tables.directed_walk import Probabilities, step, step_sizes
+from auditor.tables.distance import Distance
+from auditor.tables.evaluate import Evaluator, Limit
+from auditor.tables.keys import case_keys
+from auditor.tables.schema import Schema
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from literal_aequitas import aequitas, released
@@ -73,9 +77,9 @@ def test_many_trials_of_few_start_rows_are_shared_out_to_several_walks(
         sizes.append(len(rows))
         return step(rows, *rest)
 
-    monkeypatch.setattr(directed_walk, "step", watched)
-    monkeypatch.setattr(directed_walk, "WALK", 10)
-    monkeypatch.setattr(directed_walk, "CHUNK", 10_000)
+    monkeypatch.setattr(aequitas_walk, "step", watched)
+    monkeypatch.setattr(aequitas_walk, "WALK", 10)
+    monkeypatch.setattr(aequitas_walk, "CHUNK", 10_000)
     result = search(mode="fully", global_n=60, local_n=25)
     starts, local = result.details["start_rows"], result.details["phases"]["local"]
     assert starts > 0
@@ -84,7 +88,7 @@ def test_many_trials_of_few_start_rows_are_shared_out_to_several_walks(
     assert sum(sizes) == local["judged"] == 25 * starts  # not one trial more or less
 
     sizes.clear()
-    monkeypatch.setattr(directed_walk, "CHUNK", 2 * starts)
+    monkeypatch.setattr(aequitas_walk, "CHUNK", 2 * starts)
     search(mode="fully", global_n=60, local_n=25)
     assert sizes[0] <= 2 * starts  # where start rows are many, walks stay as long as printed
 
@@ -150,19 +154,21 @@ def test_a_limit_of_evaluations_is_kept_and_reported(mode: str) -> None:
     assert result.counts["discriminatory"] > 0
 
 
+def far(gamma: float) -> Distance:
+    return Distance(kind="absolute", threshold=0.5, scale=2 * gamma)
+
+
 def test_gamma_is_a_threshold_on_numbers() -> None:
     def score(x: np.ndarray) -> np.ndarray:
         return 0.4 * x[:, 0] * (x[:, 1] >= 10)
 
     for gamma, expected in ((0.3, True), (0.5, False), (3.0, False)):
-        evaluator = Evaluator(score, SLAB, distance=gamma_distance(gamma))
+        evaluator = Evaluator(score, SLAB, distance=far(gamma))
         result = run(
             evaluator, SLAB, {"mode": "random", "global_n": 200, "trials": 0}, np.random.default_rng(1)
         )
         assert (result.counts["discriminatory"] > 0) is expected
         assert result.options["gamma"] == pytest.approx(gamma)
-    with pytest.raises(ConfigError, match="gamma"):
-        gamma_distance(-1)
 
 
 def test_impossible_rows_are_not_finds() -> None:
@@ -230,12 +236,12 @@ def test_no_column_to_move_and_nothing_to_find() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mode": "directed"}, "mode must be one of"),
+        ({"mode": "directed"}, "mode must be"),
         ({"globl_n": 5}, "no option 'globl_n'"),
         ({"local_n": -1}, "local_n"),
         ({"delta_v": 2}, "delta_v"),
         ({"steps": {"sex": [1]}}, "'sex'"),
-        ({"steps": {"a": [0]}}, "steps of 'a'"),
+        ({"steps": {"a": [0]}}, "steps"),
         ({"max_found": 0}, "max_found"),
         ({"ask": "witness", "mode": "fully"}, "witness"),
         ({"level": 1.0}, "level"),

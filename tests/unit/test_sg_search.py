@@ -10,15 +10,16 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor.core.errors import ConfigError
+from auditor.tables import sg
+from auditor.tables.column import Column
 from auditor.tables.constraints import Constraint
-from auditor.tables.evaluate import Evaluator, Limit, uniform
+from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.result import TabularResult
-from auditor.tables.schema import Column, Schema
-from auditor.tables.symbolic import Search, run
-from auditor.tables.symbolic_cover import Surrogate, fault_count
-from auditor.tables.symbolic_options import SgOptions
-from auditor.tables.symbolic_queue import Entry, Frontier
-from auditor.tables.symbolic_seeds import round_robin, seeds
+from auditor.tables.schema import Schema, uniform
+from auditor.tables.sg import Search, run
+from auditor.tables.sg_inputs import Entry, Frontier, round_robin, seeds
+from auditor.tables.sg_options import SgOptions
+from auditor.tables.sg_surrogate import Surrogate, fault_count
 
 pytest.importorskip("lime")
 SCHEMA = Schema(
@@ -139,7 +140,7 @@ def test_seeds_come_from_clusters_or_the_domain() -> None:
 
 
 def test_neighbourhoods_are_distributed_as_limes() -> None:
-    from auditor.tables.symbolic_lime import Neighbourhood
+    from auditor.tables.sg_inputs import Neighbourhood
 
     rng = np.random.default_rng(0)
     data = uniform(SCHEMA, 500, rng)
@@ -161,14 +162,14 @@ def test_neighbourhoods_are_distributed_as_limes() -> None:
     ("options", "message"),
     [
         ({"limits": 3}, "no option 'limits'"),
-        ({"limit": 0}, "limit must be at least 1"),
-        ({"limit": "many"}, "limit must be a whole number"),
-        ({"limit": True}, "limit must be a whole number"),
-        ({"local_search": 1}, "local_search must be true or false"),
-        ({"threshold": 1.5}, "threshold must be between 0 and 1"),
-        ({"seed_share": -0.1}, "seed_share must be between"),
-        ({"max_seconds": 0}, "max_seconds must be above 0"),
-        ({"seed_source": "cluster"}, "seed_source must be one of"),
+        ({"limit": 0}, "limit must be greater than or equal to 1"),
+        ({"limit": "many"}, "limit must be a valid integer"),
+        ({"limit": True}, "limit must be a valid integer"),
+        ({"local_search": 1}, "local_search must be a valid boolean"),
+        ({"threshold": 1.5}, "threshold must be less than"),
+        ({"seed_share": -0.1}, "seed_share must be greater"),
+        ({"max_seconds": 0}, "max_seconds must be greater"),
+        ({"seed_source": "cluster"}, "seed_source must be"),
         ({"protocol": "paper"}, "protocols default and sg"),
     ],
 )
@@ -220,17 +221,16 @@ def test_a_run_repeats_from_its_seed() -> None:
 def test_every_local_input_satisfies_its_toggled_constraint(
     protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from auditor.tables import symbolic
 
     asked: list[tuple[Any, Any, Any]] = []
-    sticky = symbolic.PathSolver.sticky
+    sticky = sg.PathSolver.sticky
 
     def spy(self: Any, row: Any, box: Any) -> Any:
         solution = sticky(self, row, box)
         asked.append((row, box, solution))
         return solution
 
-    monkeypatch.setattr(symbolic.PathSolver, "sticky", spy)
+    monkeypatch.setattr(sg.PathSolver, "sticky", spy)
     search(protocol=protocol)
     solved = [(row, box, s) for row, box, s in asked if s is not None]
     assert len(solved) > 50
@@ -277,10 +277,9 @@ def test_no_budget_at_all_is_an_empty_partial_result() -> None:
 
 
 def test_time_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    from auditor.tables import symbolic
 
     ticks = iter(range(10_000))
-    monkeypatch.setattr(symbolic.time, "perf_counter", lambda: float(next(ticks)))
+    monkeypatch.setattr(sg.time, "perf_counter", lambda: float(next(ticks)))
     result = search(max_seconds=5)
     assert result.status == "partial"
     assert "5 s" in result.status_reason

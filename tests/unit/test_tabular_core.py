@@ -8,19 +8,14 @@ import numpy as np
 import pytest
 
 from auditor.core.errors import BudgetExceeded, ConfigError, PluginError
-from auditor.tables import sampling
+from auditor.tables import themis
+from auditor.tables.column import Column
 from auditor.tables.constraints import Constraint
-from auditor.tables.core import (
-    Column,
-    Distance,
-    Evaluator,
-    Limit,
-    Schema,
-    TabularResult,
-    lattice,
-    minimal_pairs,
-    uniform,
-)
+from auditor.tables.distance import Distance
+from auditor.tables.evaluate import Evaluator, Limit
+from auditor.tables.pairs import lattice, minimal_pairs
+from auditor.tables.result import TabularResult
+from auditor.tables.schema import Schema, uniform
 
 
 def schema(*rules: str) -> Schema:
@@ -190,7 +185,7 @@ def test_under_a_threshold_a_row_counts_by_its_own_output(kind: Any) -> None:
         return changed / 36
 
     def ask(**options: Any) -> TabularResult:
-        return sampling.run(Evaluator(model, s, distance=distance), s, options, np.random.default_rng(7))
+        return themis.run(Evaluator(model, s, distance=distance), s, options, np.random.default_rng(7))
 
     exact = ask().scores[0]
     assert (exact.name, exact.estimate.value) == ("causal", pytest.approx(share((1, 2))))
@@ -214,7 +209,7 @@ def test_the_middle_of_three_scores_differs_from_none() -> None:
     s = Schema(columns=(Column(name="sex", kind="integer", codes=3, protected=True),))
     far = Distance(kind="absolute", threshold=0.4)
     evaluator = Evaluator(lambda rows: rows[:, 0] * 0.3, s, distance=far)
-    score = sampling.run(evaluator, s, {}, np.random.default_rng(7)).scores[0].estimate
+    score = themis.run(evaluator, s, {}, np.random.default_rng(7)).scores[0].estimate
     assert score.method.startswith("enumeration")
     assert score.value == pytest.approx(2 / 3)
 
@@ -256,7 +251,7 @@ def test_pairs_are_minimal() -> None:
 
 def test_a_directed_search_carries_no_causal_score() -> None:
     from auditor.core.types import Estimate
-    from auditor.tables.core import Score
+    from auditor.tables.result import Score
 
     score = Score(
         name="causal",
@@ -272,7 +267,6 @@ def test_a_directed_search_carries_no_causal_score() -> None:
 
 
 def test_the_lattice_of_a_sample_is_of_its_draws_not_of_their_first_batch() -> None:
-    from auditor.tables import sampling
 
     columns = (
         Column(name="sex", kind="integer", codes=2, protected=True),
@@ -281,7 +275,7 @@ def test_the_lattice_of_a_sample_is_of_its_draws_not_of_their_first_batch() -> N
     schema = Schema(columns=columns)
     evaluator = Evaluator(lambda rows: (rows[:, 1] + 5 * rows[:, 0] > 20).astype(int), schema, batch=64)
     options = {"enumerate": False, "max_samples": 1000, "epsilon": 0.001}
-    result = sampling.run(evaluator, schema, options, np.random.default_rng(3))
+    result = themis.run(evaluator, schema, options, np.random.default_rng(3))
     (only,) = result.lattice
     causal = next(score.estimate for score in result.scores if score.name == "causal")
     assert causal is not None

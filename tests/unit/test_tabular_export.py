@@ -18,9 +18,11 @@ from auditor.cli.main import run as audit
 from auditor.core.shown import cell, csv_text
 from auditor.tables import infer_schema
 from auditor.tables.augment import augment_rows
-from auditor.tables.core import Column, Evaluator, Limit, Schema, minimal_pairs
-from auditor.tables.export import Answers, answers_of, pairs_csv, witnesses
+from auditor.tables.column import Column
+from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.infer import derivable, implications, infer
+from auditor.tables.pairs import Answers, answers_of, minimal_pairs, pairs_csv, witnesses
+from auditor.tables.schema import Schema
 from auditor.tables.slices import slices
 
 MODULE = """

@@ -15,8 +15,9 @@ import pytest
 
 from auditor.cli.main import run as audit
 from auditor.core.types import Answer, Prompt, Response, Variant
+from auditor.tables.column import Column
 from auditor.tables.noise import Book, Dealt, Noise, apply, columns_of, measure, permuted
-from auditor.tables.schema import Column, Schema
+from auditor.tables.schema import Schema
 
 MODULE = """
 import random, re

@@ -24,7 +24,7 @@ from auditor.core.errors import (
 from auditor.core.types import Progress
 from auditor.models.tables import RowProgram, load_table_model
 from auditor.tables import TabularPlan, audit_table, infer_schema
-from auditor.tables.sampling import ThemisOptions
+from auditor.tables.themis_options import ThemisOptions
 
 sklearn = pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
 sio = pytest.importorskip("skops.io", reason="the extra `tabular` is not installed")
@@ -469,7 +469,7 @@ def test_files_are_no_options(name: str, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_options_out_of_range() -> None:
     with pytest.raises(ConfigError, match="theta"):
-        ThemisOptions(theta=2.0)
+        ThemisOptions.of({"theta": 2.0})
     assert ThemisOptions().least == 1000
     assert ThemisOptions(protocol="themis").least == 10
 

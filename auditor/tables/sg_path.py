@@ -1,7 +1,7 @@
 """The path of one input through a decision tree, grown without growing the tree (SG, `get_path`).
 
 A CART tree is grown greedily from the top, so the nodes that an input passes depend on nothing off its path.
-`grow_path` looks for the best split of those nodes only. Codes are whole numbers from small ranges, so a
+`PathGrower` looks for the best split of those nodes only. Codes are whole numbers from small ranges, so a
 node is a histogram of codes per class, and the histogram of the side that is kept is its parent's less that
 of the side that is dropped.
 """
@@ -14,9 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.tables.schema import Codes
+from auditor.tables.column import Codes
 
 MAX_CLASSES = 32
+
+
 SCORE_CLASSES = 8
 
 

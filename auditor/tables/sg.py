@@ -11,25 +11,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core.counting import plural
 from auditor.core.errors import BudgetExceeded, ConfigError
-from auditor.tables.core import lattice, minimal_pairs
-from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged, uniform
+from auditor.tables.column import Codes
+from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
+from auditor.tables.pairs import lattice, pairs_of
 from auditor.tables.result import TabularResult
-from auditor.tables.schema import Codes, Schema
-from auditor.tables.symbolic_cover import Surrogate, fault_count
-from auditor.tables.symbolic_lime import Neighbourhood
-from auditor.tables.symbolic_options import SgOptions
-from auditor.tables.symbolic_path import Box, Path, PathGrower, Predicate, average_confidence
-from auditor.tables.symbolic_queue import Entry, Frontier, Phase
-from auditor.tables.symbolic_seeds import seeds
-from auditor.tables.symbolic_solve import PathSolver
+from auditor.tables.schema import Schema, uniform
+from auditor.tables.sg_inputs import Entry, Frontier, Neighbourhood, Phase, seeds
+from auditor.tables.sg_options import SgOptions
+from auditor.tables.sg_path import Box, Path, PathGrower, Predicate, average_confidence
+from auditor.tables.sg_surrogate import Surrogate, fault_count
+from auditor.tables.solver import PathSolver
 
 BACKGROUND = 5000  # rows for LIME's statistics where no data are given
 STEPS = 3  # kinds of local steps per column: one code, up to a tenth of the range, further
@@ -61,30 +59,6 @@ def run(
     search = Search(evaluator, schema, SgOptions.of(options), options.get("data"), rng)
     search.go()
     return search.result()
-
-
-class Answered:
-    """An evaluator that knows the answers about the cases in question; all else is the evaluator's own."""
-
-    def __init__(self, evaluator: Evaluator, judged: Judged) -> None:
-        self._evaluator, self._judged = evaluator, judged
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._evaluator, name)
-
-    def judge(self, codes: Codes) -> Judged:
-        """The known answers about the first ``len(codes)`` cases."""
-        j, n = self._judged, len(codes)
-        return Judged(
-            labels=j.labels[:n],
-            possible=j.possible[:n],
-            discriminatory=j.discriminatory[:n],
-            off_manifold=j.off_manifold[:n],
-        )
-
-    def affordable(self, cases: int) -> int:
-        """All of them: nothing is asked."""
-        return cases
 
 
 class Search:
@@ -291,12 +265,11 @@ class Search:
         if not done and not self.stopped:
             notes.append(f"The queue was empty after {plural(len(cases), 'case')}.")
         judged = self._judged(hit)
-        known = cast(Evaluator, Answered(self.evaluator, judged))
         return TabularResult(
             method="sg",
             mode="symbolic",
             sampling="directed",
-            options={**asdict(self.options), "neighbourhood": self.mode},
+            options={**self.options.model_dump(), "neighbourhood": self.mode},
             counts={
                 "generated": len(cases),
                 "discriminatory": int(hit.sum()),
@@ -307,8 +280,8 @@ class Search:
                 "explained": self.explained,
                 "seconds": self.seconds,
             },
-            lattice=lattice(self.schema, known, judged),
-            pairs=minimal_pairs(self.schema, known, cases[hit]),
+            lattice=lattice(self.schema, self.evaluator, judged),
+            pairs=pairs_of(self.evaluator, cases[hit], judged, limit=20),
             details=details,
             found=cases[hit],
             status="partial" if self.stopped and not done else "complete",

@@ -19,12 +19,13 @@ from auditor.core.counting import plural
 from auditor.core.errors import BudgetExceeded, ConfigError
 from auditor.core.types import Estimate
 from auditor.measure.confidence_sequences import METHOD, confidence_sequence
-from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Labels, enumerate_rows
+from auditor.tables.column import Codes
+from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Labels
 from auditor.tables.given import Rows, joined, within
 from auditor.tables.result import Score, TabularResult
-from auditor.tables.sampling import EXACT_METHOD, ThemisOptions, sampler, walks
-from auditor.tables.schema import Codes, Schema
+from auditor.tables.schema import Schema, enumerate_rows
 from auditor.tables.tally import Tally, counted_label, uncounted
+from auditor.tables.themis_options import EXACT_METHOD, ThemisOptions, sampler, walks
 
 MAX_COLUMNS = 20
 

@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core.errors import BudgetExceeded
-from auditor.tables.evaluate import Evaluator, cross
-from auditor.tables.schema import Codes, Schema
-from auditor.tables.symbolic_lime import optional
-from auditor.tables.symbolic_path import MAX_CLASSES
+from auditor.tables.column import Codes
+from auditor.tables.evaluate import Evaluator
+from auditor.tables.schema import Schema, cross
+from auditor.tables.sg_inputs import optional
+from auditor.tables.sg_path import MAX_CLASSES
 
 ROWS = 10_000
+
+
 FOLDS = 5
 
 

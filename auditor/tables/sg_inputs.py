@@ -1,6 +1,6 @@
-"""Which test input comes next: the three ranks of SG's Algorithm 2, and a learned order of local ones.
+"""Which inputs SG tries: seeds, the queue with the three ranks of Algorithm 2, and LIME's neighbourhoods.
 
-A higher priority leaves first (the paper's signs only make sense that way: local search prefers predicates
+A higher priority leaves the queue first (the paper's signs only make sense that way: local search prefers predicates
 of low confidence, ``rank_local - r``, global search those of high confidence, ``rank_global + r``).
 """
 
@@ -9,16 +9,19 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Literal
+from importlib import import_module
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.tables.schema import Codes
+from auditor.core.errors import MissingDependency
+from auditor.tables.column import Codes
+from auditor.tables.schema import Schema, uniform
 
 POOLED = 10.0  # tries at most that the other lines' experience with a kind of step counts for
-
 Phase = Literal["seed", "local", "global"]
+PACKAGES = {"lime": "lime", "sklearn": "scikit-learn"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,3 +152,122 @@ class Frontier:
             self._tries[entry.arm] += 1
             self._hits[entry.arm] += found
             self._lines.setdefault(entry.origin, _Line()).learn(entry.arm, found)
+
+
+def round_robin(clusters: NDArray[np.integer], limit: int) -> NDArray[np.intp]:
+    """Positions of rows, one from each cluster in turn, each cluster in row order; at most ``limit``.
+
+    Examples
+    --------
+    >>> round_robin(np.array([0, 0, 0, 1, 2, 1]), 5).tolist()
+    [0, 3, 4, 1, 5]
+    """
+    turn = np.empty(len(clusters), dtype=np.int64)
+    for cluster in np.unique(clusters):
+        members = np.flatnonzero(clusters == cluster)
+        turn[members] = np.arange(len(members))
+    return np.lexsort((clusters, turn))[:limit]
+
+
+def seeds(
+    schema: Schema,
+    data: Codes | None,
+    *,
+    source: str,
+    clusters: int,
+    limit: int,
+    rng: np.random.Generator,
+) -> Codes:
+    """Seed rows in the order in which they are tried, shape (k, d) with k <= limit.
+
+    Parameters
+    ----------
+    data : array of int32, shape (n, d), or None
+        The given rows.
+    source : {"clusters", "data", "random"}
+        K-means clusters of the rows in turn (the paper); the rows in random order; or rows drawn uniformly
+        from the domain.
+    clusters : int
+        For ``clusters``.
+    """
+    if source == "random" or data is None or not len(data):
+        rows = uniform(schema, 4 * limit if schema.constraints else limit, rng)
+        return rows[schema.on_manifold(rows)][:limit]
+    if source == "data":
+        return data[rng.permutation(len(data))[:limit]]
+    distinct = min(clusters, len(np.unique(data, axis=0)))
+    kmeans = optional("sklearn.cluster").KMeans(
+        n_clusters=distinct, n_init=1, random_state=int(rng.integers(2**31))
+    )
+    return data[round_robin(kmeans.fit_predict(data.astype(np.float64)), limit)]
+
+
+def optional(module: str) -> Any:
+    """A module of the extra ``tabular``; raises `MissingDependency`."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = PACKAGES.get(module.split(".")[0], module)
+        raise MissingDependency("--method sg", package, "tabular") from error
+
+
+def ordered_columns(schema: Schema) -> NDArray[np.intp]:
+    """Columns whose neighbouring codes are neighbouring values, by position."""
+    return np.array([j for j, c in enumerate(schema.columns) if c.ordered and c.codes > 2], dtype=np.intp)
+
+
+class Neighbourhood:
+    """Draws rows as LIME does.
+
+    Parameters
+    ----------
+    schema : Schema
+        The domain.
+    data : array of int32, shape (n, d)
+        Rows that LIME takes its statistics from.
+    around : bool
+        Whether ordered columns are drawn from a normal around the input; otherwise every column is nominal
+        to LIME and neighbourhoods do not depend on the input at all.
+    rng : numpy.random.Generator
+        The source of randomness.
+
+    Attributes
+    ----------
+    explainer : lime.lime_tabular.LimeTabularExplainer
+        The kept explainer.
+    """
+
+    def __init__(self, schema: Schema, data: Codes, *, around: bool, rng: np.random.Generator) -> None:
+        tabular = optional("lime.lime_tabular")
+        numeric = ordered_columns(schema) if around else np.array([], dtype=np.intp)
+        numeric = numeric[np.ptp(data[:, numeric], axis=0) > 0] if len(numeric) else numeric
+        self._numeric = numeric
+        self.explainer: Any = tabular.LimeTabularExplainer(
+            data.astype(np.float64),
+            feature_names=list(schema.names),
+            categorical_features=[j for j in range(schema.d) if j not in set(numeric.tolist())],
+            discretize_continuous=False,
+            sample_around_instance=True,
+            random_state=int(rng.integers(2**31)),
+        )
+        self._scale = np.asarray(self.explainer.scaler.scale_, dtype=np.float32)[numeric]
+        self._high = (schema.cards - 1)[numeric]
+        self._nominal = np.array(
+            [j for j in range(schema.d) if j not in set(numeric.tolist())], dtype=np.intp
+        )
+        self._columns = np.ascontiguousarray(data[:, self._nominal].T).reshape(-1)
+        self._starts = np.arange(len(self._nominal)) * len(data)
+        self._n, self._d, self._rng = len(data), schema.d, rng
+
+    def draw(self, row: Codes, samples: int) -> Codes:
+        """The neighbourhood of ``row``, shape (samples, d); its first row is ``row`` itself."""
+        rows = np.empty((samples, self._d), dtype=np.int32)
+        kind: Any = np.uint16 if self._n <= 2**16 else np.uint32
+        picks = self._rng.integers(0, self._n, (samples, len(self._nominal)), dtype=kind)
+        rows[:, self._nominal] = self._columns[picks + self._starts]
+        if len(self._numeric):
+            normal = self._rng.standard_normal((samples, len(self._numeric)), dtype=np.float32)
+            values = np.rint(normal * self._scale + row[self._numeric])
+            rows[:, self._numeric] = np.clip(values, 0, self._high)
+        rows[0] = row
+        return rows

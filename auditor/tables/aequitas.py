@@ -9,6 +9,7 @@ Retraining (Algorithm 5) is in `auditor.tables.retrain`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,29 +17,27 @@ import numpy as np
 from auditor.core.errors import BudgetExceeded, ConfigError
 from auditor.core.types import Estimate
 from auditor.measure.intervals import clopper_pearson, mean_interval
-from auditor.tables.core import (
-    NOT_JUDGED,
-    Codes,
-    Evaluator,
-    Schema,
-    Score,
-    Subset,
-    TabularResult,
-    enumerate_rows,
-    lattice,
-    minimal_pairs,
-    uniform,
-)
-from auditor.tables.directed_finds import Finds, Stop
-from auditor.tables.directed_options import MODES, TRIAL_SIZE, TRIALS, Options, gamma_distance
-from auditor.tables.directed_population import population_search
-from auditor.tables.directed_walk import global_search, local_search
+from auditor.tables.aequitas_options import TRIAL_SIZE, TRIALS, Options
+from auditor.tables.aequitas_population import population_search
+from auditor.tables.aequitas_walk import Finds, Stop, global_search, local_search
+from auditor.tables.column import Codes
+from auditor.tables.evaluate import NOT_JUDGED, Evaluator
+from auditor.tables.pairs import lattice, minimal_pairs
+from auditor.tables.result import Score, Subset, TabularResult
+from auditor.tables.schema import Schema, enumerate_rows, uniform
 
-__all__ = ["MODES", "Options", "gamma_distance", "run", "share_estimate"]
 PAIRS = 20  # exemplars
+
+
 LATTICE_CASES = 20_000  # finds that are asked again for the lattice
+
+
 ESTIMATE_SHARE = 0.2  # of a limited number of evaluations, at most
+
+
 FEWEST = 100  # rows below which a separate estimate is not worth its calls
+
+
 POPULATION_DEFAULT = 1000
 
 
@@ -166,7 +165,7 @@ def _exemplars(evaluator: Evaluator, schema: Schema, found: Codes) -> tuple[Any,
     if not len(found):
         return (), ()
     try:
-        pairs = minimal_pairs(schema, evaluator, found[:PAIRS], limit=PAIRS)
+        pairs = minimal_pairs(evaluator, found[:PAIRS], limit=PAIRS)
         subsets: tuple[Subset, ...] = ()
         if len(schema.protected_index) > 1:
             some = found[:LATTICE_CASES]
@@ -224,8 +223,6 @@ def share(phase: Mapping[str, int], level: float) -> Estimate:
 
 def _pooled(hits: int, drawn: int, silent: int, level: float) -> Estimate:
     """The share among the cases that were judged; the others are counted as skipped."""
-    from dataclasses import replace
-
     if silent >= drawn:
         raise BudgetExceeded("the model gave no label for any case of the estimate")
     return replace(clopper_pearson(hits, drawn - silent, level), n_skipped=silent)
@@ -246,7 +243,6 @@ def _enumerated(evaluator: Evaluator, schema: Schema, level: float) -> Estimate:
 
 
 def _as_share(estimate: Estimate, note: str) -> Estimate:
-    from dataclasses import replace
 
     return replace(estimate, n_variants=None, note=note)
 

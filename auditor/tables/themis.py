@@ -10,9 +10,8 @@ algorithms row by row with its Wald rule (`auditor.tables.wald`), to lay figures
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -20,115 +19,20 @@ from auditor.core.counting import plural
 from auditor.core.errors import BudgetExceeded, ConfigError
 from auditor.measure.confidence_sequences import METHOD, confidence_sequence
 from auditor.measure.intervals import clopper_pearson
-from auditor.tables.core import lattice, minimal_pairs
-from auditor.tables.evaluate import Evaluator, Judged, enumerate_rows, uniform
-from auditor.tables.given import Given, Rows
-from auditor.tables.profile import Profile
+from auditor.tables.column import Codes
+from auditor.tables.evaluate import Evaluator, Judged
+from auditor.tables.given import Given
+from auditor.tables.pairs import lattice, minimal_pairs
 from auditor.tables.result import Pair, Score, Subset, TabularResult
-from auditor.tables.schema import ENUMERABLE, Codes, Schema
+from auditor.tables.schema import Schema, enumerate_rows
 from auditor.tables.tally import KEEP_JUDGED, Tally
+from auditor.tables.themis_options import EXACT_METHOD, Sampler, ThemisOptions, sampler, walks
+from auditor.tables.themis_search import search
+from auditor.tables.wald import literal_scores
 
-Sampler = Callable[[int], Rows]
-EXACT_METHOD = "enumeration of the whole domain"
 GIVEN_METHOD = "clopper-pearson, own rows"
 PAIRS = 20  # exemplars
 LARGEST_BATCH = 1 << 20  # rows passed to the model between two looks
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ThemisOptions:
-    """What shapes a Themis run.
-
-    Parameters
-    ----------
-    mode : {"score", "search"}
-        Scores of the protected columns together, or all minimal sets above ``theta`` (Algorithm 3).
-    protocol : {"default", "themis"}
-        ``themis``: the paper's one-by-one sampling and stopping rule.
-    confidence : float
-        Level of intervals, in (0, 1); the paper's experiments use 0.99.
-    epsilon : float
-        Half-width at which sampling stops; the paper's experiments use 0.05.
-    theta : float
-        Threshold of the search; the paper's experiments use 0.75.
-    max_samples : int
-        Rows drawn at most, per score (per group under ``protocol="themis"``). The released code has 10,000.
-    min_samples : int, optional
-        Rows drawn before stopping is considered: 10 under ``protocol="themis"`` (released code), else 1,000.
-    columns : tuple of str, optional
-        Columns whose subsets are searched; default: the protected ones.
-    measure : {"causal", "group"}
-        Which score the search is about.
-    prune : bool
-        Whether the search uses Theorems 4.1–4.3.
-    max_combos : int
-        Combinations of a set tried per row at most; beyond it a causal score is a lower bound.
-    enumerate : bool, optional
-        Walk through the whole domain; default: if it has at most 10 million rows and the model is not slow.
-    data : Given, or array of int32, shape (n, d), optional
-        Given rows for apparent scores.
-    profile : Profile, optional
-        Distribution of rows instead of the uniform one.
-    """
-
-    mode: Literal["score", "search"] = "score"
-    protocol: Literal["default", "themis"] = "default"
-    confidence: float = 0.99
-    epsilon: float = 0.05
-    theta: float = 0.75
-    max_samples: int = 10_000
-    min_samples: int | None = None
-    columns: tuple[str, ...] | None = None
-    measure: Literal["causal", "group"] = "causal"
-    prune: bool = True
-    max_combos: int = 4096
-    enumerate: bool | None = None
-    data: Rows | None = None
-    profile: Profile | None = None
-
-    def __post_init__(self) -> None:
-        for name, low, high in (("confidence", 0.0, 1.0), ("epsilon", 0.0, 1.0)):
-            if not low < getattr(self, name) < high:
-                raise ConfigError(
-                    f"--{name} must lie between {low:g} and {high:g}; got {getattr(self, name)}"
-                )
-        if not 0 <= self.theta <= 1:
-            raise ConfigError(f"--theta must lie in [0, 1]; got {self.theta}")
-        if self.max_samples < 1 or self.max_combos < 2 or (self.min_samples or 0) < 0:
-            raise ConfigError(
-                "--max-samples must be at least 1, --max-combos at least 2, --min-samples at least 0"
-            )
-        for name, known in (
-            ("mode", ("score", "search")),
-            ("protocol", ("default", "themis")),
-            ("measure", ("causal", "group")),
-        ):
-            if getattr(self, name) not in known:
-                raise ConfigError(
-                    f"--{name} of themis must be {' or '.join(known)}; got {getattr(self, name)!r}"
-                )
-
-    @classmethod
-    def read(cls, options: Mapping[str, Any]) -> ThemisOptions:
-        """From plain options; None means the default, an unknown name is a `ConfigError`."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        if unknown := sorted(set(options) - known):
-            raise ConfigError(f"themis has no option {unknown[0]!r}; options: {', '.join(sorted(known))}")
-        return cls(**{key: value for key, value in options.items() if value is not None})
-
-    @property
-    def least(self) -> int:
-        """Rows drawn before stopping is considered."""
-        if self.min_samples is not None:
-            return self.min_samples
-        return 10 if self.protocol == "themis" else 1_000
-
-    def plain(self) -> dict[str, Any]:
-        """The options for the record: arrays and profiles by size and name."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        values["data"] = None if self.data is None else plural(len(self.data), "row")
-        values["profile"] = None if self.profile is None else self.profile.name
-        return values | {"min_samples": self.least}
 
 
 def run(
@@ -152,16 +56,12 @@ def run(
     TabularResult
         ``counts["generated"]`` are rows drawn: duplicates are kept, because rates need them.
     """
-    settings = ThemisOptions.read(options)
+    settings = ThemisOptions.of(options)
     if settings.mode == "search":
-        from auditor.tables.search import search
-
         return search(evaluator, schema, settings, rng)
     if not len(schema.protected_index):
         raise ConfigError("no protected column: give --protected NAME[,NAME]")
     if settings.protocol == "themis":
-        from auditor.tables.wald import literal_scores
-
         return literal_scores(evaluator, schema, settings, rng)
     return _scores(evaluator, schema, settings, rng)
 
@@ -226,9 +126,9 @@ def _result(
         judged = Judged(labels=labels, possible=possible, discriminatory=differ, off_manifold=~differ & False)
         rows = lattice(schema, evaluator, judged)
         try:
-            pairs = minimal_pairs(schema, evaluator, of_given.found)
+            pairs = minimal_pairs(evaluator, of_given.found)
             if len(pairs) < PAIRS:
-                pairs += minimal_pairs(schema, evaluator, tally.found, limit=PAIRS - len(pairs))
+                pairs += minimal_pairs(evaluator, tally.found, limit=PAIRS - len(pairs))
         except BudgetExceeded:
             pass
     notes = [
@@ -269,27 +169,6 @@ def _found(tally: Tally, of_given: Tally) -> tuple[Codes, Given | None]:
     given = [part for part in found if isinstance(part, Given) and len(part)]
     none = np.empty((0, tally.schema.d), dtype=np.int32)
     return np.concatenate([none, *codes]), given[0] if given else None
-
-
-def walks(evaluator: Evaluator, schema: Schema, settings: ThemisOptions) -> bool:
-    """Whether the whole domain is walked through instead of sampled."""
-    if settings.profile is not None or settings.enumerate is False:
-        return False
-    if settings.enumerate and schema.size > ENUMERABLE:
-        raise ConfigError(
-            f"the domain has {plural(schema.size, 'row')}; at most {ENUMERABLE:,} can be walked through"
-        )
-    left = evaluator.remaining
-    fits = schema.size <= ENUMERABLE and (left is None or schema.size <= left)
-    return bool(settings.enumerate) or (settings.enumerate is None and fits and not evaluator.slow)
-
-
-def sampler(schema: Schema, settings: ThemisOptions, rng: np.random.Generator) -> Sampler:
-    """Where rows come from: the profile, or the uniform distribution over the domain."""
-    profile = settings.profile
-    if profile is None:
-        return lambda n: uniform(schema, n, rng)
-    return lambda n: profile.sample(schema, n, rng)
 
 
 def sample(tally: Tally, draw: Sampler, settings: ThemisOptions) -> str:
