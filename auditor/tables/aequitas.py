@@ -46,28 +46,6 @@ def run(
 ) -> TabularResult:
     """Search for discriminatory cases and estimate their share.
 
-    Parameters
-    ----------
-    evaluator : Evaluator
-        Asks the model. Its ``distance`` is the threshold γ (`gamma_distance`).
-    schema : Schema
-        With at least one protected column.
-    options : mapping
-        Fields of `Options` by name; ``data``: codes of given rows, shape (n, d), from which ``population``
-        starts (the paper's modes start from uniform rows and do not use it).
-    rng : Generator
-        The same state gives the same result.
-
-    Returns
-    -------
-    TabularResult
-        ``sampling="directed"``; its only score is ``discriminatory_share`` over uniform rows.
-
-    Raises
-    ------
-    ConfigError
-        An option is unknown or out of range, or no column is protected.
-
     Examples
     --------
     >>> from auditor.tables.core import Column
@@ -191,11 +169,6 @@ def share_estimate(
     ``trials`` samples of ``trial_size`` uniform rows each. All rows are independent, so the interval is the
     exact binomial one of all rows together; the note gives the paper's, from the mean of the trials. If the
     domain has no more cases than rows would be drawn, all of them are asked instead.
-
-    Raises
-    ------
-    BudgetExceeded
-        The evaluator's limit was reached.
     """
     if schema.cases <= trials * trial_size:
         return _enumerated(evaluator, schema, level)

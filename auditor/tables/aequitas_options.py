@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, PositiveInt, Strict, model_validator
+from pydantic import Field, model_validator
 
-from auditor.core.errors import ConfigError
 from auditor.tables.distance import Distance
 from auditor.tables.options import MethodOptions
 from auditor.tables.schema import Schema
@@ -16,7 +15,6 @@ from auditor.tables.schema import Schema
 TRIALS, TRIAL_SIZE = 400, 1_000  # the paper's
 ESTIMATE_ROWS = 4_000_000  # that the model is asked about for the share, unless more is asked for
 LEAST_CASES = 100  # of the share, however many combinations there are
-Steps = dict[str, Annotated[tuple[PositiveInt, ...], Strict(False), Field(min_length=1)]]
 
 
 class Options(MethodOptions):
@@ -26,26 +24,17 @@ class Options(MethodOptions):
     # The paper's local search with no, with direction, or with direction and column probabilities updated; ours.
     mode: Literal["random", "semi", "fully", "population"] = "fully"
     global_n: int = Field(2000, ge=1)  # trials of the global search; the released script's
-    local_n: int = Field(
-        1000, ge=0
-    )  # trials of the local search around each row it found; the released script's
+    local_n: int = Field(1000, ge=0)  # trials of the local search around each; the released script's
     delta_v: float = Field(0.001, ge=0, le=1)  # how far one answer moves the probability of a direction
     delta_pr: float = Field(0.001, ge=0, le=1)  # how far one answer moves the probability of a column
-    walk: Literal["return", "drift"] = (
-        "return"  # after a row that is not discriminatory: from the one before, or on
-    )
-    steps: Steps = Field(
-        default_factory=dict
-    )  # sizes of a step by column, one drawn for each step; others step by 1
+    walk: Literal["return", "drift"] = "return"  # after a miss: go on from the row before, or from the miss
     max_found: int | None = Field(None, gt=0)  # stop once so many cases are known (section 4.5)
     max_seconds: float | None = Field(None, gt=0)  # stop after so much time (section 4.5)
     generated: int | None = Field(None, gt=0)  # stop once so many distinct cases were judged
     batch: int | None = Field(None, gt=0)  # cases that `population` judges between two updates
     # `population`: ask all combinations, or first the pair that told a case's parent apart (fewer calls).
     ask: Literal["all", "witness"] = "all"
-    trials: int = Field(
-        TRIALS, ge=0
-    )  # samples of the share estimate (section 4.3); 0: from the global search
+    trials: int = Field(TRIALS, ge=0)  # samples of the estimate (section 4.3); 0: from the global search
     trial_size: int = Field(TRIAL_SIZE, ge=1)  # rows in each of them
     level: float = Field(0.95, gt=0, lt=1)  # confidence level of the share's interval
 
@@ -57,16 +46,9 @@ class Options(MethodOptions):
 
     @classmethod
     def read(cls, options: Mapping[str, Any], schema: Schema) -> Options:
-        """Options as `of` reads them, with an estimate that the schema can afford, and steps of its columns."""
-        result = cls.of({**_estimate_size(schema, options), **options})
-        movable = {schema.names[int(i)] for i in schema.movable_index}
-        for name in result.steps:
-            if name not in movable:
-                raise ConfigError(
-                    f"aequitas: steps names {name!r}, which is no column that a search may change; "
-                    f"columns: {', '.join(sorted(movable))}"
-                )
-        return result
+        """Options as `of` reads them, with an estimate that the schema can afford."""
+        given = {k: v for k, v in options.items() if v is not None}
+        return cls.of({**_estimate_size(schema, given), **given})
 
     def record(self, distance: Distance) -> dict[str, Any]:
         """Every option with its value, and the threshold γ that the distance stands for."""
@@ -76,8 +58,7 @@ class Options(MethodOptions):
 
 def _estimate_size(schema: Schema, given: Mapping[str, Any]) -> dict[str, int]:
     """K and m where nothing was said about either: the paper's, or as many as `ESTIMATE_ROWS` allow."""
-    said = any(given.get(name) is not None for name in ("trials", "trial_size"))
-    if said or not len(schema.protected_index):
+    if "trials" in given or "trial_size" in given or not len(schema.protected_index):
         return {}
     cases = max(LEAST_CASES, ESTIMATE_ROWS // math.prod(schema.cards[schema.protected_index].tolist()))
     size = min(TRIAL_SIZE, cases)

@@ -222,13 +222,7 @@ class Starts:
 
 
 def population_search(finds: Finds, data: Codes | None, rng: np.random.Generator) -> dict[str, object]:
-    """Search until a termination rule of `Finds` is met (raises `Stop`) or no new row can be made.
-
-    Returns
-    -------
-    dict
-        Nothing new was found to ask: ``{"exhausted": True, …}``.
-    """
+    """Search until a termination rule of `Finds` is met (raises `Stop`) or no new row can be made."""
     schema, options = finds.schema, finds.options
     columns = schema.movable_index
     cards = schema.cards[columns]
@@ -331,14 +325,7 @@ def mutate(
     rng: np.random.Generator,
     twice: float = 0.3,
 ) -> tuple[Codes, NDArray[np.intp], NDArray[np.intp]]:
-    """Children of ``rows``: one move each, a second one with probability ``twice``.
-
-    Returns
-    -------
-    children : array of int32, shape (n, d)
-    first, second : arrays, shape (n,)
-        The moves; -1 where there was no second.
-    """
+    """Children of ``rows``: one move each, a second one with probability ``twice``."""
     n, children = len(rows), rows.copy()
     cumulative = np.cumsum(moves.weights())
     picked = []

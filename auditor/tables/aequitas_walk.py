@@ -219,16 +219,6 @@ def global_search(finds: Finds, rng: np.random.Generator) -> Codes:
     """Algorithm 1: uniform rows, all protected combinations of each.
 
     Where the number of model evaluations is limited, at most half of them are spent here.
-
-    Returns
-    -------
-    array of int32, shape (k, d)
-        Those of the rows that are discriminatory, one per case.
-
-    Raises
-    ------
-    Stop
-        A termination rule was met.
     """
     total, drawn, rows = finds.options.global_n, 0, []
     if (left := finds.evaluator.remaining) is not None:
@@ -253,7 +243,6 @@ def local_search(finds: Finds, starts: Codes, rng: np.random.Generator) -> Proba
     columns = schema.movable_index
     if not len(starts) or not len(columns):
         return None
-    sizes = step_sizes(schema, options)
     probabilities = Probabilities(len(columns), options)
     walks = min(-(-options.local_n // WALK), max(1, CHUNK // len(starts)))
     left = options.local_n * len(starts)
@@ -263,7 +252,7 @@ def local_search(finds: Finds, starts: Codes, rng: np.random.Generator) -> Proba
         left -= n
         if n < len(rows):
             rows = rows[:n]
-        chosen, delta, moved = step(rows, columns, schema.cards, sizes, probabilities, rng)
+        chosen, delta, moved = step(rows, columns, schema.cards, probabilities, rng)
         judged, _ = finds.judge(moved, "local")
         probabilities.update(chosen, delta, judged.discriminatory)
         if options.walk == "drift":
@@ -273,25 +262,14 @@ def local_search(finds: Finds, starts: Codes, rng: np.random.Generator) -> Proba
     return probabilities
 
 
-def step_sizes(schema: Schema, options: Options) -> list[NDArray[np.int64]]:
-    """The sizes of a step for each column that may be changed."""
-    return [
-        np.asarray(options.steps.get(schema.names[int(j)], (1,)), dtype=np.int64)
-        for j in schema.movable_index
-    ]
-
-
 def step(
     rows: Codes,
     columns: NDArray[np.intp],
     cards: NDArray[np.int64],
-    sizes: list[NDArray[np.int64]],
     probabilities: Probabilities,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.intp], NDArray[np.int64], Codes]:
-    """One perturbation (Definition 2) of each row.
-
-    A step over the edge of the domain is turned round; if that leaves the domain too, it ends at the far edge.
+    """Move one column of each row by one; a step out of the domain goes the other way.
 
     Returns
     -------
@@ -304,27 +282,11 @@ def step(
     cumulative = np.cumsum(probabilities.column)
     chosen = np.searchsorted(cumulative, rng.random(n) * cumulative[-1], side="right")
     chosen = np.minimum(chosen, len(columns) - 1)
-    size = _draw_sizes(chosen, sizes, rng)
-    delta = np.where(rng.random(n) < probabilities.down[chosen], -size, size)
+    delta = np.where(rng.random(n) < probabilities.down[chosen], -1, 1)
     position = columns[chosen]
     at = rows[np.arange(n), position].astype(np.int64)
     last = cards[position] - 1
-    over = (at + delta < 0) | (at + delta > last)
-    back = (at - delta >= 0) & (at - delta <= last)
-    roomier = np.where(2 * at < last, size, -size)
-    delta = np.where(over, np.where(back, -delta, roomier), delta)
-    target = np.clip(at + delta, 0, last)
+    delta = np.where((at + delta < 0) | (at + delta > last), -delta, delta)
     moved = rows.copy()
-    moved[np.arange(n), position] = target
+    moved[np.arange(n), position] = np.clip(at + delta, 0, last)
     return chosen, delta, moved
-
-
-def _draw_sizes(
-    chosen: NDArray[np.intp], sizes: list[NDArray[np.int64]], rng: np.random.Generator
-) -> NDArray[np.int64]:
-    if all(len(s) == 1 for s in sizes):
-        return np.array([int(s[0]) for s in sizes], dtype=np.int64)[chosen]
-    widest = max(map(len, sizes))
-    table = np.array([np.resize(s, widest) for s in sizes], dtype=np.int64)
-    count = np.array([len(s) for s in sizes])
-    return np.asarray(table[chosen, rng.integers(0, count[chosen])])

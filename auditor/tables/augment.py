@@ -30,28 +30,14 @@ MODEL, VOTE = "model", "classifiers"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowAugmentation:
-    """Rows to train on.
+    """Rows to train on."""
 
-    Attributes
-    ----------
-    columns : tuple of str
-        The input columns, then the target.
-    rows : tuple of tuple
-        Raw values in that order.
-    cases, available : int
-        Cases that the rows stand for, and cases there were.
-    sources : mapping of {"model", "classifiers"} to int
-        Cases by where their label comes from.
-    dropped : mapping of str to int
-        Cases left out, by reason.
-    """
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    cases: int
+    columns: tuple[str, ...]  # the input columns, then the target
+    rows: tuple[tuple[Any, ...], ...]  # raw values in that order
+    cases: int  # cases that the rows stand for, and cases there were
     available: int
-    sources: Mapping[str, int]
-    dropped: Mapping[str, int]
+    sources: Mapping[str, int]  # cases by where their label comes from
+    dropped: Mapping[str, int]  # cases left out, by reason
 
 
 def is_tabular(path: Path) -> bool:
@@ -205,13 +191,7 @@ def _number(label: str) -> Any:
 
 
 def write_rows(found: RowAugmentation, path: Path) -> None:
-    """Write rows as CSV where ``path`` ends in .csv, else as JSON lines.
-
-    Raises
-    ------
-    UserError
-        The file cannot be written.
-    """
+    """Write rows as CSV where ``path`` ends in .csv, else as JSON lines."""
     from auditor.core.shown import csv_text
 
     if path.suffix.lower() == ".csv":

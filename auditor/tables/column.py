@@ -21,48 +21,25 @@ LACKING = "(missing)"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Column:
-    """One column and its codes.
+    """One column and its codes."""
 
-    Parameters
-    ----------
-    name : str
-        As the model knows it.
-    kind : {"integer", "category", "binned", "derived"}
-        ``integer``: raw value ``low + code * step``. ``category`` and ``derived``: ``values[code]``.
-        ``binned``: ``values[code]`` is the representative of the bin, ``edges`` are the cuts between bins.
-    codes : int
-        How many codes there are.
-    values : tuple
-        Raw value of each code; empty for ``integer``. NaN, as the last one: a value may be missing, and the model is
-        asked with NaN there.
-    low, step : int
-        For ``integer``.
-    edges : tuple of float
-        For ``binned``: ``codes - 1`` rising cuts; a value equal to a cut is in the upper bin.
-    protected : bool
-        Whether it is varied to judge a case.
-    immutable : bool
-        Whether a search may not change it.
-    ordered : bool
-        Whether neighbouring codes are neighbouring values; a search may then step by one.
-    source : str, optional
-        For ``derived``: the data column it is computed from.
-    mapping : tuple of (source value, value)
-        For ``derived``.
-    """
-
-    name: str
+    name: str  # as the model knows it
+    # ``integer``: raw value ``low + code * step``. ``category`` and ``derived``: ``values[code]``.
+    # ``binned``: ``values[code]`` is the representative of the bin, ``edges`` are the cuts between bins
     kind: Kind
-    codes: int
+    codes: int  # how many codes there are
+    # raw value of each code; empty for ``integer``. NaN, as the last one: a value may be missing, and
+    # the model is asked with NaN there
     values: tuple[Raw, ...] = ()
-    low: int = 0
+    low: int = 0  # for ``integer``
     step: int = 1
+    # for ``binned``: ``codes - 1`` rising cuts; a value equal to a cut is in the upper bin
     edges: tuple[float, ...] = ()
-    protected: bool = False
-    immutable: bool = False
-    ordered: bool = False
-    source: str | None = None
-    mapping: tuple[tuple[Raw, Raw], ...] = ()
+    protected: bool = False  # whether it is varied to judge a case
+    immutable: bool = False  # whether a search may not change it
+    ordered: bool = False  # whether neighbouring codes are neighbouring values; a search may then step by one
+    source: str | None = None  # for ``derived``: the data column it is computed from
+    mapping: tuple[tuple[Raw, Raw], ...] = ()  # for ``derived``
 
     def __post_init__(self) -> None:
         where = f"column {self.name!r}"

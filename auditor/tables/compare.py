@@ -36,35 +36,23 @@ Verdicts = dict[
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScoreChange:
-    """One score in both runs.
-
-    Attributes
-    ----------
-    before, after : float or None
-        On the rows that were compared; of the whole runs where no rows were paired.
-    difference, low, high : float or None
-        ``after - before``; its 95 % interval where rows were paired.
-    n_before, n_after : int
-        Rows behind the two; equal in a paired test.
-    only_before, only_after : int or None
-        Rows whose label changes in one run only.
-    """
+    """One score in both runs."""
 
     name: str
     columns: tuple[str, ...]
     population: str
     change: Change
     test: str
-    before: float | None = None
+    before: float | None = None  # on the rows that were compared; of the whole runs where no rows were paired
     after: float | None = None
-    difference: float | None = None
+    difference: float | None = None  # ``after - before``; its 95 % interval where rows were paired
     low: float | None = None
     high: float | None = None
     p_value: float | None = None
     p_adjusted: float | None = None
-    n_before: int = 0
+    n_before: int = 0  # rows behind the two; equal in a paired test
     n_after: int = 0
-    only_before: int | None = None
+    only_before: int | None = None  # rows whose label changes in one run only
     only_after: int | None = None
     reason: str = ""
 
@@ -111,13 +99,7 @@ class Side:
 
 
 def read(path: Path) -> Side:
-    """Read the folder of a search over rows.
-
-    Raises
-    ------
-    RunFolderError
-        It is none, or holds no result yet.
-    """
+    """Read the folder of a search over rows."""
     import numpy as np
 
     from auditor.store.folder import RunFolder
@@ -175,15 +157,7 @@ def _verdicts(codes: Any, changes: Any, values: Any = None) -> Verdicts:
 
 
 def compare(first: Side, second: Side, plans: Iterable[Any] = ()) -> dict[str, Any]:
-    """Compare two runs; ``first`` is the one before. Plain data.
-
-    Parameters
-    ----------
-    first, second : Side
-        What `read` returned.
-    plans : iterable
-        What differs in the plans, from `auditor.measure.compare.plan_differences`.
-    """
+    """Compare two runs; ``first`` is the one before. Plain data."""
     same = _schema(first) == _schema(second)
     notes = []
     if not same:

@@ -89,13 +89,7 @@ class Constraint:
     text: str
 
     def bind(self, columns: Sequence[Column]) -> Node:
-        """The rule as a tree over these columns.
-
-        Raises
-        ------
-        ConfigError
-            It cannot be read, names no column, or compares with a value that the column cannot hold.
-        """
+        """The rule as a tree over these columns."""
         return _bind(self.text, tuple(columns))
 
     def holds(self, codes: NDArray[np.int32], columns: Sequence[Column]) -> NDArray[np.bool_]:
@@ -114,13 +108,7 @@ def _bind(text: str, columns: tuple[Column, ...]) -> Node:
 
 
 def compare_table(column: Column, op: str, value: str) -> NDArray[np.bool_]:
-    """Which codes of a column satisfy ``column op value``, shape (codes,).
-
-    Raises
-    ------
-    ConfigError
-        The column cannot hold the value, or is not in an order that the comparison needs.
-    """
+    """Which codes of a column satisfy ``column op value``, shape (codes,)."""
     if op in ("==", "!="):
         code = column.code_of(value)
         if code is None:

@@ -21,17 +21,6 @@ RESOLUTION = 1e-9  # scores are kept as whole multiples of it
 class Distance:
     """A distance between outputs, in [0, 1], and the threshold above which two outputs differ.
 
-    Parameters
-    ----------
-    kind : {"exact", "absolute", "table"}
-        ``exact``: 0 if equal, else 1. ``absolute``: ``|a - b| / scale`` of numbers. ``table``: listed pairs.
-    threshold : float
-        Outputs differ if their distance is above it; in [0, 1).
-    scale : float
-        For ``absolute``: the difference of outputs that counts as 1.
-    table : mapping of (label, label) to float
-        For ``table``: symmetric; pairs that are not listed have distance 1, a label and itself 0.
-
     Examples
     --------
     >>> near = Distance(kind="table", threshold=0.3, table={("good", "excellent"): 0.2})
@@ -39,9 +28,12 @@ class Distance:
     (0.2, 1.0)
     """
 
+    # ``exact``: 0 if equal, else 1. ``absolute``: ``|a - b| / scale`` of numbers. ``table``: listed
+    # pairs
     kind: Literal["exact", "absolute", "table"] = "exact"
-    threshold: float = 0.0
-    scale: float = 1.0
+    threshold: float = 0.0  # outputs differ if their distance is above it; in [0, 1)
+    scale: float = 1.0  # for ``absolute``: the difference of outputs that counts as 1
+    # for ``table``: symmetric; pairs that are not listed have distance 1, a label and itself 0
     table: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -156,13 +148,6 @@ def read_distance(spec: str, threshold: float, scale: float) -> Distance:
     ::
 
         good: {excellent: 0.2, poor: 0.9}     # the other way round is the same; pairs that are not listed: 1
-
-    Raises
-    ------
-    ConfigError
-        It is none of them, or threshold or scale is out of range.
-    DataFileError
-        The file cannot be read, or gives a pair two distances.
     """
     if spec in ("exact", "absolute"):
         if spec == "exact" and (threshold or scale != 1):

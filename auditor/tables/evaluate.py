@@ -28,43 +28,26 @@ NOT_JUDGED = int(np.iinfo(np.int64).min)  # stands where the model gave no label
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limit:
-    """When a search stops, whatever it has found.
+    """When a search stops, whatever it has found."""
 
-    Parameters
-    ----------
-    evaluations : int, optional
-        Rows passed to the model at most.
-    seconds : float, optional
-        Wall time at most, from the making of the `Evaluator`.
-    """
-
-    evaluations: int | None = None
-    seconds: float | None = None
+    evaluations: int | None = None  # rows passed to the model at most
+    seconds: float | None = None  # wall time at most, from the making of the `Evaluator`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judged:
     """What the model says about a batch of cases.
 
-    Attributes
-    ----------
-    labels : array of int64, shape (n, m)
-        The label of each case with each combination of protected values.
-    possible : array of bool, shape (n, m)
-        Which of these rows a person could have (all, if the schema has no constraints).
-    discriminatory : array of bool, shape (n,)
-        Two possible rows of the case get different labels.
-    off_manifold : array of bool, shape (n,)
-        The label differs only if rows that no person could have are counted: reported apart.
-
     Notes
     -----
     Where the model gave no label, ``labels`` holds `NOT_JUDGED` and ``possible`` is False.
     """
 
-    labels: Labels
+    labels: Labels  # the label of each case with each combination of protected values
+    # which of these rows a person could have (all, if the schema has no constraints)
     possible: NDArray[np.bool_]
-    discriminatory: NDArray[np.bool_]
+    discriminatory: NDArray[np.bool_]  # two possible rows of the case get different labels
+    # the label differs only if rows that no person could have are counted: reported apart
     off_manifold: NDArray[np.bool_]
 
     @property
@@ -83,8 +66,6 @@ class Evaluator:
         type. Labels become whole numbers: integers and booleans are their own code, text gets a code
         in order of appearance (`label_name` says which). An object array may hold None for rows that got
         no label; they become `NOT_JUDGED` and count neither as equal nor as different.
-    schema : Schema
-        What the columns hold and which are protected.
     cache : bool or None
         Whether the model is slow: rows already asked are remembered, by exact row key.
     keep : bool
@@ -95,22 +76,10 @@ class Evaluator:
         Rows handed to the model at once; memory is proportional to it, not to the number of cases.
     frame : bool
         Whether the model wants a data frame with column names.
-    distance : Distance
-        When two labels count as different (Themis, Definition 3.3); default: unequal.
     left : callable, optional
-        How many further rows the model may be asked about; None: no limit. For models with a budget of
-        their own.
+        How many further rows the model may be asked about, for models with a budget of their own; None: no limit.
     watch : callable, optional
         Told after each batch how many rows the model was asked about so far.
-
-    Attributes
-    ----------
-    evaluations : int
-        Rows passed to ``predict`` so far.
-    cache_hits : int
-        Rows answered from the cache so far.
-    not_judged : int
-        Rows passed to ``predict`` that got no label.
     """
 
     def __init__(
@@ -141,9 +110,9 @@ class Evaluator:
         self._began = time.monotonic()
         self._names: dict[str, int] = {}
         self._limits: dict[bytes, Labels] = {}
-        self.evaluations = 0
+        self.evaluations = 0  # rows passed to ``predict``
         self.cache_hits = 0
-        self.not_judged = 0
+        self.not_judged = 0  # rows passed to it that got no label
 
     @property
     def slow(self) -> bool:
@@ -191,15 +160,7 @@ class Evaluator:
         return int(float(value)) if _whole(value) else NOT_JUDGED  # the model's labels are numbers
 
     def labels(self, codes: Rows) -> Labels:
-        """Labels of rows, shape (n,).
-
-        Raises
-        ------
-        BudgetExceeded
-            The limit of rows or seconds would be exceeded; nothing of this batch was asked.
-        PluginError
-            The model returned something that is not one label per row.
-        """
+        """Labels of rows, shape (n,)."""
         result = np.empty(len(codes), dtype=np.int64)
         for start in range(0, len(codes), self.batch):
             part = codes[start : start + self.batch]
@@ -225,9 +186,7 @@ class Evaluator:
         combos : array of int32, shape (m, len(columns)), optional
             The combinations; default: all of them, in the order of `Schema.combos_of`.
         """
-        index = self.schema.protected_index if columns is None else np.asarray(columns, dtype=np.intp)
-        if combos is None:
-            combos = self.schema.combos if columns is None else self.schema.combos_of(index)
+        index, combos = self._varied(columns, combos)
         m, n = len(combos), len(codes)
         result = np.empty((m, n), dtype=np.int64)
         step = max(1, self.batch // m)
@@ -239,6 +198,14 @@ class Evaluator:
                 answers = self._call(self._crossed(part, index, combos), m * len(part))
             result[:, start : start + len(part)] = answers.reshape(m, len(part))
         return result.T
+
+    def _varied(
+        self, columns: Sequence[int] | NDArray[np.intp] | None, combos: Codes | None
+    ) -> tuple[NDArray[np.intp], Codes]:
+        index = self.schema.protected_index if columns is None else np.asarray(columns, dtype=np.intp)
+        if combos is None:
+            combos = self.schema.combos if columns is None else self.schema.combos_of(index)
+        return index, combos
 
     def _crossed(self, codes: Codes, index: NDArray[np.intp], combos: Codes) -> NDArray[Any]:
         """`cross`, decoded: each row is decoded once, then only the columns that vary."""
@@ -260,9 +227,7 @@ class Evaluator:
         combos: Codes | None = None,
     ) -> NDArray[np.bool_]:
         """Which combinations of some columns' values go with the rest of a row, shape (n, m); as `grid`."""
-        index = self.schema.protected_index if columns is None else np.asarray(columns, dtype=np.intp)
-        if combos is None:
-            combos = self.schema.combos if columns is None else self.schema.combos_of(index)
+        index, combos = self._varied(columns, combos)
         if not self.schema.constraints:
             return np.ones((len(codes), len(combos)), dtype=bool)
         schema, rows = within(self.schema, crossed(codes, index, combos))
@@ -424,19 +389,7 @@ def _whole(value: Raw) -> bool:
 
 
 def what_failed(error: Exception, schema: Schema, rows: Any, n: int) -> str:
-    """Which error a model raised, where in its code, and for which row it was asked first.
-
-    Parameters
-    ----------
-    error : Exception
-        What came out of the model.
-    schema : Schema
-        What its columns are called.
-    rows : array or data frame
-        What it was given.
-    n : int
-        How many rows.
-    """
+    """Which error a model raised, where in its code, and for which row it was asked first."""
     table = np.asarray(rows, dtype=object)
     first = ", ".join(f"{name}={_told(v)}" for name, v in zip(schema.names, table[0], strict=True))
     frames = traceback.extract_tb(error.__traceback__)

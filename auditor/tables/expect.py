@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from auditor.core.counting import plural
-from auditor.core.errors import ConfigError
+from auditor.tables.aequitas_options import Options
 from auditor.tables.plan import METHODS, TabularPlan
+from auditor.tables.sg_options import SgOptions
+from auditor.tables.themis_options import ThemisOptions
 
 if TYPE_CHECKING:
     from auditor.tables.evaluate import Evaluator
     from auditor.tables.schema import Schema
-    from auditor.tables.themis_options import ThemisOptions
 
 POWER = 0.8
 PAIRS = 80  # cases that are asked again at most, to show pairs
@@ -26,31 +27,13 @@ TREES = "how many rows its neighbourhoods ask about hangs on the paths that it t
 
 
 def check_options(plan: TabularPlan, schema: Schema, options: Mapping[str, Any]) -> None:
-    """Refuse options that the method does not have, or that are out of range, before anything is asked.
-
-    Raises
-    ------
-    ConfigError
-        Names the option.
-    """
-    try:
-        if plan.method == "themis":
-            from auditor.tables.themis_options import ThemisOptions
-
-            ThemisOptions.of(options)
-        elif plan.method == "aequitas":
-            from auditor.tables.aequitas_options import Options
-
-            Options.read(options, schema)
-        elif plan.method == "sg":
-            from auditor.tables.sg_options import SgOptions
-
-            SgOptions.of(options)
-    except (TypeError, AttributeError, ValueError) as error:
-        told = ", ".join(f"{k} = {v!r}" for k, v in plan.options.items())
-        raise ConfigError(
-            f"an option of --method {plan.method} has a value of the wrong kind ({told}): {error}"
-        ) from None
+    """Refuse options that the method does not have, or that are out of range, before anything is asked."""
+    if plan.method == "themis":
+        ThemisOptions.of(options)
+    elif plan.method == "aequitas":
+        Options.read(options, schema)
+    else:
+        SgOptions.of(options)
 
 
 def expected(
@@ -166,7 +149,7 @@ def effect(n: int, level: float, *, always_valid: bool) -> dict[str, Any]:
 def _themis(
     schema: Schema, evaluator: Evaluator, given: int, options: Mapping[str, Any], combos: int
 ) -> dict[str, Any]:
-    from auditor.tables.themis_options import ThemisOptions, walks
+    from auditor.tables.themis_options import walks
 
     settings = ThemisOptions.of(options)
     if settings.mode == "search":
@@ -243,7 +226,6 @@ def _aequitas(
     schema: Schema, evaluator: Evaluator, given: int, options: Mapping[str, Any], combos: int
 ) -> dict[str, Any]:
     from auditor.tables.aequitas import ESTIMATE_SHARE, FEWEST, POPULATION_DEFAULT
-    from auditor.tables.aequitas_options import Options
 
     read = Options.read(options, schema)
     walks = read.mode != "population"
@@ -285,7 +267,6 @@ def _aequitas(
 def _sg(
     schema: Schema, evaluator: Evaluator, given: int, options: Mapping[str, Any], combos: int
 ) -> dict[str, Any]:
-    from auditor.tables.sg_options import SgOptions
 
     read = SgOptions.of(options)
     most = min(read.limit, int(schema.cases))

@@ -61,13 +61,7 @@ class Outlook:
 
 
 def outlook(plan: TabularPlan) -> Outlook:
-    """Read data and schema, open the model, and say what will be asked. The model is asked nothing.
-
-    Raises
-    ------
-    UserError
-        A file, option or model is wrong.
-    """
+    """Read data and schema, open the model, and say what will be asked. The model is asked nothing."""
     from auditor.tables.asking import evaluator_of, open_model
     from auditor.tables.data import load_rows
     from auditor.tables.expect import check_options, expected
@@ -89,13 +83,7 @@ def outlook(plan: TabularPlan) -> Outlook:
 
 
 def load(path: Path) -> freeze.Frozen:
-    """Read a frozen plan of rows and check its hash.
-
-    Raises
-    ------
-    UserError
-        It is none, was changed, or is a plan of texts.
-    """
+    """Read a frozen plan of rows and check its hash."""
     frozen = freeze.load(path)
     if frozen.kind != freeze.ROWS:
         raise ConfigError(f"{path} is a plan for texts. Run it with: audit run --plan {path}")

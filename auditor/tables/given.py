@@ -15,35 +15,19 @@ from auditor.tables.schema import Schema, cross
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Rows of a table, each with its own values.
+    """Rows of a table, each with its own values."""
 
-    Attributes
-    ----------
-    bins : array of int32, shape (n, d)
-        Codes within the schema of the run: of binned columns, the bin.
-    codes : array of int32, shape (n, d)
-        Codes within ``schema``.
-    schema : Schema
-        As that of the run, but of binned columns every value that a given row has is a code of its own. The schema of
-        the run itself where no column is binned.
-    stand : mapping of int to array of int32
-        Binned column → the code in ``schema`` of the value that represents each bin.
-    """
-
-    bins: Codes
-    codes: Codes
+    bins: Codes  # codes within the schema of the run: of binned columns, the bin
+    codes: Codes  # codes within ``schema``
+    # as that of the run, but of binned columns every value that a given row has is a code of its own.
+    # The schema of the run itself where no column is binned
     schema: Schema
+    # binned column → the code in ``schema`` of the value that represents each bin
     stand: Mapping[int, NDArray[np.int32]]
 
     @classmethod
     def of(cls, schema: Schema, frame: Mapping[str, Any], *, where: str = "the data") -> Given:
-        """The rows of a table, read as `Schema.encode` reads them.
-
-        Raises
-        ------
-        DataFileError
-            A column is not there, or a value is missing or unknown.
-        """
+        """The rows of a table, read as `Schema.encode` reads them."""
         bins = schema.encode(frame, where=where)
         codes, columns, stand = bins.copy(), list(schema.columns), {}
         for j, column in enumerate(schema.columns):

@@ -72,14 +72,6 @@ def infer(
 
     A protected column that the data lack is derived where that is possible: ``sex`` from a column whose
     values all name it, or from the codes A91 to A95 of German credit. It takes the place of its source.
-
-    Raises
-    ------
-    DataFileError
-        The target or a protected column is not there or lacks a value, a column is empty, or the target has one
-        value.
-    ConfigError
-        A protected column has one value.
     """
     table = {str(key): np.asarray(data[key]) for key in data.keys()}  # noqa: SIM118 - a data frame
     if target not in table:

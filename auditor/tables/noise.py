@@ -49,21 +49,15 @@ class Book:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Noise:
-    """What repeated answers say.
+    """What repeated answers say."""
 
-    Attributes
-    ----------
-    same_row : Estimate or None
-        Share of rows of which not all answers were the same; its interval is by case, whose rows are alike.
-    tests : mapping of tuple of str to Dealt
-        By set of protected columns; all of them together are one of the sets. A set without rows to test is not in it.
-    reason : str
-        Why nothing was tested.
-    """
-
+    # share of rows of which not all answers were the same; its interval is by case, whose rows are
+    # alike
     same_row: Estimate | None
+    # by set of protected columns; all of them together are one of the sets. A set without rows to test
+    # is not in it
     tests: Mapping[tuple[str, ...], Dealt] = dataclasses.field(default_factory=dict)
-    reason: str = ""
+    reason: str = ""  # why nothing was tested
 
 
 class Dealt(NamedTuple):

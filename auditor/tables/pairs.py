@@ -27,15 +27,7 @@ LATE = 10_000  # the same after a limit was reached
 def subset_flips(
     schema: Schema, evaluator: Evaluator, judged: Judged
 ) -> dict[tuple[int, ...], NDArray[np.bool_]]:
-    """For each set of protected columns: which rows change their label when the set is varied.
-
-    Returns
-    -------
-    dict
-        Positions within `Schema.protected_index` → array of bool, shape (n, m): row (case, combination)
-        has a possible row that differs from it in these columns only and has another label.
-        Sets in order of size. Rows that are not possible are False.
-    """
+    """For each set of protected columns: which rows change their label when the set is varied."""
     combos, p = schema.combos, len(schema.protected_index)
     labels, possible = judged.labels, judged.possible
     result: dict[tuple[int, ...], NDArray[np.bool_]] = {}
@@ -54,13 +46,7 @@ def subset_flips(
 
 
 def lattice(schema: Schema, evaluator: Evaluator, judged: Judged) -> tuple[Subset, ...]:
-    """How often each set of protected columns changes a label, and how often no smaller set does.
-
-    Parameters
-    ----------
-    judged : Judged
-        Cases with their labels; counts are over their possible rows.
-    """
+    """How often each set of protected columns changes a label, and how often no smaller set does."""
     p = len(schema.protected_index)
     if p > LATTICE_COLUMNS:
         return ()

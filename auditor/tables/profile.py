@@ -31,21 +31,12 @@ _RANGE = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(?:-|to|\.\.)\s*(-?\d+(?:\.\d+)?)\s
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Profile:
-    """A distribution over rows.
+    """A distribution over rows."""
 
-    Parameters
-    ----------
-    name : str
-        For reports.
-    weights : mapping of position to array of float, shape (card,)
-        Probability of each code, for the columns that are not uniform.
-    rows : Given, optional
-        Rows to draw from instead, as they are.
-    """
-
-    name: str
+    name: str  # for reports
+    # probability of each code, for the columns that are not uniform
     weights: Mapping[int, NDArray[np.float64]]
-    rows: Given | None = None
+    rows: Given | None = None  # rows to draw from instead, as they are
 
     def sample(self, schema: Schema, n: int, rng: np.random.Generator) -> Rows:
         """Draw independent rows, shape (n, d)."""
@@ -58,13 +49,7 @@ class Profile:
 
 
 def load_profile(path: str | Path, schema: Schema) -> Profile:
-    """Read a profile.
-
-    Raises
-    ------
-    DataFileError
-        It cannot be read, or names a column or value that the schema does not have.
-    """
+    """Read a profile."""
     from auditor.tables.reading import read_table
 
     path = Path(path)

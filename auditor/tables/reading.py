@@ -67,13 +67,7 @@ def missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def read_table(path: str | Path) -> Table:
-    """A CSV file (comma, semicolon or tab, also ``.csv.gz``) with a header line, by column.
-
-    Raises
-    ------
-    DataFileError
-        It cannot be read, has no rows, two columns of one name, or a row of another length; the line is named.
-    """
+    """A CSV file (comma, semicolon or tab, also ``.csv.gz``) with a header line, by column."""
     path = Path(path)
     found = csvfile.parse(path, csvfile.decode(path, csvfile.content(path)))
     csvfile.distinct(path, found.columns)

@@ -34,68 +34,36 @@ from auditor.tables.schema import Schema, cross, uniform
 
 SEARCH: Mapping[str, Any] = {"mode": "fully", "local_n": 200, "generated": 12_000}
 LIMIT = 100.0  # per cent of the training data
+HELD_OUT = 0.25  # share of the rows kept for the accuracies
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Portion:
-    """One round of Algorithm 5.
+    """One round of Algorithm 5."""
 
-    Attributes
-    ----------
-    percent : float
-        The portion that was drawn, in per cent of the training rows.
-    cases, rows : int
-        Discriminatory cases taken, and rows added for them.
-    ties : int
-        Cases among them whose answers had no majority.
-    share : float
-        Discriminatory share of the new model on the sample that decides.
-    kept : bool
-        Whether it was below that of the model before.
-    """
-
-    percent: float
-    cases: int
+    percent: float  # the portion that was drawn, in per cent of the training rows
+    cases: int  # discriminatory cases taken, and rows added for them
     rows: int
-    ties: int
-    share: float
-    kept: bool
+    ties: int  # cases among them whose answers had no majority
+    share: float  # discriminatory share of the new model on the sample that decides
+    kept: bool  # whether it was below that of the model before
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Retrained:
-    """The outcome of retraining.
+    """The outcome of retraining."""
 
-    Attributes
-    ----------
-    model : object
-        The fitted model after the last portion that was kept; the one before if none was.
-    before_model : object
-        The fitted model before.
-    before, after : Estimate
-        Share of discriminatory cases among uniform ones, on the same held-out sample for both models.
-    accuracy_before, accuracy_after : Estimate
-        Share of held-out rows whose label is predicted.
-    portions : tuple of Portion
-        What was tried, in order.
-    available : int
-        Discriminatory cases there were to add.
-    stopped : str
-        Why it ended.
-    notes : tuple of str
-        What a reader has to know.
-    """
-
-    model: Any
-    before_model: Any
+    model: Any  # the fitted model after the last portion that was kept; the one before if none was
+    before_model: Any  # the fitted model before
+    # share of discriminatory cases among uniform ones, on the same held-out sample for both models
     before: Estimate
     after: Estimate
-    accuracy_before: Estimate
+    accuracy_before: Estimate  # share of held-out rows whose label is predicted
     accuracy_after: Estimate
-    portions: tuple[Portion, ...]
-    available: int
-    stopped: str
-    notes: tuple[str, ...] = ()
+    portions: tuple[Portion, ...]  # what was tried, in order
+    available: int  # discriminatory cases there were to add
+    stopped: str  # why it ended
+    notes: tuple[str, ...] = ()  # what a reader has to know
 
     def to_record(self) -> dict[str, Any]:
         """Everything but the models, as plain data."""
@@ -111,11 +79,8 @@ def retrain(
     rng: np.random.Generator,
     *,
     search: Mapping[str, Any] | None = None,
-    rows: str = "grid",
     patience: int = 1,
-    held_out: float = 0.25,
     sample: int = 50_000,
-    level: float = 0.95,
     frame: bool = False,
 ) -> Retrained:
     """Fit, search for discriminatory cases, add portions of them, fit again (section 4.4, Algorithm 5).
@@ -137,17 +102,10 @@ def retrain(
         Options of `auditor.tables.directed.run`; default: ``fully`` with ``local_n=200`` and 12,000
         generated cases. Its finds come from uniform rows, as the share does; ``population`` finds more, but of
         fewer kinds.
-    rows : {"grid", "one"}
-        What a discriminatory case adds: a row for every possible combination of protected values, with one
-        label (``grid``), or the one row that was found (``one``, the paper's). ``percent`` counts cases.
     patience : int
         How many portions in a row may fail to lower the share before it ends; the paper's 1.
-    held_out : float
-        Share of ``given`` kept for the accuracies.
     sample : int
         Uniform cases in each of the two samples.
-    level : float
-        Confidence level.
     frame : bool
         Whether the estimator wants a data frame with column names.
 
@@ -164,10 +122,10 @@ def retrain(
     from sklearn.model_selection import train_test_split
 
     labels = np.asarray(labels)
-    _check(schema, len(given), labels, rows, patience, held_out, sample)
+    _check(schema, len(given), labels)
     seed = int(rng.integers(2**31))
     at, at_test, y, y_test = train_test_split(
-        np.arange(len(given)), labels, test_size=held_out, stratify=_strata(labels), random_state=seed
+        np.arange(len(given)), labels, test_size=HELD_OUT, stratify=_strata(labels), random_state=seed
     )
     train, test = given[at], given[at_test]
     study = _Study(schema, train, y, frame, clone(estimator), rng, sample)
@@ -176,10 +134,10 @@ def retrain(
     evaluator = study.evaluator(before)
     found = run(evaluator, schema, {"trials": 0, "data": binned(train), **options}, rng).found
     cases = np.empty((0, schema.d), dtype=np.int32) if found is None else found
-    portions, model, stopped = _rounds(study, before, cases, rows, patience)
+    portions, model, stopped = _rounds(study, before, cases, patience)
     fresh = uniform(schema, sample, rng)
-    shares = [study.share(m, fresh, level) for m in (before, model)]
-    accuracy = [_accuracy(m, study.decode(test), y_test, level) for m in (before, model)]
+    shares = [study.share(m, fresh) for m in (before, model)]
+    accuracy = [_accuracy(m, study.decode(test), y_test) for m in (before, model)]
     notes = []
     if model is before:
         notes.append("no portion lowered the share on the sample that decides; the model is the one before")
@@ -252,9 +210,9 @@ class _Study:
         result[:, self.schema.protected_index] = 0
         return result
 
-    def share(self, model: Any, cases: Codes, level: float = 0.95) -> Estimate:
+    def share(self, model: Any, cases: Codes) -> Estimate:
         hits = int(self.evaluator(model).discriminatory(cases).sum())
-        return clopper_pearson(hits, len(cases), level)
+        return clopper_pearson(hits, len(cases))
 
 
 def majority(
@@ -263,21 +221,6 @@ def majority(
     """A label for each case: the model's most frequent answer over all possible protected combinations.
 
     With two combinations a discriminatory case is always a tie.
-
-    Parameters
-    ----------
-    judged : Judged
-        The cases; labels are ``0 … classes - 1``.
-    classes : int
-        How many labels there are.
-    tie_break : callable
-        Positions of cases without a majority → the label of each.
-
-    Returns
-    -------
-    labels : array of int, shape (n,)
-    ties : int
-        How many cases had no majority.
     """
     votes = np.stack([((judged.labels == c) & judged.possible).sum(axis=1) for c in range(classes)], axis=1)
     result = votes.argmax(axis=1)
@@ -287,9 +230,7 @@ def majority(
     return result, len(tied)
 
 
-def _rounds(
-    study: _Study, before: Any, cases: Codes, rows: str, patience: int
-) -> tuple[list[Portion], Any, str]:
+def _rounds(study: _Study, before: Any, cases: Codes, patience: int) -> tuple[list[Portion], Any, str]:
     portions: list[Portion] = []
     current, lowest = before, study.share(before, study.sample).value
     failed, i = 0, 2
@@ -302,7 +243,7 @@ def _rounds(
         wanted = max(1, round(percent / 100 * len(study.train)))
         taken = study.rng.permutation(len(cases))[:wanted]
         votes, ties = study.vote(before, cases[taken])
-        added, labels = _rows_of(study.schema, cases[taken], votes, rows)
+        added, labels = _rows_of(study.schema, cases[taken], votes)
         model = study.fit(joined([study.train, added]), np.concatenate([study.labels, labels]))
         share = study.share(model, study.sample).value
         better = share < lowest
@@ -320,41 +261,25 @@ def _rounds(
         i += 1
 
 
-def _rows_of(schema: Schema, cases: Codes, labels: NDArray[Any], rows: str) -> tuple[Codes, NDArray[Any]]:
-    if rows == "one":
-        return cases, labels
+def _rows_of(schema: Schema, cases: Codes, labels: NDArray[Any]) -> tuple[Codes, NDArray[Any]]:
+    """A row for every possible combination of protected values of each case, with the label of the case."""
     full = cross(cases, schema.protected_index, schema.combos)
     many = np.tile(labels, len(schema.combos))
     real = schema.on_manifold(full)
     return full[real], many[real]
 
 
-def _accuracy(model: Any, rows: Any, labels: NDArray[Any], level: float) -> Estimate:
-    return clopper_pearson(int((model.predict(rows) == labels).sum()), len(labels), level)
+def _accuracy(model: Any, rows: Any, labels: NDArray[Any]) -> Estimate:
+    return clopper_pearson(int((model.predict(rows) == labels).sum()), len(labels))
 
 
 def _strata(labels: NDArray[Any]) -> NDArray[Any] | None:
     return labels if np.unique(labels, return_counts=True)[1].min() > 1 else None
 
 
-def _check(
-    schema: Schema,
-    n: int,
-    labels: NDArray[Any],
-    rows: str,
-    patience: int,
-    held_out: float,
-    sample: int,
-) -> None:
+def _check(schema: Schema, n: int, labels: NDArray[Any]) -> None:
     if not len(schema.protected_index):
         raise ConfigError("retraining needs at least one protected column")
-    if rows not in ("grid", "one"):
-        raise ConfigError(f"retraining: rows must be grid or one, got {rows!r}")
-    if patience < 1 or sample < 1 or not 0 < held_out < 1:
-        raise ConfigError(
-            f"retraining needs patience >= 1, sample >= 1 and 0 < held_out < 1; "
-            f"got {patience}, {sample}, {held_out}"
-        )
     if n != len(labels) or n < 4:
         raise ConfigError(f"retraining needs four rows or more with a label each; got {plural(n, 'row')}")
     if len(np.unique(labels)) < 2:

@@ -33,15 +33,7 @@ def record_of(
     facts: Mapping[str, Any],
     folder: RunFolder | None,
 ) -> dict[str, Any]:
-    """``run.json`` of a tabular run.
-
-    Parameters
-    ----------
-    facts : mapping
-        Hashes of rows, schema, profile and task.
-    folder : RunFolder, optional
-        Where the plan stands that the run began with; none in memory.
-    """
+    """``run.json`` of a tabular run."""
     from auditor.run import freeze
     from auditor.tables.record import sections
 

@@ -27,34 +27,15 @@ MAX_COMBOS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """The columns of a model's input, what is protected, and the rules between columns.
+    """The columns of a model's input, what is protected, and the rules between columns."""
 
-    Parameters
-    ----------
-    columns : tuple of Column
-        In the order in which the model reads them.
-    target : str
-        The data column that holds the label; not an input of the model.
-    favourable : raw value, optional
-        The label that is good for the person concerned; needed for group scores of more than two labels.
-    constraints : tuple of Constraint
-        What holds for every row that a person could have.
-    name : str
-        For reports.
-    notes : tuple of str
-        How the data were read, and what was seen in them; no part of what a schema is.
-
-    Raises
-    ------
-    ConfigError
-        No column, two of one name, a protected column with one value, or a constraint that names no column.
-    """
-
-    columns: tuple[Column, ...]
-    target: str = ""
+    columns: tuple[Column, ...]  # in the order in which the model reads them
+    target: str = ""  # the data column that holds the label; not an input of the model
+    # the label that is good for the person concerned; needed for group scores of more than two labels
     favourable: Raw | None = None
-    constraints: tuple[Constraint, ...] = ()
-    name: str = "table"
+    constraints: tuple[Constraint, ...] = ()  # what holds for every row that a person could have
+    name: str = "table"  # for reports
+    # how the data were read, and what was seen in them; no part of what a schema is
     notes: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
@@ -128,13 +109,7 @@ class Schema:
         return self.combos_of(self.protected_index)
 
     def combos_of(self, index: Sequence[int] | NDArray[np.intp]) -> Codes:
-        """All combinations of values of some columns, shape (m, len(index)), last column fastest.
-
-        Raises
-        ------
-        ConfigError
-            There are more than a million.
-        """
+        """All combinations of values of some columns, shape (m, len(index)), last column fastest."""
         cards = [self.columns[int(i)].codes for i in index]
         if math.prod(cards) > MAX_COMBOS:
             named = ", ".join(self.columns[int(i)].name for i in index)
@@ -155,24 +130,7 @@ class Schema:
         )
 
     def encode(self, frame: Mapping[str, Any], *, where: str = "the data") -> Codes:
-        """Codes of a table.
-
-        Parameters
-        ----------
-        frame : mapping of column name to values
-            A dictionary of sequences, or a pandas data frame; other columns are ignored.
-        where : str
-            The table's name, for messages.
-
-        Returns
-        -------
-        array of int32, shape (n, d)
-
-        Raises
-        ------
-        DataFileError
-            A column is not there, or a value is missing or unknown; row (from 1) and column are named.
-        """
+        """Codes of a table."""
         parts = []
         for column in self.columns:
             source = column.source or column.name
@@ -211,21 +169,7 @@ class Schema:
         return (lows, steps) if plain else None
 
     def decode(self, codes: Codes, *, frame: bool = False, out: NDArray[Any] | None = None) -> Any:
-        """Rows of raw values, as the model reads them.
-
-        Parameters
-        ----------
-        codes : array of int, shape (n, d)
-            Codes within the domain.
-        frame : bool
-            Whether a pandas data frame with column names is wanted (scikit-learn pipelines).
-        out : array, shape (n, d), optional
-            Where to write the rows.
-
-        Returns
-        -------
-        array of float64, shape (n, d), if all columns are numeric; otherwise an object array or a data frame
-        """
+        """Rows of raw values, as the model reads them."""
         if frame:
             import pandas as pd
 

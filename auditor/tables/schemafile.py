@@ -98,15 +98,7 @@ def _plain(column: Column) -> dict[str, Any]:
 
 
 def load(path: str | Path) -> Schema:
-    """Read a schema file.
-
-    Raises
-    ------
-    DataFileError
-        The file cannot be read or does not have the form above; the column and field are named.
-    ConfigError
-        The values contradict each other.
-    """
+    """Read a schema file."""
     value = yamlfile.load(path)
     if not isinstance(value, dict) or not isinstance(value.get("columns"), dict):
         raise DataFileError(
@@ -179,13 +171,6 @@ def check_realisable(schema: Schema) -> None:
     """Refuse a schema that no row satisfies.
 
     A thousand random rows settle it for most schemas; otherwise the solver decides.
-
-    Raises
-    ------
-    ConfigError
-        No row satisfies all constraints; the message names those that clash.
-    MissingDependency
-        The solver is needed and not installed.
     """
     from auditor.tables.schema import uniform
 

@@ -36,24 +36,7 @@ STEPS = 3  # kinds of local steps per column: one code, up to a tenth of the ran
 def run(
     evaluator: Evaluator, schema: Schema, options: Mapping[str, Any], rng: np.random.Generator
 ) -> TabularResult:
-    """Search for discriminatory cases with SG.
-
-    Parameters
-    ----------
-    evaluator : Evaluator
-        Asks the model.
-    schema : Schema
-        The domain; its constraints hold for every generated input where they can.
-    options : mapping
-        Fields of `SgOptions`, and ``data``: codes of given rows, shape (n, d), or None.
-    rng : numpy.random.Generator
-        The only source of randomness.
-
-    Raises
-    ------
-    ConfigError
-        An option is unknown or out of range, nothing is protected, or no row satisfies the constraints.
-    """
+    """Search for discriminatory cases with SG."""
     if not len(schema.protected_index):
         raise ConfigError("--method sg needs at least one protected column (--protected NAME)")
     search = Search(evaluator, schema, SgOptions.of(options), options.get("data"), rng)

@@ -26,27 +26,13 @@ PACKAGES = {"lime": "lime", "sklearn": "scikit-learn"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """A test input in the queue.
+    """A test input in the queue."""
 
-    Attributes
-    ----------
-    row : array of int32, shape (d,)
-        The input.
-    phase : {"seed", "local", "global"}
-        What made it.
-    arm : int
-        For local inputs: the kind of step that led to it; -1 otherwise.
-    to_explain : bool
-        The input was judged already; its explanation is due now.
-    origin : int
-        The seed it descends from, by number.
-    """
-
-    row: Codes
-    phase: Phase
-    arm: int = -1
-    to_explain: bool = False
-    origin: int = -1
+    row: Codes  # the input
+    phase: Phase  # what made it
+    arm: int = -1  # for local inputs: the kind of step that led to it; -1 otherwise
+    to_explain: bool = False  # the input was judged already; its explanation is due now
+    origin: int = -1  # the seed it descends from, by number
 
 
 _Item = tuple[float, int, Entry]
@@ -178,18 +164,7 @@ def seeds(
     limit: int,
     rng: np.random.Generator,
 ) -> Codes:
-    """Seed rows in the order in which they are tried, shape (k, d) with k <= limit.
-
-    Parameters
-    ----------
-    data : array of int32, shape (n, d), or None
-        The given rows.
-    source : {"clusters", "data", "random"}
-        K-means clusters of the rows in turn (the paper); the rows in random order; or rows drawn uniformly
-        from the domain.
-    clusters : int
-        For ``clusters``.
-    """
+    """Seed rows in the order in which they are tried, shape (k, d) with k <= limit."""
     if source == "random" or data is None or not len(data):
         rows = uniform(schema, 4 * limit if schema.constraints else limit, rng)
         return rows[schema.on_manifold(rows)][:limit]

@@ -34,9 +34,7 @@ class SgOptions(MethodOptions):
     neighbourhood: Literal["auto", "around", "marginal", "asked"] = "auto"
     # Local inputs by the success of their seed and of their kind of step, or by the paper's rank alone.
     order: Literal["learned", "confidence"] = "learned"
-    seed_share: float = Field(
-        0.1, ge=0, le=1
-    )  # of the inputs, taken from the seeds while others wait; 0 in the paper
+    seed_share: float = Field(0.1, ge=0, le=1)  # share of inputs taken from the seeds first; 0 in the paper
     batch: int = Field(8, ge=1)  # inputs judged at once; 1 is the paper's order exactly
     coverage: bool = True  # count path coverage and distinct faults on a surrogate tree afterwards
 

@@ -123,18 +123,7 @@ class PathGrower:
         self._max_depth = max_depth or 10_000
 
     def grow(self, row: Codes, rows: Codes, labels: NDArray[np.int64]) -> Path:
-        """The decisions that ``row`` meets in a CART tree (Gini, grown until pure).
-
-        Parameters
-        ----------
-        row : array of int, shape (d,)
-            The input.
-        rows : array of int, shape (n, d)
-            What the tree is fitted to.
-        labels : array of int, shape (n,)
-            The model's labels. More than ``MAX_CLASSES`` distinct ones are scores: their quantile groups
-            are used.
-        """
+        """The decisions that ``row`` meets in a CART tree (Gini, grown until pure)."""
         classes, y = np.unique(labels, return_inverse=True)
         if len(classes) > MAX_CLASSES:
             cuts = np.quantile(labels, np.linspace(0, 1, SCORE_CLASSES + 1)[1:-1])

@@ -24,21 +24,11 @@ FOLDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Surrogate:
-    """A decision tree that stands for the model, and how well it does.
+    """A decision tree that stands for the model, and how well it does."""
 
-    Attributes
-    ----------
-    tree : sklearn.tree.DecisionTreeClassifier
-        Fitted to codes and the model's labels.
-    fidelity : float
-        Share of held-out rows where tree and model agree, mean over ``FOLDS`` folds, in [0, 1].
-    rows : int
-        Rows it was fitted to.
-    """
-
-    tree: Any
-    fidelity: float
-    rows: int
+    tree: Any  # fitted to codes and the model's labels
+    fidelity: float  # share of held-out rows where tree and model agree, mean over ``FOLDS`` folds, in [0, 1]
+    rows: int  # rows it was fitted to
 
     @classmethod
     def fit(
@@ -99,15 +89,7 @@ class Surrogate:
 
 
 def fault_count(surrogate: Surrogate, schema: Schema, cases: Codes, labels: NDArray[np.int64]) -> int:
-    """Distinct faults: leaves taken over all combinations of protected values, with the model's labels.
-
-    Parameters
-    ----------
-    cases : array of int32, shape (n, d)
-        Discriminatory cases.
-    labels : array of int64, shape (n, m)
-        Their labels.
-    """
+    """Distinct faults: leaves taken over all combinations of protected values, with the model's labels."""
     if not len(cases):
         return 0
     rows = cross(cases, schema.protected_index, schema.combos)

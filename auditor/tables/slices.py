@@ -27,55 +27,27 @@ LEAST = 50  # cases in a slice
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slice:
-    """One subgroup.
+    """One subgroup."""
 
-    Attributes
-    ----------
-    where : tuple of (column, values)
-        What its cases have in common.
-    n, changes : int
-        Its cases, and those whose label changes.
-    estimate : Estimate
-        Their share; the interval holds for all slices together.
-    rest : float
-        The share among all other cases.
-    p : float
-        Adjusted, of "not above the other cases".
-    """
-
-    where: tuple[tuple[str, str], ...]
-    n: int
+    where: tuple[tuple[str, str], ...]  # what its cases have in common
+    n: int  # its cases, and those whose label changes
     changes: int
-    estimate: Estimate
-    rest: float
-    p: float
+    estimate: Estimate  # their share; the interval holds for all slices together
+    rest: float  # the share among all other cases
+    p: float  # adjusted, of "not above the other cases"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slices:
-    """The slices with the highest lower limits.
+    """The slices with the highest lower limits."""
 
-    Attributes
-    ----------
-    population : str
-        Which cases: ``given rows`` or ``domain (uniform)``.
-    n, changes : int
-        All cases, and those whose label changes.
-    tested : int
-        Slices that were looked at.
-    level : float
-        Of all intervals together.
-    evaluations : int
-        Rows that the model was asked about for this.
-    """
-
-    population: str
-    n: int
+    population: str  # which cases: ``given rows`` or ``domain (uniform)``
+    n: int  # all cases, and those whose label changes
     changes: int
-    tested: int
-    level: float
+    tested: int  # slices that were looked at
+    level: float  # of all intervals together
     shown: tuple[Slice, ...]
-    evaluations: int = 0
+    evaluations: int = 0  # rows that the model was asked about for this
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,21 +69,7 @@ def slices(
     least: int = LEAST,
     evaluations: int = 0,
 ) -> Slices:
-    """Find the slices in which labels change most often.
-
-    Parameters
-    ----------
-    codes : array of int32, shape (n, d)
-        Cases drawn independently of any verdict.
-    changed : array of bool, shape (n,)
-        Whether the label of each changes with the protected columns.
-    show : int
-        How many slices are returned at most.
-    level : float
-        Confidence level of all intervals together.
-    least : int
-        Cases that a slice needs.
-    """
+    """Find the slices in which labels change most often."""
     total, hits = len(codes), int(changed.sum())
     columns = [j for j in schema.free_index.tolist() if schema.columns[j].codes > 1]
     parts, names = _parts(schema, codes, columns)

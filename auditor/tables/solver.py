@@ -28,17 +28,7 @@ def z3_module() -> Any:
 
 
 def formulas(schema: Schema) -> tuple[list[Any], list[Any], list[Any]]:
-    """The schema for the solver.
-
-    Returns
-    -------
-    variables : list
-        One whole number per column: its code.
-    bounds : list
-        ``0 <= code < card`` of each column.
-    rules : list
-        One formula per constraint, in order.
-    """
+    """The schema for the solver."""
     z3 = z3_module()
     variables = [z3.Int(f"c{i}") for i in range(schema.d)]
     bounds = [z3.And(v >= 0, v < c.codes) for v, c in zip(variables, schema.columns, strict=True)]
@@ -145,16 +135,6 @@ class Z3Solver:
         """The sticky solution: fewest columns changed, then the smallest sum of code differences.
 
         Columns that no rule mentions are solved in closed form, unless ``columns`` names them.
-
-        Returns
-        -------
-        array of int32, shape (d,), or None
-            None: box and rules contradict each other.
-
-        Raises
-        ------
-        TimedOutError
-            Z3 did not answer in time.
         """
         result = box.clip(row)
         if result is None:

@@ -308,11 +308,6 @@ def counted_label(evaluator: Evaluator, labels: Collection[int]) -> int | None:
 
     With two labels the score is the same for both, so none needs to be called good. None where the label cannot be
     chosen without a guess; `uncounted` says why.
-
-    Parameters
-    ----------
-    labels : collection of int
-        Codes of the labels that the model returned.
     """
     wanted = evaluator.schema.favourable
     if wanted is None:

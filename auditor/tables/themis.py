@@ -38,24 +38,7 @@ LARGEST_BATCH = 1 << 20  # rows passed to the model between two looks
 def run(
     evaluator: Evaluator, schema: Schema, options: Mapping[str, Any], rng: np.random.Generator
 ) -> TabularResult:
-    """Measure discrimination scores, or search minimal discriminating sets.
-
-    Parameters
-    ----------
-    evaluator : Evaluator
-        Asks the model.
-    schema : Schema
-        With at least one protected column, unless ``columns`` names what is searched.
-    options : mapping
-        See `ThemisOptions`.
-    rng : numpy.random.Generator
-        Where all randomness comes from.
-
-    Returns
-    -------
-    TabularResult
-        ``counts["generated"]`` are rows drawn: duplicates are kept, because rates need them.
-    """
+    """Measure discrimination scores, or search minimal discriminating sets."""
     settings = ThemisOptions.of(options)
     if settings.mode == "search":
         return search(evaluator, schema, settings, rng)

@@ -30,21 +30,13 @@ class ThemisOptions(MethodOptions):
     confidence: float = Field(0.99, gt=0, lt=1)  # level of intervals
     epsilon: float = Field(0.05, gt=0, lt=1)  # half-width at which sampling stops
     theta: float = Field(0.75, ge=0, le=1)  # threshold of the search
-    max_samples: int = Field(
-        10_000, ge=1
-    )  # rows drawn at most per score (of the paper's protocol: per group)
+    max_samples: int = Field(10_000, ge=1)  # rows drawn at most per score (protocol themis: per group)
     min_samples: int | None = Field(None, ge=0)  # rows drawn before stopping is considered; see `least`
-    columns: Annotated[tuple[str, ...], Strict(False)] | None = (
-        None  # whose subsets are searched; default: protected
-    )
+    columns: Annotated[tuple[str, ...], Strict(False)] | None = None  # to be searched; default: protected
     measure: Literal["causal", "group"] = "causal"  # which score the search is about
     prune: bool = True  # whether the search uses Theorems 4.1-4.3
-    max_combos: int = Field(
-        4096, ge=2
-    )  # combinations tried per row; beyond it a causal score is a lower bound
-    enumerate: bool | None = (
-        None  # walk through the whole domain; default: if it is small and the model not slow
-    )
+    max_combos: int = Field(4096, ge=2)  # combinations tried per row; beyond, a causal score is a lower bound
+    enumerate: bool | None = None  # walk through the domain; default: if it is small and the model quick
     data: SkipValidation[Any] = None  # given rows for apparent scores
     profile: Profile | None = None  # distribution of rows instead of the uniform one
 

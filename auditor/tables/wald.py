@@ -39,20 +39,7 @@ def z_value(confidence: float) -> float:
 
 
 def stop_at(hits: NDArray[np.bool_], before: tuple[int, int], settings: ThemisOptions) -> int | None:
-    """Where the paper's rule stops inside a batch.
-
-    Parameters
-    ----------
-    hits : array of bool, shape (n,)
-        Outcomes in the order of drawing.
-    before : (int, int)
-        Rows and hits of earlier batches.
-
-    Returns
-    -------
-    int or None
-        Rows of this batch that are used; None if the rule does not stop in it.
-    """
+    """Where the paper's rule stops inside a batch."""
     r = before[0] + np.arange(1, len(hits) + 1)
     p = (before[1] + np.cumsum(hits)) / r
     margin = z_value(settings.confidence) * np.sqrt(p * (1 - p) / r)

@@ -120,8 +120,6 @@ def test_retraining_that_cannot_help_returns_the_model_before() -> None:
     assert outcome.stopped == "no discriminatory case was found"
     with pytest.raises(ConfigError, match="same label"):
         retrain(DummyClassifier(), schema, codes, np.ones(200), np.random.default_rng(3))
-    with pytest.raises(ConfigError, match="rows must be"):
-        retrain(DummyClassifier(), schema, codes, labels, np.random.default_rng(3), rows="both")
 
 
 def test_majority_counts_possible_rows_and_hands_on_ties() -> None:

@@ -241,7 +241,7 @@ def test_pairs_are_minimal() -> None:
     s = schema()
     evaluator = Evaluator(planted, s)
     rows = uniform(s, 200, np.random.default_rng(7))
-    pairs = minimal_pairs(s, evaluator, rows, limit=5)
+    pairs = minimal_pairs(evaluator, rows, limit=5)
     assert len(pairs) == 5
     for pair in pairs:
         assert len(pair.changed) == 1  # in a monotone function one column is always enough

@@ -178,7 +178,7 @@ def test_witnesses_change_as_few_columns_as_possible() -> None:
     codes = np.array([[0, 0, 0], [1, 0, 0]], dtype=np.int32)
     answers = answers_of(model, codes)
     assert answers is not None
-    chosen = witnesses(model, answers)
+    chosen = witnesses(model, answers.judged)
     one, other = schema.combos[chosen[0]]
     assert (one != other).sum() == 1
     assert chosen[1].tolist() == [-1, -1]
@@ -211,7 +211,7 @@ def test_finds_are_shown_after_the_time_is_up() -> None:
     model = Evaluator(lambda r: r[:, 1].astype(int), schema, budget=Limit(seconds=1e-9))
     codes = np.array([[0, 0]], dtype=np.int32)
     assert model.exhausted
-    assert len(minimal_pairs(schema, model, codes)) == 1
+    assert len(minimal_pairs(model, codes)) == 1
     few = Evaluator(lambda r: r[:, 1].astype(int), schema, budget=Limit(evaluations=1))
     assert answers_of(few, codes) is None
 

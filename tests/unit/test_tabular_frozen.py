@@ -289,8 +289,8 @@ def test_hashes_of_plan_code_and_files_are_recorded_and_checked(capsys: pytest.C
         (("--distance", "absolute", "--distance-scale", "0"), "scale > 0"),
         (("--distance", "none.yaml"), "none.yaml: there is no such file"),
         (("--price-in", "1"), "belong together"),
-        (("--set", "max_samples=many"), "wrong kind"),
-        (("--method", "aequitas", "--set", "global_n=many"), "wrong kind"),
+        (("--set", "max_samples=many"), "must be a valid integer"),
+        (("--method", "aequitas", "--set", "global_n=many"), "must be a valid integer"),
         (("--set", "nope=1"), "themis has no option 'nope'"),
     ],
 )

@@ -396,10 +396,10 @@ def test_nothing_found_is_not_determined(place: Path, capsys: pytest.CaptureFixt
         (["--model", "sklearn:tree.skops", "--target", "nope"], "no target column 'nope'"),
         (["--model", "sklearn:tree.skops", "--protected", "nope"], "no protected column 'nope'"),
         (["--model", "sklearn:tree.skops", "--method", "nope"], "--method must be"),
-        (["--model", "sklearn:tree.skops", "--confidence", "1.5"], "--confidence must lie"),
+        (["--model", "sklearn:tree.skops", "--confidence", "1.5"], "confidence must be less than 1"),
         (["--model", "sklearn:tree.skops", "--set", "nope=1"], "themis has no option 'nope'"),
         (["--model", "sklearn:tree.skops", "--set", "nope"], "NAME=VALUE"),
-        (["--model", "sklearn:tree.skops", "--mode", "fully"], "--mode of themis"),
+        (["--model", "sklearn:tree.skops", "--mode", "fully"], "mode must be"),
         ([], "needs --data FILE and --model"),
     ],
 )
