@@ -14,7 +14,7 @@ from auditor._version import __version__
 if TYPE_CHECKING:
     from auditor.core.errors import AuditError, CallError, UserError
     from auditor.core.plan import Plan
-    from auditor.core.protocols import Model, Oracle, Reply, Suite, Validity
+    from auditor.core.protocols import Gate, Model, Oracle, Renderer, Reply, ReportSection, Suite
     from auditor.core.types import Case, Edit, Estimate, Finding, Seed, Variant, Verdict
     from auditor.run.result import Result, aaudit, audit, load, resume
 
@@ -23,11 +23,13 @@ _HOME = {
     "AuditError": "auditor.core.errors",
     "CallError": "auditor.core.errors",
     "UserError": "auditor.core.errors",
+    "Gate": "auditor.core.protocols",
     "Model": "auditor.core.protocols",
+    "Renderer": "auditor.core.protocols",
+    "ReportSection": "auditor.core.protocols",
     "Oracle": "auditor.core.protocols",
     "Reply": "auditor.core.protocols",
     "Suite": "auditor.core.protocols",
-    "Validity": "auditor.core.protocols",
     "Result": "auditor.run.result",
     "aaudit": "auditor.run.result",
     "audit": "auditor.run.result",
@@ -49,15 +51,17 @@ __all__ = [
     "Edit",
     "Estimate",
     "Finding",
+    "Gate",
     "Model",
     "Oracle",
     "Plan",
+    "Renderer",
     "Reply",
+    "ReportSection",
     "Result",
     "Seed",
     "Suite",
     "UserError",
-    "Validity",
     "Variant",
     "Verdict",
     "__version__",

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from common import Row
 
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Model, Reply
 from auditor.core.types import Message, Prompt, Request
 from auditor.models.budget import Budget
 from auditor.models.client import Client
@@ -40,9 +40,10 @@ class Spent(NamedTuple):
     cpu_ms_per_call: float
 
 
-class Sleeper:
+class Sleeper(Model):
     """A model in this process that answers after a fixed time."""
 
+    costs = "nothing"
     name = fingerprint = MODEL
     style, deterministic, cacheable, max_batch = "chat", False, False, 1
 

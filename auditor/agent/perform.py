@@ -33,7 +33,7 @@ class Used:
 
     def price(self, parts: Any) -> None:
         """Whether the models cost money, and whether it is known how much."""
-        costly = [m for m in parts.models if hasattr(m, "price")]
+        costly = [m for m in parts.models if m.costs == "tokens"]
         known = all(parts.budget.price_of(m) is not None for m in costly)
         self.priced = "free" if not costly else "known" if known else "unknown"
 

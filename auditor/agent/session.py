@@ -21,7 +21,7 @@ from auditor.agent.settings import Refused, Settings, Spent
 from auditor.core.counting import plural, verb
 from auditor.core.errors import RunFolderError, UserError
 from auditor.core.plan import Plan
-from auditor.core.protocols import Observer
+from auditor.core.protocols import Model, Observer
 from auditor.core.types import FORMAT_VERSION, Seed, digest
 
 __all__ = ["LEAST_CALLS", "SESSION", "STEPS", "Session"]
@@ -229,7 +229,7 @@ class Session:
             models.make(m, task=self.task)
             if isinstance(m, str)
             else m
-            if models.is_adapter(m)
+            if isinstance(m, Model)
             else models.wrap(m)
             for m in given
         ]

@@ -12,6 +12,7 @@ from auditor.agent.settings import Settings
 from auditor.core.errors import ConfigError
 from auditor.core.options import LARGEST
 from auditor.core.plan import Plan
+from auditor.core.protocols import Model
 from auditor.core.types import Seed
 
 # What a user may fix for all runs of a session, beside the arguments of `run`.
@@ -53,7 +54,7 @@ def settings_of(
         else (model,)
     )
     names = tuple(
-        m if isinstance(m, str) else m.name if models.is_adapter(m) else models.wrap(m).name for m in given
+        m if isinstance(m, str) else m.name if isinstance(m, Model) else models.wrap(m).name for m in given
     )
     seeds: tuple[Seed, ...] | None = None
     if data is not None and not isinstance(data, str | Path):

@@ -15,7 +15,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 @app.command()
 def plugins(format: common.Format = "terminal") -> int:
-    """List suites, checks, oracles, models and renderers: those built in and those of installed packages."""
+    """List suites, checks, oracles, models, renderers and sections: those built in and those of installed packages."""
     common.check_format(format)
     return common.print_as(format, listed(), _lines)
 
@@ -32,7 +32,8 @@ def _lines(rows: Sequence[dict[str, Any]]) -> list[str]:
     return [
         *lines,
         "A suite of another package is chosen by its name: audit --suite NAME. A package offers plugins as entry",
-        "points; names end in a version, and a name without one means the newest.",
+        "points; names end in a version, and a name without one means the newest. PACKAGE:NAME is how a plug-in is",
+        "chosen whose name another one has: none takes the place of another.",
     ]
 
 
@@ -41,9 +42,8 @@ def listed() -> list[dict[str, Any]]:
     from auditor.core import registry
     from auditor.core.errors import PluginError
 
-    kinds = (registry.SUITES, registry.CHECKS, registry.ORACLES, registry.MODELS, registry.RENDERERS)
     rows = []
-    for kind in kinds:
+    for kind in registry.KINDS:
         for name in kind.names():
             problem, origin = "", kind.origin(name)
             if origin != "built in":

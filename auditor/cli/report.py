@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any
@@ -38,6 +38,10 @@ def report(
         typer.Option("--out", "--output", help="Write the one file format here instead; - prints it."),
     ] = None,
     full: common.Full = False,
+    section: Annotated[
+        list[str] | None,
+        typer.Option("--section", help="A further section, of another package; may be given several times."),
+    ] = None,
     fill: Annotated[
         Path | None,
         typer.Option("--fill", help="TOML with what only the people responsible can say, for legal pages."),
@@ -60,7 +64,7 @@ def report(
         raise ConfigError("--out takes one file format: --format html --out report.html")
     if write_fill is not None:
         return _write_fill(RunFolder.open(path).record(), write_fill)
-    record, make = _renderers(path, waivers, fill, full=full)
+    record, make = _renderers(path, waivers, fill, sections=section or (), full=full)
     if fail_on is not None and record.get("spec", {}).get("kind") == "ll144":
         raise ConfigError(
             "--fail-on needs findings, and tables of recorded outcomes hold none: Local Law 144 sets no threshold. "
@@ -137,10 +141,10 @@ def _write_fill(record: dict[str, Any], target: str) -> int:
 
 
 def _renderers(
-    path: Path, waivers: Path | None, fill: Path | None, *, full: bool
+    path: Path, waivers: Path | None, fill: Path | None, *, sections: Sequence[str], full: bool
 ) -> tuple[dict[str, Any], Callable[[str], tuple[str | bytes, str]]]:
     """The record with its waivers, and what renders a format of it: (content, file ending)."""
-    from auditor.core.registry import RENDERERS
+    from auditor.core.registry import RENDERERS, SECTIONS
     from auditor.report.outcomes import OUTCOMES
     from auditor.run import outcomes
     from auditor.run.result import Result, load
@@ -151,6 +155,8 @@ def _renderers(
         from auditor.report import compliance_fill
 
         record["responsible"] = compliance_fill.load(fill, _own_fields())
+    if sections:
+        record["sections"] = [SECTIONS.resolve(name) for name in sections]
     if outcomes.is_outcomes(record):
         return record, _of_outcomes(record)
     if record.get("spec", {}).get("kind") == "tabular":
@@ -163,7 +169,7 @@ def _renderers(
 
         return record, of_rows
     loaded = load(path)
-    loaded.record |= {name: record[name] for name in ("waivers", "responsible") if name in record}
+    loaded.record |= {name: record[name] for name in ("waivers", "responsible", "sections") if name in record}
     result = Result(loaded.record, path=path, evidence=loaded.evidence, verdicts=loaded.verdicts)
 
     def of_texts(name: str) -> tuple[str | bytes, str]:

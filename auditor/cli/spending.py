@@ -46,14 +46,11 @@ def agree(
     typer.Abort
         The user does not want to go on.
     """
-    from auditor.models import find
     from auditor.models.catalogue import may_cost
 
     asked = [model for model in models if model and may_cost(model)]
     if not asked or limited or yes:
         return
-    for model in asked:
-        find(model)
     check()
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ConfigError(

@@ -96,6 +96,22 @@ def _of_rule(rule: str | None) -> str | None:
     return rule
 
 
+def of_package(name: str) -> bool:
+    """Whether ``name`` is that of a plug-in of another package: ``org/name`` or ``package:name``."""
+    return "/" in name or ":" in name
+
+
+def _one_of(*words: str) -> AfterValidator:
+    """A field that takes these words, or a plug-in of another package."""
+
+    def check(given: str) -> str:
+        if given and given not in words and not of_package(given):
+            raise ValueError(f"must be one of {', '.join(words)}, or a plug-in as ORG/NAME")
+        return given
+
+    return AfterValidator(check)
+
+
 class Plan(SharedPlan):
     """Everything that shapes a run, resolved. Written to ``plan.json`` before the first call.
 
@@ -133,13 +149,15 @@ class Plan(SharedPlan):
     suite: Annotated[str, Option("--suite", CHANGED, MAKE,
         "How cases are made: mutation of texts (default), grammar: generated, or a suite of another package (audit "
         "plugins).")] = "mutation"
+    suite_options: Annotated[Names, Option("--suite-option", CHANGED, MAKE,
+        "NAME=VALUE for the suite of another package.", repeated=True)] = ()
     grammar: Annotated[str | None, Option("--grammar", CHANGED, MAKE | {"groups"},
         "NAME[:VIEW] or FILE, with --suite grammar (default: of the task's name).")] = None
     generation: Annotated[Literal["prob", "rand", "uniform", "bandit"], Option("--generation", CHANGED, MAKE,
         "With --suite grammar: prob (default), rand, bandit, or uniform over distinct sentences; --limit cases."
     )] = "prob"
-    oracle: Annotated[Literal["", "label", "probability"], Option("--oracle", MEASURED, RUN,
-        "label (default): another answer is a change; or probability: another score of one label is.")] = ""
+    oracle: Annotated[str, _one_of("label", "probability"), Option("--oracle", MEASURED, RUN,
+        "label (default): another answer is a change; probability: another score of one label is; or a plug-in.")] = ""
     epsilon: Annotated[Numbers, AfterValidator(_probabilities), Option("--epsilon", MEASURED, RUN,
         "With --oracle probability: differences that are tolerated, comma-separated; the first decides (default "
         "0.01,0.05,0.1,0.2).")] = ()
@@ -206,8 +224,9 @@ class Plan(SharedPlan):
         "Insist on log-probabilities of the labels, or do without (default: where the server gives them).")] = None
     batch: Annotated[bool, Option("--batch", LIMITS, RUN,
         "Ask openai: models through the Batch API: half the price, answers within a day.")] = False
-    gate: Annotated[Literal["", "constructs", "dependency"], Option("--gate", CHANGED, MAKE,
-        "What a variant must pass: constructs (default), or dependency, HInter's comparison of whole parses.")] = ""
+    gate: Annotated[str, _one_of("constructs", "dependency"), Option("--gate", CHANGED, MAKE,
+        "What a variant must pass: constructs (default), dependency, HInter's comparison of whole parses, or a plug-in."
+    )] = ""
     parser: Annotated[str, Option("--parser", CHANGED, TEXTS,
         "embedded (default), or an installed spaCy pipeline.")] = "embedded"
     redact: Annotated[bool, Option("--redact", OUTPUT, RUN,
@@ -261,6 +280,8 @@ def _clashes(plan: Plan) -> Iterator[str]:
     mutation = plan.suite == "mutation" and plan.protocol == "default"
     if plan.protocol == "hinter" and plan.checked_by != "dependency":
         yield "--protocol hinter checks variants as published; leave --gate out."
+    if plan.suite_options and plan.suite in SUITES:
+        yield "--suite-option belongs to the suite of another package."
     if plan.grammar is not None and plan.suite != "grammar":
         yield "--grammar belongs to --suite grammar."
     if plan.protocol == "astraea" and plan.suite != "grammar":

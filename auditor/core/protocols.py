@@ -1,17 +1,25 @@
-"""The places to extend. Implement the methods; there is no base class to inherit.
+"""The places to extend: one base class for each kind of plug-in; what has a default need not be written.
 
-Entry-point groups: ``auditor.perturb``, ``auditor.checks``, ``auditor.models``, ``auditor.tasks.oracles``,
-``auditor.renderers``. Names end in a version (``org/name.v1``); a change of behaviour is a new version.
+A package offers its classes as entry points, one group for each kind: ``auditor.perturb``, ``auditor.checks``,
+``auditor.models``, ``auditor.tasks.oracles``, ``auditor.renderers``, ``auditor.sections``. Names end in a version
+(``org/name.v1``); a change of behaviour is a new version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import operator
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
-from auditor.core.errors import CallError
+from auditor.core.errors import CallError, ConfigError
 from auditor.core.types import Answer, Case, Check, Progress, Request, Usage, Variant, Verdict
+
+Costs = Literal["nothing", "unseen", "tokens"]
 
 
 class Reply(NamedTuple):
@@ -25,74 +33,263 @@ class Reply(NamedTuple):
     cut_off: bool = False
 
 
-class Suite(Protocol):
-    """Makes cases. ``tell`` is the only edge that runs backwards."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Price:
+    """What tokens cost.
+
+    Parameters
+    ----------
+    input_usd, output_usd : float
+        US dollars per million tokens, finite and not negative.
+    as_of : str
+        ISO date of the figures; empty when the user gave them.
+    source : str
+        Where the figures come from.
+
+    Examples
+    --------
+    >>> Price(input_usd=2.0, output_usd=8.0).usd(Usage(tokens_in=1_000_000, tokens_out=500_000))
+    6.0
+    """
+
+    input_usd: float
+    output_usd: float
+    as_of: str = ""
+    source: str = "given by the user"
+
+    def __post_init__(self) -> None:
+        for flag, value in (("--price-in", self.input_usd), ("--price-out", self.output_usd)):
+            if not (math.isfinite(value) and value >= 0):
+                raise ConfigError(
+                    f"{flag} is {value!r}; it must be a number of USD per million tokens, 0 or more"
+                )
+
+    def usd(self, usage: Usage) -> float:
+        """The cost of one call, in US dollars."""
+        return (usage.tokens_in * self.input_usd + usage.tokens_out * self.output_usd) / 1e6
+
+
+class Figure(NamedTuple):
+    """A measure of its own that a suite brings: a mean over cases, each of which counts once."""
 
     name: str
+    what: str  # one sentence, for reports
 
+
+class Suite(ABC):
+    """Makes cases. ``tell`` is the only edge that runs backwards.
+
+    Attributes
+    ----------
+    name : str
+        Ends in a version.
+    checks : mapping of str to Check, or None
+        The suite's own check of each of its variants, by id; None leaves them to the gate of the plan.
+    brings_placebos : bool
+        Whether `placebos` makes any.
+    listens : bool
+        Whether `hear` wants the answers to every case.
+    figures : sequence of Figure
+        Measures of its own, which `measure` computes for a case.
+    skipped, passed_over : Counter of str
+        Texts that made no case, and groups that were left out, by reason.
+    """
+
+    name: str
+    checks: Mapping[str, Check] | None = None
+    brings_placebos: ClassVar[bool] = False
+    listens: ClassVar[bool] = False
+    figures: Sequence[Figure] = ()
+    skipped: Counter[str]
+    passed_over: Counter[str]
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Counters of its own, also where a suite does not call the constructor of this class."""
+        self = super().__new__(cls)
+        self.skipped, self.passed_over = Counter(), Counter()
+        return self
+
+    @abstractmethod
     def ask(self, n: int, rng: Random) -> Sequence[Case]:
         """Up to ``n`` further cases; an empty answer means that the suite is exhausted."""
-        ...
 
-    def tell(self, verdicts: Sequence[Verdict]) -> None:
+    def tell(self, verdicts: Sequence[Verdict]) -> None:  # noqa: B027 - most suites learn nothing
         """Learn from the verdicts of one round, sorted by case and variant id."""
+
+    def describe(self) -> Mapping[str, Any]:
+        """What shapes its cases, as plain data; a run that is resumed must find the same."""
+        return {"name": self.name}
+
+    def placebos(self, case: Case, n: int | None, rng: Random) -> Sequence[Variant]:
+        """Variants of ``case`` that change no group, at most ``n`` for each attribute."""
+        return ()
+
+    def hear(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> None:  # noqa: B027
+        """Take note of the answers to one case; only where ``listens``."""
+
+    def keep(self, answers: float, each: int) -> None:  # noqa: B027
+        """Leave ``answers`` calls for what is asked at the end; only where ``listens``."""
+
+    def measure(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> Mapping[str, float | None]:
+        """What the answers of one model to one case come to, by the names of ``figures``; None is left out."""
+        return {}
+
+    def record(self) -> Mapping[str, Any]:
+        """Sections of its own for the run record, by name."""
+        return {}
+
+
+class PlaceboMaker(Protocol):
+    """Makes placebo variants: a suite itself, or what knows the words of its texts."""
+
+    def placebos(self, case: Case, n: int | None, rng: Random) -> Sequence[Variant]:
+        """Variants of ``case`` that change no group, at most ``n`` for each attribute."""
         ...
 
 
-class Validity(Protocol):
+class Gate(ABC):
     """Says whether a variant is a text that its original could have been."""
 
     name: str
 
+    @abstractmethod
     def check(self, original: Variant, variants: Sequence[Variant]) -> Sequence[Check]:
         """One check for each variant of one original, in their order."""
-        ...
+
+    def check_many(self, cases: Iterable[Case]) -> Sequence[Sequence[Check]]:
+        """The checks of the variants of each case; a gate that is quicker with many overrides this."""
+        return [self.check(case.original, case.variants) for case in cases]
 
 
-class Model(Protocol):
+class Model(ABC):
     """An adapter. No cache, budget, retry or limiter: the client wraps those around it.
 
-    ``style`` says what it reads: "text" the bare input (classifiers), "chat" the rendered prompt.
-    ``deterministic`` is declared, never inferred. ``fingerprint`` identifies the model and the parameters
-    that shape its answers; it is part of the cache key. ``cacheable`` is False where asking again is
-    cheaper than the cache.
+    Attributes
+    ----------
+    name : str
+        In reports.
+    fingerprint : str
+        Identifies the model and the parameters that shape its answers; it is part of the cache key.
+    style : {"text", "chat"}
+        What it reads: the bare input (classifiers), or the rendered prompt.
+    deterministic : bool
+        Declared, never inferred.
+    cacheable : bool
+        False where asking again is cheaper than the cache.
+    costs : {"tokens", "unseen", "nothing"}
+        "nothing" runs on this machine. All others are asked about before they are used without a limit: those that
+        charge for tokens, at ``price`` (None: not known), and those that may cost something which nobody counts here.
+    max_batch : int
+        Requests of one call of `generate`.
+    at_once : int or None
+        Batches that it works on at a time; further ones would be counted while they wait.
+    patience_s : float or None
+        How long one request may be tried again and again, where that is not the usual time.
+    on_headers : callable or None
+        Set by the client; gets the headers of answers, names in lower case, and slows down by what they say is left.
+    recorded : bool
+        Whether its answers were recorded before: asking costs nothing, and no others will come.
+    server : str
+        Who answers, for `audit doctor`.
+    changed : mapping of str to str
+        Parameters that the server did not take, and how it is asked instead.
+    rate_headers : mapping of str to str
+        What it last said of its limits.
+    under_way : sequence of str
+        Ids of work that the provider still does when the run stops.
     """
 
     name: str
     fingerprint: str
-    style: Literal["text", "chat"]
-    deterministic: bool
-    cacheable: bool
-    max_batch: int
+    style: Literal["text", "chat"] = "text"
+    deterministic: bool = False
+    cacheable: bool = True
+    costs: ClassVar[Costs] = "tokens"
+    price: Price | None = None
+    max_batch: int = 1
+    at_once: int | None = None
+    patience_s: float | None = None
+    on_headers: Callable[[Mapping[str, str]], None] | None = None
+    recorded: ClassVar[bool] = False
+    server: str = ""
+    changed: Mapping[str, str] = {}
+    rate_headers: Mapping[str, str] = {}
+    under_way: Sequence[str] = ()
 
+    @abstractmethod
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """One reply or error for each request, in order; at most ``max_batch`` requests."""
-        ...
 
     async def aclose(self) -> None:
         """Release connections and processes."""
-        ...
+        return None
+
+    def max_tokens(self, format: str) -> int:
+        """The most tokens of an answer in ``format``; bounds what a call can cost."""
+        return 0
+
+    def left_before(self, request: Request) -> bool:
+        """Whether ``request`` is with the provider already, and was counted when it left."""
+        return False
 
 
-class Oracle(Protocol):
-    """Judges variants against their original."""
+class Oracle(ABC):
+    """Judges variants against their original.
+
+    Attributes
+    ----------
+    by_labels : bool
+        Whether equal answers always get equal verdicts, whatever the texts are: those are then remembered.
+    label : str
+        The label whose scores are compared; empty where no model has to give any.
+    epsilons : tuple of float
+        Differences of these scores that are tolerated.
+    tolerance : float or None
+        Difference of numbers that counts as none, where one was given.
+    """
 
     name: str
+    by_labels: ClassVar[bool] = False
+    label: str = ""
+    epsilons: tuple[float, ...] = ()
+    tolerance: float | None = None
 
+    @abstractmethod
     def judge(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> Sequence[Verdict]:
         """Verdicts for the variants of ``case`` that ``answers`` (variant id → replicates) holds."""
-        ...
+
+    @abstractmethod
+    def answer(self, answers: Sequence[Answer]) -> Any:
+        """What stands for the replicates of one input; None where nothing does."""
+
+    def differs(self, one: Any, other: Any) -> bool:
+        """Whether two results of `answer` differ by the rule of the verdicts."""
+        return bool(operator.ne(one, other))
+
+    def measure(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> Mapping[str, Any]:
+        """Figures of each variant that the statistics of texts need; labels need none."""
+        return {}
 
 
-class Renderer(Protocol):
-    """Turns a run into a report."""
+class Renderer(ABC):
+    """Writes a run as a report of one format."""
 
     name: str
     suffix: str  # file ending, e.g. ".html"
 
-    def render(self, record: Mapping[str, Any], evidence: Any) -> str | bytes:
+    @abstractmethod
+    def render(self, record: Mapping[str, Any], evidence: Any = None) -> str | bytes:
         """``record`` is run.json as plain data; ``evidence`` reads cases, prompts, answers by id."""
-        ...
+
+
+class ReportSection(ABC):
+    """A further section of the reports of a run, for every format (``audit report RUN --section NAME``)."""
+
+    name: str
+
+    @abstractmethod
+    def build(self, record: Mapping[str, Any], evidence: Any) -> Any:
+        """An `auditor.report.document.Section`, or None where the run has nothing for it."""
 
 
 class Observer(Protocol):

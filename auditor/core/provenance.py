@@ -67,19 +67,17 @@ def _left_out(path: Path) -> bool:
     return any(part == "_data" or part.startswith(("__pycache__", ".")) for part in path.parts)
 
 
-def of_inputs(suite: object) -> dict[str, Any]:
+def of_inputs(described: Mapping[str, Any]) -> dict[str, Any]:
     """What a record lacks beside task, texts, parser and grammar: the code, and the dictionaries of its suite.
 
     Parameters
     ----------
-    suite : object
-        What makes the cases; one without ``describe`` adds nothing.
+    described : mapping
+        What the suite says of itself (`auditor.core.protocols.Suite.describe`).
     """
     found: dict[str, Any] = {"code": code_sha256()}
-    describe = getattr(suite, "describe", None)
-    told: Mapping[str, Any] = describe() if callable(describe) else {}
-    if told.get("dictionaries"):
+    if dictionaries := described.get("dictionaries"):
         found["dictionaries"] = [
-            {k: d.get(k) for k in ("attribute", "name", "version", "sha256")} for d in told["dictionaries"]
+            {k: d.get(k) for k in ("attribute", "name", "version", "sha256")} for d in dictionaries
         ]
     return found

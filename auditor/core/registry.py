@@ -1,191 +1,210 @@
-"""Names to plugins: a lazy table of built-ins plus entry points."""
+"""Names to plug-ins: entry points, those of this project among them."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, cast
+from functools import cache
+from importlib.metadata import EntryPoint, distribution, entry_points
+from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
 
 from auditor.core import data
 from auditor.core.errors import ConfigError, PluginError, UnknownPlugin
+from auditor.core.protocols import Gate, Model, Oracle, Renderer, ReportSection, Suite
+
+PACKAGE = "llm-bias-auditor"
+P = TypeVar("P")
 
 
-class Registry:
-    """Plugins of one kind.
+class Offer(NamedTuple):
+    """One plug-in that a package offers; ``package`` is empty for this project's own."""
 
-    A plugin is a callable (usually a class) that takes its options as keywords. Names end in a version;
-    a name without one means the newest. A built-in table and installed entry points may not collide, and a name
-    without a version is never that of an entry point where it is that of a built-in plugin.
+    entry: EntryPoint
+    package: str = ""
+    version: str = ""
+
+    @property
+    def plain(self) -> str:
+        """The name without its version."""
+        stem, _, number = self.entry.name.rpartition(".v")
+        return stem if number.isdigit() else self.entry.name
+
+    @property
+    def number(self) -> int:
+        """The version in the name; 0 where it has none."""
+        number = self.entry.name.rpartition(".v")[2]
+        return int(number) if number.isdigit() else 0
+
+
+class Registry(Generic[P]):
+    """Plug-ins of one kind: classes that take their options as keywords.
+
+    Names end in a version; a name without one means the newest of one package. What this project offers keeps its
+    name: a plug-in of another package that has it too, or one that two packages offer, is reached by
+    ``package:name`` alone.
 
     Parameters
     ----------
     kind : str
         Singular; the entry-point group is ``auditor.{kind}s``.
-    builtin : mapping of str to str
-        Versioned name to ``"module:attribute"``, imported on first use.
+    base : type
+        What every plug-in of the kind derives from.
     """
 
-    def __init__(self, kind: str, builtin: Mapping[str, str]) -> None:
-        self.kind = kind
-        self._targets: dict[str, str | EntryPoint] = dict(builtin)
-        self._builtin = frozenset(builtin)
-        self._scanned = False
+    def __init__(self, kind: str, base: type[P]) -> None:
+        self.kind, self.base = kind, base
+        self._offers: dict[str, Offer] | None = None
+
+    @property
+    def group(self) -> str:
+        """The entry-point group."""
+        return f"auditor.{self.kind}s"
 
     def names(self) -> list[str]:
-        """All known versioned names, sorted."""
-        self._scan()
-        return sorted(self._targets)
+        """All names by which a plug-in can be reached, versions included, sorted."""
+        return sorted(self._all())
 
     def resolve(self, name: str) -> str:
-        """The versioned name for ``name``, of a built-in plugin where there is one; raises `UnknownPlugin`.
-
-        A package cannot take the place of a built-in plugin: neither with an entry point that has no version nor with
-        a higher one. Its plugin is reached by the whole name.
-        """
-        if name in self._builtin:
-            return name
-        versions = _versions(name, self._builtin)
-        if not versions:
-            self._scan()
-            if name in self._targets:
-                return name
-            versions = _versions(name, self._targets)
-        if not versions:
-            known = {n.rpartition(".v")[0] or n for n in self._targets}
-            raise UnknownPlugin(self.kind, name, known, "See: audit plugins")
-        return max(versions, key=lambda n: int(n.rpartition(".v")[2]))
-
-    def load(self, name: str) -> Callable[..., Any]:
-        """The plugin itself.
+        """The whole name for ``name``, of a built-in plug-in where there is one.
 
         Raises
         ------
         UnknownPlugin
             No such name; the message lists near misses.
+        ConfigError
+            Several packages offer it.
+        """
+        if own := _newest(name, self._own()):
+            return own
+        if found := _newest(name, self._all()):
+            return found
+        others = sorted(k for k, o in self._all().items() if o.package and name in (o.plain, o.entry.name))
+        if others:
+            raise ConfigError(
+                f"{self.kind} {name!r} is not this project's alone; give one of {', '.join(others)}."
+            )
+        known = {_plain(key) for key in self._all()}
+        raise UnknownPlugin(self.kind, name, known, "See: audit plugins")
+
+    def load(self, name: str) -> Callable[..., P]:
+        """The plug-in itself.
+
+        Raises
+        ------
         PluginError
-            The plugin could not be imported; the original error is chained.
+            It could not be imported, or is no plug-in of this kind; the original error is chained.
         """
         name = self.resolve(name)
-        target = self._targets[name]
+        entry = self._offer(name).entry
         try:
-            if isinstance(target, EntryPoint):
-                return cast(Callable[..., Any], target.load())
-            module, _, attribute = target.partition(":")
-            return cast(Callable[..., Any], getattr(importlib.import_module(module), attribute))
+            plugin: Callable[..., P] = entry.load()
         except (ImportError, AttributeError) as error:
-            raise PluginError(f"{self.kind} {name!r} ({target}) did not load: {error}") from error
+            raise PluginError(f"{self.kind} {name!r} ({entry.value}) did not load: {error}") from error
+        if not (isinstance(plugin, type) and issubclass(plugin, self.base)):
+            raise PluginError(
+                f"{self.kind} {name!r} ({entry.value}) does not derive from auditor.{self.base.__name__}"
+            )
+        return plugin
 
-    def create(self, name: str, **options: object) -> Any:
-        """Build plugin ``name`` with ``options``.
+    def create(self, name: str, **options: object) -> P:
+        """Build plug-in ``name`` with ``options``.
 
         Raises
         ------
         ConfigError
-            An option is not one of the plugin's.
+            An option is not one of the plug-in's.
         """
-        plugin = self.load(name)
-        allowed = set(inspect.signature(plugin).parameters)
+        allowed = self.options(name)
         for option in options:
             if option not in allowed:
                 raise ConfigError(
                     f"{self.kind} {name!r} has no option {option!r}; options: {', '.join(sorted(allowed))}"
                 )
-        return plugin(**options)
+        return self.load(name)(**options)
 
     def options(self, name: str) -> frozenset[str]:
-        """The keywords that plugin ``name`` takes."""
+        """The keywords that plug-in ``name`` takes."""
         return frozenset(inspect.signature(self.load(name)).parameters)
+
+    def is_own(self, name: str) -> bool:
+        """Whether ``name`` is one of this project's."""
+        return _newest(name, self._own()) is not None
 
     def origin(self, name: str) -> str:
         """Package and version that ``name`` comes from; "built in" for this project's own."""
-        target = self._targets[self.resolve(name)]
-        if not isinstance(target, EntryPoint):
-            return "built in"
-        return f"{target.dist.name} {target.dist.version}" if target.dist else target.value
+        offer = self._offer(self.resolve(name))
+        return f"{offer.package} {offer.version}" if offer.package else "built in"
 
     def where(self, name: str) -> str:
-        """``module:attribute`` of plugin ``name``; nothing is imported."""
-        target = self._targets[self.resolve(name)]
-        return target.value if isinstance(target, EntryPoint) else target
+        """``module:attribute`` of plug-in ``name``; nothing is imported."""
+        return self._offer(self.resolve(name)).entry.value
 
-    def _scan(self) -> None:
-        if self._scanned:
-            return
-        for entry in entry_points(group=f"auditor.{self.kind}s"):
-            if entry.name in self._targets:
-                raise PluginError(f"two {self.kind}s are named {entry.name!r}: {entry.value}")
-            self._targets[entry.name] = entry
-        self._scanned = True
+    def packages(self) -> frozenset[str]:
+        """Other packages that offer plug-ins of this kind."""
+        return frozenset(offer.package for offer in self._all().values()) - {""}
+
+    def _offer(self, name: str) -> Offer:
+        return self._own().get(name) or self._all()[name]
+
+    def _own(self) -> Mapping[str, Offer]:
+        return {entry.name: Offer(entry) for entry in _declared() if entry.group == self.group}
+
+    def _all(self) -> Mapping[str, Offer]:
+        """By the name that reaches it: what this project offers, then other packages."""
+        if self._offers is None:
+            own = dict(self._own())
+            others = [
+                Offer(entry, entry.dist.name, entry.dist.version)
+                for entry in entry_points(group=self.group)
+                if entry.dist is not None and entry.dist.name != PACKAGE
+            ]
+            taken = {offer.plain: "" for offer in own.values()}
+            for offer in others:
+                taken[offer.plain] = (
+                    offer.package if taken.get(offer.plain, offer.package) == offer.package else ""
+                )
+            for offer in others:
+                free = taken[offer.plain] == offer.package
+                own[offer.entry.name if free else f"{offer.package}:{offer.entry.name}"] = offer
+            self._offers = own
+        return self._offers
 
 
-def _versions(name: str, known: Iterable[str]) -> list[str]:
-    return [n for n in known if n.rpartition(".v")[0] == name and n.rpartition(".v")[2].isdigit()]
+@cache
+def _declared() -> tuple[EntryPoint, ...]:
+    """The entry points of this project: as installed, or as ``pyproject.toml`` of the source tree has them."""
+    source = Path(__file__).parents[2] / "pyproject.toml"
+    if source.is_file():
+        project = tomllib.loads(source.read_text(encoding="utf-8")).get("project", {})
+        if project.get("name") == PACKAGE:
+            return tuple(
+                EntryPoint(name, value, group)
+                for group, entries in project["entry-points"].items()
+                for name, value in entries.items()
+            )
+    return tuple(distribution(PACKAGE).entry_points)
 
 
-SUITES = Registry(
-    "suite",
-    {
-        "mutation.v1": "auditor.perturb.mutation:MutationSuite",
-        "hinter.v1": "auditor.contrib.hinter.suite:HinterSuite",
-        "grammar.v1": "auditor.perturb.grammar.suite:GrammarSuite",
-    },
-)
-CHECKS = Registry(
-    "check",
-    {
-        "constructs.v1": "auditor.perturb.gate.constructs:Constructs",
-        "dependency.v1": "auditor.perturb.gate.dependency:DependencyInvariant",
-        "agreement.v1": "auditor.perturb.gate.agreement:Agreement",
-    },
-)
-ORACLES = Registry(
-    "oracle",
-    {
-        "label.v1": "auditor.tasks.oracles.label:LabelOracle",
-        "labelset.v1": "auditor.tasks.oracles.labelset:LabelSetOracle",
-        "probability.v1": "auditor.tasks.oracles.probability:ProbabilityOracle",
-        "score.v1": "auditor.tasks.oracles.score:ScoreOracle",
-        "generation.v1": "auditor.tasks.oracles.generation:GenerationOracle",
-    },
-)
-MODELS = Registry(
-    "model",
-    {
-        "vader.v1": "auditor.models.lexicon:Vader",
-        "reviews.v1": "auditor.models.reviews:Reviews",
-        "python.v1": "auditor.models.python:PythonFunction",
-        "exec.v1": "auditor.models.process:Exec",
-        "openai.v1": "auditor.models.openai:OpenAIChat",
-        "recorded.v1": "auditor.models.recorded:Recorded",
-        "planted.v1": "auditor.models.planted:Planted",
-        "textblob.v1": "auditor.models.textblob:TextBlobModel",
-        "rules.v1": "auditor.models.rules:Rules",
-        "hf.v1": "auditor.models.transformers:Transformers",
-        "langchain.v1": "auditor.models.langchain:LangChain",
-        "http.v1": "auditor.models.http:HttpTemplate",
-    },
-)
+def _plain(key: str) -> str:
+    stem, _, number = key.rpartition(".v")
+    return stem if number.isdigit() else key
+
+
+def _newest(name: str, offers: Mapping[str, Offer]) -> str | None:
+    """The key of ``name``, which may lack its version; None where there is none."""
+    if name in offers:
+        return name
+    keys: Iterable[str] = (key for key in offers if _plain(key) == name)
+    return max(keys, key=lambda key: offers[key].number, default=None)
+
+
+SUITES = Registry("suite", Suite)
+CHECKS = Registry("check", Gate)
+ORACLES = Registry("oracle", Oracle)
+MODELS = Registry("model", Model)
+RENDERERS = Registry("renderer", Renderer)
+SECTIONS = Registry("section", ReportSection)
+KINDS = (SUITES, CHECKS, ORACLES, MODELS, RENDERERS, SECTIONS)
 PAGES = tuple(sorted(path.stem for path in data.path("embedded", "frameworks").glob("*.yaml")))
-RENDERERS = Registry(
-    "renderer",
-    {
-        f"{page}{form}.v1": f"auditor.report.compliance:page-{page}{form}"
-        for page in PAGES
-        for form in ("", "-md", "-json")
-    }
-    | {
-        "terminal.v1": "auditor.report.terminal:TerminalReport",
-        "html.v1": "auditor.report.html:HtmlReport",
-        "json.v1": "auditor.report.json:JsonReport",
-        "markdown.v1": "auditor.report.markdown:MarkdownReport",
-        "csv.v1": "auditor.report.csv:CsvReport",
-        "junit.v1": "auditor.report.junit:JunitReport",
-        "sarif.v1": "auditor.report.sarif:SarifReport",
-        "parquet.v1": "auditor.report.parquet:ParquetReport",
-        "github.v1": "auditor.report.github:GithubSummary",
-        "ai-verify-json.v1": "auditor.report.compliance_data:AiVerifyJson",
-        "ll144-summary.v1": "auditor.report.ll144_summary:Ll144Summary",
-    },
-)

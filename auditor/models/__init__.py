@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.protocols import Model
@@ -75,7 +75,7 @@ def make(
     'vader'
     """
     plugin = find(spec)
-    kind, colon, argument = spec.strip().partition(":")
+    kind, colon, argument = parts_of(spec)
     if kind in ARGUMENTS and not argument:
         raise ConfigError(f"model {spec!r} is incomplete: {kind}: needs {ARGUMENTS[kind]}")
     if kind in BARE and colon:
@@ -95,10 +95,21 @@ def make(
             raise ConfigError(
                 f"model {kind!r} has no option {name!r}; options: {', '.join(sorted(parameters))}"
             )
-    return cast(Model, plugin(**given))
+    return plugin(**given)
 
 
-def find(spec: str) -> Callable[..., Any]:
+def parts_of(spec: str) -> tuple[str, str, str]:
+    """Kind, colon and argument of a spec; a kind may be written ``package:name``."""
+    from auditor.core.registry import MODELS
+
+    kind, colon, argument = spec.strip().partition(":")
+    if colon and not MODELS.is_own(kind) and kind in MODELS.packages():
+        name, colon, argument = argument.partition(":")
+        kind = f"{kind}:{name}"
+    return kind, colon, argument
+
+
+def find(spec: str) -> Callable[..., Model]:
     """The adapter's class for the kind of ``spec``, which may be incomplete.
 
     Raises
@@ -110,7 +121,7 @@ def find(spec: str) -> Callable[..., Any]:
     """
     from auditor.core.registry import MODELS
 
-    kind = spec.strip().partition(":")[0]
+    kind = parts_of(spec)[0]
     if kind in LATER:
         raise ConfigError(f"model {spec!r}: {LATER[kind]} are not in this version. {_HINT}")
     try:
@@ -118,11 +129,6 @@ def find(spec: str) -> Callable[..., Any]:
     except UnknownPlugin as error:
         known = {name.rpartition(".v")[0] or name for name in MODELS.names()}
         raise UnknownPlugin("model", kind, known | set(LATER), _HINT) from error
-
-
-def is_adapter(value: object) -> bool:
-    """Whether ``value`` is an adapter already; a LangChain chat model, which also has ``generate``, is none."""
-    return hasattr(value, "generate") and hasattr(value, "fingerprint") and hasattr(value, "aclose")
 
 
 def wrap(function: Callable[..., Any] | Any, *, name: str | None = None, **options: object) -> Model:
@@ -154,7 +160,7 @@ def wrap(function: Callable[..., Any] | Any, *, name: str | None = None, **optio
 
     plugin = MODELS.load("python")
     given = options if name is None else {**options, "name": name}
-    return cast(Model, plugin(function, **given))
+    return plugin(function, **given)
 
 
 def defaults(task: Any) -> list[str]:

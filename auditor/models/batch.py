@@ -26,7 +26,7 @@ from auditor.core.errors import (
     RateLimited,
     ServerFault,
 )
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, digest
 from auditor.models.openai import ERRORS, OpenAIChat
 from auditor.models.openai_wire import DETAIL, FILTER_CODES, error_code, read_completion, said
@@ -54,7 +54,7 @@ class _Batch:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class Batched:
+class Batched(Model):
     """A chat model of an OpenAI-compatible server, asked through batches.
 
     Parameters
@@ -115,7 +115,6 @@ class Batched:
         self._chat = model
         self.name, self.fingerprint = model.name, model.fingerprint
         self.price = half(model.price)
-        self.max_tokens = model.max_tokens
         self._journal, self._window, self._sleep = journal, window, sleep
         self._poll_s, self._longest_s, self._left_s = poll_s, longest_poll_s, left_s
         self._batches = _read(journal, model.fingerprint)
@@ -125,10 +124,9 @@ class Batched:
         """Close the connections; batches under way go on at the server."""
         await self._chat.aclose()
 
-    @property
-    def under_way(self) -> list[str]:
-        """Ids of batches that were waited for and left to a later run."""
-        return [b.batch_id for b in self._batches if b.batch_id is not None and b.left]
+    def max_tokens(self, format: str) -> int:
+        """As the model that is asked."""
+        return self._chat.max_tokens(format)
 
     def left_before(self, request: Request) -> bool:
         """Whether a batch of this process or an earlier one holds the request, its answer still to come."""
@@ -168,6 +166,7 @@ class Batched:
             for i in mine:
                 self._given[i] = self._given.get(i, 0) + 1
                 outcomes[i] = found.get(i) or CallTimeout("the batch ended without an answer to this request")
+        self.under_way = tuple(b.batch_id for b in self._batches if b.batch_id is not None and b.left)
         return [outcomes[i] for i in ids]
 
     async def _collect(

@@ -181,13 +181,9 @@ class Budget:
     def price_of(self, model: Model) -> Price | None:
         """What the user said that tokens cost, else the adapter's price; None where there is neither.
 
-        Adapters that can cost money have an attribute ``price`` (`Price` or None); adapters without it
-        run on this machine and are free.
+        Only models that charge for tokens have one (`auditor.core.protocols.Model.costs`).
         """
-        if not hasattr(model, "price"):
-            return None
-        price: Price | None = self.price or model.price
-        return price
+        return (self.price or model.price) if model.costs == "tokens" else None
 
     def require_price(self, model: Model) -> None:
         """Refuse to start where a limit on cost cannot be kept.
@@ -197,7 +193,7 @@ class Budget:
         ConfigError
             ``max_cost`` is set and the price of ``model`` is unknown.
         """
-        if self.max_cost is not None and hasattr(model, "price") and self.price_of(model) is None:
+        if self.max_cost is not None and model.costs == "tokens" and self.price_of(model) is None:
             raise ConfigError(
                 f"--max-cost is set, but the price of {model.name} is not known. Give it in USD per million "
                 "tokens: --price-in P --price-out P (0 for a server of your own), or limit with --max-calls"

@@ -25,15 +25,13 @@ LANGCHAIN: Mapping[str, tuple[str, str | None]] = {
     "openai": ("langchain_openai", "OPENAI_API_KEY"),
 }
 
-PLANTED = "planted"  # for tests of audits; runs in this process, and is no kind to choose from
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kind:
     """One kind of spec.
 
     ``packages`` must be importable; ``extra`` of this project brings them. ``environment`` are variables that it
-    reads. ``network``: it asks a server. ``elsewhere``: what it runs may ask one.
+    reads. ``network``: it asks a server.
     """
 
     spec: str
@@ -43,7 +41,6 @@ class Kind:
     extra: str | None = None
     environment: tuple[str, ...] = ()
     network: bool = False
-    elsewhere: bool = False
 
 
 KINDS = (
@@ -117,7 +114,6 @@ KINDS = (
         spec="exec:COMMAND",
         what="a program that reads JSON lines and writes answers",
         example='audit --task sentiment --model "exec:./classify --fast"',
-        elsewhere=True,
     ),
     Kind(
         spec="recorded:FILE",
@@ -128,18 +124,25 @@ KINDS = (
 
 
 def may_cost(spec: str) -> bool:
-    """Whether a model may cost money: all but kinds that are known to run in this process.
+    """Whether a model may cost money: all but those that say that they run on this machine.
+
+    Raises
+    ------
+    UnknownPlugin
+        Nothing has this name.
 
     Examples
     --------
-    >>> [may_cost(spec) for spec in ("vader", "planted", "hf:./mine", "openai:gpt-4o-mini", "exec:./ask", "a-plugin:x")]
-    [False, False, False, True, True, True]
+    >>> [may_cost(spec) for spec in ("vader", "planted", "hf:./mine", "openai:gpt-4o-mini", "exec:./ask")]
+    [False, False, False, True, True]
     """
-    name = spec.strip().partition(":")[0]
-    if name == PLANTED:
+    from auditor.core.protocols import Model
+    from auditor.models import LATER, find
+
+    if spec.strip().partition(":")[0] in LATER:  # files that `audit tabular` reads
         return False
-    kind = next((kind for kind in KINDS if kind.spec.partition(":")[0] == name), None)
-    return kind is None or kind.network or kind.elsewhere
+    plugin = find(spec)
+    return not (isinstance(plugin, type) and issubclass(plugin, Model)) or plugin.costs != "nothing"
 
 
 def kinds() -> list[dict[str, Any]]:
@@ -190,10 +193,8 @@ def _provider(package: str, key: str | None) -> dict[str, Any]:
 def _plugins() -> list[dict[str, Any]]:
     """Models that other packages bring."""
     from auditor.core.registry import MODELS
-    from auditor.models import ARGUMENTS, BARE
 
-    own = set(ARGUMENTS) | BARE | {PLANTED}
-    names = sorted({name.rpartition(".v")[0] or name for name in MODELS.names()} - own)
+    names = sorted({name.rpartition(".v")[0] or name for name in MODELS.names() if not MODELS.is_own(name)})
     return [
         {
             "spec": name,

@@ -84,10 +84,7 @@ class Client:
     Parameters
     ----------
     model : Model
-        The adapter. If it can cost money it has ``price`` (`Price` or None) and
-        ``max_tokens(format) -> int``, which bounds an answer. With ``left_before(request) -> bool`` it says which
-        requests are with the provider already, and were counted when they left. ``at_once`` (int or None) says on how
-        many batches it works at a time: further ones would be counted while they wait.
+        The adapter.
     cache : Cache or None
         None, or a model that is not ``cacheable``: nothing is looked up or kept.
     budget : Budget
@@ -141,10 +138,9 @@ class Client:
         self.stopped: BudgetExceeded | CallError | None = None
         self.tokens = TokenCounter()
         self._cache = cache if model.cacheable else None
-        concurrency = min(concurrency, getattr(model, "at_once", None) or concurrency)
+        concurrency = min(concurrency, model.at_once or concurrency)
         self._limiter = Limiter(concurrency, clock=clock)
-        if hasattr(model, "on_headers"):
-            model.on_headers = self._limiter.headers
+        model.on_headers = self._limiter.headers
         self._answered: Mapping[Key, Response] = answered if answered is not None else {}
         self._on_response = on_response
         self._remember = remember
@@ -152,8 +148,6 @@ class Client:
         self._memory: dict[Key, Response] = {}
         self._in_flight: dict[Key, asyncio.Future[Response | None]] = {}
         self._price: Price | None = budget.price_of(model)
-        self._max_tokens: Callable[[str], int] = getattr(model, "max_tokens", lambda _format: 0)
-        self._left_before: Callable[[Request], bool] | None = getattr(model, "left_before", None)
         self._batch = max(1, model.max_batch)
         self._clock, self._sleep = clock, sleep
         self._rng = Random(self.retry.seed)
@@ -295,10 +289,9 @@ class Client:
             again = self._look_up(round_, ours)  # answered and let go of since
             self._release(again)
             hits |= again
-            left = self._left_before or (lambda request: False)
             theirs = set(digests.values()) - ours
             round_.elsewhere -= set(keys)
-            round_.elsewhere |= {key for key in theirs if not left(round_.request(key))}
+            round_.elsewhere |= {key for key in theirs if not self.model.left_before(round_.request(key))}
         for key in keys:
             if key in hits:
                 self.counts.cached += 1
@@ -399,7 +392,7 @@ class Client:
 
     async def _reserve(self, batch: list[Request], bounds: list[float]) -> int:
         if self.stopped is None:
-            counted = [] if self._left_before is None else [self._left_before(r) for r in batch]
+            counted = [self.model.left_before(r) for r in batch]
             try:
                 return await self.budget.reserve(bounds, left_before=counted)
             except BudgetExceeded as error:
@@ -463,7 +456,7 @@ class Client:
         return self._price.usd(
             Usage(
                 tokens_in=self.tokens.bound(request.prompt),
-                tokens_out=self._max_tokens(request.prompt.format),
+                tokens_out=self.model.max_tokens(request.prompt.format),
             )
         )
 

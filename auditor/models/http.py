@@ -17,7 +17,7 @@ from auditor.core.errors import (
     RateLimited,
     ServerFault,
 )
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Usage, digest
 from auditor.models import http_file, json_places
 from auditor.models.bounded import LARGEST
@@ -44,7 +44,7 @@ _STATUS: Mapping[int, type[CallError]] = {
 }
 
 
-class HttpTemplate:
+class HttpTemplate(Model):
     """A service that a YAML file describes.
 
     The answer is what stands at the file's path ``answer``: a text, or a number or truth value written as JSON

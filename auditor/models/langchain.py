@@ -26,7 +26,7 @@ from auditor.core.errors import (
     RateLimited,
     ServerFault,
 )
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Usage, digest
 from auditor.models import langchain_parts as parts
 from auditor.models.prices import Price, lookup
@@ -75,7 +75,7 @@ _STATUS: Mapping[int, type[CallError]] = {
 }
 
 
-class LangChain:
+class LangChain(Model):
     """A LangChain model.
 
     Parameters

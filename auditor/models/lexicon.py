@@ -12,10 +12,10 @@ import hashlib
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from auditor.core.errors import CallError
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Costs, Model, Reply
 from auditor.core.types import Request, digest
 from auditor.models.local import classify, has_neutral
 
@@ -67,7 +67,7 @@ def weigh_but(words: Sequence[str], valences: list[float]) -> list[float]:
     return valences
 
 
-class Vader:
+class Vader(Model):
     """VADER as a two-label (or three-label) classifier of bare texts.
 
     Parameters
@@ -96,6 +96,8 @@ class Vader:
     >>> asyncio.run(Vader().generate([ask]))[0].text
     'positive'
     """
+
+    costs: ClassVar[Costs] = "nothing"
 
     style: Literal["text", "chat"] = "text"
     deterministic = True

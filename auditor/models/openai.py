@@ -27,7 +27,7 @@ from auditor.core.errors import (
     RateLimited,
     ServerFault,
 )
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, digest
 from auditor.models import bounded
 from auditor.models import logprobs as label_scores
@@ -95,7 +95,7 @@ _STATUS: Mapping[int, type[CallError]] = {
 _NO_ACCESS_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "account_deactivated"})
 
 
-class OpenAIChat:
+class OpenAIChat(Model):
     """One chat model of an OpenAI-compatible server.
 
     The reply is the text of the first choice. A refusal that the model wrote (the ``refusal`` field) is

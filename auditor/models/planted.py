@@ -10,10 +10,10 @@ import hashlib
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from auditor.core.errors import BadRequest, CallError, ConfigError
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Costs, Model, Reply
 from auditor.core.types import Request, digest
 from auditor.models.local import user_text
 
@@ -23,7 +23,7 @@ DOWNWARD = frozenset({"bad", "poor", "dull", "awful", "boring", "flat", "terribl
 _tokens = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*").findall
 
 
-class Planted:
+class Planted(Model):
     """A model with known bias.
 
     The base label comes from ``base`` and does not depend on person terms; then each rule may change it.
@@ -88,6 +88,8 @@ class Planted:
     >>> ask("She is a nurse."), ask("He is a Nigerian nurse."), ask("She is a Nigerian nurse.")
     ('positive', 'positive', 'negative')
     """
+
+    costs: ClassVar[Costs] = "nothing"
 
     max_batch = 256
     at_once = 1

@@ -9,51 +9,15 @@ for the hard limit on cost.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 from auditor.core import data
 from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.protocols import Price as Price
 from auditor.core.types import Prompt, Usage
 
 CHARS_PER_TOKEN = 3.5  # English prose has about 4; lower, so that plans err on the dear side
 OVERHEAD_PER_MESSAGE = 16  # tokens that chat templates add around one message, generously
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Price:
-    """What tokens cost.
-
-    Parameters
-    ----------
-    input_usd, output_usd : float
-        US dollars per million tokens, finite and not negative.
-    as_of : str
-        ISO date of the figures; empty when the user gave them.
-    source : str
-        Where the figures come from.
-
-    Examples
-    --------
-    >>> Price(input_usd=2.0, output_usd=8.0).usd(Usage(tokens_in=1_000_000, tokens_out=500_000))
-    6.0
-    """
-
-    input_usd: float
-    output_usd: float
-    as_of: str = ""
-    source: str = "given by the user"
-
-    def __post_init__(self) -> None:
-        for flag, value in (("--price-in", self.input_usd), ("--price-out", self.output_usd)):
-            if not (math.isfinite(value) and value >= 0):
-                raise ConfigError(
-                    f"{flag} is {value!r}; it must be a number of USD per million tokens, 0 or more"
-                )
-
-    def usd(self, usage: Usage) -> float:
-        """The cost of one call, in US dollars."""
-        return (usage.tokens_in * self.input_usd + usage.tokens_out * self.output_usd) / 1e6
 
 
 def given(price_in: float | None, price_out: float | None) -> Price | None:

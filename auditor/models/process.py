@@ -32,11 +32,11 @@ import signal
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from auditor.core import userfile
 from auditor.core.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Costs, Model, Reply
 from auditor.core.types import Request, Usage, digest
 from auditor.models.keeper import GRACE_S, Keeper, end_group
 from auditor.models.local import read_scores
@@ -68,7 +68,7 @@ class _Malformed(BadResponse):
     transient = False
 
 
-class Exec:
+class Exec(Model):
     """A program as a model.
 
     Parameters
@@ -91,6 +91,8 @@ class Exec:
     ConfigError
         The command is empty, has unbalanced quotes, or there is no such program.
     """
+
+    costs: ClassVar[Costs] = "unseen"
 
     def __init__(
         self,

@@ -37,19 +37,19 @@ from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from auditor.core import userfile
 from auditor.core.counting import plural
 from auditor.core.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Costs, Model, Reply
 from auditor.core.types import Prompt, Request, digest
 from auditor.models.local import best_label, read_scores
 
 _SEQUENCES = (list, tuple, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
 
 
-class PythonFunction:
+class PythonFunction(Model):
     """A Python callable as a model.
 
     Parameters
@@ -81,6 +81,8 @@ class PythonFunction:
     >>> model.style, model.deterministic, model.cacheable
     ('text', True, False)
     """
+
+    costs: ClassVar[Costs] = "nothing"
 
     def __init__(
         self,

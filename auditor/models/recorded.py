@@ -21,11 +21,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from auditor.core import userfile
 from auditor.core.errors import BadRequest, BadResponse, CallError, DataFileError
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Costs, Model, Reply
 from auditor.core.types import Request, digest
 from auditor.models.local import read_scores, user_text
 
@@ -57,7 +57,7 @@ class Line:
     input: str | None
 
 
-class Recorded:
+class Recorded(Model):
     """Looks answers up in a file.
 
     Parameters
@@ -74,6 +74,8 @@ class Recorded:
         The file is missing, empty, not UTF-8, or a line is malformed or contradicts an earlier one; names
         the line.
     """
+
+    costs: ClassVar[Costs] = "nothing"
 
     deterministic = False
     cacheable = False

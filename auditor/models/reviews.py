@@ -25,11 +25,11 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from auditor.core import data
 from auditor.core.errors import CallError, DataFileError
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Costs, Model, Reply
 from auditor.core.types import Request
 from auditor.models.local import classify
 
@@ -55,7 +55,7 @@ def terms(text: str) -> list[str]:
     return words + [f"{a} {b}" for a, b in itertools.pairwise(words)]
 
 
-class Reviews:
+class Reviews(Model):
     """The embedded review classifier: labels "positive" and "negative" with probabilities.
 
     Parameters
@@ -73,6 +73,8 @@ class Reviews:
     >>> round(Reviews().probability("A dull, lifeless mess."), 1)
     0.0
     """
+
+    costs: ClassVar[Costs] = "nothing"
 
     style: Literal["text", "chat"] = "text"
     deterministic = True

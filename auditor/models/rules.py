@@ -10,10 +10,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from functools import cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 from auditor.core.errors import BadRequest, CallError
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Costs, Model, Reply
 from auditor.core.types import Request, digest
 from auditor.models.local import classify
 
@@ -29,7 +29,7 @@ CLOSING = ("V", "MD", "IN", "TO", "PRP", "W", "CC", ",", ".")  # tags before whi
 ORDINALS = ("first", "second")
 
 
-class Rules:
+class Rules(Model):
     """Answers "first" or "second": which of the two people named first a pronoun refers to.
 
     Examples
@@ -40,6 +40,8 @@ class Rules:
     >>> model.antecedent("The visitor told my aunt that she would be late.")
     'second'
     """
+
+    costs: ClassVar[Costs] = "nothing"
 
     style: Literal["text", "chat"] = "text"
     deterministic = True

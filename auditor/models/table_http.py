@@ -21,7 +21,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 from auditor.core import secrets, yamlfile
 from auditor.core.counting import plural
@@ -36,7 +36,7 @@ from auditor.core.errors import (
     RateLimited,
     ServerFault,
 )
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Costs, Model, Reply
 from auditor.core.types import Answer, Prompt, Request, digest
 from auditor.models import bounded
 from auditor.models.openai_wire import retry_after
@@ -261,7 +261,7 @@ class RowDecision:
         return Answer(status="ok", value=output)
 
 
-class TableHTTP:
+class TableHTTP(Model):
     """Asks a server about rows; each request's text is one row as JSON.
 
     Parameters
@@ -277,11 +277,10 @@ class TableHTTP:
         A header names a variable that is not set.
     """
 
-    style: Literal["text", "chat"] = "text"
-    cacheable = True
+    costs: ClassVar[Costs] = "unseen"
 
     def __init__(self, name: str, server: TableServer) -> None:
-        self.name, self.server = name, server
+        self.name, self._file = name, server
         self.deterministic, self.max_batch = server.deterministic, server.batch
         self._headers = server.header_values()
         self.fingerprint = "http:" + digest(
@@ -298,14 +297,14 @@ class TableHTTP:
         import httpx
 
         if self._client is None:
-            self._client = bounded.client(timeout=self.server.timeout, headers=self._headers)
+            self._client = bounded.client(timeout=self._file.timeout, headers=self._headers)
         rows = [json.loads(request.prompt.text or "null") for request in batch]
         try:
-            response = await self._client.post(self.server.url, json=_filled(self.server.request, rows))
+            response = await self._client.post(self._file.url, json=_filled(self._file.request, rows))
         except CallError as error:
             return [error for _ in batch]
         except httpx.TimeoutException:
-            return [CallTimeout(f"no answer within {self.server.timeout:g} s") for _ in batch]
+            return [CallTimeout(f"no answer within {self._file.timeout:g} s") for _ in batch]
         except httpx.HTTPError as error:
             return [ServerFault(f"{type(error).__name__}: no connection") for _ in batch]
         if not response.is_success:
@@ -324,8 +323,8 @@ class TableHTTP:
         return BadResponse(what) if self._worked else AuthFailed(f"{what}. Is the file of {self.name} right?")
 
     def _read(self, value: Any, n: int) -> list[Reply | CallError]:
-        found = found_at(value, self.server.answer)
-        answers = found if EACH in self.server.answer else [found]
+        found = found_at(value, self._file.answer)
+        answers = found if EACH in self._file.answer else [found]
         if len(answers) != n:
             raise BadResponse(f"{len(answers)} decisions for {plural(n, 'row')}")
         return [_reply(answer) for answer in answers]

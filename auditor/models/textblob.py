@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from auditor.core.errors import CallError, MissingDependency
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Costs, Model, Reply
 from auditor.core.types import Request, digest
 from auditor.models.local import classify, has_neutral
 
 
-class TextBlobModel:
+class TextBlobModel(Model):
     """TextBlob as a two-label (or three-label) classifier of bare texts.
 
     Parameters
@@ -39,6 +39,8 @@ class TextBlobModel:
     With two labels ``scores`` is ``(polarity + 1) / 2`` for "positive" and the rest for "negative": an
     order-preserving map to [0, 1], not a calibrated probability.
     """
+
+    costs: ClassVar[Costs] = "nothing"
 
     style: Literal["text", "chat"] = "text"
     deterministic = True

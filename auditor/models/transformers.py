@@ -24,10 +24,10 @@ import importlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from auditor.core.errors import BadRequest, CallError, ConfigError, MissingDependency
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Costs, Model, Reply
 from auditor.core.types import Request, digest
 from auditor.models import transformers_chat as chat
 from auditor.models.local import bare_text, best_label
@@ -44,7 +44,7 @@ SHORTEST = 8  # tokens that an answer gets at least, where the task allows as ma
 MAX_LENGTH = 100_000  # what tokenizers without a limit claim is far above this
 
 
-class Transformers:
+class Transformers(Model):
     """A local Hugging Face model as an adapter.
 
     Parameters
@@ -67,6 +67,8 @@ class Transformers:
     ConfigError
         The model cannot be loaded, is of no kind above, or its labels cannot be asked for.
     """
+
+    costs: ClassVar[Costs] = "nothing"
 
     deterministic = True
     cacheable = True

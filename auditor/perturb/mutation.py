@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 
 from auditor.core.errors import ConfigError, UnknownPlugin
+from auditor.core.protocols import Suite
 from auditor.core.types import Case, Edit, Seed, Variant, Verdict, draws_of, id_of, names
 from auditor.perturb._choose import Choice, Insertion, Offer, named, sample
 from auditor.perturb._match import Hit, Matcher, Place, Scan, settle
@@ -34,7 +35,7 @@ _COUPLES = frozenset(
 _BATCH = 32  # seeds scanned together, so that their sentences are parsed in one batch
 
 
-class MutationSuite:
+class MutationSuite(Suite):
     """Makes one case for each seed that names a group.
 
     Parameters

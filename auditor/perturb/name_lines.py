@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
+from auditor.core.protocols import Suite
 from auditor.core.types import Case, Edit, Seed, Variant, Verdict, draws_of, id_of, text_of
 from auditor.perturb._line_writers import GENDER, RACE, Name, Statement, adjectives
 from auditor.perturb._match import Hit, Matcher, settle
 from auditor.perturb._wanted import EVERY, Wanted
 from auditor.perturb.dictionaries import Dictionary, load
 from auditor.perturb.dictionaries.full_names import full_names
-from auditor.perturb.mutation import apply
+from auditor.perturb.mutation import MutationSuite, apply
 from auditor.text.english import article_for, match_case
 
 WORDS, NAME, STATEMENT = "words", "name", "statement"
@@ -72,7 +73,7 @@ class Feed:
         return self.waiting.popleft()
 
 
-class Lines:
+class Lines(Suite):
     r"""Cases of a suite over given texts, and for what its cases do not change cases with a line.
 
     Parameters
@@ -122,7 +123,7 @@ class Lines:
 
     def __init__(
         self,
-        make: Callable[[Iterable[Seed]], Any],
+        make: Callable[[Iterable[Seed]], MutationSuite],
         *,
         seeds: Iterable[Seed],
         dictionaries: Sequence[Dictionary],
@@ -142,7 +143,7 @@ class Lines:
         given = {d.attribute: d for d in dictionaries}
         chosen = [a for a, d in given.items() if (d.default if attributes is None else a in attributes)]
         self._varied = [a for a in CARRIED if a in chosen and not given[a].raw]
-        self._wanted: Mapping[str, Wanted] = getattr(self._inner, "wanted", {})
+        self._wanted: Mapping[str, Wanted] = self._inner.wanted
         self._known = {a: given[a] if a in given and not given[a].raw else load(a) for a in CARRIED}
         self._matcher = Matcher([*self._known.values(), *map(load, (*_ORIGINS, "names"))])
         terms = sorted({t.text.capitalize() for t in self._known[RACE].sources}, key=len, reverse=True)

@@ -11,10 +11,11 @@ from auditor.report.document import Document
 
 def document(record: Mapping[str, Any], evidence: Any = None) -> Document:
     """The report of a run, whatever its kind, with what people filled in."""
-    from auditor.report import compliance_fill
+    from auditor.report import compliance_fill, figures
 
     made = _own(record, evidence)
-    return replace(made, sections=(*made.sections, *compliance_fill.sections(record)))
+    more = (*figures.measured(record), *figures.chosen(record, evidence), *compliance_fill.sections(record))
+    return replace(made, sections=(*made.sections, *more))
 
 
 def _own(record: Mapping[str, Any], evidence: Any) -> Document:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from auditor.core.protocols import Renderer
 from auditor.core.registry import PAGES
 from auditor.report import compliance_export as export
 from auditor.report import compliance_frameworks as frameworks
@@ -15,7 +16,7 @@ from auditor.report import html, legal, markdown, outcomes
 Data = Mapping[str, Any]
 
 
-class LegalPage:
+class LegalPage(Renderer):
     """The page of one framework in one form.
 
     Treatment and impact have sections of their own; fields that only people can fill in stay empty where they did
@@ -77,8 +78,9 @@ def _kind(framework: str, form: str) -> type[LegalPage]:
 
 
 def __getattr__(name: str) -> type[LegalPage]:
-    """``page-`` and the name of a format, which is the id of a framework with a key of `FORMS`: its renderer."""
+    """``page_`` and the name of a format, hyphens as underscores: the id of a framework with a key of `FORMS`."""
+    name = name.removeprefix("page_").replace("_", "-")
     for form in FORMS:
-        if name.endswith(form) and (id := name.removeprefix("page-").removesuffix(form)) in PAGES:
+        if name.endswith(form) and (id := name.removesuffix(form)) in PAGES:
             return _kind(id, form)
     raise AttributeError(name)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from auditor.core.errors import ConfigError
+from auditor.core.protocols import Renderer
 from auditor.report import compliance_claims as claimed
 from auditor.report import compliance_frameworks as frameworks
 from auditor.report import compliance_gates as gated
@@ -15,7 +16,7 @@ from auditor.report import compliance_view as work
 HOSTED = ("openai", "langchain", "http")
 
 
-class AiVerifyJson:
+class AiVerifyJson(Renderer):
     """``--format ai-verify-json``.
 
     The schema (`common/schemas/aiverify.testresult.schema.json` in the foundation's repository) asks for ``gid``,

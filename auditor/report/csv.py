@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from auditor.core.protocols import Renderer
 from auditor.core.shown import csv_text
 from auditor.report import exchange
 
@@ -15,7 +16,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-class CsvReport:
+class CsvReport(Renderer):
     """One row for each finding (``row`` = finding), then one for each estimate; UTF-8 with a header.
 
     Shares are numbers in [0, 1]; what is missing is empty. A text that begins like a formula (``=``, ``+``,

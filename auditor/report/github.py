@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from auditor.core.protocols import Renderer
 from auditor.report import exchange, words
 from auditor.report.markdown import MarkdownReport, escape
 
@@ -13,7 +14,7 @@ MAX_BYTES = 1_000_000  # a summary of a step may hold 1 MiB
 CUT = "\n\nThe rest was cut off: GitHub shows 1 MiB. Everything stands in the other formats.\n"
 
 
-class GithubSummary:
+class GithubSummary(Renderer):
     """The job summary (``$GITHUB_STEP_SUMMARY``); `workflow_commands` gives the lines for stdout."""
 
     name = "github.v1"

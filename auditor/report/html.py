@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from auditor.core.protocols import Renderer
 from auditor.report import diff, example, words
 from auditor.report.document import TO_FILL, Commands, Document, Evidence, Findings
 
@@ -23,7 +24,7 @@ KINDS = {"hidden": "hidden", "violation": "single example", "claim": "claim"}
 MIN_FILTER = 6  # fewer findings need no filter
 
 
-class HtmlReport:
+class HtmlReport(Renderer):
     """The report of any kind of run as a page.
 
     Every text passes through `words.visible` and is escaped; the Content-Security-Policy in the file

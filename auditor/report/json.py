@@ -6,8 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from auditor.core.protocols import Renderer
 
-class JsonReport:
+
+class JsonReport(Renderer):
     r"""``run.json`` on stdout: sorted keys, two spaces, ASCII only.
 
     Non-ASCII characters and controls are escaped, so that no text from a model acts on a terminal.

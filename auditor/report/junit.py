@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from auditor.core import waivers
+from auditor.core.protocols import Renderer
 from auditor.report import exchange, words
 from auditor.report.planned import deviations
 
@@ -14,7 +15,7 @@ from auditor.report.planned import deviations
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class JunitReport:
+class JunitReport(Renderer):
     """One test suite for each model, one test case for each finding.
 
     A shown finding is a failure, unless it is waived (skipped, with the waiver). What is not determined or was

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from auditor.core.protocols import Renderer
 from auditor.report import html, ll144, outcomes
 from auditor.report.document import TO_FILL, Document, Entry, Form, Section, Table
 
@@ -14,7 +15,7 @@ KIND = "Historical or test data"
 CAPTIONS = {"sex": "Sex", "race_ethnicity": "Race/ethnicity", "intersectional": "Race/ethnicity and sex"}
 
 
-class Ll144Summary:
+class Ll144Summary(Renderer):
     """``--format ll144-summary``: one HTML page to print or to publish, with fields for what was not given."""
 
     name, suffix = "ll144-summary.v1", ".ll144-summary.html"

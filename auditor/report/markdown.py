@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from auditor.core.protocols import Renderer
 from auditor.report import answer, diff, words
 from auditor.report.document import (
     TO_FILL,
@@ -32,7 +33,7 @@ _SPECIAL = re.compile(r"[\\`*_\[\]|~$#]")
 _LINKS = re.compile(r"(?<=[A-Za-z])(?=://)|(?<=www)(?=\.)|(?<=@)(?=\w)", re.IGNORECASE)
 
 
-class MarkdownReport:
+class MarkdownReport(Renderer):
     """The report of any kind of run as tables and lists.
 
     Text from models and files is escaped: it makes no link, no image, no heading and no HTML.

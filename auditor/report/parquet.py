@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from auditor.core.errors import MissingDependency
+from auditor.core.protocols import Renderer
 from auditor.core.types import Variant, Verdict
 from auditor.report import cards, diff
 
 
-class ParquetReport:
+class ParquetReport(Renderer):
     """One row for each verdict: what was changed, both texts, both answers, the outcome.
 
     The texts are the very ones that were asked: a table is data, and is not made safe for a screen. Placebo

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from auditor.core import explain, waivers
+from auditor.core.protocols import Renderer
 from auditor.report import exchange, words
 from auditor.report.planned import deviations
 
@@ -21,7 +22,7 @@ KINDS = {
 }
 
 
-class SarifReport:
+class SarifReport(Renderer):
     """One result for each finding, one rule for each code.
 
     ``kind`` follows the verdict: shown is ``fail`` (level ``warning``), shown for these words

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from auditor.core.protocols import Renderer
 from auditor.report import terminal_answer, words
 from auditor.report.document import (
     Block,
@@ -30,7 +31,7 @@ MAX_CARDS = 5  # findings with their texts
 MAX_LINES = 20  # of a table
 
 
-class TerminalReport:
+class TerminalReport(Renderer):
     """The answer on one screen; with ``full`` all that was asked, measured and found.
 
     A run without claims (free texts, rows, a paper's own protocol, an old record) is told in full.

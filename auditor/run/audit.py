@@ -180,12 +180,7 @@ def plan_record(parts: Parts) -> dict[str, Any]:
         "plan": parts.plan.as_dict() | {"models": [m.name for m in parts.models]},
         "fingerprints": {m.name: m.fingerprint for m in parts.models}
         | ({} if parts.judge is None else {f"{parts.judge.name} as judge": parts.judge.fingerprint}),
-        "inputs": parts.facts
-        | {
-            "suite": parts.suite.describe()
-            if hasattr(parts.suite, "describe")
-            else {"name": parts.suite.name}
-        },
+        "inputs": parts.facts | {"suite": parts.suite.describe()},
     }
 
 

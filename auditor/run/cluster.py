@@ -13,11 +13,11 @@ import itertools
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from auditor.core.errors import CallError, ConfigError, MissingDependency
 from auditor.core.plan import Plan
-from auditor.core.protocols import Model, Reply
+from auditor.core.protocols import Costs, Model, Reply
 from auditor.core.types import Request, Seed
 from auditor.run.parts import Parts
 from auditor.run.rounds import Made, Spread, Worker
@@ -117,8 +117,10 @@ class Inference:
         ]
 
 
-class Remote:
+class Remote(Model):
     """An adapter whose model runs in actors of the cluster; else as the adapter it stands for."""
+
+    costs: ClassVar[Costs] = "nothing"
 
     def __init__(self, model: Model, spec: str, *, task: str, base_url: str | None, jobs: int) -> None:
         self.name, self.fingerprint, self.style = model.name, model.fingerprint, model.style

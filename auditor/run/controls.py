@@ -38,9 +38,8 @@ def with_placebos(case: Case, suite: Any, *, per_seed: int | None, seed: int) ->
     ----------
     case : Case
         From the suite.
-    suite : object
-        May have ``placebos(case, n, rng) -> sequence of Variant``, at most ``n`` for each attribute; without
-        it the case stays as it is.
+    suite : PlaceboMaker
+        Its ``placebos(case, n, rng)`` gives at most ``n`` variants for each attribute.
     per_seed : int or None
         As in the plan.
     seed : int
@@ -52,12 +51,11 @@ def with_placebos(case: Case, suite: Any, *, per_seed: int | None, seed: int) ->
         Its variants are the old ones, then placebo variants ``<case>.p0 …``: those of the suite, then joint
         ones put together from them.
     """
-    make = getattr(suite, "placebos", None)
-    if make is None or not case.variants or any(is_placebo(v) for v in case.variants):
+    if not case.variants or any(is_placebo(v) for v in case.variants):
         return case
     wanted = min(len(case.variants), per_seed or PLACEBO_CAP)
     rng = Random(f"{seed}:{draws_of(case.id)}:placebo")
-    found = list(make(case, wanted, rng))
+    found = list(suite.placebos(case, wanted, rng))
     joint = sorted({v.attributes for v in case.variants if v.order > 1})
     for attributes in joint:
         number = sum(v.attributes == attributes for v in case.variants)

@@ -189,7 +189,7 @@ async def _first(found: _Examination, model: Model, budget: Any, prompts: Sequen
     if first.error is None:
         answered = sum(r.error is None for r in found.responses)
         lost = next((r for r in found.responses if r.error is not None), None)
-        where = getattr(model, "server", "")
+        where = model.server
         told = (
             f"{answered} of {plural(len(found.responses), 'call')} answered{f' by {where}' if where else ''}"
         )
@@ -229,7 +229,7 @@ def _answers(found: _Examination, model: Model) -> None:
         shown = " ".join(outputs[0].split())[:120]
         advice = "Name the task it answers: --task NAME or FILE"
         if cut:
-            limit = getattr(model, "max_tokens", lambda _: 0)(found.responses[0].format)
+            limit = model.max_tokens(found.responses[0].format)
             advice = f"Give it more room: --max-tokens {max(2048, 4 * limit)}"
         found.note("task prompt", "failed", f"{told}; the first: {shown!r}", advice)
     else:
@@ -238,7 +238,7 @@ def _answers(found: _Examination, model: Model) -> None:
 
 def _parameters(found: _Examination, model: Model) -> None:
     """What the server did not take, and how it is asked instead."""
-    changed: Mapping[str, str] = getattr(model, "changed", {})
+    changed = model.changed
     found.facts["parameters_changed"] = dict(changed)
     if changed:
         told = "; ".join(f"{name} is {what}" for name, what in changed.items())
@@ -279,7 +279,7 @@ def _scores(found: _Examination, model: Model) -> None:
     name = "label scores"
     given = [r.scores for r in found.responses if r.scores]
     found.facts["label_scores"] = dict(given[0]) if given else None
-    changed: Mapping[str, str] = getattr(model, "changed", {})
+    changed = model.changed
     if given:
         told = ", ".join(f"{label} {share:.3f}" for label, share in given[0].items())
         share = "every answer brings" if len(given) == len(found.responses) else "some answers bring"
@@ -300,7 +300,7 @@ def _speed(found: _Examination, model: Model) -> None:
     times = [r.latency_s for r in found.responses if r.output is not None]
     found.facts["latency_s"] = {"median": statistics.median(times), "max": max(times)}
     found.note("latency", "ok", f"median {statistics.median(times):.2f} s, slowest {max(times):.2f} s")
-    headers: Mapping[str, str] = getattr(model, "rate_headers", {})
+    headers = model.rate_headers
     found.facts["rate_headers"] = dict(headers)
     told = ", ".join(f"{name} {value}" for name, value in sorted(headers.items()) if "reset" not in name)
     found.note("rate limits", "ok" if headers else "skipped", told or "the server says none")
@@ -311,7 +311,7 @@ def _money(found: _Examination, model: Model, price: Price | None, prompts: Sequ
     from auditor.core.types import Usage
     from auditor.models.prices import TokenCounter
 
-    if not hasattr(model, "price"):
+    if model.costs != "tokens":
         found.note("price", "ok", "runs on this machine; nothing is charged")
         return
     usages = [r.usage for r in found.responses if r.usage is not None]
@@ -322,7 +322,7 @@ def _money(found: _Examination, model: Model, price: Price | None, prompts: Sequ
         )
         source = "as the server counts"
     else:
-        limit = getattr(model, "max_tokens", lambda _: 0)(prompts[0].format)
+        limit = model.max_tokens(prompts[0].format)
         tokens = round(statistics.fmean(TokenCounter().estimate(p) for p in prompts))
         usage, source = Usage(tokens_in=tokens, tokens_out=limit), "estimated; the server reports none"
     found.facts["tokens_per_call"] = {"in": usage.tokens_in, "out": usage.tokens_out, "source": source}

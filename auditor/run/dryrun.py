@@ -207,7 +207,7 @@ def _judge(parts: Parts, model: Model, pairs: int, tallies: Sequence[Tally]) -> 
     tokens_out = calls * task.max_tokens(task.default_format)
     price = parts.budget.price_of(model)
     cost = None if price is None else price.usd(Usage(tokens_in=tokens_in, tokens_out=tokens_out))
-    if not hasattr(model, "price"):
+    if model.costs != "tokens":
         tokens_in = tokens_in if model.style == "chat" else 0
         tokens_out, cost = (tokens_out if model.style == "chat" else 0), 0.0
     return {

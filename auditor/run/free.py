@@ -26,8 +26,7 @@ def is_free(loop: Loop) -> bool:
 
 def keep(loop: Loop, tally: Tally, case: Case, name: str, present: Mapping[str, Sequence[Answer]]) -> None:
     """Keep the metrics of a case: for texts, figures only."""
-    if hasattr(loop.parts.oracle, "measure"):
-        tally.texts[case.id, name] = loop.parts.oracle.measure(case, present)
+    tally.texts[case.id, name] = loop.parts.oracle.measure(case, present)
 
 
 async def prefer(
@@ -128,7 +127,7 @@ def judge_cost(loop: Loop) -> float | None:
     judge = loop.judge
     if judge is None:
         return 0.0
-    known = not hasattr(judge.model, "price") or loop.parts.budget.price_of(judge.model) is not None
+    known = judge.model.costs != "tokens" or loop.parts.budget.price_of(judge.model) is not None
     return float(judge.cost_usd) if known else None
 
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from auditor.core.protocols import Oracle, Suite
 from auditor.core.types import Answer, Case, Check, Outcome, Variant, Verdict
 from auditor.measure.observations import Arm, Shape
 from auditor.run import free
@@ -35,19 +36,17 @@ class Judge:
     different answers: what it said is remembered.
     """
 
-    def __init__(self, oracle: Any) -> None:
-        from auditor.tasks.oracles.label import LabelOracle
-        from auditor.tasks.oracles.labelset import LabelSetOracle
-
-        self._oracle = oracle
-        self._by_answers = type(oracle) in (LabelOracle, LabelSetOracle)
+    def __init__(self, oracle: Oracle, suite: Suite) -> None:
+        self._oracle, self._suite = oracle, suite
         self._known: dict[tuple[Given, Given], Told] = {}
 
     def judge(
         self, case: Case, answers: Mapping[str, Sequence[Answer]], shapes: Mapping[str, Shape]
     ) -> list[Verdict]:
         """Verdicts for the variants that ``answers`` holds, in the order of the case."""
-        if not self._by_answers:
+        if self._suite.listens:  # verdicts carry no scores
+            self._suite.hear(case, answers)
+        if not self._oracle.by_labels:
             return list(self._oracle.judge(case, answers))
         before = _given(answers.get(case.original.id, ()))
         found = []
@@ -130,6 +129,8 @@ def judge(
             verdicts.append(verdict)
             if checks[v.variant_id].status != "invalid":
                 counted.append(verdict)
+    if case.sampling == "iid":
+        loop.figures.take(case, compared, model=tally.model.name, format=name)
     tally.judged = tally.judged or any(v.outcome in ("pass", "violation") for v in counted)
     if loop.plan.protocol == "hinter":
         from auditor.contrib.hinter.statistics import mutants_of

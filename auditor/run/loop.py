@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from auditor.core.errors import Unreadable, UserError
+from auditor.core.errors import BudgetExceeded, Unreadable, UserError
 from auditor.core.plan import DEFAULT_REPLICATES
 from auditor.core.protocols import Model, Observer
 from auditor.core.types import (
@@ -32,6 +32,7 @@ from auditor.core.types import (
 )
 from auditor.models.outcome import unanswered
 from auditor.run import free, questions
+from auditor.run.figures import Figures
 from auditor.run.judging import Judge, judge
 from auditor.run.observed import Observed
 from auditor.run.parts import Parts, formats_for
@@ -67,8 +68,9 @@ class Loop:
         self.parts, self.folder, self.observe = parts, folder, observe
         self.plan = parts.plan
         self.counts: Counter[str] = Counter()
-        self.oracle = Judge(parts.oracle)
+        self.oracle = Judge(parts.oracle, parts.suite)
         self.observed = Observed(parts.task, [model.name for model in parts.models])
+        self.figures = Figures(parts.suite)
         self.status_reason = ""
         self.stopped_by = ""  # the limit of the plan that was reached
         self.canary_prompts: dict[str, dict[tuple[str, str], Prompt]] = {}
@@ -88,9 +90,10 @@ class Loop:
         """Take note that ``client`` makes no further call, where that is so."""
         if not client.stopped:
             return
-        self.stopped_by = self.stopped_by or getattr(client.stopped, "limit", "")
+        if isinstance(client.stopped, BudgetExceeded):
+            self.stopped_by = self.stopped_by or client.stopped.limit
         self.status_reason = self.status_reason or what + self.why(client.stopped)
-        ids = [i for i in getattr(client.model, "under_way", ()) if i not in self.status_reason]
+        ids = [i for i in client.model.under_way if i not in self.status_reason]
         if ids:
             self.status_reason += (
                 f"; the provider still works on {', '.join(ids)}, and audit resume goes on waiting for "
@@ -126,7 +129,7 @@ class Loop:
         live = find is not None and (not answered or answered is find(model.name))
         if find is not None and live:
             answered = find(model.name)
-        patience: float | None = getattr(model, "patience_s", None)
+        patience = model.patience_s
         return Client(
             model,
             retry=None if patience is None else RetryPolicy(ceiling_s=patience),
@@ -158,7 +161,7 @@ class Loop:
         first = tally.first
         if response.output is None or not self.parts.task.labels or first.over:
             return
-        if getattr(tally.model, "recorded", False):
+        if tally.model.recorded:
             return  # costs nothing, and nothing else will come
         answer = self._reading(response.output, tally.model.style, response.format)
         first.add(answer.status)

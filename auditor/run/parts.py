@@ -9,9 +9,9 @@ from random import Random
 from typing import Any
 
 from auditor.core.errors import ConfigError
-from auditor.core.plan import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan
-from auditor.core.protocols import Model
-from auditor.core.types import Case, Check, Seed, Verdict, id_of
+from auditor.core.plan import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan, of_package
+from auditor.core.protocols import Gate, Model, Oracle, PlaceboMaker, Suite
+from auditor.core.types import Case, Check, Seed, id_of
 from auditor.run import plugins
 from auditor.run.controls import CANARIES, CANARY_REPLICATES, control_pairs, outcomes
 
@@ -25,10 +25,10 @@ class Parts:
 
     plan: Plan
     task: Any
-    suite: Any
-    gate: Any | None  # batch validity; None where the checks come with the cases
+    suite: Suite
+    gate: Gate | None  # batch validity; None where the checks come with the cases
     agreement: Any
-    oracle: Any
+    oracle: Oracle
     models: list[Model]
     budget: Any
     cache: Any | None
@@ -36,7 +36,9 @@ class Parts:
     dictionaries: Sequence[Any] = ()  # whose groups are compared
     texts: Sequence[Seed] = ()  # the seeds, where they can be spread over workers
     judge: Model | None = None  # compares answers of free text in pairs
-    placebos: Any | None = None  # makes placebo variants; None where the cases bring theirs, or have none
+    placebos: PlaceboMaker | None = (
+        None  # makes placebo variants; None where the cases bring theirs, or have none
+    )
     facts: dict[str, Any] = field(default_factory=dict)  # for the provenance
 
 
@@ -102,10 +104,7 @@ def prepare(
     if models is None:
         models = _models(plan, task) if need_models else []
     oracle = _oracle(plan, task)
-    if hasattr(suite, "hear"):
-        from auditor.contrib.adaptive.suite import Listening
-
-        oracle = Listening(oracle, suite.hear)
+    if suite.listens:
         _leave_calls(plan, task, suite, models)
     budget = Budget(
         max_calls=plan.max_calls,
@@ -190,10 +189,12 @@ def _require_adaptive(plan: Plan, task: Any) -> None:
         )
 
 
-def _oracle(plan: Plan, task: Any) -> Any:
+def _oracle(plan: Plan, task: Any) -> Oracle:
     """Chosen by the plan, or else by the kind of the task."""
     from auditor.core.registry import ORACLES
 
+    if of_package(plan.oracle):
+        return plugins.create(ORACLES, plan.oracle, {"task": task})
     if plan.oracle != "probability":
         if task.kind == "score":
             tolerance = task.tolerance if plan.tolerance is None else plan.tolerance
@@ -285,7 +286,7 @@ def stages(
     parser = Parser(plan.parser, **few)
     remembered = "max_pairs" if plan.checked_by == "dependency" else "max_sentences"
     memory = {} if isinstance(texts, Sequence) else {remembered: WORKER_MEMORY}
-    gate = CHECKS.create(plan.checked_by, parser=parser, **memory)
+    gate = plugins.create(CHECKS, plan.checked_by, {"parser": parser, **memory})
     agreement = CHECKS.create("agreement")
     facts["parser"] = {"name": parser.name, "sha256": parser.fingerprint}
     dictionaries = _dictionaries(plan)
@@ -349,10 +350,10 @@ def _mutation(plan: Plan, gate: Any) -> Any:
 
     if plan.strategy != "adaptive":
         return partial(SUITES.create, plan.suite)
-    from auditor.contrib.adaptive.suite import PATIENCE, AdaptiveSuite
+    from auditor.contrib.adaptive.suite import PATIENCE
 
     limited = any(limit is not None for limit in (plan.max_calls, plan.max_cost, plan.max_seconds))
-    return partial(AdaptiveSuite, gate=gate, patience=None if limited else PATIENCE)
+    return partial(SUITES.create, "mutation.adaptive", gate=gate, patience=None if limited else PATIENCE)
 
 
 def _with_lines(plan: Plan, task: Any, make: Any, common: Mapping[str, Any]) -> Any | None:
@@ -380,7 +381,7 @@ def _with_lines(plan: Plan, task: Any, make: Any, common: Mapping[str, Any]) -> 
 
 def _placebos(suite: Any, dictionaries: Sequence[Any], task: Any) -> Any:
     """The suite's own placebos, or for the suite of this project those made from its dictionaries."""
-    if hasattr(suite, "placebos"):
+    if suite.brings_placebos:
         return suite
     if not suite.name.startswith(("mutation.", "lines.")):
         return None
@@ -484,7 +485,7 @@ def _models(plan: Plan, task: Any) -> list[Model]:
     made = [
         models.make(spec, base_url=plan.base_url, task=task, logprobs=scores, server=server) for spec in specs
     ]
-    taken = {name for spec in specs for name in MODELS.options(spec.strip().partition(":")[0])}
+    taken = {name for spec in specs for name in MODELS.options(models.parts_of(spec)[0])}
     for name in server:
         if name not in taken:
             raise ConfigError(
@@ -497,7 +498,7 @@ def _models(plan: Plan, task: Any) -> list[Model]:
     return made
 
 
-class StoredCases:
+class StoredCases(Suite):
     """A suite that hands out cases which were generated before."""
 
     name = "stored.v1"
@@ -515,9 +516,6 @@ class StoredCases:
             if len(taken) == n:
                 break
         return taken
-
-    def tell(self, verdicts: Sequence[Verdict]) -> None:
-        """Not adaptive."""
 
 
 def formats_for(plan: Plan, task: Any, model: Model | None) -> tuple[str, ...]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from auditor.core.errors import ConfigError, PluginError
 from auditor.core.plan import SUITES as OWN
 from auditor.core.plan import Plan
-from auditor.core.types import Case, Check, Seed
+from auditor.core.protocols import Gate, Suite
+from auditor.core.registry import Registry
+from auditor.core.types import Check, Seed, Variant
 
+P = TypeVar("P")
 OFFERED = (
     "seeds",
     "dictionaries",
@@ -22,34 +26,34 @@ OFFERED = (
     "seed",
     "task",
 )
-PARTS_OF_PROTOCOL = {"hinter": "--protocol hinter"}  # built in, but not chosen by --suite
+PARTS_OF_PROTOCOL = {
+    "hinter": "--protocol hinter",
+    "mutation.adaptive": "--strategy adaptive",
+}  # built in, but not chosen by --suite
 
 
-class FromSuite:
+class FromSuite(Gate):
     """Checks that a suite brings with its cases, in its mapping ``checks`` of variant id to `Check`."""
 
     name = "suite.v1"
 
-    def __init__(self, suite: Any) -> None:
+    def __init__(self, suite: Suite) -> None:
         self._suite = suite
 
-    def check_many(self, cases: Sequence[Case]) -> list[list[Check]]:
-        """The suite's own check of every variant of every case.
+    def check(self, original: Variant, variants: Sequence[Variant]) -> list[Check]:
+        """The suite's own check of every variant.
 
         Raises
         ------
         PluginError
             A variant has none.
         """
-        return [[self._check(variant.id) for variant in case.variants] for case in cases]
-
-    def _check(self, variant: str) -> Check:
-        checks: Mapping[str, Check] = self._suite.checks
+        checks = {} if self._suite.checks is None else self._suite.checks
         try:
-            return checks[variant]
-        except KeyError:
+            return [checks[variant.id] for variant in variants]
+        except KeyError as error:
             raise PluginError(
-                f"suite {self._suite.name!r} made {variant} without a check of it in .checks"
+                f"suite {self._suite.name!r} made {error.args[0]} without a check of it in .checks"
             ) from None
 
 
@@ -94,6 +98,43 @@ def reads_texts(plan: Plan) -> bool:
     return plan.suite != "grammar" if is_own(plan) else "seeds" in SUITES.options(plan.suite)
 
 
+def create(registry: Registry[P], name: str, offered: Mapping[str, object]) -> P:
+    """Plug-in ``name`` with those of ``offered`` that its signature names."""
+    taken = registry.options(name)
+    return registry.create(name, **{option: value for option, value in offered.items() if option in taken})
+
+
+def _own_options(plan: Plan, name: str) -> dict[str, object]:
+    """The suite's own options (``--suite-option``), with the types of its signature.
+
+    Raises
+    ------
+    ConfigError
+        An option is not one of the suite's, or its value has another type.
+    """
+    import pydantic
+
+    from auditor.core.registry import SUITES
+
+    parameters = inspect.signature(SUITES.load(name), eval_str=True).parameters
+    own = sorted(set(parameters) - set(OFFERED))
+    found: dict[str, object] = {}
+    for one in plan.suite_options:
+        option, equals, value = one.partition("=")
+        if not equals or option not in own:
+            raise ConfigError(
+                f"--suite-option takes NAME=VALUE, and suite {name!r} has {', '.join(own) or 'no option of its own'}; "
+                f"got {one!r}."
+            )
+        hint = parameters[option].annotation
+        adapter = pydantic.TypeAdapter[object](str if hint is inspect.Parameter.empty else hint)
+        try:
+            found[option] = adapter.validate_python(value)
+        except pydantic.ValidationError as error:
+            raise ConfigError(f"--suite-option {one}: {error.errors()[0]['msg']}.") from None
+    return found
+
+
 def stages(
     plan: Plan, task: Any, texts: Sequence[Seed], facts: dict[str, Any], dictionaries: Sequence[Any]
 ) -> tuple[Any, Any, Any, int | None, Any]:
@@ -121,15 +162,15 @@ def stages(
         "task": task,
     }
     taken = SUITES.options(name)
-    suite = SUITES.create(name, **{option: offered[option] for option in OFFERED if option in taken})
+    suite = create(SUITES, name, offered | _own_options(plan, name))
     facts["plugin"] = {"suite": name, "from": SUITES.origin(name)}
     if "seeds" not in taken:
         facts["seeds"] = {"source": f"made by the suite {name}", "n": None, "skipped": {}, "sha256": None}
     gate: Any
-    if hasattr(suite, "checks"):
+    if suite.checks is not None:
         gate = FromSuite(suite)
     else:
-        gate = CHECKS.create(plan.checked_by, parser=parser)
+        gate = create(CHECKS, plan.checked_by, {"parser": parser})
         facts["parser"] = {"name": parser.name, "sha256": parser.fingerprint}
-    placebos = suite if hasattr(suite, "placebos") else None
+    placebos = suite if suite.brings_placebos else None
     return suite, gate, CHECKS.create("agreement"), len(texts) if "seeds" in taken else None, placebos

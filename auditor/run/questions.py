@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -117,6 +116,6 @@ async def _ask_pairs(
             for pair in pairs
             if any((name, f"{pair}.{place}") in answers for place in "ov")
         ]
-        differs = getattr(loop.parts.oracle, "differs", operator.ne)
+        differs = loop.parts.oracle.differs
         told[name] = [None not in pair and differs(*pair) for pair in sides]
     return told

@@ -10,13 +10,14 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from auditor._version import __version__
-from auditor.core.types import FORMAT_VERSION, Diagnosis, Estimate, Finding
+from auditor.core.types import FORMAT_VERSION, Case, Diagnosis, Estimate, Finding, Verdict
 from auditor.measure import cautions
 from auditor.report import unread
 from auditor.run import freeze
 
 if TYPE_CHECKING:
     from auditor.measure.claims import Claim, Question
+    from auditor.perturb.grammar.suite import GrammarSuite
     from auditor.run import Loop, Tally
 
 Confirmed = Mapping[tuple[str, str, str], Mapping[str, Any]]
@@ -95,10 +96,11 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         record[free.name] = free.section
     if frozen := freeze.of_run(getattr(loop.folder, "plan", {}), loop.plan):
         record["frozen"] = frozen
-    if hasattr(loop.parts.suite, "report"):
-        record["generation"] = loop.parts.suite.report()
-    if hasattr(loop.parts.suite, "search_report"):
-        record["adaptive"] = loop.parts.suite.search_report() | {"models": _candidates(loop, confirmed)}
+    record |= loop.parts.suite.record()
+    if figures := loop.figures.rows():
+        record["figures"] = figures
+    if loop.parts.suite.listens:
+        record["adaptive"] |= {"models": _candidates(loop, confirmed)}
     if loop.plan.test_discarded:
         record["discarded"] = rates.discarded(observed.table, observed.discarded)
     if len(loop.tallies) > 1 and loop.plan.protocol == "default":
@@ -254,7 +256,7 @@ def _counts(loop: Loop) -> dict[str, Any]:
         "cost_usd": _cost(loop),
         "violations": {str(k): violations[k] for k in orders},
         "hidden": {str(k): hidden[k] for k in orders},
-        "skipped": dict(getattr(loop.parts.suite, "skipped", {})),
+        "skipped": dict(loop.parts.suite.skipped),
     }
 
 
@@ -268,7 +270,7 @@ def _cost(loop: Loop) -> float | None:
     from auditor.run.free import judge_cost
 
     for tally in loop.tallies:
-        if hasattr(tally.model, "price") and loop.parts.budget.price_of(tally.model) is None:
+        if tally.model.costs == "tokens" and loop.parts.budget.price_of(tally.model) is None:
             return None
     judged = judge_cost(loop)
     return None if judged is None else round(judged + sum(t.cost_usd for t in loop.tallies), 6)
@@ -287,11 +289,7 @@ def _model(loop: Loop, tally: Tally) -> dict[str, Any]:
             "formats": list(tally.formats),
             "reported": sorted(tally.reported),
         }
-        | (
-            {"parameters_changed": dict(changed)}
-            if (changed := getattr(tally.model, "changed", None))
-            else {}
-        )
+        | ({"parameters_changed": dict(changed)} if (changed := tally.model.changed) else {})
     )
 
 
@@ -429,31 +427,30 @@ def _diagnoses(findings: list[Finding], confirmed: Confirmed) -> list[Diagnosis]
 def _tokens(loop: Loop) -> list[dict[str, Any]]:
     """Error rates of words, for each model and format: terminals of a grammar, or the terms put in."""
     from auditor.measure.rates import Place
+    from auditor.perturb.grammar.suite import GrammarSuite
     from auditor.run import tokens
 
-    table, rows = loop.observed.table, []
+    table, rows, suite = loop.observed.table, [], loop.parts.suite
     terms = tokens.of_terms(table)
     for place in (Place(t.model.name, name) for t in loop.tallies for name in t.formats):
-        grammar = getattr(loop.parts.suite, "grammar", None)
-        if grammar is None:
+        if not isinstance(suite, GrammarSuite):
             unit, counted = "term", terms.get(place, [])
         else:
             verdicts = list(table.of(*place))
-            again, cases = _drawn_again(loop, verdicts)
-            unit, counted = "terminal", tokens.of_terminals(grammar, again.counts, again.errors)
+            again, cases = _drawn_again(suite, verdicts)
+            unit, counted = "terminal", tokens.of_terminals(suite.grammar, again.counts, again.errors)
             if not again.describe()["pairs"]:
-                swapped = tokens.of_swaps(grammar, cases, verdicts)
+                swapped = tokens.of_swaps(suite.grammar, cases, verdicts)
                 counted = [t for t in counted if not t.group] + swapped
         if counted:
             rows.append(tokens.as_record(*place, unit, counted))
     return rows
 
 
-def _drawn_again(loop: Loop, verdicts: list[Any]) -> tuple[Any, Any]:
+def _drawn_again(suite: GrammarSuite, verdicts: list[Verdict]) -> tuple[GrammarSuite, list[Case]]:
     """The suite once more, told the verdicts of one model alone, and its independent cases."""
     from random import Random
 
-    suite = loop.parts.suite
     told = suite.describe()
     again = type(suite)(
         grammar=suite.grammar,
@@ -461,7 +458,7 @@ def _drawn_again(loop: Loop, verdicts: list[Any]) -> tuple[Any, Any]:
         cases=told["cases"] if told["generation"] == "uniform" else told["rand_cases"],
         **{key: told[key] for key in ("attributes", "order", "per_case", "pairs", "seed")},
     )
-    cases: list[Any] = []
+    cases: list[Case] = []
     while more := again.ask(1024, Random(0)):
         cases += more
     again.tell(verdicts)
@@ -504,6 +501,6 @@ def _provenance(loop: Loop, started: datetime, seconds: float) -> dict[str, Any]
         "platform": platform.platform(),
         "packages": packages,
         "plan_sha256": plan_sha256,
-        **of_inputs(loop.parts.suite),
+        **of_inputs(loop.parts.suite.describe()),
         **loop.parts.facts,
     }

@@ -377,7 +377,7 @@ def _as_models(model: Any, task: str, base_url: str | None) -> tuple[tuple[str, 
         models.make(m, task=tasks.load(task), base_url=base_url)
         if isinstance(m, str)
         else m
-        if models.is_adapter(m)
+        if isinstance(m, Model)
         else models.wrap(m)
         for m in given
     ]

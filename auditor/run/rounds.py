@@ -69,7 +69,10 @@ class Local:
             return (), {}
         if parts.gate is None and isinstance(parts.suite, StoredCases):
             return cases, {v.id: parts.suite.checks[v.id] for case in cases for v in case.variants}
-        return gated(parts.plan, cases, parts.gate, parts.placebos, getattr(parts.suite, "checks", {}))
+        checks = (
+            {} if parts.suite.checks is None else parts.suite.checks
+        )  # one may be empty until it is asked
+        return gated(parts.plan, cases, parts.gate, parts.placebos, checks)
 
     def close(self) -> None:
         """Nothing to let go of."""

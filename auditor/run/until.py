@@ -61,7 +61,7 @@ class Until:
         done = [0.0]
         if loop.parts.seeds:
             # Texts that are given make one case or none; a grammar skips what it does not count.
-            skipped = getattr(loop.parts.suite, "skipped", {}) if loop.parts.texts else {}
+            skipped = loop.parts.suite.skipped if loop.parts.texts else {}
             done.append((loop.counts["taken"] + sum(skipped.values())) / loop.parts.seeds)
         if plan.max_calls:
             done.append(self._calls() / plan.max_calls)

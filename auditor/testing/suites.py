@@ -12,7 +12,7 @@ from auditor.core.protocols import Suite
 from auditor.core.types import Case, Variant
 from auditor.testing.mutators import Failure, check_variant
 
-NAME = re.compile(r"(?:[\w-]+/)?[\w-]+\.v\d+")
+NAME = re.compile(r"(?:[\w-]+/)?[\w.-]+\.v\d+")
 SAMPLINGS = ("iid", "directed")
 MAX_CASES = 200  # that are looked at
 
@@ -59,8 +59,7 @@ def check_suite(make: Callable[[], Suite], *, seed: int = 7, round_size: int = 1
     for case in first:
         found += [_failure(case.id, problem) for problem in _case(case)]
         found += [_failure(v.id, problem) for v in case.variants for problem in _variant(case, v)]
-    checks = getattr(suite, "checks", None)
-    if isinstance(checks, Mapping):
+    if (checks := suite.checks) is not None:
         found += [
             _failure(v.id, "the suite brings checks, but none of this variant")
             for case in first

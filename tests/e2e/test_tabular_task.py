@@ -15,6 +15,7 @@ import pytest
 
 from auditor.cli.main import run as audit
 from auditor.core.errors import ConfigError
+from auditor.core.protocols import Model
 from auditor.models.budget import Budget
 from auditor.models.rows import RowClient, row_text
 from auditor.tables import TabularPlan, audit_table, load_task
@@ -250,9 +251,10 @@ def test_the_income_task_and_its_rows(server: Server, capsys: pytest.CaptureFixt
     assert not wives, "a pair that no person could have"
 
 
-class Words:
+class Words(Model):
     """A model of text that answers from a list, in order."""
 
+    costs = "nothing"
     name = fingerprint = "words"
     style, deterministic, cacheable, max_batch = "text", False, False, 1
 

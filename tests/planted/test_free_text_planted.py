@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from auditor import Result, Seed, audit
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Verdict
 from auditor.measure import pairs, scores
 
@@ -32,9 +32,10 @@ def seeds(n: int = 24) -> list[Seed]:
     ]
 
 
-class Told:
+class Told(Model):
     """A model whose answers are a function of the text and of a random source."""
 
+    costs = "nothing"
     max_batch = 64
     style = "chat"
     cacheable = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from statistics import NormalDist
@@ -16,15 +16,17 @@ from auditor import audit
 from auditor.contrib.adaptive.arms import Beliefs
 from auditor.contrib.adaptive.ledger import PHASES
 from auditor.contrib.adaptive.report import build
-from auditor.contrib.adaptive.suite import AdaptiveSuite, Listening
+from auditor.contrib.adaptive.suite import AdaptiveSuite
 from auditor.contrib.adaptive.weights import Features, Weights, cdf
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.core.types import Answer, Case, Seed, Verdict
 from auditor.measure.hidden_lattice import mark_hidden
+from auditor.measure.observations import shape_of
 from auditor.models.retry import RetryPolicy
 from auditor.perturb.dictionaries import load
 from auditor.perturb.mutation import MutationSuite
+from auditor.run.judging import Judge
 from auditor.run.parts import prepare
 from auditor.run.result import resume
 from auditor.store.verify import verify_folder
@@ -297,16 +299,21 @@ def test_the_normal_distribution_is_that_of_the_standard_library() -> None:
     assert np.abs(cdf(xs) - [NormalDist().cdf(x) for x in xs]).max() < 2e-7
 
 
-def test_the_suite_hears_scores_through_the_oracle() -> None:
+def test_the_suite_hears_scores_beside_the_verdicts() -> None:
     heard: list[str] = []
-    listening = Listening(LabelOracle(), lambda case, answers: heard.append(case.id))
+
+    class Hears(AdaptiveSuite):
+        def hear(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> None:
+            heard.append(case.id)
+
+    made = Hears(seeds=seeds(4), dictionaries=DICTIONARIES)
     case = drive(suite(), rounds=1)[0]
     answers: dict[str, Sequence[Answer]] = {
         v.id: [Answer(status="ok", value="yes")] for v in (case.original, *case.variants)
     }
-    assert listening.judge(case, answers) == LabelOracle().judge(case, answers)
+    shapes = {v.id: shape_of(v.edits) for v in case.variants}
+    assert Judge(LabelOracle(), made).judge(case, answers, shapes) == LabelOracle().judge(case, answers)
     assert heard == [case.id]
-    assert listening.name == "label.v1"
 
 
 @pytest.mark.parametrize(

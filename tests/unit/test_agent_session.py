@@ -166,6 +166,7 @@ def test_levels_of_all_fresh_runs_together_keep_five_percent() -> None:
 class Priced(Planted):
     """A planted model that costs money: 100 tokens in and 10 out for each call."""
 
+    costs = "tokens"
     price = Price(input_usd=10.0, output_usd=100.0)
 
     def max_tokens(self, format: str) -> int:

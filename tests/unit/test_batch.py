@@ -219,14 +219,14 @@ def test_the_end_of_the_time_leaves_a_batch_to_a_later_run(provider: Provider, t
     assert [r.error for r in responses] == ["budget", "budget"]
     assert isinstance(client.stopped, BudgetExceeded)
     assert "20 seconds (--max-seconds)" in str(client.stopped)
-    assert client.model.under_way == ["batch_0"]  # type: ignore[attr-defined]
+    assert client.model.under_way == ("batch_0",)  # type: ignore[attr-defined]
     assert client.counts.retries == 0
     assert not journaled
     assert provider.looks["batch_0"] == 4  # once more at the very end
     provider.polls = 6
     client, responses = go(20)
     assert [r.output for r in responses] == ["a!", "b!"]
-    assert client.model.under_way == []  # type: ignore[attr-defined]
+    assert client.model.under_way == ()  # type: ignore[attr-defined]
     assert provider.asked == {"a": 1, "b": 1}
     assert len(provider.batches) == 1
 
@@ -239,7 +239,7 @@ def test_the_reason_names_the_batches_of_all_models_once() -> None:
             ("the time is over", {"under_way": ["one", "two"]}),
             (None, {"under_way": ["other"]}),
             ("the time is over", {"under_way": ["three"]}),
-            ("the time is over", {}),
+            ("the time is over", {"under_way": ()}),
         )
     ]
     for client in [*left, *left]:

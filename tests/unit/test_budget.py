@@ -20,7 +20,7 @@ from auditor.models.prices import Price, TokenCounter
 
 
 def model(**attributes: Any) -> Any:
-    return SimpleNamespace(name="m", **attributes)
+    return SimpleNamespace(name="m", costs="tokens" if attributes else "nothing", **attributes)
 
 
 def reserve(budget: Budget, *bounds: float) -> int:

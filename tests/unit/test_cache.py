@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.core.errors import ConfigError
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Model, Reply
 from auditor.core.types import Usage
 from auditor.models import cache as cache_module
 from auditor.models.cache import Cache, default_path, key
@@ -238,7 +238,8 @@ def test_a_run_says_that_its_damaged_cache_was_moved_aside(
     from auditor import audit
     from auditor.core.protocols import Reply
 
-    class Kept:
+    class Kept(Model):
+        costs = "nothing"
         name = fingerprint = "kept"
         style, deterministic, cacheable, max_batch = "text", True, True, 64
 

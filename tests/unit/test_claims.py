@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from auditor.core.errors import BadRequest, CallError, ServerFault
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Model, Reply
 from auditor.core.types import Prompt, Request, Response
 from auditor.models import client as client_module
 from auditor.models.budget import Budget
@@ -57,9 +57,10 @@ class Server:
         return Reply(f"{text}!")
 
 
-class Remote:
+class Remote(Model):
     """One process's way to the server, with waits of its own."""
 
+    costs = "nothing"
     style, deterministic, cacheable, name, fingerprint = "text", True, True, "remote", "remote"
 
     def __init__(self, server: Server, *, max_batch: int = 1, seed: int = 0) -> None:

@@ -70,7 +70,9 @@ def test_what_is_not_known_to_be_local_may_cost() -> None:
 
     local = {k.spec.partition(":")[0] for k in KINDS if not may_cost(k.spec)}
     assert local == {"reviews", "vader", "textblob", "rules", "hf", "sklearn", "python", "recorded"}
-    assert all(may_cost(spec) for spec in ("a-plugin", "a-plugin:x", "langchain:ollama:m", "http:f.yaml"))
+    assert all(may_cost(spec) for spec in ("langchain:ollama:m", "http:f.yaml", "exec:./ask"))
+    with pytest.raises(UnknownPlugin):
+        may_cost("a-plugin:x")
 
 
 @pytest.mark.parametrize(("limited", "yes"), [(True, False), (False, True)])

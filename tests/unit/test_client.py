@@ -25,7 +25,7 @@ from auditor.core.errors import (
     RateLimited,
     ServerFault,
 )
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Model, Reply
 from auditor.core.types import Prompt, Request, Response, Usage
 from auditor.models.budget import Budget
 from auditor.models.cache import Cache
@@ -50,9 +50,10 @@ class Clock:
         await asyncio.sleep(0)
 
 
-class Scripted:
+class Scripted(Model):
     """Answers "<text>!"; ``faults`` maps a text to the errors that come first."""
 
+    costs = "nothing"
     style = "text"
     deterministic = True
     cacheable = True
@@ -104,6 +105,8 @@ class Scripted:
 
 
 class Priced(Scripted):
+    costs = "tokens"
+
     def __init__(self, *args: Any, price: Price | None, max_tokens: int = 10, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.price, self._limit = price, max_tokens

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Model, Reply
 from auditor.core.types import Answer, Case, Edit, Request, Variant
 from auditor.measure import pairs, scores
 from auditor.models.budget import Budget
@@ -257,9 +257,10 @@ def test_what_placebo_edits_do_as_well_is_no_finding() -> None:
 # -- the judge ------------------------------------------------------------------------------------------------
 
 
-class Scripted:
+class Scripted(Model):
     """A judge with a rule."""
 
+    costs = "nothing"
     name = fingerprint = "scripted"
     style, deterministic, cacheable, max_batch = "chat", True, False, 64
 

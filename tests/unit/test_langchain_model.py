@@ -27,7 +27,7 @@ from auditor.core.errors import (
     RateLimited,
     ServerFault,
 )
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Model, Reply
 from auditor.core.types import Message, Prompt, Request, Usage
 from auditor.models import langchain_parts as parts
 from auditor.models.langchain import LangChain, is_langchain, kind_of, read
@@ -283,8 +283,8 @@ def test_what_is_langchain_and_what_is_an_adapter() -> None:
     assert is_langchain(Scripted())
     assert is_langchain(RunnableLambda(str))
     assert not is_langchain(str)
-    assert not models.is_adapter(Scripted())  # although it has a method generate
-    assert models.is_adapter(models.wrap(Scripted()))
+    assert not isinstance(Scripted(), Model)  # although it has a method generate
+    assert isinstance(models.wrap(Scripted()), Model)
 
 
 def test_a_whole_audit_of_an_object() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from auditor.core.errors import CallError, RateLimited
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Model, Reply
 from auditor.core.types import Prompt, Request, Response
 from auditor.models.budget import Budget
 from auditor.models.client import Client
@@ -32,9 +32,10 @@ class Jumping(asyncio.SelectorEventLoop):
         super()._run_once()  # type: ignore[misc]
 
 
-class Server:
+class Server(Model):
     """Lets ``per_s`` calls a second through, refuses a share at random, or is closed for a while."""
 
+    costs = "nothing"
     style = "text"
     deterministic = False
     cacheable = True

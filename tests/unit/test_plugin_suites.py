@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from importlib.metadata import EntryPoint
 from random import Random
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 from auditor import Plan, audit, tasks
 from auditor import run as pipeline
 from auditor.core.errors import ConfigError, PluginError, UnknownPlugin
-from auditor.core.registry import SUITES
-from auditor.core.types import Case, Edit, Seed, Variant, Verdict
+from auditor.core.protocols import Suite
+from auditor.core.registry import SUITES, Offer
+from auditor.core.types import Case, Edit, Seed, Variant
 from auditor.perturb.dictionaries import builtin, load
 from auditor.testing import check_suite
 
@@ -36,7 +38,7 @@ def case(i: int, **changes: Any) -> Case:
     return dataclasses.replace(made, **changes)
 
 
-class Plain:
+class Plain(Suite):
     """Makes its own texts; the dependency invariant judges them."""
 
     name = "acme/plain.v1"
@@ -49,9 +51,6 @@ class Plain:
         taken, self._left = self._left[:n], self._left[n:]
         return taken
 
-    def tell(self, verdicts: Sequence[Verdict]) -> None:
-        pass
-
 
 class Forgetful(Plain):
     """Brings checks, but none of its variants."""
@@ -60,7 +59,7 @@ class Forgetful(Plain):
 
     def __init__(self) -> None:
         super().__init__(seed=7)
-        self.checks: dict[str, Any] = {}
+        self.checks = {}
 
 
 class Greedy(Plain):
@@ -75,8 +74,11 @@ class Greedy(Plain):
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    for plugin in (Plain, Forgetful, Greedy):
-        monkeypatch.setitem(SUITES._targets, plugin.name, f"here:{plugin.__name__}")
+    here = {
+        p.name: Offer(EntryPoint(p.name, f"here:{p.__name__}", SUITES.group), "acme", "1.0")
+        for p in (Plain, Forgetful, Greedy)
+    }
+    monkeypatch.setattr(SUITES, "_offers", {**SUITES._all(), **here})
     known = {p.name: p for p in (Plain, Forgetful, Greedy)}
     load_ = SUITES.load
     monkeypatch.setattr(SUITES, "load", lambda name: known.get(SUITES.resolve(name)) or load_(name))
@@ -140,11 +142,12 @@ SEEDS = tasks.load("sentiment").seeds()[:25]
 OPTIONS: dict[str, dict[str, Any]] = {
     "mutation.v1": {"seeds": SEEDS, "dictionaries": [load(name) for name in builtin()]},
     "hinter.v1": {"seeds": SEEDS, "dictionaries": [load(name) for name in builtin()]},
+    "mutation.adaptive.v1": {"seeds": SEEDS, "dictionaries": [load(name) for name in builtin()]},
     "grammar.v1": {"grammar": "sentiment", "cases": 40},
 }
 
 
-@pytest.mark.parametrize("name", ["mutation.v1", "hinter.v1", "grammar.v1"])
+@pytest.mark.parametrize("name", OPTIONS)
 def test_our_own_suites_keep_the_contract(name: str) -> None:
     assert check_suite(lambda: SUITES.create(name, **OPTIONS[name])) == []
 
@@ -215,24 +218,3 @@ def test_a_suite_that_wanders_is_found() -> None:
     assert "the name does not end in a version, as acme/titles.v1" in problems
     assert "two suites with the same options and seed make other cases" in problems
     assert "two cases have this id" in problems
-
-
-def test_no_package_takes_the_place_of_a_built_in_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
-    from importlib.metadata import EntryPoint
-
-    from auditor.core import registry
-
-    offered = [
-        EntryPoint(name=name, value="elsewhere:Thing", group="auditor.models")
-        for name in ("vader", "vader.v9", "own", "own.v2")
-    ]
-    monkeypatch.setattr(registry, "entry_points", lambda group: offered)
-    models = registry.Registry("model", {"vader.v1": "auditor.models.lexicon:Vader"})
-    for _ in range(2):  # before and after the packages were looked at
-        assert models.resolve("vader") == "vader.v1"
-        assert "vader.v9" in models.names()
-    assert models.resolve("vader.v9") == "vader.v9"
-    assert models.resolve("own") == "own"
-    offered[0] = EntryPoint(name="vader.v1", value="elsewhere:Thing", group="auditor.models")
-    taken = registry.Registry("model", {"vader.v1": "auditor.models.lexicon:Vader"})
-    assert taken.load("vader").__name__ == "Vader"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from auditor.core.errors import AuthFailed, ConfigError, RunFolderError, UserError
 from auditor.core.plan import Plan
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Model, Reply
 from auditor.core.types import Answer, Seed
 from auditor.run.result import audit_plan, load, replay, resume, score
 from auditor.store import redact
@@ -285,7 +285,8 @@ def test_the_same_outputs_of_a_plain_run_hold_them(command: Any, tmp_path: Path)
 def test_an_error_that_quotes_a_text_ends_a_redacted_run_without_quoting_it(
     tmp_path: Path, after: int
 ) -> None:
-    class Quotes:
+    class Quotes(Model):
+        costs = "nothing"
         name = fingerprint = "quotes"
         style, deterministic, cacheable, max_batch = "text", True, False, 1
         asked = 0

@@ -14,7 +14,7 @@ import pytest
 from auditor import Result, Seed, audit
 from auditor.cli.main import run
 from auditor.core.errors import UnknownPlugin
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Response
 from auditor.models.judge import PREFIX
 from auditor.report.finding import render_finding
@@ -43,9 +43,10 @@ for judge in (by_warmth, first_always):
 """
 
 
-class Writer:
+class Writer(Model):
     """Letters with another word for women, or the same for all."""
 
+    costs = "nothing"
     max_batch, style, cacheable, deterministic = 64, "chat", False, True
 
     def __init__(self, name: str, other: str) -> None:

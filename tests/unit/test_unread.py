@@ -17,7 +17,7 @@ from auditor import audit, models
 from auditor.cli.common import finish
 from auditor.cli.main import run
 from auditor.core.errors import ContentFiltered
-from auditor.core.protocols import Reply
+from auditor.core.protocols import Model, Reply
 from auditor.core.registry import RENDERERS
 from auditor.core.types import Request
 from auditor.measure import cautions
@@ -320,9 +320,10 @@ def test_tasks_without_labels_are_asked_everything(tmp_path: Path) -> None:
     assert found.record["counts"]["calls"] == 60
 
 
-class Kept:
+class Kept(Model):
     """Answers by ``answer``; its answers may be cached."""
 
+    costs = "nothing"
     name, style, deterministic, cacheable, max_batch = "kept", "chat", False, True, 1
     fingerprint = "kept:test_unread"
 

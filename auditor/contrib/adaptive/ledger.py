@@ -4,36 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
-
-from auditor.core.types import Answer, Case, Verdict
+from collections.abc import Iterable
 
 PHASES = ("random", "screening", "search", "fresh")
-
-
-class Listening:
-    """An oracle that lets the suite hear the answers it judges; verdicts carry no scores.
-
-    Parameters
-    ----------
-    oracle : Oracle
-        Judges; everything else that it has is reached through this one.
-    hear : callable
-        Called with every case and its answers.
-    """
-
-    def __init__(self, oracle: Any, hear: Callable[[Case, Mapping[str, Sequence[Answer]]], None]) -> None:
-        self._oracle, self._hear = oracle, hear
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._oracle, name)
-
-    def judge(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> Sequence[Verdict]:
-        """Verdicts of the oracle behind."""
-        self._hear(case, answers)
-        verdicts: Sequence[Verdict] = self._oracle.judge(case, answers)
-        return verdicts
 
 
 class Ledger:

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
 from auditor.contrib.adaptive.fresh import Trials
 from auditor.contrib.adaptive.ledger import Ledger
-from auditor.contrib.adaptive.ledger import Listening as Listening
 from auditor.contrib.adaptive.pools import Pool, choices, directed_case, parts, pool_of
 from auditor.contrib.adaptive.search import Gate, Seeds
 from auditor.core.errors import ConfigError
+from auditor.core.protocols import Suite
 from auditor.core.types import Answer, Case, Edit, Seed, Variant, Verdict, id_of
 from auditor.perturb.dictionaries import Dictionary
 from auditor.perturb.mutation import MutationSuite
@@ -49,7 +48,7 @@ class _Expected(NamedTuple):
     texts: tuple[str, str]  # its own, and the original's
 
 
-class AdaptiveSuite:
+class AdaptiveSuite(Suite):
     """Makes cases at random for the rates, and directed ones where hidden findings are likely.
 
     Parameters
@@ -74,6 +73,7 @@ class AdaptiveSuite:
     """
 
     name = "mutation.adaptive.v1"
+    listens = True
 
     def __init__(
         self,
@@ -123,6 +123,8 @@ class AdaptiveSuite:
         self._random = MutationSuite(seeds=texts[:first], order=order, **common)
         self._search = MutationSuite(seeds=texts[first:second], order=1, **common)
         self._fresh = MutationSuite(seeds=texts[second:], order=1, **common)
+        for one in (self._random, self._search, self._fresh):
+            one.skipped, one.passed_over = self.skipped, self.passed_over
         self._piles = {"random": first, "search": second - first, "fresh": len(texts) - second}
         self._seeds = Seeds(order=order, seed=seed, gate=gate, wanted=self._fresh.wanted)
         self._waiting: dict[str, _Expected] = {}  # by variant
@@ -136,16 +138,6 @@ class AdaptiveSuite:
         self._reserve: list[tuple[int, Pool]] | None = None
 
     # -- the protocol of suites ---------------------------------------------
-
-    @property
-    def skipped(self) -> Counter[str]:
-        """Seeds that made no case, by reason."""
-        return self._random.skipped + self._search.skipped + self._fresh.skipped
-
-    @property
-    def passed_over(self) -> Counter[str]:
-        """Choices that were not offered, by reason."""
-        return self._random.passed_over + self._search.passed_over + self._fresh.passed_over
 
     def ask(self, n: int, rng: Random) -> Sequence[Case]:
         """Return the cases of the next round, at most ``n``; ``rng`` is not used."""
@@ -213,6 +205,10 @@ class AdaptiveSuite:
             "skipped": dict(sorted(self.skipped.items())),
             "passed_over": dict(sorted(self.passed_over.items())),
         }
+
+    def record(self) -> dict[str, Any]:
+        """The section of the search in the run record."""
+        return {"adaptive": self.search_report()}
 
     def search_report(self) -> dict[str, Any]:
         """Return what was tried and found, and the arms on fresh seeds, as plain data."""

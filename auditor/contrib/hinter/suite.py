@@ -17,6 +17,7 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
+from auditor.core.protocols import Suite
 from auditor.core.types import Case, Edit, Seed, Variant, Verdict, id_of
 from auditor.perturb.dictionaries import Dictionary
 from auditor.perturb.mutation import _chosen
@@ -141,7 +142,7 @@ def _merged(regions: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-class HinterSuite:
+class HinterSuite(Suite):
     """Mutants of lower-cased texts by pair lists, sequential for two attributes.
 
     Parameters

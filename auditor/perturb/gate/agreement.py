@@ -30,6 +30,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from auditor.core.protocols import Gate
 from auditor.core.types import Check, Variant
 from auditor.perturb.gate import words
 from auditor.text.english import FUNCTION_WORDS, article_for
@@ -96,7 +97,7 @@ def _broken(sentence: str) -> tuple[Problem, ...]:
 _known = lru_cache(maxsize=1 << 15)(_broken)
 
 
-class Agreement:
+class Agreement(Gate):
     """Checks whether a variant has an agreement problem that its original does not have.
 
     A variant is invalid where some rule is broken more often than in the original, so that errors of the

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
+from auditor.core.protocols import Gate
 from auditor.core.types import Case, Check, Edit, Variant
 from auditor.perturb.gate import contradictions, forms, leftovers, senses
 from auditor.perturb.gate.agreement import Problem, find
@@ -77,7 +78,7 @@ class _Before:
         return out
 
 
-class Constructs:
+class Constructs(Gate):
     """Checks variants by the constructs that their edits touch.
 
     Parameters

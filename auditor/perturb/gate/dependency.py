@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from auditor.core.errors import ConfigError
+from auditor.core.protocols import Gate
 from auditor.core.types import Case, Check, Variant
 from auditor.perturb.gate.workers import Worker, share
 from auditor.text.parse import MAX_CHARS, Bounded, Parse, Parser, plain_sentence
@@ -103,7 +104,7 @@ class _Before:
         return found
 
 
-class DependencyInvariant:
+class DependencyInvariant(Gate):
     """Checks variants against their original by part-of-speech tags and dependency relations.
 
     Parameters

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from auditor.core.errors import ConfigError
+from auditor.core.protocols import Suite
 from auditor.core.types import Case, Check, Sampling, Variant, Verdict, digest, draws_of, id_of
 from auditor.perturb._swaps import chosen_swaps, edits_of, same_groups
 from auditor.perturb.grammar import Grammar, Space, load, space
@@ -36,7 +37,7 @@ _DRY = 8  # blocks without a new sentence after which the draw is widened or end
 _WIDEN = 0.25
 
 
-class GrammarSuite:
+class GrammarSuite(Suite):
     """Makes cases from a grammar; needs no seed texts.
 
     Parameters
@@ -82,6 +83,7 @@ class GrammarSuite:
     """
 
     name = "grammar.v1"
+    brings_placebos = True
 
     def __init__(
         self,
@@ -211,6 +213,10 @@ class GrammarSuite:
             "power": self._power,
             "seed": self._seed,
         }
+
+    def record(self) -> dict[str, Any]:
+        """The section of the generator in the run record."""
+        return {"generation": self.report()}
 
     def report(self) -> dict[str, Any]:
         """Return what the phases came to: distinct cases, violations, coverage, and the bound, as plain data.

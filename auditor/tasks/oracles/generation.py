@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from auditor.core.protocols import Oracle
 from auditor.core.types import Answer, Case, Edit, Outcome, Variant, Verdict
 from auditor.measure.pairs import Measured, splits
 from auditor.tasks.oracles import wording
@@ -32,7 +33,7 @@ class Side:
         return 2 * self.refused > self.came
 
 
-class GenerationOracle:
+class GenerationOracle(Oracle):
     """Compares the answers for an original with those for a variant, beyond what one prompt gives by itself.
 
     The words that were swapped, the names of the groups, third-person pronouns and titles are masked in both

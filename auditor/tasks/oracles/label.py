@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from auditor.core.protocols import Oracle
 from auditor.core.types import Answer, Case, Outcome, Variant, Verdict
 from auditor.tasks.oracles.walk import Judged, lost, problems, verdicts
 
@@ -23,7 +24,7 @@ class _Side:
     skipped: bool
 
 
-class LabelOracle:
+class LabelOracle(Oracle):
     """Compares majority labels over replicates.
 
     - *skipped* where fewer than half of the replicates of the original or the variant give a label; refusals,
@@ -45,6 +46,7 @@ class LabelOracle:
     """
 
     name = "label.v1"
+    by_labels = True
 
     def judge(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> list[Verdict]:
         """Verdicts for the variants of ``case`` that ``answers`` holds, in the order of the case."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from auditor.core.protocols import Oracle
 from auditor.core.types import Answer, Case, Outcome, Variant, Verdict
 from auditor.tasks.oracles.label import label_text
 from auditor.tasks.oracles.walk import Judged, lost, problems, verdicts
@@ -22,7 +23,7 @@ class _Side:
     skipped: bool
 
 
-class LabelSetOracle:
+class LabelSetOracle(Oracle):
     """Compares the sets of labels that a majority of replicates gives.
 
     A label is in the set of an input if more than half of the answers that parse hold it; so with replicates the
@@ -48,6 +49,7 @@ class LabelSetOracle:
     """
 
     name = "labelset.v1"
+    by_labels = True
 
     def judge(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> list[Verdict]:
         """Verdicts for the variants of ``case`` that ``answers`` holds, in the order of the case."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
+from auditor.core.protocols import Oracle
 from auditor.core.types import Answer, Case, Outcome, Variant, Verdict
 from auditor.tasks.oracles.label import Label, LabelOracle
 from auditor.tasks.oracles.walk import Judged, verdicts
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 EPSILONS = (0.01, 0.05, 0.1, 0.2)
 
 
-class ProbabilityOracle:
+class ProbabilityOracle(Oracle):
     """Compares p(label | original) with p(label | variant).
 
     - *skipped* where the answers of one side carry no score for the label.

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from auditor.core.protocols import Oracle
 from auditor.core.types import Answer, Case, Outcome, Variant, Verdict
 from auditor.tasks.oracles.walk import Judged, lost, problems, verdicts
 
@@ -24,7 +25,7 @@ class Amount:
 _Told = tuple[Amount | None, str]  # what stands for one input, or why nothing does
 
 
-class ScoreOracle:
+class ScoreOracle(Oracle):
     """Compares mean scores over replicates.
 
     - *skipped* where fewer than half of the replicates of the original or the variant give a score.
