@@ -123,7 +123,7 @@ class Chain:
         return "the planner stopped without calling finish"
 
     def _failed(self, session: Session, error: Exception) -> str:
-        from auditor.models.langchain import kind_of
+        from auditor.models.faults import kind_of
 
         kind, _ = kind_of(error)
         session.step("planner_failed", "a call of the planner failed", error=kind.code)

@@ -21,15 +21,15 @@ from auditor.core.errors import (
     BadResponse,
     CallError,
     CallTimeout,
-    ContentFiltered,
     DataFileError,
     RateLimited,
     ServerFault,
 )
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, digest
-from auditor.models.openai import ERRORS, OpenAIChat
-from auditor.models.openai_wire import DETAIL, FILTER_CODES, error_code, read_completion, said
+from auditor.models.faults import of_status
+from auditor.models.openai import OpenAIChat
+from auditor.models.openai_wire import DETAIL, error_code, read_completion, said
 from auditor.models.prices import Price
 
 MOST_REQUESTS = 50_000  # in one batch, as the provider limits it
@@ -329,18 +329,7 @@ def _outcome(line: bytes) -> tuple[str | None, Reply | CallError]:
     status, body = response.get("status_code"), response.get("body")
     if status == 200:
         return key, read_completion(json.dumps(body).encode(), None)
-    kind = {
-        401: "AuthenticationError",
-        403: "PermissionDeniedError",
-        404: "NotFoundError",
-        429: "RateLimitError",
-    }
-    if error_code(body) in FILTER_CODES:
-        return key, ContentFiltered(f"in the batch: {said(body)[:DETAIL]}")
-    name = kind.get(status) if isinstance(status, int) else None
-    made = (
-        ERRORS[name] if name else ServerFault if not isinstance(status, int) or status >= 500 else BadRequest
-    )
+    made = of_status(status, error_code(body)) if isinstance(status, int) else ServerFault
     return key, made(f"in the batch: HTTP {status}: {said(body)[:DETAIL]}")
 
 

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from auditor.core.counting import plural
 from auditor.core.errors import (
     AuthFailed,
     BadRequest,
     BadResponse,
     CallError,
     CallTimeout,
-    ContentFiltered,
-    RateLimited,
     ServerFault,
 )
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Usage, digest
-from auditor.models import http_file, json_places
-from auditor.models.bounded import LARGEST
+from auditor.models import bounded, http_file, json_places
+from auditor.models.faults import of_status, wait_s
 from auditor.models.local import best_label, read_scores
-from auditor.models.openai_wire import FILTER_CODES, error_code, rate_headers, retry_after, said
+from auditor.models.openai_wire import error_code, rate_headers, said
 from auditor.models.prices import Price
 
 if TYPE_CHECKING:
@@ -30,26 +29,14 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 256
 DETAIL = 300  # characters of a server's message that are kept
-_STATUS: Mapping[int, type[CallError]] = {
-    401: AuthFailed,
-    402: AuthFailed,
-    403: AuthFailed,
-    404: AuthFailed,  # no such path: the same for every prompt, so the run stops
-    405: AuthFailed,
-    407: AuthFailed,
-    408: CallTimeout,
-    409: ServerFault,
-    425: ServerFault,
-    429: RateLimited,
-}
 
 
 class HttpTemplate(Model):
     """A service that a YAML file describes.
 
     The answer is what stands at the file's path ``answer``: a text, or a number or truth value written as JSON
-    writes it. Redirects are not followed: they could carry the key to another host. Values from the environment are
-    taken out of every message; the fingerprint is made from their names.
+    writes it. Redirects to another host are not followed: they could carry the key there. Values from the environment
+    are taken out of every message; the fingerprint is made from their names.
 
     Parameters
     ----------
@@ -59,6 +46,8 @@ class HttpTemplate(Model):
         Gives ``{{temperature}}`` and ``{{max_tokens}}``.
     price : Price or None
         Overrides the file's.
+    rows : bool
+        Whether it decides on rows: the text of each request is then one row as JSON.
 
     Raises
     ------
@@ -68,11 +57,12 @@ class HttpTemplate(Model):
         An environment variable that the file names is not set.
     """
 
-    max_batch = 1
-    cacheable = True
-
-    def __init__(self, file: str, *, task: Any = None, price: Price | None = None) -> None:
-        self._template = template = http_file.read(file)
+    def __init__(
+        self, file: str, *, task: Any = None, price: Price | None = None, rows: bool = False
+    ) -> None:
+        self._template = template = http_file.read(file, rows=rows)
+        self._rows, self._understood = rows, False
+        self.max_batch = template.batch
         self._task = task
         self.name = template.name or f"http:{file}"
         self.style: Literal["text", "chat"] = template.style
@@ -87,8 +77,6 @@ class HttpTemplate(Model):
         if "temperature" in holes:
             facts["temperature"] = self._temperature
         self.fingerprint = "http:" + digest(facts, size=16)
-        self.rate_headers: Mapping[str, str] = {}
-        self.on_headers: Callable[[Mapping[str, str]], None] | None = None
         self._client: httpx.AsyncClient | None = None
 
     def __repr__(self) -> str:
@@ -100,8 +88,8 @@ class HttpTemplate(Model):
         return own or self._limits.get(format, max(self._limits.values(), default=MAX_TOKENS))
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
-        """One call per request; the client hands over one at a time."""
-        return [await self._ask(request) for request in batch]
+        """One call per request; one for all where the service takes rows."""
+        return await self._decide(batch) if self._rows else [await self._answer(request) for request in batch]
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -109,13 +97,48 @@ class HttpTemplate(Model):
             await self._client.aclose()
             self._client = None
 
-    async def _ask(self, request: Request) -> Reply | CallError:
-        import httpx
-
-        template = self._template
+    async def _answer(self, request: Request) -> Reply | CallError:
         given = self._given(request)
         if isinstance(given, CallError):
             return given
+        value = await self._ask(given)
+        return value if isinstance(value, CallError) else self._read(value)
+
+    async def _decide(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+        """One decision for each row."""
+        rows = [json.loads(request.prompt.text or "null") for request in batch]
+        value = await self._ask({"row": rows[0], "rows": rows})
+        if isinstance(value, CallError):
+            # Where no answer could be read so far, the file is wrong, so the run stops.
+            return [self._unread(str(value)) if isinstance(value, BadResponse) else value for _ in batch]
+        way = self._template.answer or ()
+        found = json_places.follow(value, way)
+        answers = found if json_places.EACH in way else [found]
+        if not isinstance(answers, list) or None in answers:
+            return [self._unread(f"the answer has {json_places.lost(value, way)}") for _ in batch]
+        if len(answers) != len(batch):
+            return [self._unread(f"{len(answers)} decisions for {plural(len(batch), 'row')}") for _ in batch]
+        self._understood = True
+        read = [_text(answer) for answer in answers]
+        return [
+            BadResponse("the decision is not a text, a number, or true or false")
+            if text is None
+            else Reply(text)
+            for text in read
+        ]
+
+    def _unread(self, what: str) -> CallError:
+        return (
+            BadResponse(what)
+            if self._understood
+            else AuthFailed(f"{what}. Is the file of {self.name} right?")
+        )
+
+    async def _ask(self, given: Mapping[str, Any]) -> Any:
+        """The JSON value that the service answers, or the error."""
+        import httpx
+
+        template = self._template
         try:
             body = None
             if template.request is not None:
@@ -127,42 +150,38 @@ class HttpTemplate(Model):
             headers = {name: template.fill(value) for name, value in template.headers.items()}
             if body is not None:
                 headers = {"Content-Type": "application/json", **headers}
+            if self._client is None:
+                self._client = bounded.client(timeout=template.timeout_s)
             async with asyncio.timeout(template.timeout_s):
-                return await self._send(body, query, headers)
+                response = await self._client.request(
+                    template.method,
+                    template.fill(template.url),
+                    params=query or None,
+                    headers=headers,
+                    content=body,
+                )
         except UnicodeEncodeError:
             return BadRequest("the prompt holds a lone surrogate, which no JSON request can carry")
+        except CallError as error:  # of our own client
+            return type(error)(self._clean(str(error)))
         except (TimeoutError, httpx.TimeoutException):
             return CallTimeout(f"{self.name}: no whole answer within {template.timeout_s:g} s")
         except (httpx.TransportError, httpx.InvalidURL) as error:
             return ServerFault(self._clean(f"{type(error).__name__}: {error}. Is the server running?"))
-
-    async def _send(
-        self, body: bytes | None, query: Mapping[str, str], headers: Mapping[str, str]
-    ) -> Reply | CallError:
-        import httpx
-
-        if self._client is None:
-            # The user's proxy and certificates hold; the client's own limits do not: ours is the one.
-            limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
-            self._client = httpx.AsyncClient(timeout=self._template.timeout_s, limits=limits)
-        async with self._client.stream(
-            self._template.method,
-            self._template.fill(self._template.url),
-            params=query or None,
-            headers=headers,
-            content=body,
-        ) as response:
-            raw = b""
-            async for chunk in response.aiter_bytes():
-                raw += chunk
-                if len(raw) > LARGEST:
-                    return BadResponse(f"{self.name}: the answer is longer than {LARGEST} bytes")
         self.rate_headers = rate_headers(response.headers)
         if self.on_headers is not None and self.rate_headers:
             self.on_headers(self.rate_headers)
-        if response.status_code >= 300:
-            return self._refused(response.status_code, raw, retry_after(response.headers))
-        return self._read(raw)
+        try:
+            value = json.loads(response.content)
+        except (ValueError, RecursionError) as error:
+            what = "is not valid JSON" if isinstance(error, ValueError) else "is nested too deeply"
+            value = BadResponse(f"{self.name}: the answer {what}")
+        if response.is_success:
+            return value
+        shown = (
+            response.content[:DETAIL].decode("utf-8", "replace") if isinstance(value, BadResponse) else value
+        )
+        return self._refused(response.status_code, shown, response.headers)
 
     def _given(self, request: Request) -> dict[str, Any] | CallError:
         """The values of the placeholders."""
@@ -183,32 +202,15 @@ class HttpTemplate(Model):
             messages = [m for m in messages if m["role"] != "system"]
         return {**given, "messages": messages, "system": system, "prompt": "\n\n".join(shown)}
 
-    def _refused(self, status: int, raw: bytes, wait: float | None) -> CallError:
-        if status < 400:
-            return BadRequest(
-                f"{self.name}: HTTP {status}: the server points elsewhere; write its address as url"
-            )
-        kind = _STATUS.get(status) or (ServerFault if status >= 500 else BadRequest)
-        try:
-            value = json.loads(raw)
-        except (ValueError, RecursionError):
-            value = raw[:DETAIL].decode("utf-8", "replace")
-        if error_code(value) in FILTER_CODES:
-            kind = ContentFiltered
+    def _refused(self, status: int, value: Any, headers: Mapping[str, str]) -> CallError:
+        kind = of_status(status, error_code(value))
         message = json_places.follow(value, self._template.error)
         text = message if isinstance(message, str) else said(value)
         hint = ". Check the key in the environment, and url in the file" if kind is AuthFailed else ""
-        error = self._clean(f"HTTP {status}: {text}")
-        return kind(f"{error}{hint}", retry_after_s=wait if kind in (RateLimited, ServerFault) else None)
+        return kind(self._clean(f"HTTP {status}: {text}") + hint, retry_after_s=wait_s(kind, headers))
 
-    def _read(self, raw: bytes) -> Reply | CallError:
+    def _read(self, value: Any) -> Reply | CallError:
         template = self._template
-        try:
-            value = json.loads(raw)
-        except ValueError:
-            return BadResponse(f"{self.name}: the answer is not valid JSON")
-        except RecursionError:
-            return BadResponse(f"{self.name}: the answer's JSON is nested too deeply")
         if message := json_places.follow(value, template.error):
             return BadResponse(self._clean(f"the server reports an error: {message}"))
         scores: Mapping[str, float] | None = None
@@ -222,11 +224,9 @@ class HttpTemplate(Model):
         text = json_places.follow(value, template.answer)
         if text is None and template.answer is None and scores:
             text = best_label(scores)
-        if isinstance(text, bool | int | float):
-            text = json.dumps(text)
-        if not isinstance(text, str):
-            where = json_places.told(template.answer or template.scores or ())
-            return BadResponse(f"{self.name}: the answer holds no text at {where}")
+        if (text := _text(text)) is None:
+            where = json_places.lost(value, template.answer or template.scores or ())
+            return BadResponse(f"{self.name}: the answer has {where}")
         reported = json_places.follow(value, template.model)
         return Reply(
             text,
@@ -247,3 +247,14 @@ class HttpTemplate(Model):
             text = text.replace(secret, "[key]")
         text = text if len(text) <= DETAIL else text[: DETAIL - 1] + "…"
         return f"{self.name}: {text}"
+
+
+def _text(value: Any) -> str | None:
+    """An answer as text: a number or a truth value as JSON writes it."""
+    return (
+        json.dumps(value)
+        if isinstance(value, bool | int | float)
+        else value
+        if isinstance(value, str)
+        else None
+    )

@@ -14,6 +14,9 @@
 ``${NAME}`` is taken from the environment, in the URL, headers and query. A placeholder that stands alone in a text
 becomes its JSON value; inside a longer text it is put in as text; the body is written as JSON after that, so that
 nothing in a tested text can change the request's structure.
+
+A service that decides on rows of a table is sent ``{{row}}``, or several at once as ``{{rows}}``; ``answer`` then has
+one ``[*]`` (``predictions[*].label``): one decision a row, in order.
 """
 
 from __future__ import annotations
@@ -30,14 +33,16 @@ from urllib.parse import urlsplit
 from auditor.core import secrets, yamlfile
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.yamlfile import Where
-from auditor.models.json_places import HOLE, Step, parse_path
+from auditor.models.json_places import EACH, HOLE, Step, parse_path
 from auditor.models.prices import Price
 
 LARGEST = 256 * 1024  # bytes of such a file
 PLACEHOLDERS = ("input", "prompt", "messages", "system", "max_tokens", "temperature")
+OF_ROWS = ("row", "rows")
+ROWS_AT_ONCE = 50
 KEYS = (
     "format", "name", "url", "method", "headers", "query", "request", "timeout_s", "deterministic", "answer",
-    "scores", "usage", "model", "error", "price", "max_tokens",
+    "scores", "usage", "model", "error", "price", "max_tokens", "batch",
 )  # fmt: skip
 METHODS = ("POST", "PUT", "PATCH", "GET")
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
@@ -56,7 +61,7 @@ class Template:
     """A checked file.
 
     ``url``, ``headers`` and ``query`` still hold ``${NAME}``; ``fill`` puts in the values. ``style`` is "text"
-    where the request holds ``{{input}}``, else "chat".
+    where the request holds ``{{input}}`` or rows, else "chat". ``batch`` is how many rows go in one request.
     """
 
     path: str
@@ -77,6 +82,7 @@ class Template:
     price: Price | None
     max_tokens: int | None
     style: Literal["text", "chat"]
+    batch: int
     secrets: tuple[str, ...] = field(repr=False)
     variables: Mapping[str, str] = field(repr=False)
 
@@ -181,8 +187,8 @@ class _Reader:
             raise self.fail((*where, key), f"{key}: {error}") from None
 
 
-def read(file: str) -> Template:
-    """Read and check a file.
+def read(file: str, *, rows: bool = False) -> Template:
+    """Read and check a file; ``rows``: of a service that decides on rows.
 
     Raises
     ------
@@ -196,9 +202,8 @@ def read(file: str) -> Template:
     reader.known(raw, KEYS)
     if raw.get("format") != 1:
         raise reader.fail(("format",), f"format must be 1; got {_brief(raw.get('format'))}")
-    for key in ("url",):
-        if key not in raw:
-            raise reader.fail((), f"the field {key} is missing")
+    if "url" not in raw:
+        raise reader.fail((), "the field url is missing")
     if "answer" not in raw and "scores" not in raw:
         raise reader.fail(
             (), "the field answer (or scores) is missing: where the reply holds the model's answer"
@@ -218,6 +223,7 @@ def read(file: str) -> Template:
     timeout_s = reader.expect(raw, "timeout_s", float, 60.0)
     if not 0 < timeout_s <= 3600:
         raise reader.fail(("timeout_s",), f"timeout_s must be between 0 and 3600 seconds; got {timeout_s:g}")
+    used = _used(reader, request, query, rows=rows)
     template = Template(
         path=file,
         name=reader.expect(raw, "name", str, None),
@@ -228,7 +234,7 @@ def read(file: str) -> Template:
         request=request,
         timeout_s=timeout_s,
         deterministic=reader.expect(raw, "deterministic", bool, False),
-        answer=reader.path_at(raw, "answer"),
+        answer=(answer := reader.path_at(raw, "answer")),
         scores=reader.path_at(raw, "scores"),
         tokens_in=reader.path_at(usage, "tokens_in", ("usage",)),
         tokens_out=reader.path_at(usage, "tokens_out", ("usage",)),
@@ -236,7 +242,8 @@ def read(file: str) -> Template:
         error=reader.path_at(raw, "error"),
         price=_price(reader, raw),
         max_tokens=reader.expect(raw, "max_tokens", int, None),
-        style=_style(reader, request, query),
+        style="text" if rows else _style(reader, used),
+        batch=_batch(reader, raw, used, answer or ()) if rows else 1,
         secrets=tuple(
             sorted((v for v in reader.variables.values() if len(v) >= 4), key=lambda v: (-len(v), v))
         ),
@@ -275,18 +282,44 @@ def _price(reader: _Reader, raw: Mapping[str, Any]) -> Price | None:
     return Price(input_usd=float(price["input_usd"]), output_usd=float(price["output_usd"]))
 
 
-def _style(reader: _Reader, request: Any, query: Mapping[str, Any]) -> Literal["text", "chat"]:
-    """Check the placeholders and say which input they want."""
+def _used(reader: _Reader, request: Any, query: Mapping[str, Any], *, rows: bool) -> set[str]:
+    """Check the placeholders, and name them."""
     used: set[str] = set()
+    allowed = OF_ROWS if rows else PLACEHOLDERS
     for where, text in [*_texts(request, ("request",)), *_texts(dict(query), ("query",))]:
         for name in HOLE.findall(text):
-            if name not in PLACEHOLDERS:
-                near = difflib.get_close_matches(name, PLACEHOLDERS, n=1)
+            if name not in allowed:
+                near = difflib.get_close_matches(name, allowed, n=1)
                 hint = f" Did you mean {{{{{near[0]}}}}}?" if near else ""
                 raise reader.fail(where, f"unknown placeholder {{{{{name}}}}}.{hint}")
-            if name == "messages" and (not HOLE.fullmatch(text.strip()) or where[0] == "query"):
-                raise reader.fail(where, "{{messages}} is a list: it must be the whole value, in request")
+            if name in ("messages", *OF_ROWS) and (not HOLE.fullmatch(text.strip()) or where[0] == "query"):
+                raise reader.fail(where, f"{{{{{name}}}}} is no text: it must be the whole value, in request")
             used.add(name)
+    if rows and len(used) != 1:
+        raise reader.fail(
+            ("request",), "request must hold either {{row}} (one row) or {{rows}} (a list of rows)"
+        )
+    return used
+
+
+def _batch(reader: _Reader, raw: Mapping[str, Any], used: set[str], answer: tuple[Step, ...]) -> int:
+    """How many rows go in one request."""
+    many = "rows" in used
+    if answer.count(EACH) != many:
+        raise reader.fail(
+            ("answer",),
+            "answer has one [*], e.g. predictions[*].label, if and only if request holds {{rows}}",
+        )
+    batch: int = reader.expect(raw, "batch", int, ROWS_AT_ONCE if many else 1)
+    if batch < 1 or (batch > 1 and not many):
+        raise reader.fail(
+            ("batch",), f"batch must be at least 1, and 1 where request holds {{{{row}}}}; got {batch}"
+        )
+    return batch
+
+
+def _style(reader: _Reader, used: set[str]) -> Literal["text", "chat"]:
+    """Which input the placeholders want."""
     texts = used & {"input", "prompt", "messages"}
     if not texts:
         raise reader.fail(("request",), "request must hold {{messages}}, {{prompt}} or {{input}}")

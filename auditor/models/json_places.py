@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 HOLE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
-_STEP = re.compile(r'\.?(?:([A-Za-z_][\w-]*)|\["([^"]+)"\]|\[(-?\d+)\])')
+_STEP = re.compile(r'\.?(?:([A-Za-z_][\w-]*)|\["([^"]+)"\]|\[(-?\d+|\*)\])')
+EACH = "*"  # every item of a list
 
 Step = str | int
 
@@ -32,7 +33,7 @@ def place(value: Any, given: Mapping[str, Any]) -> Any:
 
 
 def parse_path(text: str) -> tuple[Step, ...]:
-    """The steps of a path into JSON.
+    """The steps of a path into JSON; ``[*]`` is every item of a list.
 
     Raises
     ------
@@ -52,13 +53,13 @@ def parse_path(text: str) -> tuple[Step, ...]:
         if match is None:
             raise ValueError(f"{text!r} is no path; write for example choices[0].message.content")
         name, quoted, number = match.groups()
-        steps.append(int(number) if number is not None else name or quoted)
+        steps.append(name or quoted or (EACH if number == EACH else int(number)))
         at = match.end()
     return tuple(steps)
 
 
 def follow(value: Any, steps: tuple[Step, ...] | None) -> Any:
-    """What stands at ``steps``; None where there is nothing.
+    """What stands at ``steps``, with `EACH` a list; None where there is nothing.
 
     Examples
     --------
@@ -67,7 +68,9 @@ def follow(value: Any, steps: tuple[Step, ...] | None) -> Any:
     """
     if steps is None:
         return None
-    for step in steps:
+    for at, step in enumerate(steps):
+        if step == EACH and isinstance(value, list):
+            return [follow(item, steps[at + 1 :]) for item in value]
         if isinstance(step, int):
             if not isinstance(value, list) or not -len(value) <= step < len(value):
                 return None
@@ -81,4 +84,22 @@ def follow(value: Any, steps: tuple[Step, ...] | None) -> Any:
 
 def told(steps: tuple[Step, ...]) -> str:
     """A path as it is written."""
-    return "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps).lstrip(".") or "$"
+    return "".join(f"[{s}]" if isinstance(s, int) or s == EACH else f".{s}" for s in steps).lstrip(".") or "$"
+
+
+def lost(value: Any, steps: tuple[Step, ...]) -> str:
+    """Where a path ends that leads to nothing, and what is there.
+
+    Examples
+    --------
+    >>> lost({"result": {"label": 1, "flag": 0}}, ("result", "labels"))
+    'nothing at result.labels; there: label, flag'
+    """
+    for at in range(len(steps)):
+        here, step = follow(value, steps[:at]), steps[at]
+        if step == EACH:
+            return f"no list at {told(steps[:at])}"
+        if follow(here, (step,)) is None:
+            names = f"; there: {', '.join(list(map(str, here))[:8])}" if isinstance(here, Mapping) else ""
+            return f"nothing at {told(steps[: at + 1])}{names}"
+    return f"no text at {told(steps)}"

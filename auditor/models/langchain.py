@@ -23,56 +23,16 @@ from auditor.core.errors import (
     CallTimeout,
     ContentFiltered,
     MissingDependency,
-    RateLimited,
-    ServerFault,
 )
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Usage, digest
 from auditor.models import langchain_parts as parts
+from auditor.models.faults import kind_of
 from auditor.models.prices import Price, lookup
 
 MAX_TOKENS = 256  # where the task does not say
 DETAIL = 300  # characters of an error's message that are kept
 FILTERED = frozenset({"content_filter", "safety", "prohibited_content", "blocklist", "guardrail_intervened"})
-
-# By class name, looked up along the bases of what was raised: LangChain's own errors, then those of the SDKs that
-# its packages wrap (many share these names), then Python's.
-ERRORS: Mapping[str, type[CallError]] = {
-    "ModelAuthenticationError": AuthFailed,
-    "ModelPermissionDeniedError": AuthFailed,
-    "ModelNotFoundError": AuthFailed,
-    "ModelInvalidRequestError": BadRequest,
-    "ContextOverflowError": BadRequest,
-    "ModelRateLimitError": RateLimited,
-    "ModelTimeoutError": CallTimeout,
-    "ModelConnectionError": ServerFault,
-    "ModelAPIError": ServerFault,
-    "OutputParserException": BadResponse,
-    "ContentFilterFinishReasonError": ContentFiltered,
-    "AuthenticationError": AuthFailed,
-    "PermissionDeniedError": AuthFailed,
-    "NotFoundError": AuthFailed,
-    "RateLimitError": RateLimited,
-    "APITimeoutError": CallTimeout,
-    "APIConnectionError": ServerFault,
-    "BadRequestError": BadRequest,
-    "UnprocessableEntityError": BadRequest,
-    "TimeoutException": CallTimeout,
-    "TimeoutError": CallTimeout,
-    "JSONDecodeError": BadResponse,
-    "NotImplementedError": BadRequest,
-    "UnicodeEncodeError": BadRequest,
-}
-_STATUS: Mapping[int, type[CallError]] = {
-    401: AuthFailed,
-    402: AuthFailed,
-    403: AuthFailed,
-    404: AuthFailed,
-    408: CallTimeout,
-    409: ServerFault,
-    425: ServerFault,
-    429: RateLimited,
-}
 
 
 class LangChain(Model):
@@ -252,51 +212,6 @@ def is_langchain(value: object) -> bool:
     module = sys.modules.get("langchain_core.runnables.base")
     kind = getattr(module, "Runnable", None)
     return kind is not None and isinstance(value, kind)
-
-
-def kind_of(error: Exception) -> tuple[type[CallError], float | None]:
-    """Our kind of error for what a LangChain model raised, and how long its server asks to wait.
-
-    By the name of its class or of a base of it; else by the HTTP status that it or its cause carries; else it
-    counts as a fault of the server that may pass.
-
-    Examples
-    --------
-    >>> kind_of(TimeoutError())[0].code
-    'timeout'
-    """
-    from auditor.models.openai_wire import retry_after
-
-    response = next((r for e in _chain(error) if (r := getattr(e, "response", None)) is not None), None)
-    status = next((s for e in _chain(error) if isinstance(s := _status_of(e), int)), None)
-    code = str(next((c for e in _chain(error) if isinstance(c := getattr(e, "code", None), str)), ""))
-    kind = next((ERRORS[c.__name__] for c in type(error).__mro__ if c.__name__ in ERRORS), None)
-    if code in ("content_filter", "content_policy_violation"):
-        kind = ContentFiltered
-    elif code in ("insufficient_quota", "billing_hard_limit_reached", "account_deactivated"):
-        kind = AuthFailed
-    elif status is not None and (kind is None or kind is ServerFault):
-        kind = _STATUS.get(status) or (BadRequest if 400 <= status < 500 else ServerFault)
-    headers = getattr(response, "headers", None)
-    wait = None
-    if kind in (None, RateLimited, ServerFault) and isinstance(headers, Mapping):
-        wait = retry_after({str(k).lower(): str(v) for k, v in headers.items()})
-    return kind or ServerFault, wait
-
-
-def _chain(error: BaseException) -> list[BaseException]:
-    """The error and the one that it was raised from."""
-    cause = error.__cause__
-    return [error] if cause is None else [error, cause]
-
-
-def _status_of(error: BaseException) -> object:
-    for place in (error, getattr(error, "response", None)):
-        for field in ("status_code", "http_status", "status"):
-            value = getattr(place, field, None)
-            if isinstance(value, int) and not isinstance(value, bool) and 100 <= value < 600:
-                return value
-    return None
 
 
 def read(answer: Any) -> Reply | CallError:

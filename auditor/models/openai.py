@@ -18,19 +18,17 @@ from urllib.parse import parse_qsl, urlsplit
 from auditor.core.errors import (
     AuthFailed,
     BadRequest,
-    BadResponse,
     CallError,
     CallTimeout,
     ConfigError,
-    ContentFiltered,
     ParameterChanged,
-    RateLimited,
     ServerFault,
 )
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, digest
 from auditor.models import bounded
 from auditor.models import logprobs as label_scores
+from auditor.models.faults import kind_of
 from auditor.models.openai_server import (
     BY_ENTRA,
     PROVIDER,
@@ -43,7 +41,7 @@ from auditor.models.openai_server import (
     secret_headers,
     unreachable,
 )
-from auditor.models.openai_wire import DETAIL, FILTER_CODES, rate_headers, said, unsupported
+from auditor.models.openai_wire import DETAIL, rate_headers, said, unsupported
 from auditor.models.openai_wire import read_completion as read_completion
 from auditor.models.openai_wire import retry_after as retry_after
 from auditor.models.prices import Price, lookup
@@ -59,40 +57,6 @@ _LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_
 _LEFT_OUT = "left out"
 _LOGPROBS = ("logprobs", "top_logprobs")
 _REASONING = re.compile(r"(o\d|gpt-[5-9])(?!.*-chat)")
-
-# Every public exception of the openai package. Looked up along the class's bases, so that a class that a
-# later version adds falls to its parent's entry.
-ERRORS: Mapping[str, type[CallError]] = {
-    "OpenAIError": BadRequest,  # what the SDK refuses before it sends anything
-    "APIError": ServerFault,
-    "APIStatusError": BadRequest,
-    "APIConnectionError": ServerFault,
-    "APITimeoutError": CallTimeout,
-    "APIResponseValidationError": BadResponse,
-    "AuthenticationError": AuthFailed,
-    "OAuthError": AuthFailed,
-    "PermissionDeniedError": AuthFailed,
-    "SubjectTokenProviderError": AuthFailed,
-    # No such model or path: the same for every prompt, so the run stops.
-    "NotFoundError": AuthFailed,
-    "BadRequestError": BadRequest,
-    "UnprocessableEntityError": BadRequest,
-    "ConflictError": ServerFault,  # a lock in the server that passes
-    "RateLimitError": RateLimited,
-    "InternalServerError": ServerFault,
-    "LengthFinishReasonError": BadResponse,
-    "ContentFilterFinishReasonError": ContentFiltered,
-    "InvalidWebhookSignatureError": BadResponse,
-    "WebSocketQueueFullError": ServerFault,
-    "WebSocketConnectionClosedError": ServerFault,
-}
-_STATUS: Mapping[int, type[CallError]] = {
-    402: AuthFailed,
-    407: AuthFailed,
-    408: CallTimeout,
-    425: ServerFault,
-}
-_NO_ACCESS_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "account_deactivated"})
 
 
 class OpenAIChat(Model):
@@ -372,24 +336,13 @@ class OpenAIChat(Model):
 
     def _translate(self, error: Exception) -> CallError:
         """Our error for one of the SDK's, without keys, headers or the chain of causes."""
-        kind = next((ERRORS[c.__name__] for c in type(error).__mro__ if c.__name__ in ERRORS), BadRequest)
-        status = getattr(error, "status_code", None)
-        code = str(getattr(error, "code", None) or "")
-        if isinstance(status, int) and type(error).__name__ == "APIStatusError":
-            kind = _STATUS.get(status, kind)
         if isinstance(error.__cause__, CallError):
             return error.__cause__  # of our own client (`auditor.models.bounded`)
-        if code in FILTER_CODES:
-            kind = ContentFiltered
-        elif code in _NO_ACCESS_CODES:
-            kind = AuthFailed  # OpenAI sends 429 for an account without credit; waiting does not help
-        wait = None
+        kind, wait = kind_of(error)
         response = getattr(error, "response", None)
         if response is not None:
             self._note(response.headers)
-            if kind in (RateLimited, ServerFault):
-                wait = retry_after(response.headers)
-        return kind(self._say(error, kind, status), retry_after_s=wait)
+        return kind(self._say(error, kind, getattr(error, "status_code", None)), retry_after_s=wait)
 
     def _say(self, error: Exception, kind: type[CallError], status: int | None) -> str:
         told = " ".join((said(getattr(error, "body", None)) or str(error)).split())

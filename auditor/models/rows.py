@@ -7,6 +7,7 @@ thread of its own, and `RowClient.predict` hands it one batch at a time.
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from auditor.core.errors import BudgetExceeded, ConfigError, UserError
 from auditor.core.protocols import Model
-from auditor.core.types import Prompt, Request, Response, Variant, id_of
+from auditor.core.types import Answer, Prompt, Request, Response, Variant, id_of
 from auditor.models.budget import Budget
 from auditor.models.cache import Cache
 from auditor.models.client import Client
@@ -48,6 +49,43 @@ def row_text(columns: Sequence[str], row: Sequence[Any]) -> str:
 def _plain(value: Any) -> str:
     known = scalar(value)
     return "not given" if known is None else str(known)
+
+
+def row_json(columns: Sequence[str], row: Sequence[Any]) -> str:
+    """A row as a JSON object; whole numbers without a decimal point, null where a value is missing.
+
+    Examples
+    --------
+    >>> row_json(["age", "sex"], [31.0, "Female"])
+    '{"age": 31, "sex": "Female"}'
+    """
+    values = {name: scalar(v) for name, v in zip(columns, row, strict=True)}
+    return json.dumps(values, ensure_ascii=False)
+
+
+class RowDecision:
+    """What stands in for a task where the server itself decides: any label it returns is one."""
+
+    name = "http"
+    kind = "decision"
+    labels = ("any",)
+    formats: tuple[str, ...] = ()
+    default_format = "bare"
+    sha256 = ""
+
+    def bare(self, text: str) -> Prompt:
+        """The row as it is sent."""
+        return Prompt(format="bare", text=text)
+
+    def render(self, text: str, format: str) -> Prompt:
+        """As `bare`; there are no formats."""
+        return self.bare(text)
+
+    def read(self, output: str, style: str, format: str = "bare") -> Answer:
+        """The decision as the label."""
+        if not output.strip():
+            return Answer(status="unparsed", reason="an empty decision")
+        return Answer(status="ok", value=output)
 
 
 class RowClient:

@@ -127,10 +127,10 @@ def open_model(
 def _adapter(plan: TabularPlan) -> tuple[Any, Any, Any]:
     """Task, adapter and how a row is spelled; None for the default."""
     if plan.task is None:
-        from auditor.models.table_http import RowDecision, TableHTTP, read_server, row_json
+        from auditor.models.http import HttpTemplate
+        from auditor.models.rows import RowDecision, row_json
 
-        server = read_server(plan.model.partition(":")[2])
-        return RowDecision(), TableHTTP(plan.model, server), row_json
+        return RowDecision(), HttpTemplate(plan.model.partition(":")[2], rows=True), row_json
     from auditor import models
 
     task = load_task(plan.task)

@@ -211,7 +211,7 @@ def test_get_with_a_query(server: Server, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (302, BadRequest),
+        (302, AuthFailed),
         (400, BadRequest),
         (401, AuthFailed),
         (404, AuthFailed),
@@ -227,7 +227,7 @@ def test_by_status(server: Server, tmp_path: Path, status: int, kind: type[CallE
     said = json.dumps({"problem": f"no, {SECRET} is wrong"}).encode()
     server.reply = lambda body: (status, {"retry-after": "3", "location": "http://127.0.0.1:9/"}, said)
     (error,) = ask(models.make("http:" + write(tmp_path, CHAT.format(url=server.url))), chat())
-    assert type(error) is kind
+    assert isinstance(error, kind)
     assert SECRET not in str(error) + repr(error)
     if status >= 400:
         assert "[key] is wrong" in str(error)
@@ -289,7 +289,7 @@ GOOD = 'format: 1\nurl: http://h/x\nrequest: {q: "{{prompt}}"}\nanswer: a\n'
             "line 3: unknown placeholder {{promt}}. Did you mean {{prompt}}?",
         ),
         (GOOD.replace("{{prompt}}", "hello"), "line 3: request must hold"),
-        (GOOD.replace("{{prompt}}", "say {{messages}}"), "line 3: {{messages}} is a list"),
+        (GOOD.replace("{{prompt}}", "say {{messages}}"), "line 3: {{messages}} is no text"),
         (GOOD.replace("{{prompt}}", "{{prompt}} {{input}}"), "line 3: {{input}} is the bare text"),
         (GOOD.replace("answer: a", "answer: a..b"), "line 4: answer: 'a..b' is no path"),
         (GOOD.replace("answer: a\n", ""), "answer (or scores) is missing"),

@@ -30,7 +30,8 @@ from auditor.core.errors import (
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Message, Prompt, Request, Usage
 from auditor.models import langchain_parts as parts
-from auditor.models.langchain import LangChain, is_langchain, kind_of, read
+from auditor.models.faults import kind_of
+from auditor.models.langchain import LangChain, is_langchain, read
 
 pytest.importorskip("langchain_core")
 from langchain_core.language_models import BaseChatModel
@@ -236,7 +237,7 @@ def test_each_error_becomes_ours(error: Exception, kind: type[CallError], wait: 
 def test_the_errors_of_langchain_are_all_mapped() -> None:
     import langchain_core.exceptions as theirs
 
-    from auditor.models.langchain import ERRORS
+    from auditor.models.faults import ERRORS, ROOTS
 
     kinds = [
         name
@@ -244,7 +245,7 @@ def test_the_errors_of_langchain_are_all_mapped() -> None:
         if isinstance(kind, type) and issubclass(kind, Exception) and name.startswith(("Model", "Context"))
     ]
     assert len(kinds) >= 8
-    assert [name for name in kinds if name not in ERRORS and name != "ModelError"] == []
+    assert [name for name in kinds if name not in ROOTS | ERRORS and name != "ModelError"] == []
 
 
 def test_a_model_that_never_answers() -> None:

@@ -33,7 +33,8 @@ from auditor.core.errors import (
 )
 from auditor.core.protocols import Reply
 from auditor.core.types import Message, Prompt, Request, Usage
-from auditor.models.openai import ERRORS, OpenAIChat, read_completion, retry_after
+from auditor.models.faults import ERRORS, ROOTS
+from auditor.models.openai import OpenAIChat, read_completion, retry_after
 from auditor.models.prices import Price
 
 KEY = "sk-proj-0123456789abcdefSECRET"
@@ -93,14 +94,14 @@ def request(text: str = "hello") -> Request:
 def test_every_public_exception_of_the_sdk_is_mapped() -> None:
     names = public_exceptions()
     assert len(names) >= 15
-    assert [n for n in names if n not in ERRORS] == []
+    assert [n for n in names if n not in ROOTS | ERRORS] == []
 
 
 @pytest.mark.parametrize("name", public_exceptions())
 def test_each_exception_becomes_ours_without_the_key(name: str) -> None:
     adapter = OpenAIChat("m", base_url=URL)
     error = adapter._translate(sdk_error(name, status=418))
-    assert type(error) is ERRORS[name]
+    assert type(error) is (ROOTS | ERRORS)[name]
     assert KEY not in str(error) + repr(error)
     assert error.__cause__ is None
 

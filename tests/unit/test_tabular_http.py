@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from auditor.cli.main import run as audit
-from auditor.core.errors import BadResponse, ConfigError, DataFileError, UserError
-from auditor.models.table_http import found_at, path_of, read_server
+from auditor.core.errors import ConfigError, DataFileError, UserError
+from auditor.models.http_file import read
+from auditor.models.json_places import follow, lost, parse_path
 from auditor.tables import TabularPlan, audit_table
 
 SCHEMA = """
@@ -74,11 +75,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Pat
     thread.start()
     (tmp_path / "schema.yaml").write_text(SCHEMA, encoding="utf-8")
     url = f"http://127.0.0.1:{server.server_address[1]}/"
-    one = f"url: {url}\nheaders: {{X-Key: '${{PLANTED_KEY}}'}}\nrequest: {{applicant: {{values: $row}}}}\n"
+    one = (
+        f"format: 1\nurl: {url}\nheaders: {{X-Key: '${{PLANTED_KEY}}'}}\n"
+        "request: {applicant: {values: '{{row}}'}}\n"
+    )
     (tmp_path / "one.yaml").write_text(one + "answer: result.label\n", encoding="utf-8")
     (tmp_path / "flag.yaml").write_text(one + "answer: result.flag\n", encoding="utf-8")
     (tmp_path / "wrong.yaml").write_text(one + "answer: result.labels\n", encoding="utf-8")
-    many = f"url: {url}\nrequest: {{instances: $rows}}\nanswer: 'predictions[*].label'\nbatch: 25\n"
+    many = f"format: 1\nurl: {url}\nrequest: {{instances: '{{{{rows}}}}'}}\nanswer: 'predictions[*].label'\nbatch: 25\n"
     (tmp_path / "many.yaml").write_text(many, encoding="utf-8")
     yield tmp_path, server
     server.shutdown()
@@ -172,37 +176,32 @@ def test_a_variable_that_is_not_set(place: tuple[Path, Server], monkeypatch: pyt
         audit_table(plan("one"))
 
 
+URL = "format: 1\nurl: http://x\n"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("- a", "expected fields"),
-        ("url: ftp://x\nanswer: a", "url must begin"),
-        ("url: http://x", "answer says where"),
-        ("url: http://x\nanswer: a\nkey: 1", "unknown field 'key'"),
-        ("url: http://x\nanswer: a\nrequest: {a: b}", r"either \$row"),
-        ("url: http://x\nanswer: a\nrequest: {a: $rows}", r"one \[\*\]"),
-        ("url: http://x\nanswer: 'a[*]'", r"one \[\*\]"),
-        ("url: http://x\nanswer: a\nbatch: 3", "batch must be"),
-        ("url: http://x\nanswer: a\ntimeout: soon", "timeout must be"),
-        ("url: http://x\nanswer: a\nheaders: {a: 1}", "headers must be"),
-        ("url: http://x\nanswer: a\ndeterministic: 3", "deterministic must be"),
-        ("url: [", "no valid YAML"),
+        ("- a", "a mapping with url"),
+        (URL + "answer: a\nrequest: {a: b}", r"either \{\{row\}\}"),
+        (URL + "answer: a\nrequest: {a: '{{rows}}'}", r"line 3: answer has one \[\*\]"),
+        (URL + "answer: 'a[*]'\nrequest: '{{row}}'", r"one \[\*\]"),
+        (URL + "answer: a\nrequest: '{{row}}'\nbatch: 3", "line 5: batch must be"),
+        (URL + "answer: a\nrequest: '{{input}}'", "unknown placeholder"),
+        (URL + "answer: a\nrequest: 'a {{row}}'", "must be the whole value"),
     ],
 )
 def test_files_that_are_wrong(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "m.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(DataFileError, match=message):
-        read_server(tmp_path / "m.yaml")
+        read(str(tmp_path / "m.yaml"), rows=True)
 
 
 def test_ways_through_json() -> None:
-    assert found_at({"a": [{"b": 1}, {"b": 2}]}, path_of("$.a[1].b")) == 2
-    assert found_at([["x"]], path_of("0.0")) == "x"
-    assert found_at({"0": "x"}, path_of("0")) == "x"
+    assert follow({"a": [{"b": 1}, {"b": 2}]}, parse_path("$.a[1].b")) == 2
+    assert follow({"a": [{"b": 1}, {"b": 2}]}, parse_path("a[*].b")) == [1, 2]
+    assert follow([["x"]], parse_path("[0][0]")) == "x"
     for value in ({"a": []}, {"a": 1}):
-        with pytest.raises(BadResponse, match=r"nothing at a\.2"):
-            found_at(value, path_of("a[2]"))
-    with pytest.raises(BadResponse, match=r"nothing at a$"):
-        found_at(None, path_of("a[2]"))
-    with pytest.raises(BadResponse, match="no list at a"):
-        found_at({"a": 1}, path_of("a[*]"))
+        assert lost(value, parse_path("a[2]")) == "nothing at a[2]"
+    assert lost(None, parse_path("a[2]")) == "nothing at a"
+    assert lost({"a": 1}, parse_path("a[*]")) == "no list at a"

@@ -19,7 +19,6 @@ from auditor.core.plan import Plan
 from auditor.core.waivers import load as load_waivers
 from auditor.models.http_file import read as read_http
 from auditor.models.recorded import Recorded
-from auditor.models.table_http import read_server
 from auditor.perturb.dictionaries import read_text
 from auditor.perturb.grammar.load import parse
 from auditor.run.freeze import load as load_plan
@@ -38,7 +37,6 @@ LAUGHS = "a0: &a0 [x, x]\n" + "".join(
 READERS: list[tuple[str, Callable[[Path], Any]]] = [
     ("x.yaml", schemafile.load),
     ("x.yaml", lambda path: read_distance(str(path), 0, 1)),
-    ("x.yaml", read_server),
     ("x.yaml", lambda path: read_http(str(path))),
     ("x.yaml", load_task),
     ("x.yaml", load_categories),
