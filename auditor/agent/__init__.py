@@ -10,16 +10,22 @@ Examples
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from auditor.agent import folder
+from auditor.agent.folder import SETTINGS, TEXTS, Changed, Step
 from auditor.agent.goal import Goal, parse
-from auditor.agent.ledger import SESSION, STEPS, Changed
+from auditor.agent.records import Kept, Record
+from auditor.agent.request import plain
 from auditor.agent.session import Session
-from auditor.agent.setup import planner_of, settings_of
+from auditor.agent.settings import Settings
 from auditor.core.counting import plural
-from auditor.core.errors import ConfigError, RunFolderError, UserError
+from auditor.core.errors import ConfigError, UserError
 from auditor.core.protocols import Observer
 from auditor.core.types import Progress, Seed
 
@@ -38,21 +44,26 @@ class AgentResult:
 
     Parameters
     ----------
-    record : dict
+    session : Record
         What ``session.json`` holds.
-    steps : sequence of mapping
+    steps : sequence of dict
         What ``steps.jsonl`` holds, in order.
     path : Path
         The session's folder.
     """
 
-    def __init__(self, record: dict[str, Any], steps: Sequence[Mapping[str, Any]], path: Path) -> None:
-        self.record, self.steps, self.path = record, tuple(steps), path
+    def __init__(self, session: Record, steps: Sequence[Step], path: Path) -> None:
+        self.session, self.steps, self.path = session, tuple(steps), path
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The session as plain data."""
+        return plain(self.session)
 
     @property
     def complete(self) -> bool:
         """Whether the session came to its own end, every run whole, and a fresh run tested the goal."""
-        return bool(self.record["status"] == "complete")
+        return self.session.status == "complete"
 
     @property
     def questions(self) -> list[dict[str, Any]]:
@@ -64,18 +75,18 @@ class AgentResult:
         """The `auditor.run.result.Result` of each run that has one."""
         from auditor.run.result import load as load_run
 
-        return [load_run(self.path / r["folder"]) for r in self.record["runs"] if r["figures"]]
+        return [load_run(self.path / str(entry.folder)) for entry in self.session.done]
 
     def to_json(self) -> str:
         """Session and steps as one JSON text."""
-        whole = self.record | {"steps": [dict(s) for s in self.steps]}
+        whole = self.record | {"steps": self.steps}
         return json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
     def document(self) -> Document:
         """The report as typed parts, for a writer of any format."""
         from auditor.agent import report
 
-        return report.build(self.record, self.steps)
+        return report.build(self.session, self.steps)
 
     def to_text(self, *, width: int = 100, encoding: str = "utf-8", color: bool = False) -> str:
         """The report for a terminal."""
@@ -97,7 +108,8 @@ class AgentResult:
         return write(self.document())
 
     def __repr__(self) -> str:
-        return f"<AgentResult {self.record['id']}: {self.record['status']}, {plural(len(self.record['runs']), 'run')}>"
+        made = plural(len(self.session.runs), "run")
+        return f"<AgentResult {self.session.id}: {self.session.status}, {made}>"
 
 
 def load(path: str | Path) -> AgentResult:
@@ -108,17 +120,10 @@ def load(path: str | Path) -> AgentResult:
     RunFolderError
         It is no session's folder, or of a newer format.
     """
-    from auditor.store.files import check_format, read_json
-    from auditor.store.journal import read
-
-    path = Path(path)
-    if not (path / SESSION).is_file():
-        raise RunFolderError(f"{path} holds no session of the agent: there is no {SESSION} in it")
-    record = read_json(path / SESSION)
-    check_format(path / SESSION, record)
-    if record["status"] == "running":
-        record |= {"status": "interrupted", "status_reason": "the session was cut off, or is still running"}
-    return AgentResult(record, list(read(path / STEPS)), path)
+    record = folder.session(Path(path))
+    if record.status == "running":
+        record.status, record.status_reason = "interrupted", "the session was cut off, or is still running"
+    return AgentResult(record, folder.steps(Path(path)), Path(path))
 
 
 def run(
@@ -130,14 +135,9 @@ def run(
     out: str | Path = "reports",
     planner: Any = "rules",
     planner_base_url: str | None = None,
-    max_calls: int | None = None,
-    max_cost: float | None = None,
-    max_seconds: float | None = None,
-    planner_max_calls: int = 40,
-    planner_max_cost: float | None = None,
     seed: int = 7,
     observe: Observer = _silent,
-    **common: Any,
+    **options: Any,
 ) -> AgentResult:
     """Plan audits for a goal, run them, read them, look closer where it pays, write the report.
 
@@ -157,16 +157,14 @@ def run(
         Who proposes runs. Rules use no language model and are deterministic.
     planner_base_url : str or None
         The planner's server; never that of the model under test.
-    max_calls, max_cost, max_seconds
-        Limits over all runs together; cost in US dollars.
-    planner_max_calls, planner_max_cost
-        Limits of a language model that plans, counted apart from those of the runs.
     seed : int
         Of the order of the texts and of all runs.
     observe : callable
         Gets progress events.
-    **common
-        Fields of `Plan` that hold for every run: ``base_url``, ``delta``, ``price_in``, ``limit``, ….
+    **options
+        Limits over all runs together: ``max_calls``, ``max_cost`` (US dollars), ``max_seconds``; those of a language
+        model that plans, counted apart: ``planner_max_calls`` (40), ``planner_max_cost``; and fields of `Plan` that
+        hold for every run: ``base_url``, ``delta``, ``price_in``, ``limit``, ….
 
     Returns
     -------
@@ -177,15 +175,33 @@ def run(
     UserError
         The goal cannot be read, or nothing could be asked.
     """
-    from auditor.agent import comeback
+    from auditor.core.secrets import hidden
+    from auditor.store.files import write_texts
 
-    settings = settings_of(
-        goal, model, task, data, out, planner, max_calls, max_cost, max_seconds, planner_max_calls,
-        planner_max_cost, seed, common,
-    )  # fmt: skip
-    propose = planner_of(planner, planner_base_url, settings)
+    settings = Settings.of(
+        goal, model=model, task=task, data=data, out=out, planner=planner, seed=seed, **options
+    )
+    propose = _planner(planner, planner_base_url, settings)
     session = Session(settings, observe=observe)
-    comeback.keep(session.path, settings, task=task, base_url=planner_base_url)
+    common = dict(settings.common)
+    if "base_url" in common:
+        common["base_url"] = hidden(common["base_url"])
+    kept = Kept(
+        goal=goal,
+        task=task,
+        models=settings.specs,
+        data=settings.data,
+        texts=TEXTS if settings.seeds is not None else None,
+        planner=settings.planner,
+        planner_spec=settings.planner_spec,
+        planner_base_url=hidden(planner_base_url),
+        seed=seed,
+        common=common,
+        limits=settings.limits,
+    )
+    if settings.seeds is not None:
+        write_texts(session.path / TEXTS, settings.seeds)
+    folder.write(session.path / SETTINGS, kept)
     return _conclude(session, propose)
 
 
@@ -216,39 +232,50 @@ def resume(
         It is no session, something in it was changed, another process writes it, or texts, task, model or version are
         not those of before.
     """
-    from auditor.agent import comeback
     from auditor.store.files import read_texts
 
     path = Path(path)
-    kept = comeback.options(path)
-    given = {name: kept[name] for name in ("goal", "task", "data", "seed", "common", *comeback.LIMITS)}
-    if kept["texts"]:
-        given["data"] = read_texts(path / kept["texts"])
-    for name, value, stored in (
-        ("model", model, kept["models"]),
-        ("planner", planner, kept["planner"] if kept["planner_spec"] else None),
-    ):
-        if value is None and stored is None:
+    kept = folder.options(path)
+    models = list(kept.models) if kept.models is not None and model is None else model
+    proposes = kept.planner if kept.planner_spec and planner is None else planner
+    for name, value in (("model", models), ("planner", proposes)):
+        if value is None:
             raise ConfigError(
                 f"The {name} of this session was handed in as an object: resume(path, {name}=…)."
             )
-        given[name] = stored if value is None else value
-    settings = settings_of(out=path.parent, **given)
-    propose = planner_of(given["planner"], kept["planner_base_url"], settings)
-    session = Session(settings, observe=observe, path=path)
-    return _conclude(session, propose)
+    settings = Settings.of(
+        kept.goal,
+        model=models,
+        task=kept.task,
+        data=read_texts(path / kept.texts) if kept.texts else kept.data,
+        out=path.parent,
+        planner=proposes,
+        seed=kept.seed,
+        **msgspec.structs.asdict(kept.limits),
+        **kept.common,
+    )
+    propose = _planner(proposes, kept.planner_base_url, settings)
+    return _conclude(Session(settings, observe=observe, path=path), propose)
+
+
+def _planner(planner: Any, base_url: str | None, settings: Settings) -> Callable[[Session], str]:
+    """What runs a session to its end and says why it ended."""
+    if planner == "rules":
+        if base_url is not None:
+            raise ConfigError("--planner-base-url belongs to --planner openai:NAME.")
+        from auditor.agent.rules import Rules
+
+        return lambda session: Rules(session).go()
+    from auditor.agent.chain import Chain
+
+    return Chain(planner, base_url=base_url, settings=settings).go
 
 
 def _conclude(session: Session, propose: Callable[[Session], str]) -> AgentResult:
     """Let the planner work, close the record, write the report."""
     try:
-        session.step(
-            "goal",
-            "what the goal was read as",
-            goal=session.settings.goal.as_dict() | {"task": session.task.name},
-        )
-        why = propose(session)
-        session.end(*_outcome(session, why))
+        session.step("goal", "what the goal was read as", goal=session.record().goal)
+        session.end(*_outcome(session, propose(session)))
     except Changed as error:
         session.end("interrupted", str(error))
         raise
@@ -259,10 +286,25 @@ def _conclude(session: Session, propose: Callable[[Session], str]) -> AgentResul
     except BaseException:
         session.end("interrupted", "the session was cut off")
         raise
-    result = AgentResult(session.record(), list(_steps(session.path)), session.path)
+    result = AgentResult(session.record(), folder.steps(session.path), session.path)
     for name, made in (("agent.md", result.to_markdown()), ("agent.html", result.to_html())):
         (session.path / name).write_text(made, encoding="utf-8")
     return result
+
+
+def _outcome(session: Session, why: str) -> tuple[str, str]:
+    from auditor.agent import reading
+
+    done = session.record().done
+    if not done:
+        return "partial", f"no run was made: {why}"
+    if partial := [r.name for r in done if r.figures and not r.figures.complete]:
+        return "partial", f"{why}; partial: {', '.join(partial)}"
+    if all(reading.unread(r.figures) for r in done):
+        return "partial", why
+    if not any(r.counts_as_fresh for r in done):
+        return "partial", f"{why}; no fresh run tested what the goal names"
+    return "complete", why
 
 
 def outline(goal: str, **options: Any) -> dict[str, Any]:
@@ -270,56 +312,26 @@ def outline(goal: str, **options: Any) -> dict[str, Any]:
 
     Takes the arguments of `run`.
     """
-    import tempfile
-
     from auditor.agent.rules import Rules
 
-    options.pop("planner", None)
-    options.pop("planner_base_url", None)
-    options.pop("observe", None)
-    defaults: dict[str, Any] = {"model": None, "task": None, "data": None, "max_calls": None, "max_cost": None,
-        "max_seconds": None, "planner_max_calls": 40, "planner_max_cost": None, "seed": 7}  # fmt: skip
-    given = {name: options.pop(name, value) for name, value in defaults.items()}
-    options.pop("out", None)
-    with tempfile.TemporaryDirectory() as folder:
-        settings = settings_of(goal, out=folder, planner="rules", common=options, **given)
-        session = Session(settings, observe=_silent)
+    given = {n: v for n, v in options.items() if n not in ("planner", "planner_base_url", "observe", "out")}
+    with tempfile.TemporaryDirectory() as out:
+        session = Session(Settings.of(goal, out=out, **given), observe=_silent)
         pilot = Rules(session).first()
         sized = session.dry_run(pilot)
-        steps = list(_steps(session.path))
+        steps = folder.steps(session.path)
         session.end("complete", "outline")
+    record = plain(session.record())
     return {
-        "goal": settings.goal.as_dict() | {"task": session.task.name},
+        "goal": record["goal"],
         "declared": [list(s) for s in session.declared()],
-        "texts": session.record()["texts"] | {"usable": len(session.pool.seeds)},
-        "pilot": {"request": pilot.as_dict(), "estimate": sized},
-        "steps": [dict(s) for s in steps],
-        "limits": session.record()["limits"],
+        "texts": record["texts"] | {"usable": len(session.pool.seeds)},
+        "pilot": {"request": pilot.as_dict(), "estimate": plain(sized)},
+        "steps": steps,
+        "limits": record["limits"],
         "then": [
             "fresh: texts that the pilot did not ask test what the goal names, at level 0.025",
             "again: further fresh texts at level 0.0125, then 0.00625, for sets that stay open and changed answers",
             "search: where hidden changes were seen; it settles nothing",
         ],
     }
-
-
-def _outcome(session: Session, why: str) -> tuple[str, str]:
-    from auditor.agent import reading
-
-    done = [r for r in session.runs if r["figures"]]
-    if not done:
-        return "partial", f"no run was made: {why}"
-    partial = [r["name"] for r in done if not r["figures"]["complete"]]
-    if partial:
-        return "partial", f"{why}; partial: {', '.join(partial)}"
-    if all(reading.unread(r["figures"]) for r in done):
-        return "partial", why
-    if not any(r["counts_as_fresh"] for r in done):
-        return "partial", f"{why}; no fresh run tested what the goal names"
-    return "complete", why
-
-
-def _steps(path: Path) -> Iterable[dict[str, Any]]:
-    from auditor.store.journal import read
-
-    return read(path / STEPS)

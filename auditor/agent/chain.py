@@ -10,9 +10,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from auditor.agent.session import Session
 from auditor.agent.settings import Settings
-from auditor.agent.tools import SCHEMAS, Operations, told
+from auditor.agent.tools import Operations, schemas, told
 from auditor.core.counting import plural
 from auditor.core.errors import AuthFailed, ConfigError, MissingDependency, UserError
 
@@ -74,7 +76,7 @@ class Chain:
                     f"{type(planner).__name__}"
                 )
             self._model = parts.bare(planner)
-        if settings.planner_max_cost is not None and self._price is None:
+        if settings.limits.planner_max_cost is not None and self._price is None:
             raise ConfigError(
                 "--planner-max-cost is set, but the planner's price is not known. Limit it with --planner-max-calls."
             )
@@ -108,7 +110,7 @@ class Chain:
         agent = create_agent(
             self._model, tools=_tools(operations), system_prompt=SYSTEM, middleware=[self._guard(session)]
         )
-        most = session.settings.planner_max_calls
+        most = session.settings.limits.planner_max_calls
         try:
             agent.invoke(
                 {"messages": [{"role": "user", "content": _opening(session)}]},
@@ -151,25 +153,28 @@ class Chain:
         return guard
 
     def _before(self, session: Session, request: Any) -> None:
-        s, spent = session.settings, session.spent
+        s, spent = session.settings.limits, session.spent
         if session.finished is not None:
             raise _Stop("the planner ended the session")
         if spent.planner_calls >= s.planner_max_calls:
             raise _Stop(f"the planner's {plural(s.planner_max_calls, 'call')} are used up")
-        left = session.left()["seconds"]
+        left = session.left().seconds
         if left is not None and left <= 0:
             raise _Stop("the time of the session is over")
-        if s.planner_max_cost is not None and spent.planner_usd + self._bound(request) > s.planner_max_cost:
+        if (
+            s.planner_max_cost is not None
+            and spent.planner_cost_usd + self._bound(request) > s.planner_max_cost
+        ):
             raise _Stop(f"the planner's {s.planner_max_cost:g} USD are used up")
         spent.planner_calls += 1
         self._held = self._bound(request) if self._price is not None else 0.0
-        spent.planner_usd += self._held
+        spent.planner_cost_usd += self._held
         session.write()  # before the call leaves, so that a kill does not forget it
 
     def _bound(self, request: Any) -> float:
         from auditor.core.types import Usage
 
-        chars = len(SYSTEM) + len(json.dumps([d for _, d in SCHEMAS.values()]))
+        chars = len(SYSTEM) + len(json.dumps([d for _, d in schemas().values()]))
         chars += sum(
             len(str(m.content)) + len(str(getattr(m, "tool_calls", ""))) + 64 for m in request.messages
         )
@@ -185,7 +190,7 @@ class Chain:
             real = self._price.usd(
                 Usage(tokens_in=int(used["input_tokens"]), tokens_out=int(used["output_tokens"]))
             )
-            session.spent.planner_usd += real - self._held
+            session.spent.planner_cost_usd += real - self._held
 
 
 def _opening(session: Session) -> str:
@@ -195,13 +200,13 @@ def _opening(session: Session) -> str:
             "goal": goal.text,
             "read_as": {
                 "attributes": goal.attributes,
-                "groups": {k: list(v) for k, v in goal.groups.items()},
+                "groups": dict(goal.groups),
                 "changes": goal.changes,
                 "order": goal.order,
             },
-            "runs": [told(entry) for entry in session.runs if entry["figures"]],
+            "runs": [told(entry) for entry in session.runs if entry.figures],
             "texts": {"n": len(session.pool.seeds), "fresh": session.pool.left},
-            "limits": session.left(),
+            "limits": msgspec.structs.asdict(session.left()),
         },
         ensure_ascii=True,
     )
@@ -219,4 +224,4 @@ def _tools(operations: Operations) -> list[Any]:
             func=call, name=name, description=description, args_schema=schema, infer_schema=False
         )
 
-    return [make(name, *told) for name, told in SCHEMAS.items()]
+    return [make(name, *told) for name, told in schemas().items()]

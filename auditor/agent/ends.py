@@ -5,20 +5,26 @@ Labels stand here, so none of this is handed to a planner that is a language mod
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from auditor.core.types import Case, Edit, Variant, Verdict
+from auditor.agent.records import Ends, Turn
+from auditor.core.types import Case, Edit, Variant
 
 if TYPE_CHECKING:
     from auditor.agent.goal import Goal
+    from auditor.run.result import Result
+    from auditor.tasks import Task
 
+Turned = tuple[
+    str, str, str, bool
+]  # case, answer with others, answer with the named ones, whether it changed
 MOST = 4  # turns of the answer that a report names for one set
 
 
-def read(result: Any, goal: Goal, task: Any) -> list[dict[str, Any]]:
+def read(result: Result, goal: Goal, task: Task) -> tuple[Ends, ...]:
     """Turns of the answer between other groups and the named ones, by model and attribute set.
 
     Where the goal compares groups with each other, those it names first are the named ones here, and the others are
@@ -32,38 +38,30 @@ def read(result: Any, goal: Goal, task: Any) -> list[dict[str, Any]]:
         Whose groups are named.
     task : Task
         For its labels, and which of them is favourable.
-
-    Returns
-    -------
-    list of dict
-        ``model`` (M1, …), ``attributes``, ``better`` and ``worse``: texts on which the favourable answer was given
-        with the named groups only, or with others only (None without a favourable answer);
-        ``turns``: ``{"other", "named", "seeds"}``, the answer with other groups, the one with the named ones, and
-        on how many texts; ``difference``: for amounts, the mean over texts of named minus other.
     """
     if not goal.groups or result.path is None:
-        return []
+        return ()
     models = {name: f"M{n}" for n, name in enumerate(result.record["models"], 1)}
     sides, directed = _sides(result.path, goal)
-    table: dict[tuple[str, tuple[str, ...]], list[tuple[str, str, str, bool]]] = {}
+    table: dict[tuple[str, tuple[str, ...]], list[Turned]] = {}
     for verdict in result.verdicts:
         side = sides.get(verdict.variant_id)
-        outputs = (verdict.original_output, verdict.variant_output)
-        if side is None or verdict.case_id in directed or not verdict.order or None in outputs:
+        before, after = verdict.original_output, verdict.variant_output
+        if (
+            side is None
+            or verdict.case_id in directed
+            or not verdict.order
+            or before is None
+            or after is None
+        ):
             continue
         if verdict.outcome not in ("pass", "violation"):
             continue
-        other, named = outputs if side == "to" else reversed(outputs)
+        other, named = (before, after) if side == "to" else (after, before)
         key = (models.get(verdict.model, "M0"), tuple(verdict.attributes))
-        table.setdefault(key, []).append((verdict.case_id, str(other), str(named), _changed(verdict)))
-    return [
-        {"model": model, "attributes": list(names), **_told(rows, task)}
-        for (model, names), rows in sorted(table.items(), key=lambda i: (i[0][0], len(i[0][1]), i[0][1]))
-    ]
-
-
-def _changed(verdict: Verdict) -> bool:
-    return verdict.outcome == "violation"
+        table.setdefault(key, []).append((verdict.case_id, other, named, verdict.outcome == "violation"))
+    ordered = sorted(table.items(), key=lambda item: (item[0][0], len(item[0][1]), item[0][1]))
+    return tuple(_told(model, names, rows, task) for (model, names), rows in ordered)
 
 
 def _sides(path: Path, goal: Goal) -> tuple[dict[str, str], set[str]]:
@@ -112,34 +110,30 @@ def _all(variant: Variant, groups: Mapping[str, Collection[str]], end: str) -> b
     return bool(ends) and all(ends.values())
 
 
-def _told(rows: Iterable[tuple[str, str, str, bool]], task: Any) -> dict[str, Any]:
-    listed = list(rows)
+def _told(model: str, attributes: tuple[str, ...], rows: Sequence[Turned], task: Task) -> Ends:
     if task.kind == "score":
-        return {"better": None, "worse": None, "turns": [], "difference": _difference(listed)}
-    known = set(task.labels)
+        return Ends(model=model, attributes=attributes, difference=_difference(rows))
+    known, good = set(task.labels), task.favourable
+    changed = [(case_id, other, named) for case_id, other, named, turned in rows if turned]
     turns: dict[tuple[str, str], set[str]] = {}
-    better: set[str] = set()
-    worse: set[str] = set()
-    for case_id, other, named, changed in listed:
-        if not changed:
-            continue
+    for case_id, other, named in changed:
         if {other, named} <= known:
             turns.setdefault((other, named), set()).add(case_id)
-        if named == task.favourable != other:
-            better.add(case_id)
-        if other == task.favourable != named:
-            worse.add(case_id)
     ranked = sorted(turns.items(), key=lambda item: (-len(item[1]), item[0]))[:MOST]
-    signed = task.favourable is not None
-    return {
-        "better": len(better) if signed else None,
-        "worse": len(worse) if signed else None,
-        "turns": [{"other": a, "named": b, "seeds": len(cases)} for (a, b), cases in ranked],
-        "difference": None,
-    }
+    return Ends(
+        model=model,
+        attributes=attributes,
+        better=None
+        if good is None
+        else len({case for case, other, named in changed if named == good != other}),
+        worse=None
+        if good is None
+        else len({case for case, other, named in changed if other == good != named}),
+        turns=tuple(Turn(other=a, named=b, seeds=len(cases)) for (a, b), cases in ranked),
+    )
 
 
-def _difference(rows: Sequence[tuple[str, str, str, bool]]) -> float | None:
+def _difference(rows: Sequence[Turned]) -> float | None:
     """Mean over texts of the amount with the named groups minus the one with others."""
     by_case: dict[str, list[float]] = {}
     for case_id, other, named, _ in rows:

@@ -11,12 +11,12 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 
+import msgspec
+
 from auditor.agent.compared import Place, compared
-from auditor.agent.generic import GENERIC
-from auditor.agent.places import COUNTRIES
+from auditor.core import data
 from auditor.core.errors import ConfigError
 
 MAX_CHARS = 2000
@@ -24,96 +24,7 @@ EXAMPLE = (
     'audit agent "Does our résumé screener treat older women differently?" --model openai:NAME --max-cost 5'
 )
 
-# A star stands for any ending.
-TASKS: Mapping[str, tuple[str, ...]] = {
-    "hiring": (
-        "resume*", "cv", "cvs", "curriculum vitae", "hiring", "hire*", "recruit*", "job", "jobs", "interview*",
-        "employer*", "employment", "job applicant*", "candidate*", "screener", "shortlist*", "cover letter*",
-    ),
-    "lending": (
-        "loan*", "lend*", "credit*", "mortgage*", "bank", "banks", "borrower*", "underwrit*", "overdraft*",
-    ),
-    "sentiment": (
-        "review", "reviews", "reviewer*", "sentiment*", "film", "films", "movie*", "opinion*", "customer feedback",
-    ),
-    "moderation": (
-        "moderat*", "toxic*", "hate speech", "post", "posts", "comment*", "forum*", "content filter*", "takedown*",
-        "social media",
-    ),
-    "triage": (
-        "triage*", "emergency", "patient*", "hospital*", "clinic*", "medical", "symptom*", "urgen*", "ambulance*",
-    ),
-    "ecthr": ("human rights", "strasbourg", "ecthr", "echr", "european convention"),
-    "scotus": ("supreme court", "scotus"),
-    "eurlex": ("eurlex", "eur-lex", "eurovoc", "eu law", "eu act", "eu acts", "eu legislation"),
-    "ledgar": ("contract", "contracts", "clause*", "provision*", "ledgar"),
-    "coreference": ("coreference", "pronoun*", "anaphora"),
-    "salary": ("salary", "salaries", "wage", "wages", "pay offer*", "starting pay"),
-    "letter": ("reference letter*", "recommendation letter*", "letter of recommendation", "letters of recommendation"),
-    "advice": ("advice", "advise*", "career counsel*"),
-    "fill-mask": ("fill-mask", "fill mask", "masked", "fill in the blank", "blanks"),
-}  # fmt: skip
-LEGAL = ("legal", "court*", "judge*", "law", "laws", "lawyer*", "ruling*", "verdict*")
-LEGAL_TASKS = ("ecthr", "eurlex", "ledgar", "scotus")
-ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
-    "age": ("age", "ages", "ageism", "ageist", "generation*"),
-    "body": ("body", "weight", "appearance", "looks", "height", "hair", "beard*"),
-    "caste": ("caste*", "casteism"),
-    "criminal_record": ("criminal record*", "criminal background*", "conviction*", "ex-offender*"),
-    "disability": ("disabilit*", "ableism", "ableist", "accessibility", "impairment*"),
-    "family": ("marital", "parental", "marriage", "parenthood", "pregnan*", "childless"),
-    "gender": ("gender*", "sex", "sexes", "sexism", "sexist", "transgender"),
-    "gender_identity": ("gender identity", "gender identities", "cisgender", "intersex"),
-    "migration": ("immigration status", "refugee*", "asylum", "undocumented"),
-    "names": ("names", "first name*", "sounding name*", "name-based"),
-    "nationality": (
-        "nationalit*", "national origin", "immigrant*", "migrant*", "foreigner*", "foreign", "country of origin",
-        "xenophob*", "citizenship",
-    ),
-    "politics": ("politic*", "ideolog*", "partisan*"),
-    "race": ("race", "races", "racial*", "racism", "racist*", "ethnic*", "skin colour", "skin color"),
-    "religion": ("religio*", "faith*", "belief*", "antisemiti*", "islamophob*"),
-    "service": ("veteran*", "military"),
-    "sexual_orientation": ("sexual orientation", "sexuality", "lgbt*", "homophob*", "queer"),
-    "socioeconomic": ("socioeconomic", "social class", "income*", "wealth", "poverty", "class", "homelessness"),
-    "victim": ("victim*", "survivor*"),
-}  # fmt: skip
-# Plain words for groups that the dictionaries, which hold what stands in texts, do not have as such.
-GROUPS: Mapping[str, tuple[str, str]] = {
-    "elders": ("age", "old"), "over-50s": ("age", "old"), "over 50": ("age", "old"), "over 60": ("age", "old"),
-    "seniors": ("age", "old"), "the elderly": ("age", "old"), "trans people": ("gender", "trans_female"),
-    "non-binary": ("gender", "nonbinary"), "nonbinary": ("gender", "nonbinary"),
-    "minorities": ("race", ""), "people of color": ("race", ""), "people of colour": ("race", ""),
-    "overweight": ("body", "heavy"), "obese": ("body", "heavy"), "wheelchair": ("disability", "mobility"),
-}  # fmt: skip
-INTENT = (
-    "bias*", "discriminat*", "treat*", "differen*", "fair*", "unfair*", "equal*", "unequal*", "people", "groups",
-    "anyone", "everyone", "everybody", "anybody", "audit*", "test", "check", "compare", "prejudic*", "stereotyp*",
-    "intersection*", "disparit*", "favour*", "favor*", "penali*", "harder", "worse", "better", "less", "more often",
-    "alike",
-)  # fmt: skip
-# Terms of the dictionaries that mean something else in a question about a system.
-NOT_GROUPS = frozenset(
-    {
-        "single", "fair", "american english", "straight", "degree", "employed", "middle", "high", "low", "actor",
-        "progressive", "immigrant", "immigrants", "migrant", "migrants",
-        "foreigner", "foreigners",
-    }
-)  # fmt: skip
 SKIPPED_SLOTS = ("pronoun.", "title.", "address.")
-# Nouns whose adjective says who is meant, and words before them that do not.
-PERSONS = (
-    "people", "person", "persons", "applicants", "applicant", "candidates", "candidate", "patients", "patient",
-    "borrowers", "customers", "clients", "users", "workers", "employees", "students", "parents", "families",
-    "reviewers", "authors", "job seekers", "folks", "individuals", "adults", "citizens", "residents",
-)  # fmt: skip
-_PLAIN_WORDS = (
-    "the a an our your their its his her my all some any other different many most certain real such these those "
-    "which what that than of for by from to do does are is was were will would can about against between among and "
-    "or with when if job loan credit hiring certain various two both same mortgage film movie review "
-    "qualified equally similar identical good bad new more fewer less named called towards toward on in at"
-)
-NOBODY = frozenset(_PLAIN_WORDS.split())
 WITH = re.compile(
     r"\b(?:people|persons?|applicants?|candidates?|patients?|borrowers?)\s+(?:with|from|of)\s+([\w-]+)"
 )
@@ -124,8 +35,40 @@ BOTH = re.compile(r"\b(intersection\w*|combination\w*|together|at once)\b")
 AGE = re.compile(r"\b(?:over|above|aged)[ -]?([4-9]\d)\b|\b([4-9]\d)[ -](?:plus|year[ -]olds?)\b")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Goal:
+class Words(msgspec.Struct, frozen=True, kw_only=True):
+    """The words of ``embedded/agent/goal.toml``; a star stands for any ending."""
+
+    generic: str
+    nobody: str
+    persons: tuple[str, ...]
+    intent: tuple[str, ...]
+    not_groups: frozenset[str]
+    legal: tuple[str, ...]
+    legal_tasks: tuple[str, ...]
+    tasks: dict[str, tuple[str, ...]]
+    attributes: dict[str, tuple[str, ...]]
+    groups: dict[str, str]
+    countries: dict[str, str]
+
+    @property
+    def of_tasks(self) -> list[str]:
+        """The words of all tasks."""
+        return [word for words in self.tasks.values() for word in words]
+
+    @property
+    def ignored(self) -> frozenset[str]:
+        """Words that name nobody."""
+        return frozenset((*self.generic.split(), *self.nobody.split()))
+
+
+@lru_cache(maxsize=1)
+def known_words() -> Words:
+    """The words by which goals are read."""
+    text = data.path("embedded", "agent", "goal.toml").read_text(encoding="utf-8")
+    return msgspec.toml.decode(text, type=Words)
+
+
+class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """A goal as it was understood.
 
     Attributes
@@ -155,7 +98,7 @@ class Goal:
     order: int
     read: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
-    against: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    against: Mapping[str, tuple[str, ...]] = {}
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -173,19 +116,6 @@ class Goal:
             if group not in self.against.get(attribute, ())
             for other in self.against.get(attribute, ("",))
         )
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return {
-            "text": self.text,
-            "task": self.task,
-            "attributes": None if self.attributes is None else list(self.attributes),
-            "groups": {k: list(v) for k, v in sorted(self.groups.items())},
-            "against": {k: list(v) for k, v in sorted(self.against.items())},
-            "order": self.order,
-            "read": list(self.read),
-            "assumed": list(self.assumed),
-        }
 
 
 def parse(text: str, *, task: str | None = None) -> Goal:
@@ -234,17 +164,18 @@ def parse(text: str, *, task: str | None = None) -> Goal:
             f"{', '.join(missing)}: not among the names of the dictionary (audit dictionary list names)"
         )
     attributes: tuple[str, ...] | None = tuple(sorted(found))
+    known = ", ".join(sorted(known_words().attributes))
     unknown = _unknown(rest) or ("" if found else _strange(rest))
     if not attributes:
         if unknown:
             raise ConfigError(
-                f"No attribute covers {unknown!r}. There are {', '.join(sorted(ATTRIBUTES))}{_near(unknown)}; words of "
+                f"No attribute covers {unknown!r}. There are {known}{_near(unknown)}; words of "
                 "your own go into a run by audit run --dictionary FILE (see: audit dictionary build). Ask about these "
                 f"attributes, or about bias in general without that word, for example: {EXAMPLE}"
             )
-        if not any(_has(word, plain) for word in INTENT):
+        if not any(_has(word, plain) for word in known_words().intent):
             raise ConfigError(
-                f"The goal does not say whom it is about. Name people or attributes ({', '.join(sorted(ATTRIBUTES))})"
+                f"The goal does not say whom it is about. Name people or attributes ({known})"
                 f"{_near(rest)}, or ask about bias in general. For example: {EXAMPLE}"
             )
         attributes = None
@@ -295,8 +226,10 @@ def _has(word: str, plain: str) -> str | None:
 
 
 def _task(plain: str, read: list[str]) -> str:
+    words_of = known_words()
     hits = {
-        name: [m for word in words if (m := _has(word, plain)) is not None] for name, words in TASKS.items()
+        name: [m for word in words if (m := _has(word, plain)) is not None]
+        for name, words in words_of.tasks.items()
     }
     best = max(len(h) for h in hits.values())
     winners = sorted(name for name, h in hits.items() if len(h) == best and best)
@@ -306,12 +239,12 @@ def _task(plain: str, read: list[str]) -> str:
     if winners:
         told = "; ".join(f"{name} ({', '.join(hits[name])})" for name in winners)
         raise ConfigError(f"The goal may mean several tasks: {told}. Say which one: --task {winners[0]}")
-    if any(_has(word, plain) for word in LEGAL):
+    if any(_has(word, plain) for word in words_of.legal):
         raise ConfigError(
-            f"Which legal task is meant: {', '.join(LEGAL_TASKS)}? Say so with --task, or give a task file of "
+            f"Which legal task is meant: {', '.join(words_of.legal_tasks)}? Say so with --task, or give a task file of "
             "your own. See: audit tasks list"
         )
-    known = {word.rstrip("*"): name for name, words in TASKS.items() for word in words}
+    known = {word.rstrip("*"): name for name, words in words_of.tasks.items() for word in words}
     near = [
         f"{word} ({known[match[0]]})"
         for word in plain.split()
@@ -319,8 +252,9 @@ def _task(plain: str, read: list[str]) -> str:
     ]
     hint = f" Close to a known word: {', '.join(near)}." if near else ""
     raise ConfigError(
-        f"The goal does not say which decision is meant.{hint} Known tasks: {', '.join(sorted(TASKS))}. Name one in "
-        f"the goal or with --task (a name, or a task file of your own). For example: {EXAMPLE}"
+        f"The goal does not say which decision is meant.{hint} Known tasks: "
+        f"{', '.join(sorted(words_of.tasks))}. Name one in the goal or with "
+        f"--task (a name, or a task file of your own). For example: {EXAMPLE}"
     )
 
 
@@ -349,7 +283,7 @@ def _people(plain: str, read: list[str], places: list[Place]) -> tuple[dict[str,
                 told = f"{phrase} → {attribute}{f': {group}' if group else ''}"
                 if told not in read:
                     read.append(told)
-    for attribute, words in ATTRIBUTES.items():
+    for attribute, words in known_words().attributes.items():
         for word in words:
             hit = _has(word, rest)
             if hit is not None:
@@ -386,14 +320,17 @@ def _names(text: str, found: dict[str, set[str]], read: list[str], places: list[
 
 def _unknown(rest: str) -> str:
     """A word that says which people are meant and that nothing was read from; empty where there is none."""
-    tasks = [word for words in TASKS.values() for word in words]
-    for noun in PERSONS:
+    known = known_words()
+    nobody = known.nobody.split()
+    for noun in known.persons:
         for match in re.finditer(rf"(?<![\w|])([a-z][\w-]+)\s+{noun}\b", rest):
             word = match.group(1)
-            if word not in NOBODY and not any(_has(known, word) for known in (*tasks, *INTENT)):
+            if word not in nobody and not any(
+                _has(other, word) for other in (*known.of_tasks, *known.intent)
+            ):
                 return word
     after = WITH.search(rest)
-    if after and after.group(1) not in NOBODY:
+    if after and after.group(1) not in nobody:
         return after.group(1)
     before = BEFORE.search(rest)  # "left-handed women": the women were read
     return before.group(1) if before and not _known(before.group(1)) else ""
@@ -401,28 +338,25 @@ def _unknown(rest: str) -> str:
 
 def _known(word: str) -> bool:
     """Whether ``word`` says something that a goal may say without naming people."""
-    listed = (*(w for words in TASKS.values() for w in words), *LEGAL, *INTENT)
-    return word in NOBODY or word in GENERIC or any(_has(known, word) == word for known in listed)
+    known = known_words()
+    listed = (*known.of_tasks, *known.legal, *known.intent)
+    return word in known.ignored or any(_has(other, word) == word for other in listed)
 
 
 def _strange(rest: str) -> str:
     """Words of a goal that names nobody and that nothing was read from, with a known noun before them."""
-    listed = [word for words in (*TASKS.values(), LEGAL, INTENT) for word in words if " " in word]
-    for phrase in listed:
-        if hit := _has(phrase, rest):
+    known = known_words()
+    for phrase in (*known.of_tasks, *known.legal, *known.intent):
+        if " " in phrase and (hit := _has(phrase, rest)):
             rest = rest.replace(hit, "|")
     words = [word for word in rest.split() if word not in (",", "|")]
-    tasks = [word for name in TASKS.values() for word in name]
     for at, word in enumerate(words):
         if len(word) < 3 or word.isdigit() or _known(word.removesuffix("'s")):
             continue
         noun = words[at - 1] if at else ""
-        named = (
-            noun
-            and noun not in {*NOBODY, *GENERIC, *PERSONS}
-            and any(_has(known, noun) == noun for known in tasks)
-        )
-        return f"{noun} {word}" if named else word
+        named = noun not in {"", *known.ignored, *known.persons}
+        of_task = named and any(_has(other, noun) == noun for other in known.of_tasks)
+        return f"{noun} {word}" if of_task else word
     return ""
 
 
@@ -443,11 +377,15 @@ def _order(plain: str, found: Mapping[str, set[str]], places: Iterable[Place]) -
 
 @lru_cache(maxsize=1)
 def _terms() -> dict[str, tuple[tuple[str, str], ...]]:
-    """Phrase → (attribute, group), of the shipped dictionaries and `GROUPS`; a word of two attributes has both."""
+    """Phrase → (attribute, group), of the shipped dictionaries and of `Words`; a word of two attributes has both."""
     from auditor.perturb import dictionaries
 
-    found: dict[str, set[tuple[str, str]]] = {phrase: {where} for phrase, where in GROUPS.items()}
-    found |= {name: {("nationality", group)} for name, group in COUNTRIES.items()}
+    known = known_words()
+    found: dict[str, set[tuple[str, str]]] = {}
+    for phrase, where in known.groups.items():
+        attribute, _, place = where.partition(":")
+        found[phrase] = {(attribute, place)}
+    found |= {name: {("nationality", group)} for name, group in known.countries.items()}
     for name in dictionaries.builtin():
         loaded = dictionaries.load(name)
         for term in loaded.terms:
@@ -455,7 +393,7 @@ def _terms() -> dict[str, tuple[tuple[str, str], ...]]:
             group = loaded.groups[term.group]
             if (
                 len(phrase) < 3
-                or phrase in NOT_GROUPS
+                or phrase in known.not_groups
                 or group.unmarked
                 or term.slot.startswith(SKIPPED_SLOTS)
                 or term.role == "name"
@@ -473,7 +411,7 @@ def _forms(phrase: str) -> Iterable[str]:
 
 
 def _near(rest: str) -> str:
-    known = {word.rstrip("*"): name for name, words in ATTRIBUTES.items() for word in words}
+    known = {word.rstrip("*"): name for name, words in known_words().attributes.items() for word in words}
     close = [
         f"{word} → {known[match[0]]}?"
         for word in rest.split()

@@ -53,11 +53,11 @@ class Pool:
         """Texts that no run has asked."""
         return len(self.seeds) - self.used
 
-    def fresh(self, n: int) -> list[Seed]:
-        """The next ``n`` texts; they count as used from now on."""
-        taken = list(self.seeds[self.used : self.used + n])
-        self.used += len(taken)
-        return taken
+    def fresh(self, n: int, *, take: bool = True) -> list[Seed]:
+        """The next ``n`` texts; they count as used from now on, where they are taken."""
+        found = list(self.seeds[self.used : self.used + n])
+        self.used += len(found) if take else 0
+        return found
 
     def seen(self, n: int) -> list[Seed]:
         """The first ``n`` texts that were asked."""

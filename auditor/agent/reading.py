@@ -6,171 +6,147 @@ dictionaries, ids. No tested text, no answer, no label, no message of a server.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
+
+from auditor.agent.records import Direction, Figures, Rate, Row
 
 COUNTS = (
     "seeds", "cases", "variants", "valid", "discarded", "calls", "cached", "failed", "filtered", "unparsed", "refused",
 )  # fmt: skip
+LOST = {
+    "unparsed": "were no answer that the task knows",
+    "refused": "were refusals",
+    "filtered": "were kept back by the provider's filter",
+    "failed": "were failed calls",
+}
 DIGITS = 6
 
 
-def figures(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Counts and rates of a run record.
-
-    Returns
-    -------
-    dict
-        ``complete``, ``counts``, ``noise`` (highest same-prompt disagreement of a model, or None),
-        ``sets``: one entry per model, prompt format and attribute set, and ``directions``: those that were shown.
-    """
+def figures(record: Mapping[str, Any]) -> Figures:
+    """Counts and rates of a run record: a row for each model, prompt format and attribute set, directions shown."""
     models = {name: f"M{n}" for n, name in enumerate(record["models"], 1)}
-    return {
-        "complete": record["status"] == "complete",
-        "counts": {name: int(record["counts"].get(name) or 0) for name in COUNTS},
-        "noise": _noise(record),
-        "sets": [_set(record, f, models) for f in record["findings"] if _is_set(f)],
-        "directions": [
-            {
-                "finding": f["id"],
-                "model": models.get(f["model"], "M0"),
-                "steps": [list(step) for step in f["directions"]],
-                "verdict": f["verdict"],
-            }
-            for f in record["findings"]
+    findings = record["findings"]
+    floors = [_rate(value) for value in (record["controls"].get("noise_floor") or {}).values()]
+    return Figures(
+        complete=record["status"] == "complete",
+        counts={name: int(record["counts"].get(name) or 0) for name in COUNTS},
+        noise=max((floor["value"] for floor in floors if floor), default=None),
+        sets=tuple(
+            _row(record, f, models)
+            for f in findings
+            if f["kind"] == "claim" and f["code"] not in ("DIR110", "REF120")
+        ),
+        directions=tuple(
+            Direction(
+                finding=f["id"],
+                model=models.get(f["model"], "M0"),
+                steps=tuple(tuple(step) for step in f["directions"]),
+                verdict=f["verdict"],
+            )
+            for f in findings
             if f["code"] == "DIR110" and f["verdict"] == "shown"
-        ],
+        ),
+    )
+
+
+def _row(record: Mapping[str, Any], finding: Mapping[str, Any], models: Mapping[str, str]) -> Row:
+    wanted, model = list(finding["attributes"]), finding["model"]
+    about = {
+        "attributes": wanted,
+        "model": model,
+        "format": finding["format"],
+        "directions": None,
+        "kind": None,
     }
-
-
-def _is_set(finding: Mapping[str, Any]) -> bool:
-    return finding["kind"] == "claim" and finding["code"] not in ("DIR110", "REF120")
-
-
-def _set(record: Mapping[str, Any], finding: Mapping[str, Any], models: Mapping[str, str]) -> dict[str, Any]:
-    rate = finding.get("rate")
-    wanted = list(finding["attributes"])
-
-    def same(row: Mapping[str, Any]) -> bool:
-        return (
-            row["attributes"] == wanted
-            and row["model"] == finding["model"]
-            and row["format"] == finding["format"]
-            and row["directions"] is None
-            and row["kind"] is None
-        )
-
-    rows = {row["name"]: row["estimate"] for row in reversed(record["estimates"]) if same(row)}
-    by_seed = rows.get("seed_violation_rate")
+    rows = {
+        row["name"]: row["estimate"]
+        for row in reversed(record["estimates"])
+        if all(row[name] == value for name, value in about.items())
+    }
+    by_seed, rate, p = rows.get("seed_violation_rate"), finding.get("rate"), finding.get("p_adjusted")
     hidden = [
         f
         for f in record["findings"]
-        if f["kind"] == "hidden" and list(f["attributes"]) == wanted and f["model"] == finding["model"]
+        if f["kind"] == "hidden" and list(f["attributes"]) == wanted and f["model"] == model
     ]
-    return {
-        "finding": finding["id"],
-        "model": models.get(finding["model"], "M0"),
-        "attributes": wanted,
-        "verdict": finding["verdict"],
-        "p_adjusted": _round(finding.get("p_adjusted")),
-        "rate": _interval(rate),
-        "seeds": 0 if rate is None else rate["n"],
-        "seeds_changed": 0 if by_seed is None else round(by_seed["value"] * by_seed["n"]),
-        "placebo": _value(rows.get("placebo_rate")),
-        "noise": _value(finding.get("noise")),
-        "deterministic": record["models"][finding["model"]]["deterministic"],
-        "intervals": {
-            "placebo": _interval(rows.get("placebo_rate")),
-            "noise": _interval(finding.get("noise")),
-        },
-        "hidden": len(hidden),
-        "hidden_shown": sum(f["verdict"] == "shown" for f in hidden),
-    }
+    placebo, noise = _rate(rows.get("placebo_rate")), _rate(finding.get("noise"))
+    return Row(
+        finding=finding["id"],
+        model=models.get(model, "M0"),
+        attributes=tuple(wanted),
+        verdict=finding["verdict"],
+        p_adjusted=None if p is None else round(float(p), DIGITS),
+        rate=_rate(rate),
+        seeds=0 if rate is None else rate["n"],
+        seeds_changed=0 if by_seed is None else round(by_seed["value"] * by_seed["n"]),
+        placebo=placebo["value"] if placebo else None,
+        noise=noise["value"] if noise else None,
+        deterministic=record["models"][model]["deterministic"],
+        intervals={"placebo": placebo, "noise": noise},
+        hidden=len(hidden),
+        hidden_shown=sum(f["verdict"] == "shown" for f in hidden),
+    )
 
 
-def _noise(record: Mapping[str, Any]) -> float | None:
-    values = [
-        value["value"]
-        for value in (record["controls"].get("noise_floor") or {}).values()
-        if isinstance(value, Mapping) and isinstance(value.get("value"), int | float)
-    ]
-    return _round(max(values, default=None))
+def _rate(estimate: object) -> Rate | None:
+    """Value and interval of an estimate; None where it is none."""
+    if not isinstance(estimate, Mapping) or not isinstance(estimate.get("value"), int | float):
+        return None
+    return {name: round(float(estimate[name]), DIGITS) for name in ("value", "low", "high")}
 
 
-def _value(estimate: Mapping[str, Any] | None) -> float | None:
-    return None if estimate is None else _round(estimate["value"])
-
-
-def _interval(estimate: Mapping[str, Any] | None) -> dict[str, float | None] | None:
-    return None if estimate is None else {k: _round(estimate[k]) for k in ("value", "low", "high")}
-
-
-def _round(value: float | None) -> float | None:
-    return None if value is None else round(float(value), DIGITS)
-
-
-def told(row: Mapping[str, Any]) -> str:
+def told(row: Row) -> str:
     """One attribute set in words, for a reason or a report.
 
     Examples
     --------
-    >>> told({"attributes": ["age"], "rate": None, "seeds": 0, "seeds_changed": 0, "placebo": None, "hidden": 0})
+    >>> told(Row(attributes=("age",)))
     'age: not measured'
     """
     from auditor.report import words
 
-    name = words.attributes(row["attributes"])
-    if row["rate"] is None:
+    name = words.attributes(row.attributes)
+    if row.rate is None:
         return f"{name}: not measured"
     text = (
-        f"{name}: {words.interval(row['rate'])} of the variants changed the answer, "
-        f"on {row['seeds_changed']} of {words.plural(row['seeds'], 'seed')}"
+        f"{name}: {words.interval(row.rate)} of the variants changed the answer, "
+        f"on {row.seeds_changed} of {words.plural(row.seeds, 'seed')}"
     )
-    if row["placebo"] is not None:
-        text += f"; placebo edits {words.percent(row['placebo'])}"
-    if row["hidden"]:
-        text += f"; {words.plural(row['hidden'], 'hidden change')} looked at"
+    if row.placebo is not None:
+        text += f"; placebo edits {words.percent(row.placebo)}"
+    if row.hidden:
+        text += f"; {words.plural(row.hidden, 'hidden change')} looked at"
     return text
 
 
-def promising(row: Mapping[str, Any]) -> bool:
+def promising(row: Row) -> bool:
     """Whether more answers changed than placebo edits bring about, on any seed."""
-    return bool(
-        row["rate"] is not None and row["seeds_changed"] and row["rate"]["value"] > (row["placebo"] or 0.0)
-    )
+    return bool(row.rate and row.seeds_changed and row.rate["value"] > (row.placebo or 0.0))
 
 
-def unread(values: Mapping[str, Any]) -> str:
-    """Why a run measured nothing at all; empty where it measured something.
+def unread(values: Figures | None) -> str:
+    """Why a run measured nothing at all; empty where it measured something, or did not end.
 
     Examples
     --------
     >>> counts = {"calls": 40, "cached": 0, "unparsed": 40, "refused": 0, "failed": 0}
-    >>> unread({"sets": [{"rate": None}], "counts": counts})
+    >>> unread(Figures(complete=True, counts=counts, sets=(Row(),)))
     'no answer of this run could be judged: of 40 answers, 40 were no answer that the task knows'
     """
-    if any(row["rate"] is not None for row in values["sets"]):
+    if values is None or any(row.rate is not None for row in values.sets):
         return ""
-    counts = values["counts"]
-    why = [
-        f"{counts[name]:,} {told}"
-        for name, told in (
-            ("unparsed", "were no answer that the task knows"),
-            ("refused", "were refusals"),
-            ("filtered", "were kept back by the provider's filter"),
-            ("failed", "were failed calls"),
-        )
-        if counts.get(name)
-    ]
+    counts = values.counts
     asked = counts["calls"] + counts["cached"]
     if not asked:
         return "no answer came"
-    if sum(counts.get(name, 0) for name in ("unparsed", "refused", "filtered", "failed")) < asked:
+    if sum(counts.get(name, 0) for name in LOST) < asked:
         return ""  # amounts and texts are judged without a rate
+    why = [f"{counts[name]:,} {told}" for name, told in LOST.items() if counts.get(name)]
     return f"no answer of this run could be judged: of {asked:,} answers, {', '.join(why)}"
 
 
-def lines(values: Mapping[str, Any]) -> Sequence[str]:
+def lines(values: Figures) -> list[str]:
     """All sets of a run in words; sets without a change last."""
-    rows = sorted(values["sets"], key=lambda r: (not promising(r), len(r["attributes"]), r["attributes"]))
+    rows = sorted(values.sets, key=lambda r: (not promising(r), len(r.attributes), r.attributes))
     return [told(row) for row in rows]

@@ -1,16 +1,26 @@
-"""What the user fixed for a session, what was used of it, and the refusal of a proposal."""
+"""What the user fixed for a session, and the refusal of a proposal."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from auditor.agent.goal import Goal
+import msgspec
+
+from auditor.agent.goal import Goal, parse
+from auditor.agent.records import Limits
 from auditor.core.errors import ConfigError
+from auditor.core.options import LARGEST
+from auditor.core.plan import Plan
+from auditor.core.protocols import Model
 from auditor.core.types import Seed
+
+# What a user may fix for all runs of a session, beside the arguments of `run`.
+OWN = frozenset({"models", "task", "data", "out", "max_calls", "max_cost", "max_seconds", "seed"})
+COMMON = frozenset(Plan.flags("agent")) - OWN
 
 
 class Refused(ConfigError):
@@ -34,24 +44,78 @@ class Settings:
     out: Path
     data: str | None = None
     seeds: tuple[Seed, ...] | None = None
-    max_calls: int | None = None
-    max_cost: float | None = None
-    max_seconds: float | None = None
+    limits: Limits = field(default_factory=Limits)
     planner: str = "rules"
     planner_spec: bool = True
-    planner_max_calls: int = 40
-    planner_max_cost: float | None = None
     seed: int = 7
     common: Mapping[str, Any] = field(default_factory=dict)
     clock: Callable[[], float] = time.monotonic
 
+    @property
+    def specs(self) -> tuple[str, ...] | None:
+        """The models where all of them are named by texts."""
+        return tuple(self.models) if all(isinstance(m, str) for m in self.models) else None
 
-@dataclass(kw_only=True)
-class Spent:
-    """What was used so far: by the runs, and apart from them by the planner; ``seconds`` by earlier processes."""
+    @classmethod
+    def of(
+        cls,
+        goal: str,
+        *,
+        model: Any = None,
+        task: str | None = None,
+        data: str | Path | Iterable[str | Seed] | None = None,
+        out: str | Path = "reports",
+        planner: Any = "rules",
+        seed: int = 7,
+        **options: Any,
+    ) -> Settings:
+        """What the arguments of `auditor.agent.run` fix, checked.
 
-    calls: int = 0
-    usd: float = 0.0
-    planner_calls: int = 0
-    planner_usd: float = 0.0
-    seconds: float = 0.0
+        Raises
+        ------
+        UserError
+            The goal cannot be read, or an option is out of range.
+        """
+        from auditor import models, tasks
+
+        limits = Limits(**{n: options.pop(n) for n in Limits.__struct_fields__ if n in options})
+        if unknown := sorted(set(options) - COMMON):
+            raise ConfigError(f"run() has no option {unknown[0]!r}; options: {', '.join(sorted(COMMON))}.")
+        fixed = msgspec.structs.asdict(limits)
+        for name, low in (("planner_max_calls", 1), ("planner_max_cost", 0)):
+            if (value := fixed.pop(name)) is not None and not low <= value <= LARGEST:
+                raise ConfigError(
+                    f"--{name.replace('_', '-')} must be at least {low}, and at most {LARGEST:,}; got {value:g}."
+                )
+        Plan.from_dict({**fixed, "seed": seed})
+        read = parse(goal, task=task)
+        if model is None:
+            given: tuple[Any, ...] = tuple(models.defaults(tasks.load(read.task)))
+        else:
+            tasks.load(read.task)
+            given = tuple(model) if isinstance(model, list | tuple) else (model,)
+        seeds = None
+        if data is not None and not isinstance(data, str | Path):
+            numbered = enumerate(data, 1)
+            seeds = tuple(
+                s if isinstance(s, Seed) else Seed(id=f"text-{n}", text=str(s)) for n, s in numbered
+            )
+        Plan.from_dict(
+            {"task": read.task, **options}
+        )  # a slip in an option is told before anything is written
+        return cls(
+            goal=read,
+            models=given,
+            names=tuple(
+                m if isinstance(m, str) else m.name if isinstance(m, Model) else models.wrap(m).name
+                for m in given
+            ),
+            out=Path(out),
+            data=None if data is None or seeds is not None else str(data),
+            seeds=seeds,
+            limits=limits,
+            planner=planner if isinstance(planner, str) else type(planner).__name__,
+            planner_spec=isinstance(planner, str),
+            seed=seed,
+            common=options,
+        )

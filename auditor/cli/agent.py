@@ -69,14 +69,12 @@ def agent(
     if read:
         return _show(agents.load(Path(goal)), format)
     if resume:
-        from auditor.agent import comeback
+        from auditor.agent import folder
 
-        kept = comeback.options(Path(goal))
+        kept = folder.options(Path(goal))
         again = f"agent {common.quoted(goal)} --resume"
-        servers = [(kept.get("common") or {}).get("base_url"), kept.get("planner_base_url")]
-        consent.Named.of(kept.get("models") or (), servers).consent(
-            Path(goal), again=again, yes=yes, given=None
-        )
+        servers = [kept.common.get("base_url"), kept.planner_base_url]
+        consent.Named.of(kept.models or (), servers).consent(Path(goal), again=again, yes=yes, given=None)
         return _show(agents.resume(Path(goal), observe=Draw()), format)
     given: dict[str, Any] = {"model" if name == "models" else name: v for name, v in options.items()}
     if dry_run:
@@ -104,7 +102,7 @@ def _show(result: Any, format: str) -> int:
     if (result.path / "agent.html").is_file():
         common.say(f"Report: {result.path / 'agent.html'}", to=sys.stderr)
     if not result.complete:
-        complain(f"The session is incomplete: {result.record['status_reason']}.")
+        complain(f"The session is incomplete: {result.session.status_reason}.")
         return EXIT_INCOMPLETE
     return 0
 

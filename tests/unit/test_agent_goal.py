@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor import tasks
-from auditor.agent.goal import ATTRIBUTES, EXAMPLE, GROUPS, MAX_CHARS, TASKS, parse
-from auditor.agent.places import COUNTRIES
+from auditor.agent.goal import EXAMPLE, MAX_CHARS, known_words, parse
 from auditor.core.errors import ConfigError
 from auditor.perturb import dictionaries
 
@@ -167,11 +166,12 @@ def test_people_that_no_attribute_covers_are_named_beside_those_that_were_read()
 
 
 def test_every_name_in_the_tables_exists() -> None:
-    assert set(TASKS) <= set(tasks.available())
-    assert set(ATTRIBUTES) == set(dictionaries.builtin())
-    for attribute, group in GROUPS.values():
+    known = known_words()
+    assert set(known.tasks) <= set(tasks.available())
+    assert set(known.attributes) == set(dictionaries.builtin())
+    for attribute, _, group in (place.partition(":") for place in known.groups.values()):
         assert not group or group in dictionaries.load(attribute).groups
-    assert set(COUNTRIES.values()) == set(dictionaries.load("nationality").groups)
+    assert set(known.countries.values()) == set(dictionaries.load("nationality").groups)
     assert len(EXAMPLE) < MAX_CHARS
 
 

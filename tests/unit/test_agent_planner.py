@@ -11,6 +11,7 @@ import pytest
 
 from auditor import Seed, agent
 from auditor.agent.chain import Chain
+from auditor.agent.records import Limits
 from auditor.core.errors import AuthFailed, CallError, ConfigError, UserError
 from auditor.core.protocols import Reply
 from auditor.core.types import Request as Question
@@ -160,7 +161,7 @@ def test_its_cost_is_bounded_before_a_call(tmp_path: Path, monkeypatch: pytest.M
     build = Chain.__init__
 
     def priced(self: Chain, planner: Any, **options: Any) -> None:
-        build(self, planner, base_url=None, settings=type("S", (), {"planner_max_cost": None})())
+        build(self, planner, base_url=None, settings=type("S", (), {"limits": Limits()})())
         self._price = Price(input_usd=10.0, output_usd=10.0)
 
     monkeypatch.setattr(Chain, "__init__", priced)

@@ -18,7 +18,7 @@ import pytest
 
 from auditor import Seed, agent
 from auditor.agent import rules
-from auditor.agent.ledger import Changed
+from auditor.agent.folder import Changed
 from auditor.cli.main import run as cli
 from auditor.core.errors import ConfigError, RunFolderError
 from auditor.core.types import digest
@@ -298,7 +298,7 @@ def test_time_that_is_over_ends_a_session_at_the_run_that_was_begun(
     folder = stopped(whole.path, place / "cut" / "agent-1", keep=1)
     for name in ("session.json", "settings.json"):
         values = json.loads((folder / name).read_text(encoding="utf-8"))
-        (values["limits"] if name == "session.json" else values)["max_seconds"] = 40.0
+        values["limits"]["max_seconds"] = 40.0
         (folder / name).write_text(json.dumps(values), encoding="utf-8")
     record = json.loads((folder / "session.json").read_text(encoding="utf-8"))
     steps = [

@@ -14,19 +14,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from auditor import Seed, agent
 from auditor.agent import judge, report
 from auditor.agent.pool import Pool
 from auditor.agent.pool import scan as scan_texts
+from auditor.agent.records import Entry, Figures, Record, Row
 from auditor.agent.request import Request, checked
 from auditor.cli.main import run as cli
 from auditor.core.errors import AuthFailed, CallError, ConfigError, RunFolderError, UserError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Reply
+from auditor.core.types import ClaimVerdict, Usage
 from auditor.core.types import Request as Question
-from auditor.core.types import Usage
 from auditor.models.planted import Planted
 from auditor.models.prices import Price
 from auditor.report import html, markdown, terminal
@@ -124,14 +126,24 @@ def test_texts_are_looked_through_once_for_each_request(monkeypatch: pytest.Monk
     assert told["texts"]["usable"] == 16
 
 
-def row(verdict: str, p: float | None) -> dict[str, Any]:
-    return {"finding": "F001", "model": "M1", "attributes": ["age"], "verdict": verdict, "p_adjusted": p,
-            "rate": None, "seeds": 9, "seeds_changed": 3, "placebo": None, "hidden": 0}  # fmt: skip
+def row(verdict: ClaimVerdict, p: float | None) -> Row:
+    return Row(
+        finding="F001",
+        model="M1",
+        attributes=("age",),
+        verdict=verdict,
+        p_adjusted=p,
+        seeds=9,
+        seeds_changed=3,
+    )
 
 
-def entry(name: str, fresh: bool, number: int, one: dict[str, Any]) -> dict[str, Any]:
-    return {"name": name, "counts_as_fresh": fresh, "level": judge.level(number) if fresh else None,
-            "figures": {"sets": [one]}}  # fmt: skip
+def entry(name: str, fresh: bool, number: int, one: Row) -> Entry:
+    request = Request(purpose="fresh" if fresh else "pilot", texts=9)
+    return Entry(
+        name=name, purpose=request.purpose, request=request, reason="", texts=9, counts_as_fresh=fresh,
+        level=judge.level(number) if fresh else None, figures=Figures(complete=True, counts={}, sets=(one,)),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -149,10 +161,10 @@ def entry(name: str, fresh: bool, number: int, one: dict[str, Any]) -> dict[str,
     ],
 )  # fmt: skip
 def test_only_fresh_runs_settle_and_each_at_its_own_level(
-    runs: list[dict[str, Any]], verdict: str, run: str | None
+    runs: list[Entry], verdict: str, run: str | None
 ) -> None:
     (question,) = judge.questions(runs, [("age",)])
-    assert (question["verdict"], question["run"]) == (verdict, run)
+    assert (question.verdict, question.run) == (verdict, run)
 
 
 def test_levels_of_all_fresh_runs_together_keep_five_percent() -> None:
@@ -262,21 +274,23 @@ NASTY = "<script>alert(1)</script> [x](javascript:1) | \x1b[31m `a`"
 
 
 def test_reports_keep_text_text() -> None:
-    record = {
+    plain = {
         "id": "agent-1", "status": "partial", "status_reason": NASTY, "planner": NASTY, "models": [NASTY], "texts_left": 0,
         "goal": {"text": NASTY, "task": NASTY, "attributes": ["age"], "groups": {"age": ["old"]}, "order": 1, "read": [NASTY],
                  "assumed": []},
-        "texts": {"source": NASTY, "n": 3},
+        "texts": {"source": NASTY, "n": 3, "sha256": ""}, "seed": 7, "resumed": 0, "labels": [],
         "limits": {"max_calls": None, "max_cost": None, "max_seconds": None, "planner_max_calls": 4, "planner_max_cost": None},
         "spent": {"calls": 1, "cost_usd": 0.0, "planner_calls": 1, "planner_cost_usd": 0.0},
         "runs": [{"name": "R1", "purpose": "pilot", "counts_as_fresh": False, "texts": 3, "calls": 1, "cost_usd": 0.0,
-                  "request": Request(purpose="pilot", texts=3).as_dict(), "folder": None, "figures": None, "notes": [NASTY]}],
-        "questions": judge.questions([], [("age",)]),
+                  "request": Request(purpose="pilot", texts=3).as_dict(), "reason": NASTY, "folder": None, "figures": None, "notes": [NASTY]}],
+        "questions": [],
     }  # fmt: skip
+    record = msgspec.convert(plain, Record)
+    record.questions = judge.questions([], [("age",)])
     steps = [{"kind": "plan", "reason": NASTY, "run": "R1", "figures": {"planner_note": NASTY}}]
     made = report.build(record, steps)
     page, marked = html.write(made), markdown.write(made)
-    text, plain = (terminal.write(Page(width=100, encoding=e, color=False), made) for e in ("utf-8", "ascii"))
+    text, bare = (terminal.write(Page(width=100, encoding=e, color=False), made) for e in ("utf-8", "ascii"))
     assert "<script" not in page
     assert "javascript:1)" in page  # as text, in no link
     assert 'href="javascript' not in page
@@ -284,7 +298,7 @@ def test_reports_keep_text_text() -> None:
     assert "<script" not in marked
     assert not re.search(r"(?<!\\)\]\(javascript", marked)
     assert "the planner's own words, no result" in " ".join(text.split())
-    assert plain.isascii()
+    assert bare.isascii()
 
 
 # -- the command ---------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from auditor import Seed, agent
 from auditor.agent.rules import Rules
 from auditor.agent.session import Session
-from auditor.agent.setup import settings_of
+from auditor.agent.settings import Settings
 from auditor.core.errors import ConfigError
 
 GOAL = "Do film reviews by women get another sentiment?"
@@ -43,10 +43,7 @@ class Clock:
 
 
 def session(out: Path, clock: Clock, most: float) -> tuple[Session, str]:
-    settings = settings_of(
-        goal=GOAL, model=clock.classify, task=None, data=texts(), out=out, planner="rules", max_calls=None,
-        max_cost=None, max_seconds=most, planner_max_calls=40, planner_max_cost=None, seed=7, common={"cache": False},
-    )  # fmt: skip
+    settings = Settings.of(GOAL, model=clock.classify, data=texts(), out=out, max_seconds=most, cache=False)
     made = Session(dataclasses.replace(settings, clock=clock), observe=lambda event: None)
     why = Rules(made).go()
     made.end("complete", why)
@@ -60,14 +57,14 @@ def test_each_run_gets_the_seconds_that_are_left(tmp_path: Path) -> None:
     for number, run in enumerate(made.runs, 1):
         plan = json.loads((made.path / f"plan-{number:02d}.json").read_text(encoding="utf-8"))["plan"]
         assert plan["max_seconds"] == 100_000.0 - used
-        used += run["calls"]
-    assert made.record()["spent"]["seconds"] == used
+        used += run.calls
+    assert made.record().spent.seconds == used
 
 
 def test_no_run_begins_after_the_time(tmp_path: Path) -> None:
-    pilot = session(tmp_path / "a", Clock(1.0), 100_000.0)[0].runs[0]["calls"]
+    pilot = session(tmp_path / "a", Clock(1.0), 100_000.0)[0].runs[0].calls
     made, why = session(tmp_path / "b", Clock(1.0), float(pilot))
-    assert [r["purpose"] for r in made.runs] == ["pilot"]
+    assert [r.purpose for r in made.runs] == ["pilot"]
     assert "seconds are over" in why
     assert made.broke() == f"the {pilot:g} seconds are over"
 
@@ -78,13 +75,13 @@ def test_a_run_is_cut_off_by_the_time_of_the_session(tmp_path: Path) -> None:
             time.sleep(0.02)
             return super().classify(text)
 
-    pilot = session(tmp_path / "a", Clock(1.0), 100_000.0)[0].runs[0]["calls"]
+    pilot = session(tmp_path / "a", Clock(1.0), 100_000.0)[0].runs[0].calls
     made, why = session(tmp_path / "b", Slow(1.0), pilot + 0.3)
-    assert [r["purpose"] for r in made.runs] == ["pilot", "fresh"]
+    assert [r.purpose for r in made.runs] == ["pilot", "fresh"]
     plan = json.loads((made.path / "plan-02.json").read_text(encoding="utf-8"))["plan"]
     assert plan["max_seconds"] == pytest.approx(0.3)
-    assert not made.runs[1]["figures"]["complete"]
-    assert "--max-seconds" in made.runs[1]["notes"][0]
+    assert not made.runs[1].figures.complete
+    assert "--max-seconds" in made.runs[1].notes[0]
     assert "seconds are over" in why or "no answer came" in why
 
 

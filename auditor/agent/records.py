@@ -1,0 +1,213 @@
+"""What a session knows of itself, as ``session.json`` and ``settings.json`` hold it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from auditor.agent.goal import Goal
+from auditor.agent.request import Purpose, Request
+from auditor.core.types import FORMAT_VERSION, ClaimVerdict
+
+Rate = dict[str, float]  # value, low, high
+
+
+class Row(msgspec.Struct, kw_only=True):
+    """What a run measured of one attribute set; ``model`` is M1, M2, … in the order of the plan."""
+
+    finding: str = ""
+    model: str = ""
+    attributes: tuple[str, ...] = ()
+    verdict: ClaimVerdict = "not_tested"
+    p_adjusted: float | None = None
+    rate: Rate | None = None
+    seeds: int = 0
+    seeds_changed: int = 0
+    placebo: float | None = None
+    noise: float | None = None
+    deterministic: bool = True
+    intervals: dict[str, Rate | None] = {}  # of "placebo" and "noise"
+    hidden: int = 0
+    hidden_shown: int = 0
+
+
+class Direction(msgspec.Struct, kw_only=True):
+    """A direction that a run showed."""
+
+    finding: str
+    model: str
+    steps: tuple[tuple[str, str, str], ...]
+    verdict: ClaimVerdict
+
+
+class Figures(msgspec.Struct, kw_only=True):
+    """Counts and rates of a run; ``noise`` is the highest disagreement of a model with itself."""
+
+    complete: bool
+    counts: dict[str, int]
+    noise: float | None = None
+    sets: tuple[Row, ...] = ()
+    directions: tuple[Direction, ...] = ()
+
+
+class Turn(msgspec.Struct, kw_only=True):
+    """An answer with other groups, the one with the named ones, and on how many texts."""
+
+    other: str
+    named: str
+    seeds: int
+
+
+class Ends(msgspec.Struct, kw_only=True):
+    """What the answers became towards the groups that a goal names.
+
+    ``better`` and ``worse`` count texts on which the favourable answer was given with the named groups only, or with
+    others only; ``difference`` is that of amounts, named minus other.
+    """
+
+    model: str
+    attributes: tuple[str, ...]
+    better: int | None = None
+    worse: int | None = None
+    turns: tuple[Turn, ...] = ()
+    difference: float | None = None
+
+
+class Used(msgspec.Struct, kw_only=True):
+    """Calls and US dollars of one run."""
+
+    calls: int = 0
+    cost_usd: float = 0.0
+    priced: Literal["free", "known", "unknown"] = "free"
+
+
+class Entry(Used, kw_only=True):
+    """One run of a session; ``level`` is the significance level of a fresh one."""
+
+    name: str
+    purpose: Purpose
+    request: Request
+    reason: str
+    texts: int
+    counts_as_fresh: bool
+    level: float | None = None
+    folder: str | None = None
+    figures: Figures | None = None
+    ends: tuple[Ends, ...] = ()
+    reasons: dict[str, tuple[str, ...]] = {}  # finding → why nothing was shown
+    said: dict[str, str] = {}  # finding → its text
+    notes: list[str] = []
+
+
+class Planned(msgspec.Struct, kw_only=True):
+    """``plan-NN.json``: a plan, its reason and the figures behind it."""
+
+    run: str
+    request: Request
+    reason: str
+    figures: dict[str, Any]
+    level: float | None
+    texts_sha256: str
+    plan: dict[str, Any]
+    format_version: int = FORMAT_VERSION
+
+
+class Question(msgspec.Struct, kw_only=True):
+    """The verdict of a session on one attribute set of one model, and the run and figures it comes from."""
+
+    model: str
+    attributes: tuple[str, ...]
+    declared: bool
+    verdict: ClaimVerdict = "not_tested"
+    run: str | None = None
+    finding: str | None = None
+    level: float | None = None
+    explored: list[str] = []
+    row: Row | None = None
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session may use; the planner's calls and cost are counted apart."""
+
+    max_calls: int | None = None
+    max_cost: float | None = None
+    max_seconds: float | None = None
+    planner_max_calls: int = 40
+    planner_max_cost: float | None = None
+
+
+class Left(msgspec.Struct, frozen=True, kw_only=True):
+    """What is left of the limits; None where there is none."""
+
+    calls: int | None = None
+    cost_usd: float | None = None
+    seconds: float | None = None
+
+
+class Spent(msgspec.Struct, kw_only=True):
+    """What was used so far: by the runs, and apart from them by the planner."""
+
+    calls: int = 0
+    cost_usd: float = 0.0
+    seconds: float = 0.0
+    planner_calls: int = 0
+    planner_cost_usd: float = 0.0
+
+
+class Texts(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the texts come from, how many differ, and their digest."""
+
+    source: str
+    n: int
+    sha256: str
+
+
+class Fixed(msgspec.Struct, kw_only=True):
+    """What the user fixed, without paths and times: equal sessions have equal steps."""
+
+    goal: Goal
+    models: tuple[str, ...]
+    planner: str
+    seed: int
+    limits: Limits
+    texts: Texts
+
+
+class Record(Fixed, kw_only=True):
+    """``session.json``: what was fixed, what was run, what was used, and what the runs show."""
+
+    id: str
+    status: str
+    status_reason: str
+    resumed: int
+    labels: tuple[str, ...]
+    texts_left: int
+    runs: list[Entry]
+    questions: list[Question]
+    spent: Spent
+    format_version: int = FORMAT_VERSION
+    tool_version: str = ""
+    kind: str = "agent-session"
+
+    @property
+    def done(self) -> list[Entry]:
+        """Runs that measured something."""
+        return [run for run in self.runs if run.figures]
+
+
+class Kept(msgspec.Struct, kw_only=True):
+    """``settings.json``: the options as they were given, and where texts stand that came from no file."""
+
+    goal: str
+    task: str | None
+    models: tuple[str, ...] | None
+    data: str | None
+    texts: str | None
+    planner: str
+    planner_spec: bool
+    planner_base_url: str | None
+    seed: int
+    common: dict[str, Any]
+    limits: Limits
+    format_version: int = FORMAT_VERSION
