@@ -23,6 +23,7 @@ COMMANDS = {
     "run": ("auditor.cli.run", "Run an audit (the default command)."),
     "generate": ("auditor.cli.generate", "Write cases and prompts without calling a model."),
     "score": ("auditor.cli.score", "Judge recorded answers to generated prompts."),
+    "import": ("auditor.cli.imports", "Make a run of answers that somebody recorded."),
     "resume": ("auditor.cli.resume", "Finish a run that was cut off; no answered call is repeated."),
     "plan": ("auditor.cli.plan", "Freeze a plan before a run, or show a frozen one."),
     "report": (

@@ -242,8 +242,9 @@ class Versions:
             kept = np.unique(self.text[rows])
             drawn = np.random.default_rng(0).random(len(kept)) < MOST_EDITS / len(rows)
             rows = rows[np.isin(self.text[rows], kept[drawn])]
-        same: Codes[tuple[tuple[str, ...], tuple[str, ...]]] = Codes()
-        worded = np.array([same.of((s.words_in, s.words_out)) for s in self.shapes], dtype=np.int64)
+        same: Codes[tuple[object, ...]] = Codes()
+        alike = ((s.arm, s.directions, s.words_in, s.words_out) for s in self.shapes)
+        worded = np.array([same.of(one) for one in alike], dtype=np.int64)
         keys = self.text[rows] * len(same.values) + worded[self.shape[rows]]
         _, first, row, size = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
         mean = csr_array((1.0 / size[row], (row, np.arange(len(rows)))), shape=(len(size), len(rows)))

@@ -143,7 +143,9 @@ def _verdict(t: Tested, p: PValues, question: Question) -> Claim:
     elif p.words < alpha:
         verdict = "shown_for_words"
         why = (
-            f"{main.words:.0f} words stand for the groups, too few to speak of the groups themselves"
+            "which words name the groups is not recorded"
+            if not main.words
+            else f"{main.words:.0f} words stand for the groups, too few to speak of the groups themselves"
             if main.words < MIN_WORDS
             else "other words for the same groups may give another difference"
         )

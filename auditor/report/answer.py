@@ -124,6 +124,7 @@ def _ran(record: Data) -> str:
         ", ".join(record.get("models") or spec.get("models") or ["no model"]),
         words.plural(counts["seeds"], "text") if counts.get("seeds") is not None else "",
         words.plural(counts["calls"], "call") if counts.get("calls") is not None else "",
+        words.plural(counts["answers"], "recorded answer") if counts.get("answers") is not None else "",
         f"{seconds:,.0f} s" if seconds is not None else "",
         "cost not known" if cost is None else f"USD {cost:,.2f}" if cost else "",
         str(record.get("status") or ""),
@@ -304,7 +305,7 @@ def _control(record: Data, model: str) -> Iterable[str]:
             seen = round(value["value"] * value["n"])
             mark = "●" if value.get("seen") else "▲ not seen"
             yield f"positive control{where} {seen}/{value['n']} {mark}"
-    if not found:
+    if not found and (record.get("spec") or {}).get("suite") != "import":
         yield "positive control not run"
 
 

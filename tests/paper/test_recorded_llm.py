@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from auditor.contrib.imports import mapping, observe, tables
 from auditor.core.types import Answer
 from auditor.measure.claims import Claim, Question
 from auditor.measure.contrasts import outcome_means, score
@@ -149,3 +150,39 @@ def test_names_against_names_decide() -> None:
     assert aisha.low is not None
     assert aisha.high is not None
     assert aisha.low < 0 < aisha.high
+
+
+CARE = FILE.with_name("care_summaries.csv.gz")
+
+
+def test_care_summaries_by_import_differ_for_one_of_three_models() -> None:
+    """The published reading: Gemma writes of men and women differently, Llama 3 does not."""
+    table = tables.read([CARE])
+    imported = observe.observe(table, mapping.infer(table))
+    found = {c.model: c for c in claims(imported.table, imported.question) if c.family == "net"}
+    assert imported.counted.rows == 4_896
+    assert {model: c.texts for model, c in found.items()} == {"chatgpt": 340, "gemma": 340, "llama3": 340}
+    assert {model: c.verdict for model, c in found.items()} == {
+        "chatgpt": "not_determined",
+        "gemma": "shown_for_words",
+        "llama3": "not_determined",
+    }
+    gemma = found["gemma"]
+    assert gemma.groups == ("female", "male")
+    assert gemma.estimate == pytest.approx(-6.1, abs=0.05)  # words of a summary
+
+
+def test_the_import_of_the_scores_has_the_figures_of_the_readme() -> None:
+    table = tables.read([FILE])
+    roles = mapping.infer(table).model_copy(update={"where": {"harness": ("audit",)}})
+    imported = observe.observe(table, roles)
+    assert imported.counted.used == sum(map(len, cells().values()))
+    by = {(c.model, c.attribute, c.groups): c for c in claims(imported.table, imported.question)}
+    one = by["qwen-3-next-80b", "graduationYear", ("1998", "2005")]
+    apart = [
+        np.mean([a.value for a in cells()["graduationYear_1998", "qwen-3-next-80b", job]])  # type: ignore[arg-type]
+        - np.mean([a.value for a in cells()["graduationYear_2005", "qwen-3-next-80b", job]])  # type: ignore[arg-type]
+        for job in {job for _, _, job in cells()}
+    ]
+    assert one.estimate == pytest.approx(np.mean(apart))
+    assert one.verdict == "shown_for_words"

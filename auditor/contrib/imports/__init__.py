@@ -1,0 +1,1 @@
+"""Answers that somebody recorded, as a run: ``audit import``."""

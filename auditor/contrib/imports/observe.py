@@ -1,0 +1,292 @@
+"""From rows of recorded answers to the table of observations, and what was left out on the way."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from auditor.contrib.imports.mapping import Roles, number
+from auditor.contrib.imports.tables import Table
+from auditor.core.errors import DataFileError
+from auditor.core.types import Answer, AnswerStatus
+from auditor.measure.claims import Question
+from auditor.measure.observations import STATUS, Arm, Observations, Shape
+
+WRITTEN = "as written"  # the group of a text that is not known to name any
+UNIT = "points"
+
+
+@dataclass(kw_only=True, slots=True)
+class Counted:
+    """What became of the rows; texts and versions are counted after it.
+
+    Attributes
+    ----------
+    rows, used : int
+        Rows of the files, and those that claims rest on.
+    elsewhere, no_group, repeated, contradictory : int
+        Rows left out: by ``where``; edited without a group; the same answer again to the same replicate; other answers
+        to a replicate that had one (the first one stays).
+    unreadable : int
+        Rows whose answer is empty or no number.
+    texts, versions : int
+    without_original, without_placebo : int
+        Texts that have no unchanged version, no placebo.
+    unbalanced : mapping
+        Attribute → texts that lack one of its groups.
+    """
+
+    rows: int = 0
+    used: int = 0
+    elsewhere: int = 0
+    no_group: int = 0
+    repeated: int = 0
+    contradictory: int = 0
+    unreadable: int = 0
+    texts: int = 0
+    versions: int = 0
+    without_original: int = 0
+    without_placebo: int = 0
+    unbalanced: dict[str, int] = field(default_factory=dict)
+
+
+class Row(NamedTuple):
+    """One answer with what its row says of the version."""
+
+    text: str
+    arm: Arm | None  # None: it follows from the groups
+    groups: tuple[tuple[str, str], ...]
+    label: str  # tells placebos of one text apart, and words of one group
+    model: str
+    format: str
+    replicate: str | None
+    before: tuple[tuple[str, str], ...]  # groups of the source text, where a column says them
+    answer: Answer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Imported:
+    """Observations, the question that they answer, and what was counted."""
+
+    table: Observations
+    question: Question
+    counted: Counted
+    models: Mapping[str, Counter[str]]  # model → answers by label, or by status where there is none
+
+
+def observe(table: Table, roles: Roles) -> Imported:
+    """Fill a table of observations.
+
+    Raises
+    ------
+    ConfigError
+        A column is missing, or nothing says who is compared.
+    DataFileError
+        No row is left.
+    """
+    roles.check(table)
+    counted = Counted(rows=len(table))
+    rows = _distinct(_rows(table, roles, counted), counted)
+    if not rows:
+        raise DataFileError(f"no row of {table.sources[0].file} counts: {_lost(counted)}")
+    counted.used = len(rows)
+    own = {row.text: dict(row.before or row.groups) for row in rows if row.before or row.arm == Arm.ORIGINAL}
+    versions = _versions(rows, own)
+    observations = Observations()
+    models: dict[str, Counter[str]] = {}
+    for (text, shape, _), answers in versions.items():
+        version = observations.shape(text, shape)
+        for (model, format_), given in answers.items():
+            observations.answers(version, model=model, format=format_, answers=given)
+    for row in rows:
+        of_model = models.setdefault(row.model, Counter())
+        of_model[row.answer.value if isinstance(row.answer.value, str) else row.answer.status] += 1
+    _count_design(observations, counted)
+    return Imported(
+        table=observations, question=_question(observations, roles), counted=counted, models=models
+    )
+
+
+def _rows(table: Table, roles: Roles, counted: Counted) -> Iterator[Row]:
+    columns = table.columns
+
+    def name(names: tuple[str, ...], row: int, otherwise: str) -> str:
+        return " · ".join(columns[n][row] or "" for n in names) or otherwise
+
+    for n in range(len(table)):
+        if any(columns[c][n] not in wanted for c, wanted in roles.where.items()):
+            counted.elsewhere += 1
+            continue
+        label = (columns[roles.word][n] or "") if roles.word else ""
+        arm, groups = None, _groups(columns, roles, n)
+        if roles.arm is not None:
+            said = columns[roles.arm.column][n]
+            arm = _arm(roles, said)
+            if arm == Arm.PLACEBO:
+                label = f"{said} {(columns[roles.long.group][n] or '') if roles.long else ''}"
+        if arm in (None, Arm.EDITED) and not groups:
+            counted.no_group += 1
+            continue
+        answer = _answer(columns, roles, n)
+        counted.unreadable += answer.status == "unparsed"
+        yield Row(
+            text=name(roles.text, n, "text"),
+            arm=arm,
+            groups=groups,
+            label=label,
+            model=name(roles.model, n, "recorded"),
+            format=name(roles.format, n, "recorded"),
+            replicate=columns[roles.replicate][n] if roles.replicate else None,
+            before=tuple((a, v) for a, c in roles.original.items() if (v := columns[c][n]) is not None),
+            answer=answer,
+        )
+
+
+def _arm(roles: Roles, said: str | None) -> Arm:
+    assert roles.arm is not None
+    return (
+        Arm.ORIGINAL
+        if said in roles.arm.original
+        else Arm.PLACEBO
+        if said in roles.arm.placebo
+        else Arm.EDITED
+    )
+
+
+def _groups(columns: Mapping[str, list[str | None]], roles: Roles, n: int) -> tuple[tuple[str, str], ...]:
+    found: dict[str, str] = {}
+    pairs = [(attribute, columns[c][n], c) for attribute, c in roles.groups.items()]
+    if roles.long is not None and _arm_of(columns, roles, n) == Arm.EDITED:
+        pairs.append((columns[roles.long.attribute][n] or "", columns[roles.long.group][n], roles.long.group))
+    for attribute, value, column in pairs:
+        if value is None:
+            continue
+        if column in roles.split:
+            found |= roles.split[column].get(value, {})
+        elif attribute:
+            found[attribute] = value
+    return tuple(sorted(found.items()))
+
+
+def _arm_of(columns: Mapping[str, list[str | None]], roles: Roles, n: int) -> Arm:
+    return Arm.EDITED if roles.arm is None else _arm(roles, columns[roles.arm.column][n])
+
+
+def _answer(columns: Mapping[str, list[str | None]], roles: Roles, n: int) -> Answer:
+    raw = columns[roles.answer][n]
+    status: AnswerStatus = "ok" if raw is not None else "unparsed"
+    if roles.status is not None and (said := columns[roles.status][n]) in STATUS:
+        status = said  # type: ignore[assignment]
+    score = number(columns[roles.score][n] or "") if roles.score is not None else None
+    if status != "ok" or raw is None:
+        return Answer(value=None, status=status)
+    if roles.kind == "label":
+        return Answer(value=raw, status=status, number=score)
+    value = float(len(raw.split())) if roles.kind == "words" else number(raw)
+    return Answer(value=value, status="unparsed" if value is None else status)
+
+
+def _distinct(rows: Iterator[Row], counted: Counted) -> list[Row]:
+    """Rows without those that say again, or otherwise, what another has said of the same replicate."""
+    seen: dict[tuple[object, ...], Answer] = {}
+    kept = []
+    for row in rows:
+        if row.replicate is not None:
+            key = row[:-1]
+            if key in seen:
+                same = seen[key] == row.answer
+                counted.repeated += same
+                counted.contradictory += not same
+                continue
+            seen[key] = row.answer
+        kept.append(row)
+    return kept
+
+
+Versions = dict[tuple[str, Shape, str], dict[tuple[str, str], list[Answer]]]
+
+
+def _versions(rows: list[Row], own: Mapping[str, Mapping[str, str]]) -> Versions:
+    """Versions in the order of their first answers, with the answers by model and format."""
+    out: Versions = {}
+    made: dict[tuple[object, ...], list[Shape]] = {}
+    for row in rows:
+        key = row[:4]
+        if key not in made:
+            made[key] = list(_shapes(row, own))
+        for shape in made[key]:
+            label = row.label if shape.arm == Arm.PLACEBO else ""
+            answers = out.setdefault((row.text, shape, label), {})
+            answers.setdefault((row.model, row.format), []).append(row.answer)
+    return out
+
+
+def _shapes(row: Row, own: Mapping[str, Mapping[str, str]]) -> Iterator[Shape]:
+    """What a row is a version of: one shape, or one for each attribute where no text is known as the unchanged one."""
+    if row.arm in (Arm.ORIGINAL, Arm.PLACEBO):
+        placebo = row.arm == Arm.PLACEBO
+        yield Shape(row.arm, (), (), (), (row.label,) if placebo else (), int(placebo), 0, 0)
+        return
+    if row.text in own:
+        before = own[row.text]
+        changed = [(a, before.get(a, WRITTEN), g) for a, g in row.groups if before.get(a) != g]
+        if not changed:
+            yield Shape(Arm.ORIGINAL, (), (), (), (), 0, 0, 0)
+        else:
+            yield _edited(tuple(changed), row)
+        return
+    for attribute, group in row.groups:
+        # All versions are alike edited: what is compared differs in this attribute alone.
+        rest = ", ".join(f"{a} {g}" for a, g in row.groups if a != attribute)
+        yield _edited(((attribute, f"{WRITTEN}, {rest}" if rest else WRITTEN, group),), row)
+
+
+def _edited(directions: tuple[tuple[str, str, str], ...], row: Row) -> Shape:
+    attributes = tuple(sorted({a for a, _, _ in directions}))
+    words = (row.label,) if row.label else ()
+    return Shape(Arm.EDITED, attributes, directions, (), words, len(directions), 0, 0)
+
+
+def _count_design(table: Observations, counted: Counted) -> None:
+    columns = table.columns()
+    shapes = table.shapes.values
+    arms: dict[Arm, set[int]] = {}
+    groups: dict[str, dict[int, set[str]]] = {}
+    for text, code in zip(columns.version_text.tolist(), columns.version_shape.tolist(), strict=True):
+        arms.setdefault(shapes[code].arm, set()).add(text)
+        for attribute, source, group in shapes[code].directions:
+            here = groups.setdefault(attribute, {}).setdefault(text, set())
+            here |= {name for name in (source, group) if not name.startswith(WRITTEN)}
+    counted.texts = len(table.texts.values)
+    counted.versions = len(columns.version_text)
+    counted.without_original = counted.texts - len(arms.get(Arm.ORIGINAL, ()))
+    counted.without_placebo = counted.texts - len(arms.get(Arm.PLACEBO, ()))
+    for attribute, by_text in groups.items():
+        every = set().union(*by_text.values())
+        counted.unbalanced[attribute] = counted.texts - sum(found == every for found in by_text.values())
+
+
+def _question(table: Observations, roles: Roles) -> Question:
+    sources = {
+        (attribute, source)
+        for shape in table.shapes.values
+        for attribute, source, _ in shape.directions
+        if source.startswith(WRITTEN)
+    }
+    unmarked = {a: [s for name, s in sources if name == a] for a in {name for name, _ in sources}}
+    return Question(
+        outcomes=roles.favourable if roles.kind == "label" else (),
+        number=roles.kind != "label",
+        unit=roles.unit or UNIT,
+        references=dict(roles.references),
+        unmarked=unmarked,
+        delta=roles.delta,
+    )
+
+
+def _lost(counted: Counted) -> str:
+    lost = {k: v for k, v in dataclasses.asdict(counted).items() if isinstance(v, int) and v and k != "rows"}
+    return ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in lost.items()) or "the table is empty"

@@ -1,0 +1,141 @@
+"""A run folder for imported answers: mapping, record, page. No model is asked, so its journals are empty."""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from auditor._version import __version__
+from auditor.contrib.imports import mapping
+from auditor.contrib.imports.mapping import Roles
+from auditor.contrib.imports.observe import Counted, Imported, observe
+from auditor.contrib.imports.tables import Table
+from auditor.core.provenance import code_sha256
+from auditor.core.types import FORMAT_VERSION
+from auditor.measure import findings
+from auditor.measure.claims import Claim
+from auditor.measure.families import claims
+from auditor.perturb import dictionaries
+from auditor.report import build, html
+from auditor.store.folder import REPORT, RunFolder
+
+KIND = "import"
+MAP = "import.toml"
+LOST = ("refused", "filtered", "unparsed", "failed")
+
+
+def write(table: Table, roles: Roles, root: Path) -> Path:
+    """Compute the claims of ``table`` and keep them as a run below ``root``.
+
+    Returns
+    -------
+    Path
+        The run folder: ``plan.json``, ``import.toml``, ``run.json``, ``report.html``.
+
+    Raises
+    ------
+    ConfigError, DataFileError
+        The mapping does not fit the table, or no row is left.
+    """
+    started = datetime.now(UTC)
+    imported = observe(table, roles)
+    made = claims(imported.table, imported.question)
+    sources = [dataclasses.asdict(source) for source in table.sources]
+    plan = {
+        "kind": KIND,
+        "plan": roles.model_dump(mode="json"),
+        "inputs": {"answers": sources},
+        "fingerprints": {},
+    }
+    with RunFolder.create(root, plan) as folder:
+        (folder.path / MAP).write_text(mapping.dump(roles), encoding="utf-8")
+        ended = datetime.now(UTC)
+        record = {
+            "id": folder.id,
+            "format_version": FORMAT_VERSION,
+            "tool_version": __version__,
+            "status": "complete",
+            "status_reason": "",
+            "stopped_by": None,
+            "spec": {
+                "task": roles.task,
+                "models": list(imported.models),
+                "kind": "classification" if roles.kind == "label" else "score",
+                "protocol": "default",
+                "suite": KIND,
+                "data": ", ".join(source.file for source in table.sources),
+                "delta": roles.delta,
+                "references": dict(roles.references),
+            },
+            "provenance": {
+                "started": started.isoformat(timespec="seconds"),
+                "ended": ended.isoformat(timespec="seconds"),
+                "seconds": round((ended - started).total_seconds(), 3),
+                "python": platform.python_version(),
+                "platform": platform.platform(),
+                "plan_sha256": folder.plan_sha256,
+                "code": code_sha256(),
+                "answers": sources,
+            },
+            "counts": _counts(imported.counted),
+            "import": {
+                "rows": dataclasses.asdict(imported.counted),
+                "limits": list(limits(imported.counted, made)),
+            },
+            "estimates": [],
+            "controls": {},
+            "claims": [claim.as_record() for claim in made],
+            "findings": findings.as_records(findings.of_claims(made, [imported.table])),
+            "diagnoses": [],
+            "models": {name: _model(answers, roles) for name, answers in imported.models.items()},
+            "cautions": [],
+            "vocabulary": _vocabulary(imported, roles),
+        }
+        folder.write_run(record)
+        written = folder.record()
+        folder.write_text(REPORT, html.write(build.document(written), written))
+        return folder.path
+
+
+def limits(counted: Counted, made: Iterable[Claim]) -> Iterable[str]:
+    """What the design of the table does not let anybody claim, in sentences."""
+    if counted.without_original == counted.texts:
+        yield "No unchanged text: how often answers change at all, and what an edit does by itself, cannot be told."
+    if counted.without_placebo == counted.texts:
+        yield "No placebo: what a change that concerns nobody does is not known; versions about people are compared."
+    if all(claim.words == 0 for claim in made):
+        yield "The table does not say which words name a group, so nothing is said of other words for it."
+    for attribute, texts in sorted(counted.unbalanced.items()):
+        if texts:
+            yield f"{attribute}: {texts:,} of {counted.texts:,} texts lack one of its groups."
+
+
+def _counts(counted: Counted) -> dict[str, int]:
+    return {"seeds": counted.texts, "variants": counted.versions, "answers": counted.used}
+
+
+def _model(answers: Counter[str], roles: Roles) -> dict[str, object]:
+    lost = {status: answers[status] for status in LOST if answers[status]}
+    labels = {k: n for k, n in answers.items() if k not in (*LOST, "ok")} if roles.kind == "label" else {}
+    return {"counts": lost, "answers": labels, "deterministic": False, "style": "recorded", "reported": []}
+
+
+def _vocabulary(imported: Imported, roles: Roles) -> dict[str, object]:
+    groups: dict[str, dict[str, str]] = {}
+    for shape in imported.table.shapes.values:
+        for attribute, _, group in shape.directions:
+            own = groups.setdefault(attribute, _labels(attribute))
+            own.setdefault(group, group)
+    favourable = list(roles.favourable) if roles.kind == "label" else None
+    return {"favourable": favourable, "attributes": sorted(groups), "groups": groups}
+
+
+def _labels(attribute: str) -> dict[str, str]:
+    """Group → what it is called, where the attribute is one of ours."""
+    if attribute not in dictionaries.builtin():
+        return {}
+    return {group.name: group.label for group in dictionaries.load(attribute).groups.values()}

@@ -1,0 +1,240 @@
+"""Recorded answers as columns of text: CSV, JSON lines, JSON, Parquet, in folders, zip files and gzip files.
+
+JSON objects are flattened: ``response.body.choices.0.text`` is a column. Of a JSON document the longest list of objects
+is the table.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import importlib
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path, PurePosixPath
+from typing import TextIO, TypeAlias
+
+from auditor.core import csvfile
+from auditor.core.errors import DataFileError, MissingDependency
+
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
+Column: TypeAlias = "list[str | None]"
+KINDS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
+LARGEST = 4 << 30  # bytes of one member, unpacked
+DEEPEST = 12  # levels of a JSON object that become columns
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """A file that was read: its name, its SHA-256 and how many rows it had."""
+
+    file: str
+    sha256: str
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """Columns of equal length; what a row lacks is None."""
+
+    columns: dict[str, Column]
+    sources: tuple[Source, ...]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+
+def read(paths: Sequence[Path]) -> Table:
+    """Read files and folders as one table.
+
+    Raises
+    ------
+    DataFileError
+        One is missing, damaged, of an unknown kind, or holds no rows.
+    """
+    columns: dict[str, Column] = {}
+    sources: list[Source] = []
+    total = 0
+    kept: dict[str, str] = {}  # values come again and again: one string for each
+    for path in chain.from_iterable(map(_files, paths)):
+        rows = 0
+        for row in _rows(path):
+            for name, value in row.items():
+                column = columns.get(name)
+                if column is None:
+                    column = columns[name] = [None] * total
+                column.append(
+                    None if value is None else kept.setdefault(value, value) if len(value) < 80 else value
+                )
+            total += 1
+            rows += 1
+            for column in columns.values():
+                if len(column) < total:
+                    column.append(None)
+        sources.append(Source(file=path.name, sha256=_sha256(path), rows=rows))
+    if not total:
+        raise DataFileError(f"{', '.join(map(str, paths))}: no rows. Answers come as {', '.join(KINDS)}")
+    return Table(columns=columns, sources=tuple(sources))
+
+
+def joined(table: Table, other: Table, on: str) -> Table:
+    """``table`` with the columns of ``other`` beside the rows that agree in ``on`` (batch output and its input).
+
+    Raises
+    ------
+    DataFileError
+        One of them lacks the column.
+    """
+    for one in (table, other):
+        if on not in one.columns:
+            raise DataFileError(
+                f"{one.sources[0].file}: no column {on!r} to join by; it has {', '.join(one.columns)}"
+            )
+    where = {value: row for row, value in enumerate(other.columns[on])}
+    rows = [where.get(value, -1) for value in table.columns[on]]
+    fresh = {
+        name: [column[row] if row >= 0 else None for row in rows]
+        for name, column in other.columns.items()
+        if name not in table.columns
+    }
+    return Table(columns=table.columns | fresh, sources=(*table.sources, *other.sources))
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = sorted(p for p in path.rglob("*") if p.is_file() and _kind(p.name) in (*KINDS, ".zip"))
+    if not found:
+        raise DataFileError(f"{path}: no file of answers in this folder ({', '.join(KINDS)})")
+    return found
+
+
+def _kind(name: str) -> str:
+    return PurePosixPath(name.lower().removesuffix(".gz")).suffix
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _rows(path: Path) -> Iterator[dict[str, str | None]]:
+    kind = _kind(path.name)
+    try:
+        if kind == ".zip":
+            with zipfile.ZipFile(path) as packed:
+                for member in packed.infolist():
+                    if (
+                        not member.is_dir()
+                        and _kind(member.filename) in KINDS
+                        and member.file_size <= LARGEST
+                    ):
+                        with packed.open(member) as raw:
+                            yield from _member(_kind(member.filename), raw, f"{path}, {member.filename}")
+        elif kind == ".parquet":
+            yield from _parquet(path)
+        elif kind in KINDS:
+            with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as raw:
+                yield from _member(kind, raw, str(path))
+        else:
+            raise DataFileError(f"{path}: answers come as {', '.join(KINDS)}, also gzipped or in a zip file")
+    except FileNotFoundError:
+        raise DataFileError(f"{path}: no such file.{csvfile.near_files(path)}") from None
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise DataFileError(f"{path}: cannot be read: {error}") from None
+
+
+def _member(kind: str, raw: Iterable[bytes], where: str) -> Iterator[dict[str, str | None]]:
+    if kind == ".parquet":
+        raise DataFileError(f"{where}: unpack a Parquet file first")
+    text = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")  # type: ignore[type-var]
+    try:
+        if kind in (".csv", ".tsv"):
+            yield from _csv(text, where, tab=kind == ".tsv")
+        elif kind == ".json":
+            yield from map(flat, _longest(json.load(text)))
+        else:
+            for number, line in enumerate(text, 1):
+                if line.strip():
+                    value = json.loads(line)
+                    if not isinstance(value, dict):
+                        raise DataFileError(f"{where}, line {number}: expected a JSON object")
+                    yield flat(value)
+    except UnicodeDecodeError as error:
+        raise DataFileError(f"{where}: not UTF-8 ({error.reason} at byte {error.start})") from None
+    except json.JSONDecodeError as error:
+        raise DataFileError(f"{where}: not JSON: {error}") from None
+    except (csv.Error, RecursionError) as error:
+        raise DataFileError(f"{where}: {error}") from None
+    finally:
+        text.detach()
+
+
+def _csv(text: TextIO, where: str, *, tab: bool) -> Iterator[dict[str, str | None]]:
+    first = text.readline()
+    sign = "\t" if tab else max(csvfile.DELIMITERS, key=first.count)
+    csv.field_size_limit(1 << 27)
+    names = [name.strip() for name in next(csv.reader([first], delimiter=sign), [])]
+    if len(set(names)) < len(names) or not all(names):
+        raise DataFileError(f"{where}: the first line must name each column once")
+    for number, fields in enumerate(csv.reader(text, delimiter=sign), 2):
+        if not fields:
+            continue
+        if len(fields) != len(names):
+            raise DataFileError(f"{where}, row {number}: {len(fields)} fields, {len(names)} columns")
+        yield {name: value or None for name, value in zip(names, fields, strict=True)}
+
+
+def _parquet(path: Path) -> Iterator[dict[str, str | None]]:
+    try:
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise MissingDependency("Parquet files", "pyarrow", "parquet") from error
+    for batch in parquet.ParquetFile(path).iter_batches():
+        for row in batch.to_pylist():
+            yield flat(row)
+
+
+def flat(value: dict[str, Json], *, before: str = "", depth: int = 0) -> dict[str, str | None]:
+    """An object as columns, nested names joined by dots.
+
+    Examples
+    --------
+    >>> flat({"id": 7, "answer": {"label": "yes", "p": [0.5, True]}})
+    {'id': '7', 'answer.label': 'yes', 'answer.p.0': '0.5', 'answer.p.1': 'true'}
+    """
+    out: dict[str, str | None] = {}
+    for name, inner in value.items():
+        key = f"{before}{name}"
+        if isinstance(inner, list) and depth < DEEPEST:
+            inner = {str(n): item for n, item in enumerate(inner)}
+        if isinstance(inner, dict) and depth < DEEPEST:
+            out |= flat(inner, before=f"{key}.", depth=depth + 1)
+        elif isinstance(inner, str) or inner is None:
+            out[key] = inner or None
+        else:
+            out[key] = json.dumps(inner, default=str)
+    return out
+
+
+def _longest(value: Json) -> list[dict[str, Json]]:
+    """The longest list of objects in a JSON document; an object without one is a single row."""
+    best: list[dict[str, Json]] = []
+    todo: list[Json] = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, list):
+            objects = [item for item in one if isinstance(item, dict)]
+            if len(objects) > len(best):
+                best = objects
+            elif not objects:
+                todo += one
+        elif isinstance(one, dict):
+            todo += [inner for inner in one.values() if isinstance(inner, list | dict)]
+    return best or ([value] if isinstance(value, dict) else [])
