@@ -8,22 +8,19 @@ where they join.
 from __future__ import annotations
 
 import contextlib
-import json
 import math
-import subprocess
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from auditor.core import userfile
 from auditor.core.counting import plural
 from auditor.core.errors import (
     AuditError,
     BudgetExceeded,
+    CallError,
     ConfigError,
     DataFileError,
     MissingDependency,
@@ -32,10 +29,7 @@ from auditor.core.errors import (
     UserError,
 )
 from auditor.core.types import digest
-from auditor.models.keeper import Keeper, end_group
-from auditor.models.process import LINE_LIMIT, TIMEOUT_S
-from auditor.models.process import _file_digest as file_digest
-from auditor.models.process import _split as split_command
+from auditor.models.program import TIMEOUT_S, Program, Promise, digests, split
 from auditor.models.python import _source_digest as source_digest
 from auditor.models.python import load as load_python
 from auditor.models.scalar import scalar
@@ -133,7 +127,7 @@ def load_table_model(
         return TableModel(
             name=spec,
             predict=program.predict,
-            fingerprint="exec:" + digest([rest, *map(file_digest, split_command(rest)[1:])], size=16),
+            fingerprint="exec:" + digest([rest, *digests(split(rest))], size=16),
             slow=True,
             close=program.close,
         )
@@ -286,7 +280,8 @@ class RowProgram:
         → {"id": 0, "row": {"age": 3, "sex": "Female"}}
         ← {"id": 0, "output": "denied"}
 
-    Answers may come in any order; a whole batch is written before the last answer is awaited.
+    Answers may come in any order; a whole batch is written before the last answer is awaited. See
+    `auditor.models.program`; one line that is no answer ends it.
 
     Parameters
     ----------
@@ -308,47 +303,14 @@ class RowProgram:
         timeout_s: float = TIMEOUT_S,
         max_seconds: float | None = None,
     ) -> None:
-        self._command, self._columns = command, list(columns)
+        self._name, self._columns = f"exec:{command}", list(columns)
         self._timeout_s, self._max_seconds = timeout_s, max_seconds
         self._until = math.inf if max_seconds is None else time.monotonic() + max_seconds
-        self._lines: SimpleQueue[bytes] = SimpleQueue()
-        self._any = False  # it answered
         self._stopped: AuditError | None = None  # why it is asked nothing more
-        try:
-            self._process = subprocess.Popen(  # noqa: S603 - the user's own command, without a shell
-                split_command(command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise ConfigError(f"model exec:{command}: cannot start it: {error.strerror or error}") from error
-        self._keeper = Keeper(self._process.pid)
-        assert self._process.stdout is not None
-        self._reader = threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True)
-        self._reader.start()
+        self._program = Program(self._name, split(command), strict=True)
 
     def predict(self, rows: Any) -> list[str]:
-        """Answers of the program, one per row."""
-        if self._stopped is not None:
-            raise self._stopped
-        lines = [
-            json.dumps({"id": i, "row": {c: scalar(v) for c, v in zip(self._columns, row, strict=True)}})
-            + "\n"
-            for i, row in enumerate(rows.tolist())
-        ]
-        writer = threading.Thread(target=self._write, args=(lines,), daemon=True)
-        writer.start()
-        answers: dict[int, str] = {}
-        while len(answers) < len(lines):
-            line = self._next(len(answers), len(lines))
-            answers.update([self._read(line.decode("utf-8", "replace"), len(lines))])
-            self._any = True
-        writer.join()  # it answered each line, so it has read them
-        return [answers[i] for i in range(len(lines))]
-
-    def _next(self, done: int, n: int) -> bytes:
-        """The next line of the program.
+        """Answers of the program, one per row.
 
         Raises
         ------
@@ -357,68 +319,38 @@ class RowProgram:
         UserError
             It never answered.
         PluginError
-            It ended.
+            It ended, or wrote what is no answer.
         """
-        left = self._until - time.monotonic()
-        try:
-            line = self._lines.get(timeout=max(0.0, min(self._timeout_s, left)))
-        except Empty:
-            end_group(self._process.pid)  # nobody reads what it may still write
-            told = f"model exec:{self._command} gave no answer in {self._timeout_s:g} s"
-            if left <= self._timeout_s:
-                told = f"the limit of {self._max_seconds:g} seconds (--max-seconds) is reached"
-            late = left <= self._timeout_s or self._any
-            self._stopped = BudgetExceeded(told) if late else UserError(told)
-            raise self._stopped from None
-        if len(line) >= LINE_LIMIT:
-            end_group(self._process.pid)
-            raise PluginError(f"model exec:{self._command} wrote a line of more than {LINE_LIMIT} bytes")
-        if not line:
-            raise PluginError(
-                f"model exec:{self._command} ended after {done} of {plural(n, 'answer')} "
-                f"(exit code {self._process.poll()})"
-            )
-        return line
+        if self._stopped is not None:
+            raise self._stopped
+        sent = self._program.send(
+            {"row": {c: scalar(v) for c, v in zip(self._columns, row, strict=True)}} for row in rows.tolist()
+        )
+        began = time.monotonic()
+        return [self._output(promise, began) for promise in sent.values()]
 
-    def _listen(self, source: BinaryIO) -> None:
-        """Hand over what the program writes; an empty line of bytes is its end."""
-        with contextlib.suppress(ValueError):  # closed
-            while line := source.readline(LINE_LIMIT):
-                self._lines.put(line)
-        self._lines.put(b"")
+    def _output(self, promise: Promise, began: float) -> str:
+        while not promise.done():
+            ends = min(max(began, self._program.heard) + self._timeout_s, self._until)
+            with contextlib.suppress(TimeoutError):
+                promise.result(timeout=max(0.0, ends - time.monotonic()))
+                break
+            if time.monotonic() >= min(max(began, self._program.heard) + self._timeout_s, self._until):
+                self._give_up()
+        entry = promise.result()
+        if isinstance(entry, CallError) or "output" not in entry:
+            told = str(entry) if isinstance(entry, CallError) else str(entry.get("error", "no output"))[:200]
+            raise PluginError(f"model {self._name}: {told}")
+        return str(entry["output"])
 
-    def _write(self, lines: list[str]) -> None:
-        sink = self._process.stdin
-        assert sink is not None
-        try:
-            sink.writelines(line.encode() for line in lines)
-            sink.flush()
-        except OSError:
-            return  # the reader sees that the program ended and says so
-
-    def _read(self, line: str, n: int) -> tuple[int, str]:
-        try:
-            value = json.loads(line)
-        except ValueError as error:
-            raise PluginError(
-                f"model exec:{self._command} wrote a line that is not JSON: {line[:80]!r}"
-            ) from error
-        if not isinstance(value, Mapping) or not isinstance(value.get("id"), int) or not 0 <= value["id"] < n:
-            raise PluginError(f"model exec:{self._command} wrote a line without a known id: {line[:80]!r}")
-        if "output" not in value:
-            raise PluginError(f"model exec:{self._command}: {str(value.get('error', 'no output'))[:200]}")
-        return value["id"], str(value["output"])
+    def _give_up(self) -> NoReturn:
+        self._program.kill()  # nobody reads what it may still write
+        told, late = f"model {self._name} gave no answer in {self._timeout_s:g} s", bool(self._program.heard)
+        if time.monotonic() >= self._until:
+            told, late = f"the limit of {self._max_seconds:g} seconds (--max-seconds) is reached", True
+        self._stopped = BudgetExceeded(told) if late else UserError(told)
+        raise self._stopped
 
     def close(self) -> None:
         """End the program."""
-        if self._process.stdin is not None:
-            with contextlib.suppress(OSError):  # it was gone, with what was still to be written
-                self._process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=5)
-        end_group(self._process.pid)
-        self._process.wait()
-        self._keeper.release()
-        self._reader.join(timeout=5)
-        if self._process.stdout is not None and not self._reader.is_alive():
-            self._process.stdout.close()
+        self._program.close()

@@ -523,7 +523,7 @@ class TestExec:
         assert texts(ask(model, text_request("b"))) == ["B0"]
 
     def test_closing_ends_a_stubborn_program(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("auditor.models.process.GRACE_S", 0.1)
+        monkeypatch.setattr("auditor.models.program.GRACE_S", 0.1)
         path = tmp_path / "stubborn.py"
         path.write_text(
             "import json, signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -534,11 +534,10 @@ class TestExec:
         async def run() -> int | None:
             model = Exec(f"{sys.executable} {path}")
             assert texts(await model.generate([text_request("x")])) == ["a"]
-            worker = model._worker
+            program = model._program
             await model.aclose()
-            assert worker is not None
-            assert worker._process is not None
-            return worker._process.returncode
+            assert program is not None
+            return program.process.returncode
 
         assert asyncio.run(run()) == -9
 

@@ -177,7 +177,7 @@ def test_a_program_that_hangs_is_not_waited_for(
 
 
 def test_a_line_without_end_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auditor.models.tables.LINE_LIMIT", 1000)
+    monkeypatch.setattr("auditor.models.program.LINE_LIMIT", 1000)
     (place / "long.py").write_text(
         "import sys\nsys.stdin.readline()\nprint('x' * 9999, flush=True)\nsys.stdin.read()\n"
     )
@@ -218,7 +218,7 @@ def test_a_function_of_the_wrong_width_is_named(place: Path) -> None:
 
 def test_a_program_that_ends_is_named(place: Path) -> None:
     (place / "program.py").write_text("import sys; sys.stdin.readline()\n", encoding="utf-8")
-    with pytest.raises(PluginError, match="ended after 0 of 1 answer "):
+    with pytest.raises(PluginError, match="ended with exit status 0 before it answered"):
         audit_table(
             TabularPlan(
                 data="data.csv", target="y", model=f"exec:{sys.executable} program.py", protected=("sex",)
