@@ -40,14 +40,14 @@ def augment(
     """Write texts whose answer changed in RUN, with the label that both sides should get."""
     from auditor.report.words import visible as clean
     from auditor.run.augment import augment as collect
-    from auditor.run.augment import write
+    from auditor.run.augment import write, write_rows
     from auditor.store.folder import RunFolder
-    from auditor.tables.augment import augment_rows, described, is_tabular, write_rows
+    from auditor.tables.augment import augment_rows, described
 
     path = find_run(run)
-    if is_tabular(path):
+    if RunFolder.open(path).plan.get("kind") == "tabular":
         found_rows = augment_rows(path, share=share, train_rows=train_rows, seed=seed)
-        write_rows(found_rows, out)
+        write_rows(found_rows.columns, found_rows.rows, out)
         common.say(*described(found_rows, out))
         return 0
     with RunFolder.open(path) as folder:

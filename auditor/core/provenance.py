@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,20 @@ def head(record: Mapping[str, Any]) -> str:
     if isinstance(controls := plain.get("controls"), dict):
         controls.pop("human_readers", None)
     return digest(plain)
+
+
+def surroundings(packages: Sequence[str]) -> dict[str, object]:
+    """Python, platform, and the versions of packages; None for those that are not installed."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    found: dict[str, str | None] = {}
+    for name in packages:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    return {"python": platform.python_version(), "platform": platform.platform(), "packages": found}
 
 
 def code_sha256(package: Path = PACKAGE) -> dict[str, Any]:

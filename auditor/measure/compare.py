@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from auditor.core import waivers
 from auditor.core.types import Verdict
@@ -38,7 +38,7 @@ IGNORED = {
     "price_out",
 }
 UNSET: tuple[Any, ...] = (None, [], ())
-Change = Literal["better", "worse", "unclear", "untested"]
+Change = Literal["better", "worse", "same", "unclear", "untested"]
 Fate = Literal["new", "gone", "kept"]
 Cells = dict[str, dict[str, bool]]  # seed -> variant text -> whether the answer changed
 
@@ -53,39 +53,45 @@ class PlanDifference:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RateChange:
-    """One rate in both runs.
+class Tested:
+    """What a comparison of one figure said; units are seeds of texts, or rows."""
 
-    Attributes
-    ----------
-    before, after : float
-        Mean over seeds of the share of changed answers, on the seeds and variants that were compared.
-    difference, low, high : float or None
-        ``after - before`` with its 95 % interval.
-    n_before, n_after : int
-        Seeds compared; equal in a paired test.
-    only_before, only_after : int or None
-        Discordant seeds of a paired test: an answer changed in one run only.
-    """
-
-    model: str
-    format: str
-    attributes: tuple[str, ...]
-    change: Change
-    test: str
-    before: float | None = None
+    change: Change = "untested"
+    test: str = ""
+    before: float | None = None  # on the units that were compared
     after: float | None = None
-    difference: float | None = None
+    difference: float | None = None  # ``after - before``, with its 95 % interval
     low: float | None = None
     high: float | None = None
     p_value: float | None = None
     p_adjusted: float | None = None
-    n_before: int = 0
+    n_before: int = 0  # units compared; equal in a paired test
     n_after: int = 0
-    n_variants: int = 0
-    only_before: int | None = None
+    only_before: int | None = None  # units of a paired test that changed in one run only
     only_after: int | None = None
     reason: str = ""
+
+
+T = TypeVar("T", bound=Tested)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RateChange(Tested):
+    """One rate in both runs: the mean over seeds of the share of changed answers."""
+
+    model: str
+    format: str
+    attributes: tuple[str, ...]
+    n_variants: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScoreChange(Tested):
+    """One score of a search over rows in both runs."""
+
+    name: str
+    columns: tuple[str, ...]
+    population: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -241,11 +247,9 @@ def _cells(side: Side, renamed: Mapping[str, str]) -> dict[tuple[str, str, tuple
 
 
 def _rates(first: Side, second: Side, renamed: Mapping[str, str], seed: int) -> list[RateChange]:
-    import dataclasses
-
     import numpy as np
 
-    from auditor.measure.multiplicity import holm, resamples_for
+    from auditor.measure.multiplicity import resamples_for
 
     before, after = _cells(first, renamed), _cells(second, {})
     rng = np.random.default_rng(seed)
@@ -257,26 +261,29 @@ def _rates(first: Side, second: Side, renamed: Mapping[str, str], seed: int) -> 
             made.append(_untested(where, f"judged only in the run {only}"))
         else:
             made.append(_tested(where, before[where], after[where], rng, wanted))
-    adjusted = holm([r.p_value for r in made])
+    return corrected(made)
+
+
+def corrected(made: Sequence[T]) -> list[T]:
+    """Tested figures with Holm's correction over all of them, and what each then says."""
+    import dataclasses
+
+    from auditor.measure.multiplicity import holm
+
     return [
-        dataclasses.replace(r, p_adjusted=p, change=_change(r, p))
-        for r, p in zip(made, adjusted, strict=True)
+        one if p is None else dataclasses.replace(one, p_adjusted=p, change=_change(one, p))
+        for one, p in zip(made, holm([one.p_value for one in made]), strict=True)
     ]
 
 
-def _change(rate: RateChange, p: float | None) -> Change:
-    if p is None or rate.difference is None:
-        return "untested"
-    if p >= LEVEL or rate.difference == 0 or rate.reason:
+def _change(one: Tested, p: float) -> Change:
+    if p >= LEVEL or not one.difference or one.reason:
         return "unclear"
-    return "worse" if rate.difference > 0 else "better"
+    return "worse" if one.difference > 0 else "better"
 
 
 def _untested(where: tuple[str, str, tuple[str, ...]], reason: str) -> RateChange:
-    model, format_, attributes = where
-    return RateChange(
-        model=model, format=format_, attributes=attributes, change="untested", test="", reason=reason
-    )
+    return RateChange(model=where[0], format=where[1], attributes=where[2], reason=reason)
 
 
 def _tested(
@@ -299,6 +306,20 @@ def _tested(
 def _paired(
     where: tuple[str, str, tuple[str, ...]], a: Sequence[Sequence[bool]], b: Sequence[Sequence[bool]]
 ) -> RateChange:
+    import dataclasses
+
+    found = dataclasses.asdict(paired(a, b, "McNemar, exact, by seed"))
+    if found["reason"]:
+        found["reason"] = "more seeds changed one way, more variants the other"
+    n = sum(len(x) for x in a)
+    return RateChange(model=where[0], format=where[1], attributes=where[2], n_variants=n, **found)
+
+
+def paired(a: Sequence[Sequence[bool]], b: Sequence[Sequence[bool]], test: str) -> Tested:
+    """The same units in both runs, each with whether its answers changed; ``reason`` where test and mean differ.
+
+    The test sees whether a unit changed at all; where the shares point the other way, it decides nothing.
+    """
     from auditor.measure.paired import mcnemar, signed_limits
 
     only_before = sum(any(x) and not any(y) for x, y in zip(a, b, strict=True))
@@ -306,14 +327,8 @@ def _paired(
     d = [sum(y) / len(y) - sum(x) / len(x) for x, y in zip(a, b, strict=True)]
     value = sum(d) / len(d)
     low, high = signed_limits(d, 1 - LEVEL)
-    # The test sees whether a seed changed at all; where the shares point the other way, it decides nothing.
-    opposed = (only_after - only_before) * value < 0
-    return RateChange(
-        model=where[0],
-        format=where[1],
-        attributes=where[2],
-        change="unclear",
-        test="McNemar, exact, by seed",
+    return Tested(
+        test=test,
         before=_mean(a),
         after=_mean(b),
         difference=value,
@@ -322,10 +337,9 @@ def _paired(
         p_value=mcnemar(only_before, only_after),
         n_before=len(a),
         n_after=len(b),
-        n_variants=sum(len(x) for x in a),
         only_before=only_before,
         only_after=only_after,
-        reason="more seeds changed one way, more variants the other" if opposed else "",
+        reason="opposed" if (only_after - only_before) * value < 0 else "",
     )
 
 
@@ -357,7 +371,6 @@ def _two_samples(
         model=where[0],
         format=where[1],
         attributes=where[2],
-        change="unclear",
         test="two samples, permutation of seeds",
         before=first.value,
         after=second.value,

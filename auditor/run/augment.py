@@ -99,7 +99,7 @@ def augment(
     UserError
         The run has no violation of this model with such words, or a setting is out of range.
     """
-    wanted = _wanted(share, train_rows)
+    wanted = share_of(share, train_rows)
     if top is not None and top < 1:
         raise ConfigError(f"--top must be 1 or more; got {top}")
     record = folder.record()
@@ -149,19 +149,26 @@ def augment(
 
 
 def write(rows: Iterable[Row], path: Path) -> None:
-    """Write rows as CSV where ``path`` ends in .csv, else as JSON lines.
+    """Write rows as CSV where ``path`` ends in .csv, else as JSON lines."""
+    plain = [asdict(row) for row in rows]
+    if path.suffix.lower() == ".csv":
+        plain = [{**row, "tokens": "; ".join(row["tokens"])} for row in plain]
+    write_rows(FIELDS, ([row[name] for name in FIELDS] for row in plain), path)
+
+
+def write_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], path: Path) -> None:
+    """Write training rows as CSV where ``path`` ends in .csv, else as JSON lines.
 
     Raises
     ------
     UserError
         The file cannot be written.
     """
-    plain = [asdict(row) for row in rows]
     if path.suffix.lower() == ".csv":
-        cells = ({**row, "tokens": "; ".join(row["tokens"])} for row in plain)
-        text = csv_text([FIELDS, *([row[name] for name in FIELDS] for row in cells)])
+        text = csv_text([columns, *rows])
     else:
-        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in plain)
+        told = (dict(zip(columns, row, strict=True)) for row in rows)
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in told)
     try:
         path.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
@@ -170,7 +177,8 @@ def write(rows: Iterable[Row], path: Path) -> None:
         ) from error
 
 
-def _wanted(share: float | None, train_rows: int | None) -> int | None:
+def share_of(share: float | None, train_rows: int | None) -> int | None:
+    """How many rows ``share`` per cent of the training rows are; None without a share."""
     if share is None:
         return None
     if not 0 < share <= 100:

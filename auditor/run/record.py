@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import platform
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -482,24 +481,14 @@ def _hinter_figures(loop: Loop) -> dict[str, Any]:
 
 
 def _provenance(loop: Loop, started: datetime, seconds: float) -> dict[str, Any]:
-    from importlib.metadata import PackageNotFoundError, version
+    from auditor.core.provenance import of_inputs, surroundings
 
-    from auditor.core.provenance import of_inputs
-
-    packages: dict[str, str | None] = {}
-    for name in PACKAGES:
-        try:
-            packages[name] = version(name)
-        except PackageNotFoundError:
-            packages[name] = None
     plan_sha256 = getattr(loop.folder, "plan_sha256", None)
     return {
         "started": started.isoformat(timespec="seconds"),
         "ended": (started + timedelta(seconds=seconds)).astimezone(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "packages": packages,
+        **surroundings(PACKAGES),
         "plan_sha256": plan_sha256,
         **of_inputs(loop.parts.suite.describe()),
         **loop.parts.facts,

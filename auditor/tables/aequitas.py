@@ -27,18 +27,9 @@ from auditor.tables.result import Score, Subset, TabularResult
 from auditor.tables.schema import Schema, enumerate_rows, uniform
 
 PAIRS = 20  # exemplars
-
-
 LATTICE_CASES = 20_000  # finds that are asked again for the lattice
-
-
 ESTIMATE_SHARE = 0.2  # of a limited number of evaluations, at most
-
-
 FEWEST = 100  # rows below which a separate estimate is not worth its calls
-
-
-POPULATION_DEFAULT = 1000
 
 
 def run(
@@ -48,7 +39,7 @@ def run(
 
     Examples
     --------
-    >>> from auditor.tables.core import Column
+    >>> from auditor.tables.column import Column
     >>> columns = (Column(name="sex", kind="integer", codes=2, protected=True),
     ...            Column(name="pay", kind="integer", codes=50, ordered=True))
     >>> schema = Schema(columns=columns)
@@ -59,7 +50,7 @@ def run(
     """
     if not len(schema.protected_index):
         raise ConfigError("aequitas needs at least one protected column")
-    read = Options.read({**_defaults(options), **options}, schema)
+    read = Options.read(options, schema)
     asked_before, estimate, notes = evaluator.evaluations, None, []
     if read.trials:
         estimate = _separate_estimate(evaluator, schema, read, rng)
@@ -97,7 +88,16 @@ def run(
         sampling="directed",
         options=read.record(evaluator.distance),
         counts=counts,
-        scores=() if estimate is None else (_score(schema, estimate),),
+        scores=tuple(
+            Score(
+                name="discriminatory_share",
+                columns=schema.protected,
+                estimate=e,
+                population="domain (uniform)",
+            )
+            for e in (estimate,)
+            if e is not None
+        ),
         lattice=subsets,
         pairs=pairs,
         details={**finds.details(), **details, "ended": reason},
@@ -106,14 +106,6 @@ def run(
         status_reason=reason if partial else "",
         notes=tuple(notes),
     )
-
-
-def _defaults(options: Mapping[str, Any]) -> dict[str, Any]:
-    if options.get("mode") != "population" or options.get("generated") is not None:
-        return {}
-    if options.get("max_found") is None and options.get("max_seconds") is None:
-        return {"generated": POPULATION_DEFAULT}
-    return {}
 
 
 def _search(finds: Finds, data: Codes | None, rng: np.random.Generator) -> tuple[dict[str, Any], str, bool]:
@@ -184,14 +176,14 @@ def share_estimate(
         note = f"mean of {trials} samples {mean:.4%}"
         if high < 2:
             note += f", interval from their spread {low:.4%} to {high:.4%}"
-    return _as_share(pooled, note)
+    return replace(pooled, n_variants=None, note=note)
 
 
 def share(phase: Mapping[str, int], level: float) -> Estimate:
     """The share from the global search: its rows are uniform and independent."""
     silent = phase.get("not_judged", 0)
     pooled = _pooled(phase["hits"], phase["judged"] + silent, silent, level)
-    return _as_share(pooled, "rows of the global search")
+    return replace(pooled, n_variants=None, note="rows of the global search")
 
 
 def _pooled(hits: int, drawn: int, silent: int, level: float) -> Estimate:
@@ -215,11 +207,6 @@ def _enumerated(evaluator: Evaluator, schema: Schema, level: float) -> Estimate:
     )
 
 
-def _as_share(estimate: Estimate, note: str) -> Estimate:
-
-    return replace(estimate, n_variants=None, note=note)
-
-
 def _separate_estimate(
     evaluator: Evaluator, schema: Schema, options: Options, rng: np.random.Generator
 ) -> Estimate | None:
@@ -236,13 +223,3 @@ def _separate_estimate(
         return share_estimate(evaluator, schema, rng, trials=trials, trial_size=size, level=options.level)
     except BudgetExceeded:
         return None
-
-
-def _score(schema: Schema, estimate: Estimate) -> Score:
-    return Score(
-        name="discriminatory_share",
-        columns=schema.protected,
-        estimate=estimate,
-        population="domain (uniform)",
-        detail={},
-    )

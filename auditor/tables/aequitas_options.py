@@ -9,15 +9,16 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from auditor.tables.distance import Distance
-from auditor.tables.options import MethodOptions
+from auditor.tables.options import OptionSet
 from auditor.tables.schema import Schema
 
 TRIALS, TRIAL_SIZE = 400, 1_000  # the paper's
 ESTIMATE_ROWS = 4_000_000  # that the model is asked about for the share, unless more is asked for
+POPULATION_DEFAULT = 1000  # cases that a population without a limit judges
 LEAST_CASES = 100  # of the share, however many combinations there are
 
 
-class Options(MethodOptions):
+class Options(OptionSet):
     """How Aequitas searches. ``walk=drift`` is Algorithm 2 as printed; the released code lies between the two."""
 
     method: ClassVar[str] = "aequitas"
@@ -46,8 +47,10 @@ class Options(MethodOptions):
 
     @classmethod
     def read(cls, options: Mapping[str, Any], schema: Schema) -> Options:
-        """Options as `of` reads them, with an estimate that the schema can afford."""
+        """Options as `of` reads them, with an end of a population and an estimate that the schema can afford."""
         given = {k: v for k, v in options.items() if v is not None}
+        if given.get("mode") == "population" and not {"generated", "max_found", "max_seconds"} & set(given):
+            given["generated"] = POPULATION_DEFAULT
         return cls.of({**_estimate_size(schema, given), **given})
 
     def record(self, distance: Distance) -> dict[str, Any]:

@@ -168,13 +168,6 @@ def spread(rows: NDArray[np.int32], pairs: int = 4000) -> float | None:
 class Probabilities:
     """σ_pr and σ_v of Algorithm 2, and their updates (Algorithms 3 and 4) for a batch of answers.
 
-    Parameters
-    ----------
-    columns : int
-        How many columns may be changed.
-    options : Options
-        Mode, Δv and Δpr.
-
     Attributes
     ----------
     column : array of float, shape (columns,)

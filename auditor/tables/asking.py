@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from auditor.core.errors import BudgetExceeded, ConfigError, ModelFailed
+from auditor.core.protocols import Observer
 from auditor.core.types import Case, Progress, Prompt, Response, Sampling, Variant
+from auditor.store.folder import RunFolder
 from auditor.tables.data import load_task
+from auditor.tables.distance import read_distance
+from auditor.tables.evaluate import Evaluator, Limit
+from auditor.tables.given import Given, Rows, binned
 from auditor.tables.noise import Book
 from auditor.tables.plan import TabularPlan
+from auditor.tables.schema import Schema, uniform
+from auditor.tables.slices import Slices, slices
 
 if TYPE_CHECKING:
-    from auditor.core.protocols import Observer
     from auditor.models.rows import RowClient
     from auditor.models.tables import TableModel
-    from auditor.store.folder import RunFolder
-    from auditor.tables.evaluate import Evaluator
-    from auditor.tables.given import Given
-    from auditor.tables.schema import Schema
-    from auditor.tables.slices import Slices
 
 GIVEN = 500  # given rows from which on slices are about them
 SLICE_CASES = 20_000
@@ -146,9 +149,6 @@ def evaluator_of(
         if asked is None:  # a client tells of its calls itself
             tell(Progress(phase="rows asked", model=plan.model, done=rows, planned=plan.max_evaluations))
 
-    from auditor.tables.distance import read_distance
-    from auditor.tables.evaluate import Evaluator, Limit
-
     return Evaluator(
         model.predict,
         schema,
@@ -195,12 +195,6 @@ def slices_of(plan: TabularPlan, evaluator: Evaluator, rows: Given) -> Slices | 
 
     Not for slow or limited models: what may be asked belongs to the search.
     """
-    import numpy as np
-
-    from auditor.tables.given import Rows, binned
-    from auditor.tables.schema import uniform
-    from auditor.tables.slices import slices
-
     schema = evaluator.schema
     few = len(schema.protected_index) == 0 or len(schema.combos) > SLICE_ROWS // SLICE_CASES
     if plan.slices < 1 or evaluator.slow or evaluator.remaining is not None or few:

@@ -9,21 +9,23 @@ has to be measured again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core.counting import plural
-from auditor.core.errors import ConfigError, MissingDependency, RunFolderError, UserError
+from auditor.core.errors import MissingDependency, RunFolderError, UserError
+from auditor.run.augment import share_of
+from auditor.store.folder import RunFolder
+from auditor.tables.column import LACKING
 from auditor.tables.compare import arrays
-
-if TYPE_CHECKING:
-    from auditor.tables.schema import Schema
+from auditor.tables.reading import read_table
+from auditor.tables.schema import Schema
+from auditor.tables.schemafile import load
 
 MODEL, VOTE = "model", "classifiers"
 
@@ -38,15 +40,6 @@ class RowAugmentation:
     available: int
     sources: Mapping[str, int]  # cases by where their label comes from
     dropped: Mapping[str, int]  # cases left out, by reason
-
-
-def is_tabular(path: Path) -> bool:
-    """Whether a run folder is that of a tabular run."""
-    try:
-        plan = json.loads((path / "plan.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(plan, dict) and plan.get("kind") == "tabular"
 
 
 def augment_rows(
@@ -73,14 +66,7 @@ def augment_rows(
     UserError
         The data are not what they were, or a setting is out of range.
     """
-    from auditor.tables.reading import read_table
-    from auditor.tables.schemafile import load
-
-    if share is not None and not 0 < share <= 100:
-        raise ConfigError(
-            f"--share is in percent of the training rows, above 0 and at most 100; got {share:g}"
-        )
-    plan = json.loads((path / "plan.json").read_text(encoding="utf-8"))
+    plan = RunFolder.open(path).plan
     if not (path / "votes.npz").is_file():
         raise RunFolderError(
             f"{path} holds no discriminatory case with its answers: the run found none, or did not finish"
@@ -91,11 +77,7 @@ def augment_rows(
     table = read_table(plan["data"]) if plan.get("data") else None
     labels = None if table is None else table.get(schema.target)
     available, taken = len(codes), np.arange(len(codes))
-    if share is not None:
-        base = train_rows or (len(labels) if labels is not None else 0)
-        if not base:
-            raise ConfigError("--share needs how many rows the training data have: --train-rows N")
-        wanted = max(1, round(base * share / 100))
+    if (wanted := share_of(share, train_rows or (0 if labels is None else len(labels)))) is not None:
         taken = np.sort(np.random.default_rng(seed).permutation(len(codes))[:wanted])
     codes, votes = codes[taken], votes[taken]
     top = votes.max(axis=1, keepdims=True)
@@ -171,8 +153,6 @@ def _design(schema: Schema, codes: NDArray[np.int32]) -> NDArray[np.float64]:
 
 def _rows(schema: Schema, codes: NDArray[np.int32], said: Sequence[str | None]) -> list[tuple[Any, ...]]:
     """Every possible combination of protected values of each case, with the case's label."""
-    from auditor.tables.column import LACKING
-
     rows = []
     for case, label in zip(codes, said, strict=True):
         if label is None:
@@ -188,26 +168,6 @@ def _rows(schema: Schema, codes: NDArray[np.int32], said: Sequence[str | None]) 
 
 def _number(label: str) -> Any:
     return int(label) if label.removeprefix("-").isdigit() else label
-
-
-def write_rows(found: RowAugmentation, path: Path) -> None:
-    """Write rows as CSV where ``path`` ends in .csv, else as JSON lines."""
-    from auditor.core.shown import csv_text
-
-    if path.suffix.lower() == ".csv":
-        text = csv_text([found.columns, *found.rows])
-    else:
-        text = "".join(_line(dict(zip(found.columns, row, strict=True))) for row in found.rows)
-    try:
-        path.write_text(text, encoding="utf-8", newline="")
-    except OSError as error:
-        raise UserError(
-            f"{path} could not be written: {error.strerror}. Name another file: --out FILE"
-        ) from error
-
-
-def _line(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def described(found: RowAugmentation, path: Path) -> Iterable[str]:

@@ -18,43 +18,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from auditor.core import waivers
 from auditor.core.errors import RunFolderError
+from auditor.measure.compare import Change, Fate, ScoreChange, Tested, corrected, paired
+from auditor.store.folder import RunFolder
+from auditor.tables.schemafile import load
+from auditor.tables.wald import NOTE
 
-LEVEL = 0.05
 EXACT = "both exact"
 PAIRED = "McNemar, exact, by row"
 APART = "intervals that do not overlap"
 JUDGED, VOTES = "judged.npz", "votes.npz"
 PLACES = {"causal": "domain", "apparent_causal": "given"}  # score -> rows whose verdicts are kept
-Change = Literal["better", "worse", "same", "unclear", "untested"]
-Fate = Literal["new", "gone", "kept"]
-Verdicts = dict[
-    bytes, tuple[bool, int]
-]  # key of a row -> whether its label changes, and how often it stands there
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ScoreChange:
-    """One score in both runs."""
-
-    name: str
-    columns: tuple[str, ...]
-    population: str
-    change: Change
-    test: str
-    before: float | None = None  # on the rows that were compared; of the whole runs where no rows were paired
-    after: float | None = None
-    difference: float | None = None  # ``after - before``; its 95 % interval where rows were paired
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    p_adjusted: float | None = None
-    n_before: int = 0  # rows behind the two; equal in a paired test
-    n_after: int = 0
-    only_before: int | None = None  # rows whose label changes in one run only
-    only_after: int | None = None
-    reason: str = ""
+Where = tuple[str, tuple[str, ...], str]  # a score: its name, columns and population
+# Key of a row -> whether its label changes, and how often it stands there.
+Verdicts = dict[bytes, tuple[bool, int]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,10 +80,6 @@ class Side:
 
 def read(path: Path) -> Side:
     """Read the folder of a search over rows."""
-    import numpy as np
-
-    from auditor.store.folder import RunFolder
-
     record = RunFolder.open(path).record()
     kept = arrays(path / JUDGED)
     judged = {
@@ -122,8 +98,6 @@ def arrays(path: Path) -> dict[str, Any]:
     import zipfile
     import zlib
 
-    import numpy as np
-
     if not path.is_file():
         return {}
     try:
@@ -138,8 +112,6 @@ def arrays(path: Path) -> dict[str, Any]:
 
 
 def _columns(path: Path) -> tuple[str, ...]:
-    from auditor.tables.schemafile import load
-
     return load(path / "schema.yaml").names
 
 
@@ -191,41 +163,21 @@ def _schema(side: Side) -> str:
 
 
 def _scores(first: Side, second: Side, same: bool) -> list[ScoreChange]:
-    from auditor.measure.multiplicity import holm
-
     before, after = _by_place(first), _by_place(second)
     made = []
-    for name, columns, population in sorted(before.keys() | after.keys()):
-        key = (name, columns, population)
-        if key not in before or key not in after:
-            only = "after" if key in after else "before"
-            told = f"measured only in the run {only}"
-            made.append(
-                ScoreChange(
-                    name=name,
-                    columns=columns,
-                    population=population,
-                    change="untested",
-                    test="",
-                    reason=told,
-                )
-            )
+    for where in sorted(before.keys() | after.keys()):
+        if where in before and where in after:
+            found = _score(where, before[where], after[where], first, second, same)
         else:
-            made.append(_score(key, before[key], after[key], first, second, same))
-    adjusted = holm([s.p_value for s in made])
-    return [
-        dataclasses.replace(s, p_adjusted=p, change=_decided(s, p)) if p is not None else s
-        for s, p in zip(made, adjusted, strict=True)
-    ]
+            found = Tested(reason=f"measured only in the run {'after' if where in after else 'before'}")
+        name, columns, population = where
+        made.append(
+            ScoreChange(name=name, columns=columns, population=population, **dataclasses.asdict(found))
+        )
+    return corrected(made)
 
 
-def _decided(score: ScoreChange, p: float) -> Change:
-    if p >= LEVEL or not score.difference:
-        return "unclear"
-    return "worse" if score.difference > 0 else "better"
-
-
-def _by_place(side: Side) -> dict[tuple[str, tuple[str, ...], str], Mapping[str, Any]]:
+def _by_place(side: Side) -> dict[Where, Mapping[str, Any]]:
     """Scores by name, columns and population; the whole domain is one population, however it was looked at."""
     section = side.record["tabular"]
     return {
@@ -235,37 +187,26 @@ def _by_place(side: Side) -> dict[tuple[str, tuple[str, ...], str], Mapping[str,
 
 
 def _score(
-    key: tuple[str, tuple[str, ...], str],
-    a: Mapping[str, Any],
-    b: Mapping[str, Any],
-    first: Side,
-    second: Side,
-    same: bool,
-) -> ScoreChange:
-    from auditor.tables.wald import NOTE
-
-    name, columns, population = key
+    where: Where, a: Mapping[str, Any], b: Mapping[str, Any], first: Side, second: Side, same: bool
+) -> Tested:
+    name, columns, population = where
     valid = not any(NOTE in e["note"] for e in (a, b))
     exact = all(str(e["method"]).startswith("enumeration") for e in (a, b))
     place = PLACES.get(name, "")
     whole = set(columns) == _protected(first.record) == _protected(second.record)
-    paired = same and whole and population != "profile" and not exact
-    pairs = _pairs(first.judged.get(place, {}), second.judged.get(place, {})) if paired else None
-    if pairs is not None and any(pairs):
-        return _paired(key, pairs)
+    if same and whole and population != "profile" and not exact:
+        pairs = _pairs(first.judged.get(place, {}), second.judged.get(place, {}))
+        if any(pairs):
+            return _paired(pairs)
     difference = b["value"] - a["value"]
-    apart = a["high"] < b["low"] or b["high"] < a["low"]
     change: Change = "unclear"
     if exact and not difference:
         change = "same"
     elif not valid:
         change = "untested"
-    elif exact or apart:
+    elif exact or a["high"] < b["low"] or b["high"] < a["low"]:
         change = "worse" if difference > 0 else "better"
-    return ScoreChange(
-        name=name,
-        columns=columns,
-        population=population,
+    return Tested(
         change=change,
         test=EXACT if exact else APART if valid else "",
         reason="" if valid else NOTE,
@@ -294,29 +235,16 @@ def _pairs(before: Verdicts, after: Verdicts) -> tuple[int, int, int, int]:
     return neither, only_before, only_after, both
 
 
-def _paired(key: tuple[str, tuple[str, ...], str], pairs: tuple[int, int, int, int]) -> ScoreChange:
-    from auditor.measure.paired import mcnemar, signed_limits
-
+def _paired(pairs: tuple[int, int, int, int]) -> Tested:
     neither, only_before, only_after, both = pairs
-    n = sum(pairs)
-    low, high = signed_limits([1.0] * only_after + [-1.0] * only_before + [0.0] * (neither + both), 1 - LEVEL)
-    return ScoreChange(
-        name=key[0],
-        columns=key[1],
-        population=key[2],
-        change="unclear",
-        test=PAIRED,
-        before=(only_before + both) / n,
-        after=(only_after + both) / n,
-        difference=(only_after - only_before) / n,
-        low=low,
-        high=high,
-        p_value=mcnemar(only_before, only_after),
-        n_before=n,
-        n_after=n,
-        only_before=only_before,
-        only_after=only_after,
+    groups = (
+        (only_after, False, True),
+        (only_before, True, False),
+        (neither, False, False),
+        (both, True, True),
     )
+    before = [[x] for n, x, _ in groups for _ in range(n)]
+    return paired(before, [[y] for n, _, y in groups for _ in range(n)], PAIRED)
 
 
 def _sets(first: Side, second: Side) -> list[SetChange]:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, DataFileError
+from auditor.tables.given import Given
+from auditor.tables.infer import PERHAPS, derivable, guarded, implications, infer
 from auditor.tables.plan import TabularPlan
-
-if TYPE_CHECKING:
-    from auditor.tables.given import Given
-    from auditor.tables.schema import Schema
+from auditor.tables.reading import Table, read_table
+from auditor.tables.schema import Schema
+from auditor.tables.schemafile import dump, load
+from auditor.tables.solver import check_realisable
 
 ROWS = Path(__file__).with_name("rows")  # row tasks and their schemas
 
@@ -25,10 +29,6 @@ def infer_schema(data: str, target: str | None, protected: tuple[str, ...] = ())
     of a protected attribute, also where another column determines it (German credit: `sex` from the personal
     status). Rules between columns that the data suggest are comments.
     """
-    from auditor.tables.infer import PERHAPS, derivable, guarded, implications, infer
-    from auditor.tables.reading import read_table
-    from auditor.tables.schemafile import dump
-
     table = read_table(data)
     wanted = target or list(table)[-1]
     table = table.without_missing([wanted] if wanted in table else [])
@@ -68,11 +68,6 @@ def load_task(name: str) -> Any:
 
 def load_rows(plan: TabularPlan) -> tuple[Schema, Given, Any]:
     """Schema, the given rows (none without data), and their labels where the data have them."""
-    from auditor.tables.given import Given
-    from auditor.tables.infer import infer
-    from auditor.tables.reading import Table, read_table
-    from auditor.tables.schemafile import check_realisable, load
-
     table: Table | None = read_table(plan.data) if plan.data else None
     if table is not None:
         table = table.without_missing([n for n in (plan.target or "", *plan.protected) if n in table])
@@ -104,7 +99,8 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Given, Any]:
         raise ConfigError(
             f"no column is protected: give --protected NAME[,NAME]. Columns: {', '.join(schema.names)}"
         )
-    check_realisable(schema)
+    if schema.constraints:
+        check_realisable(schema)
     if table is None:
         return schema, Given.none(schema), None
     whole = [c.source or c.name for c in schema.columns if c.protected and not c.may_lack]
@@ -115,8 +111,6 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Given, Any]:
 
 def distinct_labels(column: Any) -> list[Any]:
     """The labels of a target column, sorted."""
-    import numpy as np
-
     return sorted({v.item() if isinstance(v, np.generic) else v for v in column if v is not None}, key=str)
 
 

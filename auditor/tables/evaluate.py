@@ -74,8 +74,6 @@ class Evaluator:
         When to stop: a call that would exceed it raises `BudgetExceeded` before asking.
     batch : int
         Rows handed to the model at once; memory is proportional to it, not to the number of cases.
-    frame : bool
-        Whether the model wants a data frame with column names.
     left : callable, optional
         How many further rows the model may be asked about, for models with a budget of their own; None: no limit.
     watch : callable, optional
@@ -156,7 +154,7 @@ class Evaluator:
     def label_code(self, value: Raw) -> int:
         """The code of a label, e.g. the favourable one; `NOT_JUDGED` where the model's labels can be no such label."""
         if self._names or not (_whole(value) or self.evaluations):
-            return self._names.setdefault(str(value), -1 - len(self._names))
+            return self._first(str(value))
         return int(float(value)) if _whole(value) else NOT_JUDGED  # the model's labels are numbers
 
     def labels(self, codes: Rows) -> Labels:
@@ -177,14 +175,8 @@ class Evaluator:
     ) -> Labels:
         """Labels of each row with every combination of values of some columns, shape (n, m).
 
-        Parameters
-        ----------
-        codes : array of int32, shape (n, d), or Given
-            Rows; what they hold in ``columns`` does not matter. Given rows keep values of their own.
-        columns : sequence of int, optional
-            Positions of the columns that vary; default: the protected ones.
-        combos : array of int32, shape (m, len(columns)), optional
-            The combinations; default: all of them, in the order of `Schema.combos_of`.
+        What rows hold in ``columns`` (default: the protected ones) does not matter; given rows keep values of their
+        own. Combinations are those of `Schema.combos_of`, in its order, where none are given.
         """
         index, combos = self._varied(columns, combos)
         m, n = len(combos), len(codes)
@@ -239,14 +231,7 @@ class Evaluator:
         everywhere = self.differ(labels)
         if self.not_judged:
             possible = possible & (labels != NOT_JUDGED)
-        if not self.schema.constraints:
-            return Judged(
-                labels=labels,
-                possible=possible,
-                discriminatory=everywhere,
-                off_manifold=np.zeros(len(codes), bool),
-            )
-        real = self.differ(labels, possible)
+        real = self.differ(labels, possible) if self.schema.constraints else everywhere
         return Judged(labels=labels, possible=possible, discriminatory=real, off_manifold=everywhere & ~real)
 
     def discriminatory(self, codes: Codes) -> NDArray[np.bool_]:
@@ -372,9 +357,7 @@ class Evaluator:
                 "give --distance absolute and --distance-threshold"
             )
         distinct, inverse = np.unique(answers.astype(str), return_inverse=True)
-        codes = np.array(
-            [self.label_code(str(name)) if self._names else self._first(str(name)) for name in distinct]
-        )
+        codes = np.array([self._first(str(name)) for name in distinct])
         return codes[inverse.reshape(-1)].astype(np.int64)
 
     def _first(self, name: str) -> int:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from itertools import combinations
+from typing import Any
 
 from auditor.core.counting import plural
-from auditor.tables.aequitas_options import Options
+from auditor.measure.confidence_sequences import confidence_sequence
+from auditor.measure.intervals import clopper_pearson
+from auditor.tables.aequitas import ESTIMATE_SHARE, FEWEST
+from auditor.tables.aequitas_options import Options as AequitasOptions
+from auditor.tables.asking import SLICE_CASES, SLICE_ROWS
+from auditor.tables.evaluate import Evaluator
 from auditor.tables.plan import METHODS, TabularPlan
+from auditor.tables.schema import Schema
 from auditor.tables.sg_options import SgOptions
-from auditor.tables.themis_options import ThemisOptions
-
-if TYPE_CHECKING:
-    from auditor.tables.evaluate import Evaluator
-    from auditor.tables.schema import Schema
+from auditor.tables.themis_options import ThemisOptions, walks
+from auditor.tables.themis_search import MAX_COLUMNS
 
 POWER = 0.8
 PAIRS = 80  # cases that are asked again at most, to show pairs
@@ -24,14 +29,16 @@ ASKED_ONCE = (
 )
 NOISY = "labels are tested against the noise of repeated answers, and how large it is only the run tells"
 TREES = "how many rows its neighbourhoods ask about hangs on the paths that it takes"
+WALKED = "every possible row is asked about: the scores are exact"
+Options = Mapping[str, Any]  # of the method, with `data` and `profile`
 
 
-def check_options(plan: TabularPlan, schema: Schema, options: Mapping[str, Any]) -> None:
+def check_options(plan: TabularPlan, schema: Schema, options: Options) -> None:
     """Refuse options that the method does not have, or that are out of range, before anything is asked."""
     if plan.method == "themis":
         ThemisOptions.of(options)
     elif plan.method == "aequitas":
-        Options.read(options, schema)
+        AequitasOptions.read(options, schema)
     else:
         SgOptions.of(options)
 
@@ -41,7 +48,7 @@ def expected(
     schema: Schema,
     evaluator: Evaluator,
     given: int,
-    options: Mapping[str, Any],
+    options: Options,
     *,
     deterministic: bool = True,
 ) -> dict[str, Any]:
@@ -49,12 +56,8 @@ def expected(
 
     Parameters
     ----------
-    evaluator : Evaluator
-        Of the model that will be asked; it is not asked here.
     given : int
         Rows of ``--data``.
-    options : mapping
-        Of the method, with ``data`` and ``profile``.
     deterministic : bool
         Whether the model is declared to repeat itself. Where it is not, no effect is promised.
 
@@ -96,8 +99,6 @@ def expected(
 
 def _again(plan: TabularPlan, combos: int) -> int:
     """Rows that a quick model is asked about again: for pairs, and for slices."""
-    from auditor.tables.asking import SLICE_CASES, SLICE_ROWS
-
     slices = SLICE_CASES * combos if plan.slices and combos <= SLICE_ROWS // SLICE_CASES else 0
     return PAIRS * combos + slices
 
@@ -126,8 +127,6 @@ def effect(n: int, level: float, *, always_valid: bool) -> dict[str, Any]:
     >>> {k: round(v, 5) for k, v in effect(1000, 0.99, always_valid=False).items() if k != "n"}
     {'level': 0.99, 'power': 0.8, 'share': 0.00161, 'bound': 0.00528, 'half_width': 0.04115}
     """
-    from auditor.measure.confidence_sequences import confidence_sequence
-    from auditor.measure.intervals import clopper_pearson
 
     def interval(changes: int) -> tuple[float, float]:
         if always_valid:
@@ -146,133 +145,97 @@ def effect(n: int, level: float, *, always_valid: bool) -> dict[str, Any]:
     }
 
 
-def _themis(
-    schema: Schema, evaluator: Evaluator, given: int, options: Mapping[str, Any], combos: int
-) -> dict[str, Any]:
-    from auditor.tables.themis_options import walks
+def _exactly(n: int) -> dict[str, int]:
+    return {"at_least": n, "at_most": n}
 
+
+def _no_effect(reason: str) -> dict[str, Any]:
+    return {"effect": None, "effect_reason": reason}
+
+
+def _themis(
+    schema: Schema, evaluator: Evaluator, given: int, options: Options, combos: int
+) -> dict[str, Any]:
     settings = ThemisOptions.of(options)
     if settings.mode == "search":
         return _search(schema, evaluator, settings)
-    own = given * combos
+    own, cases = given * combos, int(schema.cases)
     if settings.protocol != "themis" and walks(evaluator, schema, settings):
-        rows = int(schema.cases) * combos
-        return {
-            "cases": {"at_least": int(schema.cases), "at_most": int(schema.cases)},
-            "evaluations": {"at_least": rows + own, "at_most": rows + own},
-            "effect": None,
-            "effect_reason": "every possible row is asked about: the scores are exact",
-        }
+        rows = _exactly(cases * combos + own)
+        return {"cases": _exactly(cases), "evaluations": rows, **_no_effect(WALKED)}
     left = evaluator.remaining
     most = settings.max_samples if left is None else min(settings.max_samples, left // combos)
     least = min(max(settings.least, 1), most)
+    told: dict[str, Any]
     if settings.protocol == "themis":  # both scores draw rows of their own, the group score for each group
         most, own = 2 * settings.max_samples, 0
-    found: dict[str, Any] = {
+        told = _no_effect("the paper's stopping rule has no interval that holds after stopping")
+    elif not most:
+        told = _no_effect("the limit leaves no case")
+    else:  # Sampling may stop as soon as it is allowed to: no more is certain beforehand.
+        told = {"effect": effect(least, settings.confidence, always_valid=True)}
+    return {
         "cases": {"at_least": least, "at_most": most},
         "evaluations": {"at_least": least * combos, "at_most": most * combos + own},
+        **told,
     }
-    if settings.protocol == "themis":
-        reason = "the paper's stopping rule has no interval that holds after stopping"
-        return found | {"effect": None, "effect_reason": reason}
-    if not most:
-        return found | {"effect": None, "effect_reason": "the limit leaves no case"}
-    # Sampling may stop as soon as it is allowed to: no more is certain beforehand.
-    return found | {"effect": effect(least, settings.confidence, always_valid=True)}
 
 
 def _search(schema: Schema, evaluator: Evaluator, settings: ThemisOptions) -> dict[str, Any]:
-    from itertools import combinations
-
-    from auditor.tables.themis_options import walks
-    from auditor.tables.themis_search import MAX_COLUMNS
-
-    index = [schema.index_of(name) for name in settings.columns or schema.protected]
-    sets = 2 ** len(index) - 1
+    cards = [schema.columns[schema.index_of(name)].codes for name in settings.columns or schema.protected]
+    sets = {"at_least": 1, "at_most": 2 ** len(cards) - 1}
     if walks(evaluator, schema, settings):
-        rows, cases = int(schema.size), int(schema.cases)
-        return {
-            "sets": {"at_least": 1, "at_most": sets},
-            "cases": {"at_least": cases, "at_most": cases},
-            "evaluations": {"at_least": rows, "at_most": rows},
-            "effect": None,
-            "effect_reason": "every possible row is asked about: the scores are exact",
-        }
+        cases, rows = _exactly(int(schema.cases)), _exactly(int(schema.size))
+        return {"sets": sets, "cases": cases, "evaluations": rows, **_no_effect(WALKED)}
     most = None
-    if len(index) <= MAX_COLUMNS:
-        cards = [int(schema.cards[i]) for i in index]
-        sizes = (
-            _product(chosen) for size in range(1, len(cards) + 1) for chosen in combinations(cards, size)
-        )
-        most = sum(min(size, settings.max_combos) for size in sizes) * settings.max_samples
+    if len(cards) <= MAX_COLUMNS:
+        chosen = (part for size in range(1, len(cards) + 1) for part in combinations(cards, size))
+        most = sum(min(math.prod(part), settings.max_combos) for part in chosen) * settings.max_samples
+    least = min(max(settings.least, 1), settings.max_samples)
     return {
-        "sets": {"at_least": 1, "at_most": sets},
+        "sets": sets,
         "cases": {"at_least": min(settings.least, settings.max_samples), "at_most": settings.max_samples},
         "evaluations": {"at_most": most},
-        "effect": effect(
-            min(max(settings.least, 1), settings.max_samples), settings.confidence, always_valid=True
-        ),
+        "effect": effect(least, settings.confidence, always_valid=True),
     }
 
 
-def _product(values: tuple[int, ...]) -> int:
-    result = 1
-    for value in values:
-        result *= value
-    return result
-
-
 def _aequitas(
-    schema: Schema, evaluator: Evaluator, given: int, options: Mapping[str, Any], combos: int
+    schema: Schema, evaluator: Evaluator, given: int, options: Options, combos: int
 ) -> dict[str, Any]:
-    from auditor.tables.aequitas import ESTIMATE_SHARE, FEWEST, POPULATION_DEFAULT
-
-    read = Options.read(options, schema)
-    walks = read.mode != "population"
-    drawn = read.trials * read.trial_size
-    left = evaluator.remaining
+    read, cases = AequitasOptions.read(options, schema), int(schema.cases)
+    walking = read.mode != "population"
+    drawn, left = read.trials * read.trial_size, evaluator.remaining
     if left is not None:
         rows = int(left * ESTIMATE_SHARE) // combos
-        drawn = 0 if rows < min(FEWEST, int(schema.cases)) else min(drawn, rows)
-    exact = 0 < int(schema.cases) <= drawn
-    drawn = min(drawn, int(schema.cases))
-    share = drawn or (read.global_n if walks else 0)
-    found: dict[str, Any] = {"estimate_cases": drawn}
-    if walks:
-        most = min(read.generated or int(schema.cases), read.global_n * (1 + read.local_n), int(schema.cases))
-        found["cases"] = {"at_least": 1, "at_most": most}
-        found["evaluations"] = {"at_most": (most + drawn) * combos}
-        if read.local_n:
-            found["evaluations"]["reason"] = WALKS
-    else:
-        unlimited = read.generated is None and not (read.max_found is None and read.max_seconds is None)
-        most = (
-            int(schema.cases) if unlimited else min(read.generated or POPULATION_DEFAULT, int(schema.cases))
-        )
-        found["cases"] = {"at_least": 1, "at_most": most}
-        found["evaluations"] = {"at_most": (most + drawn) * combos}
+        drawn = 0 if rows < min(FEWEST, cases) else min(drawn, rows)
+    exact = 0 < cases <= drawn
+    drawn = min(drawn, cases)
+    most = min(read.generated or cases, cases)
+    if walking:
+        most = min(most, read.global_n * (1 + read.local_n))
+    asked: dict[str, Any] = {"at_most": (most + drawn) * combos}
+    if walking and read.local_n:
+        asked["reason"] = WALKS
     if exact:
-        return found | {
-            "effect": None,
-            "effect_reason": "the share is taken over every case there is, so it is exact",
-        }
-    if not share:
-        reason = (
+        told = _no_effect("the share is taken over every case there is, so it is exact")
+    elif share := drawn or (read.global_n if walking else 0):
+        told = {"effect": effect(share, read.level, always_valid=False)}
+    else:
+        told = _no_effect(
             "the cases are searched for, and no share is estimated: too few uniform rows within the limits"
         )
-        return found | {"effect": None, "effect_reason": reason}
-    return found | {"effect": effect(share, read.level, always_valid=False)}
-
-
-def _sg(
-    schema: Schema, evaluator: Evaluator, given: int, options: Mapping[str, Any], combos: int
-) -> dict[str, Any]:
-
-    read = SgOptions.of(options)
-    most = min(read.limit, int(schema.cases))
     return {
+        "estimate_cases": drawn,
         "cases": {"at_least": 1, "at_most": most},
+        "evaluations": asked,
+        **told,
+    }
+
+
+def _sg(schema: Schema, evaluator: Evaluator, given: int, options: Options, combos: int) -> dict[str, Any]:
+    return {
+        "cases": {"at_least": 1, "at_most": min(SgOptions.of(options).limit, int(schema.cases))},
         "evaluations": {"at_least": combos, "at_most": None, "reason": TREES},
-        "effect": None,
-        "effect_reason": "the cases are searched for: they have no rate",
+        **_no_effect("the cases are searched for: they have no rate"),
     }

@@ -18,26 +18,12 @@ from auditor.tables.reading import missing
 from auditor.tables.schema import Schema
 
 FEW = 20  # distinct whole numbers up to which gaps between them mean categories
-
-
 WIDE = 1024  # span of whole numbers from which on they are binned
-
-
 BINS = 10
-
-
 SUPPORT = 30  # rows behind a suggested constraint
-
-
 HOLDS = 0.995  # share of them for which it holds
-
-
 GUARDED = ("sex", "gender", "race", "ethnicity", "religion", "nationality", "disability")
-
-
 PERHAPS = ("age", "marital-status", "marital_status", "native-country", "country", "foreign_worker")
-
-
 _FEMALE, _MALE = (
     re.compile(r"(?i)(?<![a-z])(female|woman|women)"),
     re.compile(r"(?i)(?<![a-z])(male|man|men)"),
@@ -206,21 +192,18 @@ def _infer(name: str, values: NDArray[Any], protected: bool, where: str) -> Colu
 
 def _column(name: str, values: NDArray[Any], protected: bool, where: str) -> Column:
     distinct = _distinct(values, name, where)
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in distinct)
-    if not numbers:
+
+    def listed(values: Sequence[Raw]) -> Column:
         return Column(
-            name=name, kind="category", codes=len(distinct), values=tuple(distinct), protected=protected
+            name=name, kind="category", codes=len(values), values=tuple(values), protected=protected
         )
+
+    if not all(isinstance(v, int | float) and not isinstance(v, bool) for v in distinct):
+        return listed(distinct)
     whole = all(float(v).is_integer() for v in distinct)
     low, span = distinct[0], float(distinct[-1]) - float(distinct[0]) + 1
     if whole and len(distinct) <= FEW and span > 2 * len(distinct) + 8:
-        return Column(
-            name=name,
-            kind="category",
-            codes=len(distinct),
-            values=tuple(map(int, distinct)),
-            protected=protected,
-        )
+        return listed(list(map(int, distinct)))
     if whole and span <= WIDE:
         return Column(
             name=name, kind="integer", codes=int(span), low=int(low), protected=protected, ordered=True
@@ -261,14 +244,8 @@ def _cuts(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 MANY = 50  # distinct texts from which on a column of mostly different texts is named
-
-
 ALWAYS = 1000  # and any column of texts
-
-
 ROWS = 30  # with a value in both, from which on one column is said to follow from another
-
-
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}")
 
 

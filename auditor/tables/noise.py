@@ -7,13 +7,17 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from auditor.core.counting import plural
 from auditor.core.types import Estimate, Prompt, Response, Variant
+from auditor.measure.intervals import korn_graubard
+from auditor.measure.multiplicity import holm
+from auditor.tables.result import TabularResult
+from auditor.tables.schema import Schema
 
 if TYPE_CHECKING:
     from auditor.models.rows import RowClient
-    from auditor.tables.result import TabularResult
-    from auditor.tables.schema import Schema
 
 LEVEL = 0.05
 CASES = 1_000  # that the test looks at
@@ -99,11 +103,6 @@ def measure(
     complete : bool
         Whether all rows of a case were asked about, whatever the answers were (`whole`); else nothing is tested.
     """
-    import numpy as np
-
-    from auditor.measure.intervals import korn_graubard
-    from auditor.measure.multiplicity import holm
-
     k = asked.replicates
     if k < 2:
         return Noise(same_row=None)

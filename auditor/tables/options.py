@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from auditor.core.errors import ConfigError
 
 
-class MethodOptions(BaseModel):
+class OptionSet(BaseModel):
     """A field is an option; its bounds and its default stand at the field."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True)

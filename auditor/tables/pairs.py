@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -57,26 +57,22 @@ def lattice(schema: Schema, evaluator: Evaluator, judged: Judged) -> tuple[Subse
             columns=tuple(schema.protected[j] for j in chosen),
             rows=rows,
             changes=int(changed.sum()),
-            minimal=int(_minimal(flips, chosen).sum()),
-            hidden=int(_hidden(flips, chosen).sum()),
+            minimal=_beyond(flips, chosen, range(1, len(chosen))),
+            hidden=_beyond(flips, chosen, [1]) if len(chosen) > 1 else 0,
         )
         for chosen, changed in flips.items()
     )
 
 
-def _minimal(flips: dict[tuple[int, ...], NDArray[np.bool_]], chosen: tuple[int, ...]) -> NDArray[np.bool_]:
+def _beyond(
+    flips: dict[tuple[int, ...], NDArray[np.bool_]], chosen: tuple[int, ...], sizes: Iterable[int]
+) -> int:
+    """Rows that a set changes and none of its parts of some sizes does."""
     result = flips[chosen].copy()
-    for size in range(1, len(chosen)):
+    for size in sizes:
         for part in combinations(chosen, size):
             result &= ~flips[part]
-    return result
-
-
-def _hidden(flips: dict[tuple[int, ...], NDArray[np.bool_]], chosen: tuple[int, ...]) -> NDArray[np.bool_]:
-    result = flips[chosen].copy()
-    for column in chosen:
-        result &= ~flips[column,] if len(chosen) > 1 else False
-    return result
+    return int(result.sum())
 
 
 def minimal_pairs(evaluator: Evaluator, codes: Rows, *, limit: int = 20) -> tuple[Pair, ...]:

@@ -23,8 +23,6 @@ METHODS: Mapping[str, tuple[str, str]] = {
     "aequitas": ("auditor.tables.aequitas", "Aequitas"),
     "sg": ("auditor.tables.sg", "SG"),
 }
-
-
 TEXT = Plan.flags()
 
 

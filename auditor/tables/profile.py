@@ -24,6 +24,7 @@ from auditor.core import yamlfile
 from auditor.core.errors import DataFileError
 from auditor.tables.column import Column
 from auditor.tables.given import Given, Rows
+from auditor.tables.reading import read_table
 from auditor.tables.schema import Schema, uniform
 
 _RANGE = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(?:-|to|\.\.)\s*(-?\d+(?:\.\d+)?)\s*")
@@ -50,8 +51,6 @@ class Profile:
 
 def load_profile(path: str | Path, schema: Schema) -> Profile:
     """Read a profile."""
-    from auditor.tables.reading import read_table
-
     path = Path(path)
     if path.suffix not in (".yaml", ".yml"):
         return Profile(name=path.name, weights={}, rows=Given.of(schema, read_table(path), where=str(path)))

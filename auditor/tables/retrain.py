@@ -99,7 +99,7 @@ def retrain(
     rng : Generator
         Splits, draws and the search; integer seeds of the estimator are its own.
     search : mapping, optional
-        Options of `auditor.tables.directed.run`; default: ``fully`` with ``local_n=200`` and 12,000
+        Options of `auditor.tables.aequitas.run`; default: ``fully`` with ``local_n=200`` and 12,000
         generated cases. Its finds come from uniform rows, as the share does; ``population`` finds more, but of
         fewer kinds.
     patience : int

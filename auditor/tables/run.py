@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from auditor.core.errors import ConfigError, RunFolderError
+from auditor.core.protocols import Observer
 from auditor.core.types import Progress
+from auditor.run import freeze
+from auditor.run.freeze import Frozen
+from auditor.store.folder import RunFolder
 from auditor.tables.asking import evaluator_of, open_model, slices_of, try_one
 from auditor.tables.data import load_rows
+from auditor.tables.distance import read_distance
 from auditor.tables.expect import announced, check_options, expected
-from auditor.tables.frozen import inputs_of, plan_record
+from auditor.tables.given import Given
 from auditor.tables.noise import Book, apply, columns_of, measure, whole
 from auditor.tables.plan import METHODS, TabularPlan, TabularRun
-from auditor.tables.run_record import add_task, finish, record_of, write
+from auditor.tables.profile import load_profile
+from auditor.tables.record import add_task, finish, inputs_of, plan_record, record_of, slice_findings, write
+from auditor.tables.result import TabularResult, plain
+from auditor.tables.retrain import retrain
+from auditor.tables.schema import Schema
+from auditor.tables.schemafile import dump
 
 if TYPE_CHECKING:
-    from auditor.core.protocols import Observer
     from auditor.models.tables import TableModel
-    from auditor.run.freeze import Frozen
-    from auditor.store.folder import RunFolder
-    from auditor.tables.given import Given
-    from auditor.tables.result import TabularResult
-    from auditor.tables.schema import Schema
 
 
 def audit_table(
@@ -64,8 +71,6 @@ def resume_table(
     RunFolderError
         It is no such run, or its schema is no longer what it was.
     """
-    from auditor.store.folder import RunFolder
-
     with RunFolder.open(path, write=True) as folder:
         stored = folder.plan | {k: v for k, v in (limits or {}).items() if v is not None}
         if stored.get("kind") != "tabular" or not TabularPlan.from_dict(stored).served:
@@ -77,8 +82,6 @@ def resume_table(
 
 def check_plan(plan: TabularPlan) -> None:
     """Refuse what cannot run, whatever the data are."""
-    from auditor.tables.distance import read_distance
-
     if plan.retrain and (plan.method != "aequitas" or not plan.model.startswith("sklearn:")):
         raise ConfigError("--retrain goes with --method aequitas and --model sklearn:FILE")
     for name in ("data", "profile"):
@@ -95,24 +98,15 @@ def options_of(plan: TabularPlan, schema: Schema, given: Given) -> dict[str, Any
     rows = given if plan.method == "themis" else given.bins
     options: dict[str, Any] = {"data": rows if len(given) else None, **plan.options}
     if plan.profile is not None:
-        from auditor.tables.profile import load_profile
-
         options["profile"] = load_profile(plan.profile, schema)
     return options
 
 
 def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: Frozen | None) -> TabularRun:
-    import numpy as np
-
-    from auditor.tables.record import slice_findings
-    from auditor.tables.result import plain
-    from auditor.tables.schemafile import dump
-
     started = datetime.now(UTC)
     tell(Progress(phase="tabular", done=0, message=f"reading {plan.data or 'the schema'}"))
     check_plan(plan)
     schema, given, labels = load_rows(plan)
-    run = _method(plan.method)
     options = options_of(plan, schema, given)
     check_options(plan, schema, options)
     if folder is not None and folder.plan.get("schema_text") != dump(schema):
@@ -134,7 +128,8 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
         try_one(evaluator, given, model)
         for line in announced(plan, schema, expected(plan, schema, evaluator, len(given), options)):
             tell(Progress(phase="tabular", done=0, message=line))
-        result = run(evaluator, schema, options, np.random.default_rng(plan.seed))
+        run = import_module(METHODS[plan.method][0]).run
+        result: TabularResult = run(evaluator, schema, options, np.random.default_rng(plan.seed))
         result = dataclasses.replace(result, notes=(*schema.notes, *result.notes))
         retrained = None
         if plan.retrain:
@@ -169,8 +164,6 @@ def _before(
     plan: TabularPlan, schema: Schema, model: TableModel, given: int, frozen: Frozen | None, tell: Observer
 ) -> dict[str, Any]:
     """What ``plan.json`` says beside the settings, before anything is asked: hashes, fingerprint, frozen plan."""
-    from auditor.run import freeze
-
     record = plan_record(plan, schema, model, given)
     about = {name: record[name] for name in ("inputs", "fingerprints")}
     if frozen is None:
@@ -182,34 +175,12 @@ def _before(
 
 
 def _new_folder(plan: TabularPlan, schema: Schema, about: Mapping[str, Any]) -> RunFolder:
-    from auditor.store.folder import RunFolder
-    from auditor.tables.schemafile import dump
-
     return RunFolder.create(Path(plan.out), plan.as_dict() | {"schema_text": dump(schema)} | dict(about))
 
 
 def _retrain(plan: TabularPlan, schema: Schema, given: Given, labels: Any, model: TableModel) -> Any:
-    import numpy as np
-
-    from auditor.tables.retrain import retrain
-
     if labels is None:
         raise ConfigError("--retrain needs --data with the target column (--target NAME)")
     return retrain(
         model.estimator, schema, given, labels, np.random.default_rng(plan.seed), frame=model.frame
     )
-
-
-def _method(name: str) -> Callable[..., TabularResult]:
-    import importlib
-
-    if name not in METHODS:
-        raise ConfigError(f"--method must be themis, aequitas or sg; got {name!r}")
-    module = METHODS[name][0]
-    try:
-        run: Callable[..., TabularResult] = importlib.import_module(module).run
-    except ModuleNotFoundError as error:
-        if error.name == module:
-            raise ConfigError(f"--method {name} is not part of this installation") from error
-        raise
-    return run

@@ -21,17 +21,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
-import numpy as np
-
 from auditor.core import yamlfile
-from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.errors import DataFileError
 from auditor.tables.column import Column, Kind
 from auditor.tables.constraints import Constraint
-from auditor.tables.infer import infer
-from auditor.tables.reading import Table, read_table
 from auditor.tables.schema import Schema
 
-__all__ = ["Table", "check_realisable", "dump", "infer", "load", "read_table", "save"]
 KEYS = (
     "kind",
     "low",
@@ -165,22 +160,3 @@ def _column(name: str, entry: Any, path: str | Path) -> Column:
 
 def _int(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def check_realisable(schema: Schema) -> None:
-    """Refuse a schema that no row satisfies.
-
-    A thousand random rows settle it for most schemas; otherwise the solver decides.
-    """
-    from auditor.tables.schema import uniform
-
-    if not schema.constraints or schema.on_manifold(uniform(schema, 1000, np.random.default_rng(7))).any():
-        return
-    from auditor.tables.solver import clash
-
-    if (rules := clash(schema)) is not None:
-        listed = "; ".join(f"({i}) {rule}" for i, rule in enumerate(rules, 1))
-        raise ConfigError(
-            f"no row satisfies the constraints of schema {schema.name!r}. These clash: {listed}. "
-            f"Change or remove one of them"
-        )

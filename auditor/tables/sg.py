@@ -112,7 +112,7 @@ class Search:
             turn = self._seeds_tried < self.options.seed_share * (len(self.cases) + len(entries))
             entry = self.frontier.pop(seed_first=turn)
             if entry.to_explain:
-                self._expand_global([entry])
+                self._queue_global(entry, self._explain([entry])[0])
                 continue
             key = entry.row[self._free].tobytes()
             if key in self._seen:
@@ -147,10 +147,6 @@ class Search:
                 self._queue_local(entry, path)
                 if self.options.global_search:
                     self._queue_global(entry, path)
-
-    def _expand_global(self, entries: list[Entry]) -> None:
-        for entry, path in zip(entries, self._explain(entries), strict=True):
-            self._queue_global(entry, path)
 
     def _explain(self, entries: list[Entry]) -> list[Path]:
         """The paths of inputs through trees of their neighbourhoods (`get_path`)."""

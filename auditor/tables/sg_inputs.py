@@ -194,18 +194,6 @@ def ordered_columns(schema: Schema) -> NDArray[np.intp]:
 class Neighbourhood:
     """Draws rows as LIME does.
 
-    Parameters
-    ----------
-    schema : Schema
-        The domain.
-    data : array of int32, shape (n, d)
-        Rows that LIME takes its statistics from.
-    around : bool
-        Whether ordered columns are drawn from a normal around the input; otherwise every column is nominal
-        to LIME and neighbourhoods do not depend on the input at all.
-    rng : numpy.random.Generator
-        The source of randomness.
-
     Attributes
     ----------
     explainer : lime.lime_tabular.LimeTabularExplainer

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from auditor.core.errors import ConfigError
-from auditor.tables.options import MethodOptions
+from auditor.tables.options import OptionSet
 
 PAPER: Mapping[str, Any] = {"neighbourhood": "marginal", "order": "confidence", "seed_share": 0.0, "batch": 1}
 
 
-class SgOptions(MethodOptions):
+class SgOptions(OptionSet):
     """How SG searches."""
 
     method: ClassVar[str] = "sg"

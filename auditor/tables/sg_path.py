@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from auditor.tables.column import Codes
 
 MAX_CLASSES = 32
-
-
 SCORE_CLASSES = 8
 
 
@@ -100,27 +98,14 @@ def average_confidence(path: Sequence[Predicate]) -> float:
 
 
 class PathGrower:
-    """Grows paths over one domain.
+    """Grows paths over one domain."""
 
-    Parameters
-    ----------
-    cards : sequence of int
-        Codes per column.
-    rng : numpy.random.Generator
-        Breaks ties between equally good splits.
-    max_depth : int, optional
-        Predicates at most.
-    """
-
-    def __init__(
-        self, cards: Sequence[int] | NDArray[np.int64], rng: np.random.Generator, max_depth: int | None = None
-    ) -> None:
+    def __init__(self, cards: Sequence[int] | NDArray[np.int64], rng: np.random.Generator) -> None:
         self._cards = np.asarray(cards, dtype=np.int64)
         self._offsets = np.concatenate([[0], np.cumsum(self._cards)[:-1]])
         self._total = int(self._cards.sum())
         self._column = np.repeat(np.arange(len(self._cards)), self._cards)
         self._rng = rng
-        self._max_depth = max_depth or 10_000
 
     def grow(self, row: Codes, rows: Codes, labels: NDArray[np.int64]) -> Path:
         """The decisions that ``row`` meets in a CART tree (Gini, grown until pure)."""
@@ -132,10 +117,7 @@ class PathGrower:
         flat = rows + self._offsets
         hist = self._histogram(flat, y, k)
         path: list[Predicate] = []
-        while len(path) < self._max_depth:
-            split = self._best_split(hist, np.bincount(y, minlength=k))
-            if split is None:
-                break
+        while (split := self._best_split(hist, np.bincount(y, minlength=k))) is not None:
             column, cut = split
             below = bool(row[column] <= cut)
             kept = (flat[:, column] <= cut + self._offsets[column]) == below

@@ -17,8 +17,6 @@ from auditor.tables.sg_inputs import optional
 from auditor.tables.sg_path import MAX_CLASSES
 
 ROWS = 10_000
-
-
 FOLDS = 5
 
 

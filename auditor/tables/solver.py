@@ -11,7 +11,7 @@ import numpy as np
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.tables.column import Codes, Column
 from auditor.tables.constraints import COMPARE, Compare, Member, Node, Not, compare_table
-from auditor.tables.schema import Schema
+from auditor.tables.schema import Schema, uniform
 from auditor.tables.sg_path import Box
 
 CLASH_MS = 30_000  # for the question whether rules can hold together
@@ -105,19 +105,24 @@ def clash(schema: Schema) -> list[str] | None:
     return [schema.constraints[i].text for i in kept]
 
 
+def check_realisable(schema: Schema) -> None:
+    """Refuse a schema that no row satisfies: a thousand random rows settle it for most, otherwise the solver."""
+    if not schema.constraints or schema.on_manifold(uniform(schema, 1000, np.random.default_rng(7))).any():
+        return
+    if (rules := clash(schema)) is not None:
+        listed = "; ".join(f"({i}) {rule}" for i, rule in enumerate(rules, 1))
+        raise ConfigError(
+            f"no row satisfies the constraints of schema {schema.name!r}. These clash: {listed}. "
+            f"Change or remove one of them"
+        )
+
+
 class TimedOutError(Exception):
     """Z3 gave up: the constraint is neither solved nor known to have no solution."""
 
 
 class Z3Solver:
     """Finds the row of a box that satisfies a schema's rules and stays closest to another row.
-
-    Parameters
-    ----------
-    schema : Schema
-        Its constraints are the rules.
-    timeout_ms : int
-        How long one question may take.
 
     Attributes
     ----------
@@ -158,10 +163,6 @@ class Z3Solver:
         for j in tied:
             result[j] = model.eval(self._variables[j], model_completion=True).as_long()
         return result
-
-    def clash(self) -> list[str]:
-        """Constraints that no row satisfies together, a minimal set; empty if some row satisfies all."""
-        return clash(self._schema) or []
 
 
 def columns_of(node: Node) -> set[str]:
@@ -207,12 +208,7 @@ class PathSolver:
         self._z3: Z3Solver | None = None
         if schema.constraints:
             self._z3 = Z3Solver(schema)
-            if clash := self._z3.clash():
-                raise ConfigError(
-                    f"no row satisfies schema {schema.name!r}: these constraints contradict each other: "
-                    + "; ".join(map(repr, clash))
-                    + ". Edit or remove one of them"
-                )
+            check_realisable(schema)
 
     def sticky(self, row: Codes, box: Box) -> Codes | None:
         """The solution nearest to ``row``, shape (d,); None if there is none (or Z3 ran out of time)."""

@@ -26,19 +26,7 @@ Mask = NDArray[np.bool_]
 
 
 class Tally:
-    """Counts of one set of columns over independent rows.
-
-    Parameters
-    ----------
-    schema : Schema
-        The domain.
-    evaluator : Evaluator
-        Names labels and says when two differ.
-    index : array of int
-        Positions of the columns that are varied.
-    keep : int
-        First draws whose verdicts are kept.
-    """
+    """Counts of one set of columns over independent rows."""
 
     def __init__(
         self, schema: Schema, evaluator: Evaluator, index: NDArray[np.intp], *, keep: int = 0

@@ -12,7 +12,7 @@ from auditor.core.counting import plural
 from auditor.core.errors import ConfigError
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.given import Rows
-from auditor.tables.options import MethodOptions
+from auditor.tables.options import OptionSet
 from auditor.tables.profile import Profile
 from auditor.tables.schema import ENUMERABLE, Schema, uniform
 
@@ -20,7 +20,7 @@ Sampler = Callable[[int], Rows]
 EXACT_METHOD = "enumeration of the whole domain"
 
 
-class ThemisOptions(MethodOptions):
+class ThemisOptions(OptionSet):
     """What shapes a Themis run; the paper's experiments use confidence 0.99, epsilon 0.05 and theta 0.75."""
 
     method: ClassVar[str] = "themis"

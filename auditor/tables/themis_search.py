@@ -8,7 +8,8 @@ theorem assumes that all combinations exist; with constraints between columns it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -257,38 +258,48 @@ class _Sampled:
             self._labels = np.concatenate([self._labels, labels[known]])
             self._rows = joined([self._rows, fresh[known]])
 
+    def _decide(
+        self, more: Callable[[slice], tuple[float, float, float]]
+    ) -> tuple[tuple[float, float, float], str, str]:
+        """Ask for more rows until value and interval decide: those, the verdict, and what decided it.
+
+        Without pruning, nothing but the paper's margin ends a test.
+        """
+        settings = self._settings
+        n, target = 0, min(32, settings.max_samples)
+        while True:
+            self._upto(target)
+            value, low, high = more(slice(n, target))
+            n = target
+            verdict = "above" if low > settings.theta else "below" if high < settings.theta else ""
+            narrow = (high - low) / 2 < settings.epsilon
+            if (verdict and settings.prune) or narrow or n >= settings.max_samples:
+                break
+            target = min(2 * target, target + 2048, settings.max_samples)
+        by_estimate = "above" if value > settings.theta else "below"
+        return (value, low, high), verdict or by_estimate, "interval" if verdict else "estimate"
+
     def _decide_causal(self, chosen: tuple[int, ...]) -> Tested:
         if chosen in self._causal:
             return self._causal[chosen]
         settings = self._settings
-        capped = not self.bounded(chosen)
         n = changed = 0
-        target = min(32, settings.max_samples)
-        while True:
-            self._upto(target)
-            changed += int(self._flips(slice(n, target), chosen).sum())
-            n = target
-            low, high = confidence_sequence(changed, n, settings.confidence)
-            verdict = "above" if low > settings.theta else "below" if high < settings.theta else ""
-            # without pruning, nothing but the paper's margin ends a test
-            if (
-                (verdict and settings.prune)
-                or (high - low) / 2 < settings.epsilon
-                or n >= settings.max_samples
-            ):
-                break
-            target = min(2 * target, target + 2048, settings.max_samples)
-        decided = "interval" if verdict else "estimate"
-        verdict = verdict or ("above" if changed / n > settings.theta else "below")
+
+        def more(part: slice) -> tuple[float, float, float]:
+            nonlocal n, changed
+            n, changed = part.stop, changed + int(self._flips(part, chosen).sum())
+            return changed / n, *confidence_sequence(changed, n, settings.confidence)
+
+        (value, low, high), verdict, decided = self._decide(more)
         estimate = Estimate(
-            value=changed / n, low=low, high=high, level=settings.confidence, n=n, n_skipped=0, method=METHOD
+            value=value, low=low, high=high, level=settings.confidence, n=n, n_skipped=0, method=METHOD
         )
         score = Score(
             name="causal",
             columns=tuple(self._schema.names[i] for i in chosen),
             estimate=estimate,
             population="domain (uniform)" if settings.profile is None else "profile",
-            detail={"decided_by": decided, "capped": capped},
+            detail={"decided_by": decided, "capped": not self.bounded(chosen)},
         )
         self._causal[chosen] = Tested(score, verdict)
         return self._causal[chosen]
@@ -322,39 +333,26 @@ class _Sampled:
         return self._rng.integers(0, cards, (self._settings.max_combos, len(chosen))).astype(np.int32)
 
     def _decide_group(self, chosen: tuple[int, ...], causal: Tested) -> Tested:
-        settings = self._settings
-        names = causal.score.columns
+        settings, names = self._settings, causal.score.columns
         if not self.bounded(chosen):
             detail = {"decided_by": "not tested", "capped": True}
-            return Tested(
-                Score(
-                    name="causal", columns=names, estimate=causal.score.estimate, population="", detail=detail
-                ),
-                "not determined",
-            )
+            return Tested(replace(causal.score, population="", detail=detail), "not determined")
         tally = Tally(self._schema, self._evaluator, np.asarray(chosen, dtype=np.intp))
-        n, target = 0, min(32, settings.max_samples)
-        while True:
-            self._upto(target)
-            tally.add(self._rows[n:target])
-            n = target
+
+        def group() -> Estimate:
             found = tally.group(settings.confidence, confidence_sequence, METHOD)
             if found is None:
                 raise ConfigError(f"no group score: {tally.no_group() or 'too few rows of two groups'}")
-            estimate = found[0]
-            verdict = (
-                "above"
-                if estimate.low > settings.theta
-                else "below"
-                if estimate.high < settings.theta
-                else ""
-            )
-            narrow = (estimate.high - estimate.low) / 2 < settings.epsilon
-            if (verdict and settings.prune) or narrow or n >= settings.max_samples:
-                break
-            target = min(2 * target, target + 2048, settings.max_samples)
-        detail = {"decided_by": "interval" if verdict else "estimate", "capped": False}
+            return found[0]
+
+        def more(part: slice) -> tuple[float, float, float]:
+            tally.add(self._rows[part])
+            now = group()
+            return now.value, now.low, now.high
+
+        _, verdict, decided = self._decide(more)
+        detail = {"decided_by": decided, "capped": False}
         score = Score(
-            name="group", columns=names, estimate=estimate, population="domain (uniform)", detail=detail
+            name="group", columns=names, estimate=group(), population="domain (uniform)", detail=detail
         )
-        return Tested(score, verdict or ("above" if estimate.value > settings.theta else "below"))
+        return Tested(score, verdict)

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from auditor.cli.main import run as audit
+from auditor.core.types import FORMAT_VERSION
+from auditor.store.folder import RunFolder
 from auditor.tables.compare import _paired, _pairs
 
 MODULE = """
@@ -85,15 +87,14 @@ def test_pairs_keep_how_often_a_row_stands() -> None:
     before = {b"a": (True, 3), b"b": (False, 1), b"c": (True, 1)}
     after = {b"a": (False, 2), b"b": (True, 1), b"d": (True, 9)}
     assert _pairs(before, after) == (0, 2, 1, 0)
-    found = _paired(("causal", ("sex",), "domain"), (10, 0, 6, 4))
+    found = _paired((10, 0, 6, 4))
     assert found.p_value == pytest.approx(2 / 2**6)
     assert (found.before, found.after, found.difference) == (4 / 20, 10 / 20, 6 / 20)
-    key = ("causal", ("sex",), "domain")
-    turned = _paired(key, (0, 0, 5, 0))
+    turned = _paired((0, 0, 5, 0))
     assert (turned.difference, turned.high) == (1.0, 1.0)
     assert turned.low is not None
     assert turned.low < 0.5, "five rows do not fix the difference at 100 points"
-    none, one = _paired(key, (300, 0, 0, 0)), _paired(key, (299, 0, 1, 0))
+    none, one = _paired((300, 0, 0, 0)), _paired((299, 0, 1, 0))
     assert none.high == pytest.approx(0.0122, abs=1e-4)
     assert one.high == pytest.approx(0.0185, abs=1e-4), "one change bounds no more than none"
 
@@ -138,9 +139,10 @@ def test_directed_finds_enter_no_test(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_texts_and_rows_are_not_compared(capsys: pytest.CaptureFixture[str]) -> None:
-    from auditor import audit as audit_texts
-
-    text = audit_texts("sentiment", model=lambda text: "positive", limit=3, out=Path("reports"))
+    with RunFolder.create(Path("reports"), {"plan": {"task": "sentiment"}}) as text:
+        text.write_run(
+            {"id": text.id, "format_version": FORMAT_VERSION, "status": "complete", "status_reason": ""}
+        )
     rows = made("some")
     capsys.readouterr()
     assert audit(["compare", rows, str(text.path)]) == 2

@@ -18,7 +18,8 @@ from auditor.tables.infer import infer
 from auditor.tables.keys import Seen, row_keys
 from auditor.tables.reading import read_table
 from auditor.tables.schema import Schema, cross, enumerate_rows, uniform
-from auditor.tables.schemafile import check_realisable, dump, load
+from auditor.tables.schemafile import dump, load
+from auditor.tables.solver import check_realisable
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
