@@ -5,13 +5,13 @@ Algorithm 1 (one pair of each of two attributes, whole words, the second after t
 
 Usage::
 
-    python benchmarks/validity.py [--texts 10] [--race african arab] [--against changed literal] [--workers 2]
+    python benchmarks/validity.py [--texts 10] [--race african arab] [--against changed literal]
     python benchmarks/validity.py --million [--scale 0.1]
 
 ``literal`` parses every sentence of both texts of a pair until one fails (Algorithm 3 as printed);
 ``changed`` is the same loop, spared the sentences that are equal, and the stricter thing to be compared with: it is
 the one that makes about 3.4 parses for a mutant, as the issue's 5,394 for 1,559. Both let spaCy parse sentence by
-sentence. ``ours`` starts with an empty memory. Seconds are CPU time; with workers, of the process that took most.
+sentence. ``ours`` starts with an empty memory. Seconds are CPU time.
 Loading the parser is left out.
 """
 
@@ -136,44 +136,26 @@ def run_literal(cases: list[Case], *, changed_only: bool) -> tuple[list[bool], d
     return verdicts, figures(len(verdicts), time.process_time() - start, parse.parses)
 
 
-def run_ours(cases: list[Case], batch: int, workers: int = 1) -> tuple[list[bool], dict[str, Any]]:
+def run_ours(cases: list[Case], batch: int) -> tuple[list[bool], dict[str, Any]]:
     """Run the invariant as the pipeline does: ``batch`` cases at a time."""
     parser = Parser()
-    check = DependencyInvariant(parser=parser, workers=workers)
-    check.check_many([warm_up(100)] * workers)
+    check = DependencyInvariant(parser=parser)
+    check.check_many([warm_up(100)])
     tagged, parsed = parser.tagged, parser.parsed
     verdicts = []
-    start, wall, others = time.process_time(), time.perf_counter(), children_s(check)
+    start, wall = time.process_time(), time.perf_counter()
     for first in range(0, len(cases), batch):
         for checks in check.check_many(cases[first : first + batch]):
             verdicts += [found.status == "valid" for found in checks]
-    own = time.process_time() - start
-    spent = [own, *(after - before for before, after in zip(others, children_s(check), strict=True))]
-    found = figures(len(verdicts), max(spent), parser.parsed - parsed)
+    found = figures(len(verdicts), time.process_time() - start, parser.parsed - parsed)
     found["wall_s"] = round(time.perf_counter() - wall, 2)
-    check.close()
     return verdicts, found | {"tagged": parser.tagged - tagged, "compared": check.compared}
 
 
 def warm_up(size: int) -> Case:
-    """Make a case that has every process load its parser."""
+    """Make a case that has the parser loaded."""
     variants = tuple(Variant(id=f"w.v{i}", input=f"A boy came {i} times.") for i in range(size))
     return Case(id="w", suite="benchmark", original=Variant(id="w.o", input="A man came."), variants=variants)
-
-
-def children_s(check: DependencyInvariant) -> list[float]:
-    """CPU seconds of each worker process so far."""
-    tick = os.sysconf("SC_CLK_TCK")
-    spent = []
-    for pid in check.pids:
-        cells = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        spent.append((int(cells[11]) + int(cells[12])) / tick)
-    return spent
-
-
-def children_kib(check: DependencyInvariant) -> int:
-    """Resident memory of the worker processes."""
-    return sum(resident_kib(pid) for pid in check.pids)
 
 
 def resident_kib(pid: int) -> int:
@@ -219,44 +201,40 @@ def short_seeds(count: int, rng: Random, distinct: int = 1000) -> Iterator[Seed]
         yield Seed(id=str(number), text=texts[number % distinct])
 
 
-def million(scale: float = 0.05, workers: int = 1) -> dict[str, Any]:
+def million(scale: float = 0.05) -> dict[str, Any]:
     """Generate and check ``scale`` million variants, one batch of cases in memory at a time.
 
     Returns
     -------
     dict
-        Variants, CPU seconds of the busiest process, seconds by the clock, and resident memory after a tenth of
-        the variants and at the end, of all processes together.
+        Variants, CPU seconds, seconds by the clock, and resident memory after a tenth of the variants and at the end.
     """
     wanted = int(1_000_000 * scale)
-    check = DependencyInvariant(parser=Parser(), workers=workers)
+    check = DependencyInvariant(parser=Parser())
     suite = MutationSuite(
         seeds=short_seeds(wanted, Random(11)),
         dictionaries=[dictionaries.load("gender"), dictionaries.load("nationality")],
         parser=check.parser,
         per_seed=8,
     )
-    check.check_many([warm_up(100)] * workers)
+    check.check_many([warm_up(100)])
     done = valid = early = 0
-    start, wall, others = time.process_time(), time.perf_counter(), children_s(check)
+    start, wall = time.process_time(), time.perf_counter()
     while done < wanted and (cases := suite.ask(128, Random(0))):
         for checks in check.check_many(cases):
             done += len(checks)
             valid += sum(one.status == "valid" for one in checks)
         if not early and done >= wanted / 10:
-            early = resident_kib(os.getpid()) + children_kib(check)
-    spent = [time.process_time() - start]
-    spent += [after - before for before, after in zip(others, children_s(check), strict=True)]
-    late = resident_kib(os.getpid()) + children_kib(check)
-    result = figures(done, max(spent), check.parser.parsed) | {
+            early = resident_kib(os.getpid())
+    spent = time.process_time() - start
+    late = resident_kib(os.getpid())
+    result = figures(done, spent, check.parser.parsed) | {
         "valid": valid,
-        "workers": workers,
         "wall_s": round(time.perf_counter() - wall, 1),
         "resident_at_a_tenth_mib": early // 1024,
         "resident_at_the_end_mib": late // 1024,
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
-    check.close()
     return result
 
 
@@ -289,18 +267,14 @@ def measure() -> list[Row]:
     arms: dict[str, tuple[list[bool], dict[str, Any]]] = {
         "1 race file": run_ours(one, 64),
         "4 race files": run_ours(four, 64),
-        "4 race files, 2 processes": run_ours(four, 64, 2),
     }
     if arms["1 race file"][0] != expected or run_ours(part, 64)[0] != printed_verdicts:
         raise SystemExit("verdicts differ from the literal loop")
-    if arms["4 race files"][0] != arms["4 race files, 2 processes"][0]:
-        raise SystemExit("verdicts differ between one process and two")
     rows = []
     for name, (_, found) in arms.items():
         note = (
             f"parses {found['parses']:,} for {found['mutants']:,} mutants; the literal loop on changed sentences, "
-            f"1 race file: {changed['parses']:,} for {changed['mutants']:,}; target >= "
-            f"{50 if '2 processes' in name else 30}"
+            f"1 race file: {changed['parses']:,} for {changed['mutants']:,}; target >= 30"
         )
         rate = found["mutants_per_s"]
         beside = changed["mutants_per_s"]
@@ -330,14 +304,14 @@ def measure() -> list[Row]:
             note,
         )
     )
-    for workers in (1, 2):
-        short = million(0.05, workers)
-        note = (
-            f"{short['mutants']:,} variants; resident {short['resident_at_a_tenth_mib']} MiB after a tenth, "
-            f"{short['resident_at_the_end_mib']} MiB at the end"
-        )
-        name = f"variants of short texts generated and checked, processes: {workers}"
-        rows.append(Row(name, short["mutants_per_s"], "/s", 1, note=note))
+    short = million(0.05)
+    note = (
+        f"{short['mutants']:,} variants; resident {short['resident_at_a_tenth_mib']} MiB after a tenth, "
+        f"{short['resident_at_the_end_mib']} MiB at the end"
+    )
+    rows.append(
+        Row("variants of short texts generated and checked", short["mutants_per_s"], "/s", 1, note=note)
+    )
     return rows
 
 
@@ -349,7 +323,6 @@ def main() -> None:
     parser.add_argument("--pairs", type=Path, default=SHARED / "hinter_pairs")
     parser.add_argument("--race", nargs="+", default=list(RACES), help="targets of the european_*.csv files")
     parser.add_argument("--batch", type=int, default=64, help="cases checked together")
-    parser.add_argument("--workers", type=int, default=1, help="processes that check")
     parser.add_argument(
         "--million", action="store_true", help="generate and check many variants of short texts"
     )
@@ -359,14 +332,14 @@ def main() -> None:
     )
     args = parser.parse_args()
     if args.million:
-        print(json.dumps(million(args.scale, args.workers), indent=2))
+        print(json.dumps(million(args.scale), indent=2))
         return
     if not args.data.exists() or not args.pairs.exists():
         raise SystemExit(f"{args.data} or {args.pairs} is not here: nothing to measure")
     cases = load_cases(args.data, args.pairs, args.texts, args.race)
     if not cases:
         raise SystemExit("no text holds a source word of both attributes; raise --texts")
-    verdicts, ours = run_ours(cases, args.batch, args.workers)
+    verdicts, ours = run_ours(cases, args.batch)
     report: dict[str, Any] = {"cases": len(cases), "valid": sum(verdicts), "ours": ours}
     for arm in args.against:
         expected, report[arm] = run_literal(cases, changed_only=arm == "changed")

@@ -11,16 +11,14 @@ import asyncio
 import contextlib
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from auditor.core.errors import CallError, ConfigError, MissingDependency
 from auditor.core.plan import Plan
 from auditor.core.protocols import Costs, Model, Reply
-from auditor.core.types import Request, Seed
-from auditor.run.parts import Parts
-from auditor.run.rounds import Made, Spread, Worker
+from auditor.core.types import Request
 
 LOCAL = frozenset(
     {"vader", "reviews", "textblob", "rules", "hf"}
@@ -80,25 +78,6 @@ def disconnect() -> None:
 
         ray.shutdown()
         _Cluster.started = False
-
-
-def spread(parts: Parts) -> Spread:
-    """Cases of ``parts.texts`` made by ``plan.jobs`` actors."""
-    jobs = parts.plan.jobs
-    ray = connect(jobs)
-    actors = [ray.remote(num_cpus=SHARE)(Worker).remote(parts.plan.as_dict()) for _ in range(jobs)]
-    turn = itertools.cycle(actors)
-
-    async def submit(_: Mapping[str, Any], seeds: Sequence[Seed]) -> Made:
-        made: Made = await asyncio.wrap_future(next(turn).make.remote(list(seeds)).future())
-        return made
-
-    def close() -> None:
-        for actor in actors:
-            ray.kill(actor)
-        disconnect()
-
-    return Spread(parts, submit, workers=jobs, close=close)
 
 
 class Inference:

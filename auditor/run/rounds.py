@@ -7,6 +7,7 @@ come back in their order, and a run has the same cases, checks and figures whate
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -271,14 +272,30 @@ def processes(parts: Parts, jobs: int) -> Spread:
     return Spread(parts, submit, workers=jobs, close=lambda: pool.shutdown(wait=False, cancel_futures=True))
 
 
+def actors(parts: Parts, jobs: int) -> Spread:
+    """Cases made by ``jobs`` actors of a Ray cluster."""
+    from auditor.run import cluster
+
+    ray = cluster.connect(jobs)
+    workers = [ray.remote(num_cpus=cluster.SHARE)(Worker).remote(parts.plan.as_dict()) for _ in range(jobs)]
+    turn = itertools.cycle(workers)
+
+    async def submit(_: Mapping[str, Any], seeds: Sequence[Seed]) -> Made:
+        made: Made = await asyncio.wrap_future(next(turn).make.remote(list(seeds)).future())
+        return made
+
+    def close() -> None:
+        for worker in workers:
+            ray.kill(worker)
+        cluster.disconnect()
+
+    return Spread(parts, submit, workers=jobs, close=close)
+
+
 def source(parts: Parts) -> Source:
     """The source that the plan's engine names; this process where a case depends on more than its seed."""
     plan = parts.plan
     apart = parts.texts and plan.strategy != "adaptive"  # not generated, not stored
     if not apart or (plan.engine == "local" and plan.jobs == 1):
         return Local(parts)
-    if plan.engine == "ray":
-        from auditor.run import cluster
-
-        return cluster.spread(parts)
-    return processes(parts, plan.jobs)
+    return (actors if plan.engine == "ray" else processes)(parts, plan.jobs)

@@ -95,9 +95,7 @@ class RunFolder:
     # -- making and opening ---------------------------------------------------------------------------
 
     @classmethod
-    def create(
-        cls, root: Path, plan: Mapping[str, Any], *, now: datetime | None = None, track: bool = True
-    ) -> Self:
+    def create(cls, root: Path, plan: Mapping[str, Any], *, now: datetime | None = None) -> Self:
         """Make a new run folder under ``root``, with ``plan.json`` in it, and enter it in the register.
 
         Parameters
@@ -109,9 +107,6 @@ class RunFolder:
             ``tool_version``, ``run_id`` and ``created`` are added.
         now : datetime or None
             The time for the run id; the clock's if None.
-        track : bool
-            Keep an index of what was added (16 bytes a slot, one for each case and prompt), so that nothing is
-            added twice. False: constant memory, and the caller adds each case and prompt once.
 
         Raises
         ------
@@ -133,7 +128,7 @@ class RunFolder:
             "created": moment.isoformat(timespec="seconds"),
         }
         write_json(path / PLAN, full)
-        folder = cls(path, json.loads(json.dumps(full)), lock=lock, track=track)
+        folder = cls(path, json.loads(json.dumps(full)), lock=lock, track=True)
         register(root, "started", folder.id, plan_sha256=folder.plan_sha256)
         return folder
 

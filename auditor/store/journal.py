@@ -104,8 +104,7 @@ class Journal:
 
     A last line without line end (the process was killed while it wrote) is cut off. Each call of `append`
     and `extend` hands its lines to the operating system before it returns, so that nothing of them is lost
-    if the process is killed; ``fsync=True`` also outlasts a loss of power, at some 100 records a second on
-    common disks.
+    if the process is killed.
 
     Parameters
     ----------
@@ -113,8 +112,6 @@ class Journal:
         The file; made if it is not there.
     start : str
         The `genesis` value of this file.
-    fsync : bool
-        Wait for the disk after each call.
 
     Raises
     ------
@@ -134,9 +131,8 @@ class Journal:
     ['c1']
     """
 
-    def __init__(self, path: Path, start: str, *, fsync: bool = False) -> None:
+    def __init__(self, path: Path, start: str) -> None:
         self.path = path
-        self._fsync = fsync
         try:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
         except OSError as error:
@@ -225,8 +221,6 @@ class Journal:
         try:
             while view:
                 view = view[os.write(self._fd, view) :]
-            if self._fsync:
-                os.fsync(self._fd)
         except OSError as error:
             # Take back what was written of this batch: a later try must not follow half a line.
             os.ftruncate(self._fd, self._size)

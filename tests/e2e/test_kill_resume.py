@@ -157,20 +157,6 @@ from auditor.cli.main import main
 if __name__ == "__main__":
     main(sys.argv[1:])
 """
-CHECK = """
-from auditor.text.parse import Parser
-from auditor.core.types import Case, Variant
-from auditor.perturb.gate import dependency
-
-dependency.SHARED_FROM = 1
-check = dependency.DependencyInvariant(parser=Parser(), workers=3)
-texts = [f"The man number {n} sold his car to a woman of {n}." for n in range(40_000)]
-cases = [
-    Case(id=t, suite="t", original=Variant(id=t, input=t), variants=(Variant(id=t + "v", input=t.replace("man", "boy")),))
-    for t in texts
-]
-check.check_many(cases)
-"""
 
 
 def offspring(pid: int) -> set[int]:
@@ -199,10 +185,9 @@ def at_work(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("kind", ["jobs", "checks"])
-def test_workers_end_with_their_parent(tmp_path: Path, kind: str, number: signal.Signals) -> None:
+def test_workers_end_with_their_parent(tmp_path: Path, number: signal.Signals) -> None:
     script = tmp_path / "start.py"
-    script.write_text(JOBS if kind == "jobs" else CHECK)
+    script.write_text(JOBS)
     texts = tmp_path / "texts.txt"  # so many that no machine is done before the workers are seen at work
     texts.write_text("".join(f"The man number {n} sold his car to a woman of {n}.\n" for n in range(100_000)))
     args = [
@@ -219,7 +204,7 @@ def test_workers_end_with_their_parent(tmp_path: Path, kind: str, number: signal
         str(tmp_path / "out"),
     ]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    command = [sys.executable, str(script), *(args if kind == "jobs" else [])]
+    command = [sys.executable, str(script), *args]
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as parent:

@@ -225,14 +225,6 @@ def test_a_case_or_prompt_that_changed_stops_the_resume(tmp_path: Path) -> None:
             again.add_prompt("c1.o", Prompt(format="label", text="y"))
 
 
-def test_without_tracking_everything_is_written(tmp_path: Path) -> None:
-    case = make_case()
-    with RunFolder.create(tmp_path, {}, track=False) as folder:
-        assert folder.add_case(case, {})
-        assert folder.add_case(case, {})
-    assert len(list(folder.cases())) == 2
-
-
 def test_verdicts_are_rewritten_as_a_whole(tmp_path: Path) -> None:
     with RunFolder.create(tmp_path, {}) as folder:
         fill(folder)

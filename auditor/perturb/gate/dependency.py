@@ -14,18 +14,15 @@ conjunction over sentences, which is what makes the check cheap:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from auditor.core.errors import ConfigError
 from auditor.core.protocols import Gate
 from auditor.core.types import Case, Check, Variant
-from auditor.perturb.gate.workers import Worker, share
 from auditor.text.parse import MAX_CHARS, Bounded, Parse, Parser, plain_sentence
 from auditor.text.split import Baseline
 
 MAX_PAIRS = 400_000  # remembered comparisons of two sentences
-SHARED_FROM = 64  # variants: fewer are checked by one process
 SIMILAR = ""  # the reason of a comparison that found no difference
 
 Pair = tuple[str, str]
@@ -113,14 +110,6 @@ class DependencyInvariant(Gate):
         Tags and parses sentences; shared with whoever else needs parses, so that none is made twice.
     max_pairs : int
         How many comparisons of two sentences are remembered.
-    workers : int
-        Processes that check, this one included. The checks are the same for any number; a process costs about a
-        second to start, and memory for a parser of its own. `close` ends them.
-
-    Raises
-    ------
-    ConfigError
-        ``workers`` is less than 1.
 
     Attributes
     ----------
@@ -142,12 +131,9 @@ class DependencyInvariant(Gate):
 
     name = "dependency.v1"
 
-    def __init__(self, *, parser: Parser, max_pairs: int = MAX_PAIRS, workers: int = 1) -> None:
-        if workers < 1:
-            raise ConfigError(f"workers must be 1 or more; got {workers}")
+    def __init__(self, *, parser: Parser, max_pairs: int = MAX_PAIRS) -> None:
         self.parser = parser
         self.compared = 0
-        self._workers = [Worker(parser.name, max_pairs) for _ in range(workers - 1)]
         self._verdicts: Bounded[Pair, str] = Bounded(max_pairs)
 
     def check(self, original: Variant, variants: Sequence[Variant]) -> list[Check]:
@@ -161,61 +147,11 @@ class DependencyInvariant(Gate):
         -------
         list of list of Check
             For each case, one check for each of its variants, in order.
-
-        Raises
-        ------
-        PluginError
-            A worker process has ended or failed.
         """
         return self.check_groups([(case.original, case.variants) for case in cases])
 
     def check_groups(self, groups: Sequence[tuple[Variant, Sequence[Variant]]]) -> list[list[Check]]:
         """Check originals with their variants; the result is in their order."""
-        if not self._workers or sum(len(variants) for _, variants in groups) < SHARED_FROM:
-            return self._check(groups)
-        texts = [_texts(original, variants) for original, variants in groups]
-        costs = [sum(map(len, found)) if found else 0 for found in texts]
-        own, *shards = share(costs, 1 + len(self._workers))
-        rows = [i for shard in shards for i in shard if texts[i] is None]  # no text: not for the others
-        shards = [[i for i in shard if texts[i] is not None] for shard in shards]
-        found: dict[int, list[Check]] = {}
-        done = False
-        try:
-            for worker, shard in zip(self._workers, shards, strict=True):
-                worker.send([((t := texts[i] or ("",))[0], t[1:]) for i in shard])
-            own = own + rows
-            found.update(zip(own, self._check([groups[i] for i in own]), strict=True))
-            for worker, shard in zip(self._workers, shards, strict=True):
-                outcomes, work = worker.receive()
-                self._count_work(work)
-                for i, row in zip(shard, outcomes, strict=True):
-                    found[i] = [
-                        Check(variant_id=variant.id, check=self.name, status=status, reason=reason)
-                        for variant, (status, reason) in zip(groups[i][1], row, strict=True)
-                    ]
-            done = True
-        finally:
-            if not done:
-                self.close()  # what others still answer would be taken for the next question's
-        return [found[i] for i in range(len(groups))]
-
-    @property
-    def pids(self) -> list[int]:
-        """Process numbers of the workers that run."""
-        return [worker.pid for worker in self._workers if worker.pid is not None]
-
-    def close(self) -> None:
-        """End the worker processes; the next check starts them again."""
-        for worker in self._workers:
-            worker.close()
-
-    def _count_work(self, work: Mapping[str, int]) -> None:
-        self.compared += work["compared"]
-        self.parser.asked += work["asked"]
-        self.parser.tagged += work["tagged"]
-        self.parser.parsed += work["parsed"]
-
-    def _check(self, groups: Sequence[tuple[Variant, Sequence[Variant]]]) -> list[list[Check]]:
         checks: list[list[Check | None]] = []
         undecided: list[tuple[int, int, _Open]] = []
         for g, (original, variants) in enumerate(groups):
@@ -308,13 +244,6 @@ class DependencyInvariant(Gate):
 
     def _unknown(self, variant: Variant, reason: str) -> Check:
         return Check(variant_id=variant.id, check=self.name, status="unknown", reason=reason)
-
-
-def _texts(original: Variant, variants: Sequence[Variant]) -> list[str] | None:
-    """Return the texts of a group, the original's first; None where one is a table row."""
-    found = [one.input for one in (original, *variants)]
-    texts = [text for text in found if isinstance(text, str)]
-    return texts if len(texts) == len(found) else None
 
 
 def difference(old: Parse, new: Parse) -> str:
