@@ -314,9 +314,9 @@ def outline(goal: str, **options: Any) -> dict[str, Any]:
     """
     from auditor.agent.rules import Rules
 
-    given = {n: v for n, v in options.items() if n not in ("planner", "planner_base_url", "observe", "out")}
+    kept = {n: v for n, v in options.items() if n not in ("planner", "planner_base_url", "observe", "out")}
     with tempfile.TemporaryDirectory() as out:
-        session = Session(Settings.of(goal, out=out, **given), observe=_silent)
+        session = Session(Settings.of(goal, out=out, **kept), observe=_silent)
         pilot = Rules(session).first()
         sized = session.dry_run(pilot)
         steps = folder.steps(session.path)

@@ -47,8 +47,8 @@ def others(record: Record) -> list[str]:
     """The other attribute sets, one line each, those that were shown first; what the first lines tell is left out."""
     lines = []
     for model, questions in _by_model(record):
-        told = [] if record.goal.attributes is None else _leading(questions)
-        rest = [q for q in questions if q.row is not None and q not in told]
+        leading = [] if record.goal.attributes is None else _leading(questions)
+        rest = [q for q in questions if q.row is not None and q not in leading]
         lines += [
             f"{_prefix(record, model)}{words.verdict(q.verdict)}: {_measured(record, q)}{_turned(record, q)}"
             for q in sorted(rest, key=lambda q: RANK.index(q.verdict))[:MOST_OTHERS]
@@ -210,8 +210,8 @@ def _turned(record: Record, q: Question) -> str:
     """Towards which answer the named groups led, in counts."""
     run, goal = _run(record, q), record.goal
     ends = run.ends if run else ()
-    found = next((e for e in ends if e.model == q.model and e.attributes == q.attributes), None)
-    if found is None or (found.difference is not None and _said(record, q)):
+    ends_of_set = next((e for e in ends if e.model == q.model and e.attributes == q.attributes), None)
+    if ends_of_set is None or (ends_of_set.difference is not None and _said(record, q)):
         return ""
     others, several = "other groups", "or" if len(q.attributes) == 1 else "and"
     listed = [
@@ -223,40 +223,42 @@ def _turned(record: Record, q: Question) -> str:
     named = words.listing(listed, several)
     if all(goal.against.get(a) for a in q.attributes if a in goal.groups):
         others = _sides(record, q.attributes)[1] or others
-    if found.difference is not None:
-        return f"; with {named} rather than {others}, the amount is {found.difference:+,.12g} on average"
-    told = [
+    if ends_of_set.difference is not None:
+        return (
+            f"; with {named} rather than {others}, the amount is {ends_of_set.difference:+,.12g} on average"
+        )
+    turns = [
         f"“{turn.named}” instead of “{turn.other}” on {words.plural(turn.seeds, 'text')}"
-        for turn in found.turns
+        for turn in ends_of_set.turns
     ]
-    return f"; with {named} rather than {others}, the answer was {words.listing(told)}" if told else ""
+    return f"; with {named} rather than {others}, the answer was {words.listing(turns)}" if turns else ""
 
 
 def _floors(row: Row) -> str:
     if row.noise is not None:
-        told = [f"the same prompt asked again got another answer in {words.percent(row.noise)}"]
+        floors = [f"the same prompt asked again got another answer in {words.percent(row.noise)}"]
     elif row.deterministic:
-        told = ["the model declares that it answers the same prompt always alike"]
+        floors = ["the model declares that it answers the same prompt always alike"]
     else:
-        told = ["the same prompt was not asked again"]
+        floors = ["the same prompt was not asked again"]
     if row.placebo is not None:
-        told.append(f"edits that change no group changed the answer in {words.percent(row.placebo)}")
-    return words.sentence((" and " if row.noise is not None else "; ").join(told))
+        floors.append(f"edits that change no group changed the answer in {words.percent(row.placebo)}")
+    return words.sentence((" and " if row.noise is not None else "; ").join(floors))
 
 
 def _why(record: Record, q: Question, row: Row) -> str:
     where, run = f"(Run {q.run}, finding {q.finding}.)", _run(record, q)
     if q.verdict == "shown":
         return where
-    told = "; ".join((run.reasons.get(q.finding or "", ()) if run else ())[:1])  # what the finding says first
+    why = "; ".join((run.reasons.get(q.finding or "", ()) if run else ())[:1])  # what the finding says first
     if q.verdict == "not_determined" and row.verdict != q.verdict:
-        told = f"the run alone says {words.verdict(row.verdict, symbol=False)}, at a level above that of a session"
-    return f"Why: {words.sentence(told)} {where}" if told else where
+        why = f"the run alone says {words.verdict(row.verdict, symbol=False)}, at a level above that of a session"
+    return f"Why: {words.sentence(why)} {where}" if why else where
 
 
 def _explored(record: Record, q: Question) -> str:
     for run in reversed(record.runs):
         for row in run.figures.sets if run.figures and run.name in q.explored else ():
             if row.model == q.model and row.attributes == q.attributes:
-                return f"Exploratory, {run.name}: {words.sentence(reading.told(row))}"
+                return f"Exploratory, {run.name}: {words.sentence(reading.sentence(row))}"
     return ""

@@ -14,7 +14,7 @@ import msgspec
 
 from auditor.agent.session import Session
 from auditor.agent.settings import Settings
-from auditor.agent.tools import Operations, schemas, told
+from auditor.agent.tools import Operations, schemas, summary
 from auditor.core.counting import plural
 from auditor.core.errors import AuthFailed, ConfigError, MissingDependency, UserError
 
@@ -204,7 +204,7 @@ def _opening(session: Session) -> str:
                 "changes": goal.changes,
                 "order": goal.order,
             },
-            "runs": [told(entry) for entry in session.runs if entry.figures],
+            "runs": [summary(entry) for entry in session.runs if entry.figures],
             "texts": {"n": len(session.pool.seeds), "fresh": session.pool.left},
             "limits": msgspec.structs.asdict(session.left()),
         },
@@ -224,4 +224,4 @@ def _tools(operations: Operations) -> list[Any]:
             func=call, name=name, description=description, args_schema=schema, infer_schema=False
         )
 
-    return [make(name, *told) for name, told in schemas().items()]
+    return [make(name, *parts) for name, parts in schemas().items()]

@@ -61,22 +61,22 @@ def read(result: Result, goal: Goal, task: Task) -> tuple[Ends, ...]:
         key = (models.get(verdict.model, "M0"), tuple(verdict.attributes))
         table.setdefault(key, []).append((verdict.case_id, other, named, verdict.outcome == "violation"))
     ordered = sorted(table.items(), key=lambda item: (item[0][0], len(item[0][1]), item[0][1]))
-    return tuple(_told(model, names, rows, task) for (model, names), rows in ordered)
+    return tuple(_of_set(model, names, rows, task) for (model, names), rows in ordered)
 
 
 def _sides(path: Path, goal: Goal) -> tuple[dict[str, str], set[str]]:
     """Variant id → whether it leads "to" the named groups or "from" them; and the directed cases."""
     from auditor.store.folder import RunFolder
 
-    found: dict[str, str] = {}
+    sides: dict[str, str] = {}
     directed: set[str] = set()
     named = {a: set(g) - set(goal.against.get(a, ())) for a, g in goal.groups.items()}
     for case, _ in RunFolder.open(path).cases():
         if case.sampling == "directed":
             directed.add(case.id)
         for variant_id, side in _of_case(case, named, goal.against):
-            found[variant_id] = side
-    return found, directed
+            sides[variant_id] = side
+    return sides, directed
 
 
 def _of_case(
@@ -110,7 +110,7 @@ def _all(variant: Variant, groups: Mapping[str, Collection[str]], end: str) -> b
     return bool(ends) and all(ends.values())
 
 
-def _told(model: str, attributes: tuple[str, ...], rows: Sequence[Turned], task: Task) -> Ends:
+def _of_set(model: str, attributes: tuple[str, ...], rows: Sequence[Turned], task: Task) -> Ends:
     if task.kind == "score":
         return Ends(model=model, attributes=attributes, difference=_difference(rows))
     known, good = set(task.labels), task.favourable

@@ -111,8 +111,8 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
         """
         return tuple(
             f"{attribute}:{group}{f'/{other}' if other else ''}"
-            for attribute, found in self.groups.items()
-            for group in found
+            for attribute, groups_of in self.groups.items()
+            for group in groups_of
             if group not in self.against.get(attribute, ())
             for other in self.against.get(attribute, ("",))
         )
@@ -157,15 +157,15 @@ def parse(text: str, *, task: str | None = None) -> Goal:
     assumed: list[str] = []
     chosen = task or _task(plain, read)
     places: list[Place] = []
-    found, rest = _people(plain, read, places)
-    missing = _names(text, found, read, places)
+    people, rest = _people(plain, read, places)
+    missing = _names(text, people, read, places)
     if missing:
         assumed.append(
             f"{', '.join(missing)}: not among the names of the dictionary (audit dictionary list names)"
         )
-    attributes: tuple[str, ...] | None = tuple(sorted(found))
+    attributes: tuple[str, ...] | None = tuple(sorted(people))
     known = ", ".join(sorted(known_words().attributes))
-    unknown = _unknown(rest) or ("" if found else _strange(rest))
+    unknown = _unknown(rest) or ("" if people else _strange(rest))
     if not attributes:
         if unknown:
             raise ConfigError(
@@ -182,7 +182,7 @@ def parse(text: str, *, task: str | None = None) -> Goal:
         assumed.append("no attribute is named: those that the texts name are asked")
     elif unknown:
         assumed.append(f"{unknown}: no attribute covers it, so it was not looked at")
-    order = 2 if attributes is None else _order(plain, found, places)
+    order = 2 if attributes is None else _order(plain, people, places)
     if attributes and len(attributes) == 1 and BOTH.search(plain):
         assumed.append(
             "the goal asks for attributes together and names one: name the others to have them asked with it"
@@ -196,13 +196,13 @@ def parse(text: str, *, task: str | None = None) -> Goal:
     against = compared(plain, places)
     for attribute, other in sorted(against.items()):
         read.append(
-            f"{attribute}: {', '.join(sorted(found[attribute] - other))} compared with {', '.join(sorted(other))}"
+            f"{attribute}: {', '.join(sorted(people[attribute] - other))} compared with {', '.join(sorted(other))}"
         )
     return Goal(
         text=text,
         task=chosen,
         attributes=attributes,
-        groups={k: tuple(sorted(v)) for k, v in sorted(found.items()) if v},
+        groups={k: tuple(sorted(v)) for k, v in sorted(people.items()) if v},
         order=order,
         read=tuple(read),
         assumed=tuple(assumed),
@@ -237,8 +237,10 @@ def _task(plain: str, read: list[str]) -> str:
         read.append(f"{', '.join(hits[winners[0]])} → task {winners[0]}")
         return winners[0]
     if winners:
-        told = "; ".join(f"{name} ({', '.join(hits[name])})" for name in winners)
-        raise ConfigError(f"The goal may mean several tasks: {told}. Say which one: --task {winners[0]}")
+        candidates = "; ".join(f"{name} ({', '.join(hits[name])})" for name in winners)
+        raise ConfigError(
+            f"The goal may mean several tasks: {candidates}. Say which one: --task {winners[0]}"
+        )
     if any(_has(word, plain) for word in words_of.legal):
         raise ConfigError(
             f"Which legal task is meant: {', '.join(words_of.legal_tasks)}? Say so with --task, or give a task file of "
@@ -260,40 +262,40 @@ def _task(plain: str, read: list[str]) -> str:
 
 def _people(plain: str, read: list[str], places: list[Place]) -> tuple[dict[str, set[str]], str]:
     """Attribute → groups named (empty: all), and the words that were not used; ``places`` gets where groups stand."""
-    found: dict[str, set[str]] = {}
+    people: dict[str, set[str]] = {}
     rest = plain
     for match in AGE.finditer(plain):
         years = int(match.group(1) or match.group(2))
         group = "old" if years >= 50 else "middle_aged"
-        found.setdefault("age", set()).add(group)
+        people.setdefault("age", set()).add(group)
         places.append((match.start(), "age", group))
-        told = f"{match.group()} → age: {group}"
-        if told not in read:
-            read.append(told)
+        note = f"{match.group()} → age: {group}"
+        if note not in read:
+            read.append(note)
     for phrase in sorted(_terms(), key=lambda p: (-len(p), p)):
         if phrase in rest and (pattern := re.compile(rf"(?<![\w-]){re.escape(phrase)}(?![\w-])")).search(
             rest
         ):
             starts = [match.start() for match in pattern.finditer(rest)]
-            # As long as what it stands for, so that later places are found where they are.
+            # As long as what it stands for, so that later places are people where they are.
             rest = pattern.sub(lambda match: "|".center(len(match.group())), rest)
             for attribute, group in _terms()[phrase]:
                 places += [(start, attribute, group) for start in starts if group]
-                found.setdefault(attribute, set()).update({group} if group else ())
-                told = f"{phrase} → {attribute}{f': {group}' if group else ''}"
-                if told not in read:
-                    read.append(told)
+                people.setdefault(attribute, set()).update({group} if group else ())
+                note = f"{phrase} → {attribute}{f': {group}' if group else ''}"
+                if note not in read:
+                    read.append(note)
     for attribute, words in known_words().attributes.items():
         for word in words:
             hit = _has(word, rest)
             if hit is not None:
-                found.setdefault(attribute, set())
+                people.setdefault(attribute, set())
                 read.append(f"{hit} → {attribute}")
                 break
-    return found, rest
+    return people, rest
 
 
-def _names(text: str, found: dict[str, set[str]], read: list[str], places: list[Place]) -> list[str]:
+def _names(text: str, people: dict[str, set[str]], read: list[str], places: list[Place]) -> list[str]:
     """First names after "called" or "named"; hands back those that the dictionary does not hold.
 
     Those that it holds name their groups.
@@ -304,12 +306,12 @@ def _names(text: str, found: dict[str, set[str]], read: list[str], places: list[
     called = CALLED.search(text)
     if called is None:
         return []
-    found.setdefault("names", set())
+    people.setdefault("names", set())
     read.append("called, named → names")
     words = re.findall(r"[A-Z][\w'-]+", text[called.start() :])
     for word in words:
         if word in groups:
-            found["names"].add(groups[word])
+            people["names"].add(groups[word])
             whole = re.search(
                 rf"(?<!\w){re.escape(_plain(word))}(?!\w)", _plain(text)
             )  # Ann is no part of annual
@@ -360,13 +362,13 @@ def _strange(rest: str) -> str:
     return ""
 
 
-def _order(plain: str, found: Mapping[str, set[str]], places: Iterable[Place]) -> int:
+def _order(plain: str, people: Mapping[str, set[str]], places: Iterable[Place]) -> int:
     """How many attributes are changed together: as many as the goal names of one group of people.
 
     "Older women" are of two attributes, "women and older applicants" of one each.
     """
-    most = min(3, len(found))
-    if most < 2 or BOTH.search(plain) or not all(found.values()):
+    most = min(3, len(people))
+    if most < 2 or BOTH.search(plain) or not all(people.values()):
         return most
     cuts = [match.start() for match in SIDE_BY_SIDE.finditer(plain)]
     parts: dict[int, set[str]] = {}
@@ -381,11 +383,11 @@ def _terms() -> dict[str, tuple[tuple[str, str], ...]]:
     from auditor.perturb import dictionaries
 
     known = known_words()
-    found: dict[str, set[tuple[str, str]]] = {}
+    phrases: dict[str, set[tuple[str, str]]] = {}
     for phrase, where in known.groups.items():
         attribute, _, place = where.partition(":")
-        found[phrase] = {(attribute, place)}
-    found |= {name: {("nationality", group)} for name, group in known.countries.items()}
+        phrases[phrase] = {(attribute, place)}
+    phrases |= {name: {("nationality", group)} for name, group in known.countries.items()}
     for name in dictionaries.builtin():
         loaded = dictionaries.load(name)
         for term in loaded.terms:
@@ -400,8 +402,8 @@ def _terms() -> dict[str, tuple[tuple[str, str], ...]]:
             ):
                 continue
             for form in _forms(phrase):
-                found.setdefault(form, set()).add((loaded.attribute, term.group))
-    return {phrase: tuple(sorted(places)) for phrase, places in found.items() if len(places) == 1}
+                phrases.setdefault(form, set()).add((loaded.attribute, term.group))
+    return {phrase: tuple(sorted(places)) for phrase, places in phrases.items() if len(places) == 1}
 
 
 def _forms(phrase: str) -> Iterable[str]:

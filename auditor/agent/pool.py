@@ -55,9 +55,9 @@ class Pool:
 
     def fresh(self, n: int, *, take: bool = True) -> list[Seed]:
         """The next ``n`` texts; they count as used from now on, where they are taken."""
-        found = list(self.seeds[self.used : self.used + n])
-        self.used += len(found) if take else 0
-        return found
+        chosen = list(self.seeds[self.used : self.used + n])
+        self.used += len(chosen) if take else 0
+        return chosen
 
     def seen(self, n: int) -> list[Seed]:
         """The first ``n`` texts that were asked."""
@@ -89,8 +89,8 @@ def scan(plan: Plan, pool: Pool) -> tuple[Scan, set[str]]:
             if any(v.order >= wanted for v in made):
                 together.add(_text(case))
     mean = variants / len(texts) if texts else 0.0
-    found = Scan(texts=len(pool.seeds), usable=len(texts), joint=len(together), variants=round(mean, 3))
-    return found, texts
+    scanned = Scan(texts=len(pool.seeds), usable=len(texts), joint=len(together), variants=round(mean, 3))
+    return scanned, texts
 
 
 def _text(case: Case) -> str:
@@ -98,7 +98,7 @@ def _text(case: Case) -> str:
     return value if isinstance(value, str) else json.dumps(dict(value), sort_keys=True)
 
 
-def given(settings: Settings, task: Any) -> tuple[str, Sequence[Seed]]:
+def read(settings: Settings, task: Any) -> tuple[str, Sequence[Seed]]:
     """Where the texts of a session come from, and the texts."""
     from auditor import tasks
 

@@ -96,12 +96,12 @@ def _rate(estimate: object) -> Rate | None:
     return {name: round(float(estimate[name]), DIGITS) for name in ("value", "low", "high")}
 
 
-def told(row: Row) -> str:
+def sentence(row: Row) -> str:
     """One attribute set in words, for a reason or a report.
 
     Examples
     --------
-    >>> told(Row(attributes=("age",)))
+    >>> sentence(Row(attributes=("age",)))
     'age: not measured'
     """
     from auditor.report import words
@@ -142,11 +142,11 @@ def unread(values: Figures | None) -> str:
         return "no answer came"
     if sum(counts.get(name, 0) for name in LOST) < asked:
         return ""  # amounts and texts are judged without a rate
-    why = [f"{counts[name]:,} {told}" for name, told in LOST.items() if counts.get(name)]
+    why = [f"{counts[name]:,} {how}" for name, how in LOST.items() if counts.get(name)]
     return f"no answer of this run could be judged: of {asked:,} answers, {', '.join(why)}"
 
 
 def lines(values: Figures) -> list[str]:
     """All sets of a run in words; sets without a change last."""
     rows = sorted(values.sets, key=lambda r: (not promising(r), len(r.attributes), r.attributes))
-    return [told(row) for row in rows]
+    return [sentence(row) for row in rows]

@@ -52,7 +52,7 @@ def build(record: Record, steps: Sequence[Step]) -> Document:
 def _answer(record: Record) -> list[Block]:
     further = answer.others(record)
     return [
-        *(Text(told, "lead") for told in answer.lead(record)),
+        *(Text(line, "lead") for line in answer.lead(record)),
         *_chart(record),
         *((Text("Each part, and smaller sets:"), Items(tuple(further))) if further else ()),
     ]
@@ -62,7 +62,7 @@ def _goal(record: Record) -> list[Block]:
     goal = record.goal
     names = "those that the texts name" if goal.attributes is None else words.listing(goal.attributes)
     groups = "; ".join(
-        f"{name}: {words.listing([words.group(g) for g in found])}" for name, found in goal.groups.items()
+        f"{name}: {words.listing([words.group(g) for g in groups])}" for name, groups in goal.groups.items()
     )
     items = [
         f"Task: {goal.task}. Attributes: {names}, up to {goal.order} together."
@@ -71,9 +71,9 @@ def _goal(record: Record) -> list[Block]:
         f"Planner: {record.planner}. Session: {record.status}"
         + (f" ({record.status_reason})." if record.status_reason else "."),
     ]
-    for what, told in (("Read from the goal", goal.read), ("Filled in", goal.assumed)):
-        if told:
-            items.append(f"{what}: {'; '.join(told)}.")
+    for what, notes in (("Read from the goal", goal.read), ("Filled in", goal.assumed)):
+        if notes:
+            items.append(f"{what}: {'; '.join(notes)}.")
     return [Items(tuple(items))]
 
 
@@ -87,7 +87,7 @@ def _answers(record: Record) -> list[Block]:
             (
                 f"{q.model}: {name}" if len(record.models) > 1 else name,
                 words.verdict(q.verdict),
-                reading.told(q.row).partition(": ")[2] if q.row else "no fresh run reached it",
+                reading.sentence(q.row).partition(": ")[2] if q.row else "no fresh run reached it",
                 f"{q.run} {q.finding}, level {q.level:g}" if q.run else "–",
                 f"looked at in {', '.join(q.explored)}" if q.explored else "",
             )
@@ -125,8 +125,8 @@ def _steps(steps: Sequence[Step]) -> list[Block]:
         if step.get("run"):
             text += f" {step['run']}"
         text += f": {step['reason']}"
-        if step["kind"] != "read" and (told := _told(figures)):
-            text += f" [{'; '.join(told)}]"
+        if step["kind"] != "read" and (listed := _in_words(figures)):
+            text += f" [{'; '.join(listed)}]"
         if step.get("error"):
             text += f" [{step['error']}]"
         if note := figures.get("planner_note"):
@@ -159,7 +159,7 @@ SHARES = {
 }
 
 
-def _told(figures: Mapping[str, object]) -> list[str]:
+def _in_words(figures: Mapping[str, object]) -> list[str]:
     """The figures behind a step, in words; what is None had no limit or was not measured."""
     out = []
     if isinstance(open_sets := figures.get("open"), list):
@@ -195,7 +195,7 @@ def _runs(record: Record) -> list[Block]:
                     row.finding,
                     words.attributes(row.attributes),
                     words.verdict(row.verdict) + beside,
-                    reading.told(row).partition(": ")[2],
+                    reading.sentence(row).partition(": ")[2],
                 )
                 for row in (figures.sets if figures else ())
             ],
@@ -241,10 +241,10 @@ def _not_changed(goal: Goal) -> str:
     """Which changes of the attributes of the goal were not made."""
     if set(goal.against) >= set(goal.groups):
         return "Changes between other groups than those that the goal compares with each other."
-    told = "Changes between groups that the goal does not name: each change leads to a named group, or from one to any"
+    text = "Changes between groups that the goal does not name: each change leads to a named group, or from one to any"
     if not goal.against:
-        return f"{told} other."
-    return f"{told} other; of {words.listing(sorted(goal.against))}, it is between the groups that the goal compares."
+        return f"{text} other."
+    return f"{text} other; of {words.listing(sorted(goal.against))}, it is between the groups that the goal compares."
 
 
 def _used(record: Record) -> list[Block]:
@@ -330,9 +330,9 @@ def _chart(record: Record) -> Iterable[Chart]:
     drawn = charts.forest(
         rows, subjects, name="answers", title="Share of changed versions with another answer"
     )
-    told = (
+    caption = (
         "Share of changed versions in which the answer changed, with 95 % intervals, in the fresh run that the verdict "
         "comes from. Triangle: shown; circle: not determined. Grey band: the same prompt asked again; grey bar: edits "
         "that change no group."
     )
-    yield Chart(drawn, told)
+    yield Chart(drawn, caption)

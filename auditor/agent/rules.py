@@ -132,27 +132,27 @@ class Rules:
             session.step("look", reason, figures=figures)
             return request
 
-        found = session.scan(plain)
-        figures |= {"texts": found.texts, "usable": found.usable}
-        figures |= {"joint": found.joint} if goal.order > 1 else {}
-        if found.joint >= LEAST_JOINT or (found.joint >= LEAST_TEXTS and 2 * found.joint >= found.texts):
+        named = session.scan(plain)
+        figures |= {"texts": named.texts, "usable": named.usable}
+        figures |= {"joint": named.joint} if goal.order > 1 else {}
+        if named.joint >= LEAST_JOINT or (named.joint >= LEAST_TEXTS and 2 * named.joint >= named.texts):
             return look("enough texts name the attributes: their words are exchanged", plain)
         with_words = replace(plain, insertions=True)
         wider = session.scan(with_words)
         figures["usable_with_insertions"] = wider.usable
         figures |= {"joint_with_insertions": wider.joint} if goal.order > 1 else {}
-        if wider.joint > found.joint:
+        if wider.joint > named.joint:
             return look(
                 "few texts name the attributes: words are also put before person nouns (a man, an old man)",
                 with_words,
             )
         own = session.settings.data is not None or session.settings.seeds is not None
-        if not own and found.usable < LEAST_TEXTS and self._has_grammar() and self._makes(generated):
+        if not own and named.usable < LEAST_TEXTS and self._has_grammar() and self._makes(generated):
             return look("too few texts name the attributes: cases come from the grammar", generated)
-        if not found.usable:
+        if not named.usable:
             names = ", ".join(goal.attributes or ()) or "any attribute"
             raise ConfigError(
-                f"None of the {plural(found.texts, 'text')} names people by {names}, and no word for it can be put in. "
+                f"None of the {plural(named.texts, 'text')} names people by {names}, and no word for it can be put in. "
                 "Give texts about these people with --data, or ask about others. See: audit dictionary list"
             )
         return look("few texts name the attributes, and nothing else reaches them", plain)

@@ -73,7 +73,7 @@ class Session:
         self._generated: set[str] = set()
         self._before: Record | None = None
         self.task = tasks.load(settings.goal.task)
-        source, texts = pool.given(settings, self.task)
+        source, texts = pool.read(settings, self.task)
         self.pool = pool.Pool.of(texts, settings.seed)
         self._scans: dict[Request, tuple[pool.Scan, set[str]]] = {}  # every text is parsed for one
         self._fixed = Fixed(
@@ -226,11 +226,11 @@ class Session:
         """What ``request`` would make of the texts; ``keep`` drops those it cannot change."""
         if request not in self._scans:
             self._scans[request] = pool.scan(self.plan(request, data=None, limits=False), self.pool)
-        found, usable = self._scans[request]
+        scanned, usable = self._scans[request]
         if keep:
             self.pool.keep(usable)
             self._scans.clear()
-        return found
+        return scanned
 
     def dry_run(self, request: Request) -> Sized:
         """Calls and cost of ``request`` on the texts it would take, without taking them or asking anything."""

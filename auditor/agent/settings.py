@@ -90,10 +90,10 @@ class Settings:
         Plan.from_dict({**fixed, "seed": seed})
         read = parse(goal, task=task)
         if model is None:
-            given: tuple[Any, ...] = tuple(models.defaults(tasks.load(read.task)))
+            adapters: tuple[Any, ...] = tuple(models.defaults(tasks.load(read.task)))
         else:
             tasks.load(read.task)
-            given = tuple(model) if isinstance(model, list | tuple) else (model,)
+            adapters = tuple(model) if isinstance(model, list | tuple) else (model,)
         seeds = None
         if data is not None and not isinstance(data, str | Path):
             numbered = enumerate(data, 1)
@@ -105,10 +105,10 @@ class Settings:
         )  # a slip in an option is told before anything is written
         return cls(
             goal=read,
-            models=given,
+            models=adapters,
             names=tuple(
                 m if isinstance(m, str) else m.name if isinstance(m, Model) else models.wrap(m).name
-                for m in given
+                for m in adapters
             ),
             out=Path(out),
             data=None if data is None or seeds is not None else str(data),

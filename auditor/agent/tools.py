@@ -86,13 +86,13 @@ TOOLS: Mapping[str, type[msgspec.Struct]] = {
 @lru_cache(maxsize=1)
 def schemas() -> Mapping[str, tuple[str, dict[str, Any]]]:
     """Name → description and JSON schema of the arguments of each tool."""
-    found = {}
+    made = {}
     for name, kind in TOOLS.items():
         (reference,), parts = msgspec.json.schema_components([kind])
         schema = parts[str(reference["$ref"]).rpartition("/")[2]]
         schema.pop("title", None)
-        found[name] = str(schema.pop("description")), schema
-    return found
+        made[name] = str(schema.pop("description")), schema
+    return made
 
 
 class Operations:
@@ -146,44 +146,44 @@ class Operations:
 
     # -- the tools ------------------------------------------------------------------------------------
 
-    def _tasks(self, given: ListTasks) -> dict[str, Any]:
+    def _tasks(self, asked: ListTasks) -> dict[str, Any]:
         from auditor import tasks
 
         shipped, own = sorted(tasks.available()), self.session.task.name
         known = self.session.settings.goal.task in shipped
         return {"tasks": shipped, "this_session": own if known else "the user's own"}
 
-    def _attributes(self, given: ListAttributes) -> dict[str, Any]:
+    def _attributes(self, asked: ListAttributes) -> dict[str, Any]:
         from auditor.perturb import dictionaries
 
         return {name: sorted(dictionaries.load(name).groups) for name in dictionaries.builtin()}
 
-    def _request(self, given: Request) -> Request:
+    def _request(self, asked: Request) -> Request:
         from auditor.perturb import dictionaries
 
-        fields = {k: v for k, v in given.as_dict().items() if k != "why"}
+        fields = {k: v for k, v in asked.as_dict().items() if k != "why"}
         try:
             return checked(fields, attributes=dictionaries.builtin())
         except ConfigError as error:
             raise _Own(str(error)) from None
 
-    def _dry_run(self, given: DryRun) -> dict[str, Any]:
-        request = self._request(given)
+    def _dry_run(self, asked: DryRun) -> dict[str, Any]:
+        request = self._request(asked)
         values = msgspec.structs.asdict(self.session.dry_run(request))
         self.session.step("dry_run", "the planner counted a run", request=request, figures=values)
         return values
 
-    def _run(self, given: RunAudit) -> dict[str, Any]:
-        request = self._request(given)
-        return told(self.session.run(request, "the planner asked for it", planner_note=_note(given.why)))
+    def _run(self, asked: RunAudit) -> dict[str, Any]:
+        request = self._request(asked)
+        return summary(self.session.run(request, "the planner asked for it", planner_note=_note(asked.why)))
 
-    def _read(self, given: ReadResults) -> dict[str, Any]:
-        entry = self.session.find(given.run)
+    def _read(self, asked: ReadResults) -> dict[str, Any]:
+        entry = self.session.find(asked.run)
         self.session.step("look", "the planner read a run again", run=entry.name)
-        return told(entry)
+        return summary(entry)
 
-    def _compare(self, given: CompareRuns) -> dict[str, Any]:
-        first, second = self.session.find(given.first), self.session.find(given.second)
+    def _compare(self, asked: CompareRuns) -> dict[str, Any]:
+        first, second = self.session.find(asked.first), self.session.find(asked.second)
         rows: dict[str, dict[str, Any]] = {}
         for side, entry in (("first", first), ("second", second)):
             for row in entry.figures.sets if entry.figures else ():
@@ -196,8 +196,8 @@ class Operations:
         self.session.step("look", "the planner laid two runs side by side", run=first.name, other=second.name)
         return {"first": first.name, "second": second.name, "sets": rows}
 
-    def _finish(self, given: Finish) -> dict[str, Any]:
-        note = _note(given.why)
+    def _finish(self, asked: Finish) -> dict[str, Any]:
+        note = _note(asked.why)
         self.session.finished = note
         self.session.step("finish", "the planner ended the session", figures={"planner_note": note})
         return {"finished": True}
@@ -213,7 +213,7 @@ def _note(text: str) -> str:
     return words.visible(text[:MAX_NOTE], newlines=False)
 
 
-def told(entry: Entry) -> dict[str, Any]:
+def summary(entry: Entry) -> dict[str, Any]:
     """What a planner gets to see of a run."""
     return {
         "run": entry.name,
