@@ -19,8 +19,8 @@ def build(
 ) -> Plan:
     """The plan of ``request``, after ``runs`` others, within what is left; ``data`` are its texts."""
     chosen = {k: v for k, v in request.as_dict().items() if k not in ("purpose", "texts")}
-    return Plan(
-        **{
+    return Plan.model_validate(
+        {
             **{k: v for k, v in settings.common.items() if k not in OF_TEXTS},
             **chosen,
             "attributes": request.attributes,

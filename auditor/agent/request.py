@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from auditor.core.errors import ConfigError
+from auditor.core.plan import Scope, Strategy
 
 Purpose = Literal["pilot", "fresh", "search"]
 GROUPS = (
@@ -47,8 +48,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     per_seed: Annotated[int, Meta(ge=1, le=32)] = 4
     replicates: Annotated[int, Meta(ge=1, le=10)] | None = None
     insertions: bool = False
-    strategy: Literal["exhaustive", "adaptive"] = "exhaustive"
-    scope: Literal["text", "term", "occurrence"] = "text"
+    strategy: Strategy = "exhaustive"
+    scope: Scope = "text"
 
     @property
     def grammar(self) -> bool:

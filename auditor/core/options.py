@@ -131,7 +131,9 @@ Amount = Annotated[float, Field(ge=0, le=LARGEST)]
 
 
 class PlanModel(BaseModel):
-    """A plan whose fields are options. What is wrong with a value is one sentence that names the option.
+    """Frozen settings whose fields are options: each annotation holds an `Option`.
+
+    What is wrong with a value is one sentence that names the option.
 
     Raises
     ------
@@ -140,34 +142,36 @@ class PlanModel(BaseModel):
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, validate_by_name=True, defer_build=True
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        validate_by_name=True,
+        defer_build=True,
     )
 
     @model_validator(mode="wrap")
     @classmethod
     def _told(cls, values: object, build: Callable[[object], Self]) -> Self:
         try:
-            return build(values)
+            made = build(values)
         except ValidationError as error:
             raise ConfigError(_sentence(cls, error)) from None
-
-    @model_validator(mode="after")
-    def _go_together(self) -> Self:
-        if message := self.clashes():
+        if message := made.clashes():
             raise ConfigError(message)
-        return self
+        return made
 
     def clashes(self) -> str | None:
         """What does not go together, as a sentence."""
         return None
 
     def but(self, **changes: object) -> Self:
-        """The plan with some settings changed, and checked again."""
+        """The same with some settings changed, and checked again."""
         return type(self).model_validate({name: getattr(self, name) for name in self.settings()} | changes)
 
     @classmethod
     def settings(cls) -> Mapping[str, FieldInfo]:
-        """The fields by name, those of the plan itself first."""
+        """The fields by name, those of the class itself first."""
         fields = cls.model_fields
         return {**{name: fields[name] for name in inspect.get_annotations(cls) if name in fields}, **fields}
 
@@ -300,7 +304,7 @@ def _sentence(plan: type[PlanModel], error: ValidationError) -> str:
     found = error.errors(include_url=False)
     unknown = sorted(str(one["loc"][0]) for one in found if one["type"] == "extra_forbidden")
     if unknown:
-        return f"the plan has settings that this version does not know: {', '.join(unknown)}."
+        return f"the plan has settings that this version does not know: {', '.join(unknown)[:200]}."
     first = found[0]
     key = str(first["loc"][0])
     name = next(name for name, info in plan.settings().items() if key in (name, info.alias))
@@ -308,7 +312,8 @@ def _sentence(plan: type[PlanModel], error: ValidationError) -> str:
 
 
 def _shown(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else repr(value)
+    text = f"{value:g}" if isinstance(value, float) else repr(value)
+    return text if len(text) <= 100 else f"{text[:99]}…"
 
 
 def _wrong(info: FieldInfo, error: ErrorDetails) -> str:

@@ -46,6 +46,8 @@ NO_TEMPERATURE = "none"
 DEFAULT_REPLICATES = 3
 CONFIRM_REPLICATES = 5
 FILE = Path("audit.toml")
+Scope = Literal["text", "term", "occurrence"]
+Strategy = Literal["exhaustive", "adaptive"]
 
 
 def _temperature(given: object) -> object:
@@ -166,7 +168,7 @@ class Plan(SharedPlan):
         "(default), or bls: the shares of women and men in the occupations.")] = "equal"
     dictionaries: Annotated[Names, Option("--dictionary", CHANGED, MAKE,
         "[ATTRIBUTE=]FILE: a dictionary, or a raw pair file source;target.", repeated=True)] = ()
-    scope: Annotated[Literal["text", "term", "occurrence"], Option("--scope", CHANGED, MAKE,
+    scope: Annotated[Scope, Option("--scope", CHANGED, MAKE,
         "text, term or occurrence: what one edit changes.")] = "text"
     who: Annotated[Literal["", "subject", "subject-or-all", "each", "all-one-way", "all"], Option(
         "--who", CHANGED, MAKE,
@@ -214,7 +216,7 @@ class Plan(SharedPlan):
         "Also put attributes that a text does not name before its person nouns (a man, a disabled man).")] = False
     test_discarded: Annotated[bool, Option("--test-discarded", CHANGED, RUN,
         "Ask about variants that failed the validity check too; reported apart.")] = False
-    strategy: Annotated[Literal["exhaustive", "adaptive"], Option("--strategy", MEASURED, RUN,
+    strategy: Annotated[Strategy, Option("--strategy", MEASURED, RUN,
         "exhaustive (default): every text in order; adaptive: calls go where hidden changes are found.")] = "exhaustive"
     engine: Annotated[Literal["local", "ray"], Option("--engine", LIMITS, RUN,
         "local (default), or ray: cases and local models on a cluster.", shapes=False)] = "local"
