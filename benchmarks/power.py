@@ -82,7 +82,7 @@ def plan(
     """The versions of a plan, and the question that its claims answer."""
     given = {"task": task, "models": (PLANNED[task],), "attributes": attributes}
     given |= {"until_decided": True} if until else {"wordings": wordings}
-    parts = prepare(Plan.from_dict(given))
+    parts = prepare(Plan.of(given))
     question = Observed(parts.task).question(parts.plan, parts.dictionaries, {MODEL: True}, {})
     return versions(parts), dataclasses.replace(question, outcomes=(YES,))
 

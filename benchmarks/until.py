@@ -66,7 +66,7 @@ def planned(task: str, delta: float | None = None) -> tuple[Parts, tuple[Case, .
         "delta": delta,
         "max_calls": BUDGET,
     }
-    parts = prepare(Plan.from_dict(given), models=[])
+    parts = prepare(Plan.of(given), models=[])
     found: list[Case] = []
     checked: dict[str, Check] = {}
 

@@ -13,6 +13,9 @@ import re
 import sys
 
 from auditor.cli.main import COMMANDS, overview, run
+from auditor.core.options import PlanModel
+from auditor.core.plan import Plan
+from auditor.tables.plan import MethodOptions, TabularPlan
 
 WIDTH = 100
 # Commands that decide by their first word themselves, so their help does not list what follows.
@@ -62,6 +65,23 @@ def options(text: str) -> set[str]:
     return set(OPTION.findall(text)) | {"--help"}
 
 
+def settings(*plans: type[PlanModel]) -> str:
+    """A table of the options of plans, from their fields."""
+    rows = [
+        "| option | key, field | what it says | where |",
+        "|---|---|---|---|",
+    ]
+    for plan in plans:
+        for name, option in plan.flags().items():
+            key = plan.key(name)
+            names = f"`{key}`" if key == name else f"`{key}`, `{name}`"
+            notes = ["may change on resume"] * any("resume" in one for one in option.commands)
+            notes += [] if option.shapes else ["not held by a frozen plan"]
+            told = option.help.replace("|", "\\|") + (f" ({'; '.join(notes)})" if notes else "")
+            rows.append(f"| `{option.flag}` | {names} | {told} | {', '.join(sorted(option.commands))} |")
+    return "\n".join(rows) + "\n"
+
+
 def page() -> str:
     """The reference as Markdown."""
     parts = [
@@ -72,6 +92,14 @@ def page() -> str:
     for name, text in commands().items():
         level = "##" if " " not in name else "###"
         parts.append(f"{level} audit {name}\n\n```text\n{text}\n```\n")
+    parts += [
+        "## Options of a plan of texts\n",
+        "Each is a flag, a key of `audit.toml`, and a field of the plan, which is a keyword of `auditor.audit` (there "
+        "`model` stands for `models`). Where key and field are two words, the key stands first.\n",
+        settings(Plan),
+        "## Options of a plan of rows\n",
+        settings(TabularPlan, MethodOptions),
+    ]
     return "\n".join(parts)
 
 

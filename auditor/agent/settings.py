@@ -87,7 +87,7 @@ class Settings:
                 raise ConfigError(
                     f"--{name.replace('_', '-')} must be at least {low}, and at most {LARGEST:,}; got {value:g}."
                 )
-        Plan.from_dict({**fixed, "seed": seed})
+        Plan.of({**fixed, "seed": seed})
         read = parse(goal, task=task)
         if model is None:
             adapters: tuple[Any, ...] = tuple(models.defaults(tasks.load(read.task)))
@@ -100,9 +100,7 @@ class Settings:
             seeds = tuple(
                 s if isinstance(s, Seed) else Seed(id=f"text-{n}", text=str(s)) for n, s in numbered
             )
-        Plan.from_dict(
-            {"task": read.task, **options}
-        )  # a slip in an option is told before anything is written
+        Plan.of({"task": read.task, **options})  # a slip in an option is told before anything is written
         return cls(
             goal=read,
             models=adapters,

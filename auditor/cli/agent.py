@@ -80,7 +80,7 @@ def agent(
     if dry_run:
         sys.stdout.write(_outline(agents.outline(goal, **given), format) + "\n")
         return 0
-    chosen = Plan.from_dict(options)
+    chosen = Plan.of(options)
     agree(
         chosen.models,
         limited=chosen.max_calls is not None or chosen.max_cost is not None,

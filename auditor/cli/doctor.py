@@ -35,7 +35,7 @@ def doctor(
     from auditor.run import doctor as logic
 
     common.check_format(format)
-    plan = Plan.from_dict(options)
+    plan = Plan.of(options)
     found = logic.examine(
         model,
         task=task,

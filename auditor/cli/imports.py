@@ -9,6 +9,9 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import finish, invoke
+from auditor.cli.options import option
+from auditor.core.plan import Plan
+from auditor.tables.plan import TabularPlan
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -33,17 +36,16 @@ def import_(
     ] = None,
     on: Annotated[str, typer.Option("--on", help="The column that both tables have.")] = "custom_id",
     favourable: Annotated[
-        list[str] | None, typer.Option("--favourable", help="A label that is good to get; may be repeated.")
+        list[str] | None,
+        option("favourable", plan=TabularPlan, help="A label that is good to get; may be repeated."),
     ] = None,
     reference: Annotated[
         list[str] | None,
-        typer.Option("--reference", help="ATTRIBUTE:GROUP that all others are compared with."),
+        option("reference", help="ATTRIBUTE:GROUP that all others are compared with."),
     ] = None,
-    delta: Annotated[
-        float | None, typer.Option("--delta", min=0, help="Largest net difference that counts as none.")
-    ] = None,
+    delta: Annotated[float | None, option("delta")] = None,
     task: Annotated[str | None, typer.Option("--name", help="What the run is called.")] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder for run folders.")] = Path("reports"),
+    out: Annotated[Path, option("out")] = Path("reports"),
     format: common.Format = "terminal",
     full: common.Full = False,
     fail_on: common.FailOn = None,
@@ -62,7 +64,7 @@ def import_(
     if favourable:
         given["favourable"] = tuple(favourable)
     if delta is not None:
-        given["delta"] = delta
+        given["delta"] = Plan(delta=delta).delta
     if task is not None:
         given["task"] = task
     if reference:

@@ -104,8 +104,8 @@ def ll144(
     format: common.Format = "terminal",
     out: Annotated[
         FilePath,
-        typer.Option(
-            "--out",
+        option(
+            "out",
             help="Write FILE.html or FILE.json as well, or a run folder below DIR (audit report, verify, compare).",
         ),
     ] = None,

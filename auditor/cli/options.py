@@ -12,6 +12,8 @@ import typer
 from auditor.core.options import Option, PlanModel, members
 from auditor.core.plan import Plan
 
+Callback = Callable[[str | None], str | None]
+
 
 def takes(command: str, *plans: type[PlanModel]) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Give a function the options of ``plans`` that ``command`` takes, in place of its last parameter, ``**options``.
@@ -44,21 +46,16 @@ def takes(command: str, *plans: type[PlanModel]) -> Callable[[Callable[..., int]
 
 
 def option(
-    name: str,
-    *,
-    plan: type[PlanModel] = Plan,
-    help: str = "",
-    callback: Callable[[str | None], str | None] | None = None,
+    name: str, *also: str, plan: type[PlanModel] = Plan, help: str = "", callback: Callback | None = None
 ) -> Any:
-    """One option of a plan, for a command that takes it by itself; ``help`` where it means another thing there."""
+    """One option of a plan, for a command that takes it by itself.
+
+    ``help`` says what it means there, where that is something else; ``also`` are further flags.
+    """
     told = plan.flags()[name]
     text = help or _help(told, plan.settings()[name].default)
     return typer.Option(
-        told.flag,
-        help=text,
-        callback=callback,
-        show_default=False,
-        rich_help_panel=told.group,
+        told.flag, *also, help=text, callback=callback, show_default=False, rich_help_panel=told.group
     )
 
 

@@ -13,6 +13,7 @@ import typer
 
 from auditor.cli import common
 from auditor.cli.common import find_intact, invoke
+from auditor.cli.options import option
 from auditor.core.registry import PAGES
 from auditor.core.shown import own
 from auditor.core.types import names as parts_of
@@ -35,7 +36,7 @@ def report(
     ] = "terminal",
     out: Annotated[
         str | None,
-        typer.Option("--out", "--output", help="Write the one file format here instead; - prints it."),
+        option("out", "--output", help="Write the one file format here instead; - prints it."),
     ] = None,
     full: common.Full = False,
     section: Annotated[

@@ -178,7 +178,7 @@ def schema(
     protected: Annotated[
         str | None, option("protected", plan=TabularPlan, help="Columns to protect, comma-separated.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="File to write (default: stdout).")] = None,
+    out: Annotated[Path | None, option("out", help="File to write (default: stdout).")] = None,
 ) -> int:
     """Write the schema of a table as YAML, to be edited."""
     from auditor.tables import infer_schema

@@ -242,7 +242,7 @@ def near(given: str, known: Iterable[str]) -> str:
     return f" Did you mean {found[0]!r}?" if found else f" Known: {', '.join(known)}."
 
 
-def keywords(plan: type[PlanModel]) -> Callable[[F], F]:
+def keywords(plan: type[PlanModel], *, without: frozenset[str] = frozenset()) -> Callable[[F], F]:
     """Tell `help` and editors the keywords of a function that takes ``**options`` of ``plan``."""
 
     def told(function: F) -> F:
@@ -253,7 +253,7 @@ def keywords(plan: type[PlanModel]) -> Callable[[F], F]:
                 name, inspect.Parameter.KEYWORD_ONLY, default=info.default, annotation=info.annotation
             )
             for name, info in plan.settings().items()
-            if name not in signature.parameters
+            if name not in signature.parameters and name not in without
         ]
         vars(function)["__signature__"] = signature.replace(parameters=[*own, *further])
         return function

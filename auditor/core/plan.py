@@ -261,16 +261,20 @@ class Plan(SharedPlan):
         return said | ({"temperature": "server"} if self.temperature == NO_TEMPERATURE else {})
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, object]) -> Self:
-        """The plan that `as_dict` wrote, or of the settings that were given: what is done first decides the order."""
-        given = {name: value for name, value in values.items() if name != "journal"}  # which there was
-        if "redact" in given:  # a whole plan, perhaps of a version that had one gate
-            given.setdefault("gate", "dependency")
+    def of(cls, given: Mapping[str, object]) -> Self:
+        """The plan of the settings that were given: what is done first decides the order."""
+        first: dict[str, object] = {}
         if given.get("until_decided"):
-            given.setdefault("order", 1)
+            first["order"] = 1
             if (given.get("suite", "mutation"), given.get("protocol", "default")) == ("mutation", "default"):
-                given.setdefault("wordings", UNTIL_WORDINGS)
-        return cls.model_validate(given)
+                first["wordings"] = UNTIL_WORDINGS
+        return cls.model_validate({**first, **given})
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, object]) -> Self:
+        """The plan that `as_dict` wrote, also of versions that had one gate, and an option ``journal``."""
+        known = {name: value for name, value in stored.items() if name != "journal"}
+        return cls.model_validate({"gate": "dependency", **known})
 
     def clashes(self) -> str | None:
         """What does not go together, as a sentence."""
@@ -350,6 +354,6 @@ def resolve(flags: Mapping[str, object], config: Path | None = None) -> Plan:
     }
     left = {flag: key for flag, key in typed.keys.items() if flag not in map(Plan.flag, given)}
     try:
-        return Plan.from_dict({**typed.values, **given})
+        return Plan.of({**typed.values, **given})
     except AuditError as error:
         raise respelt(error, Typed(values=typed.values, keys=left)) from None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Silent = pipeline.silent
+OTHERWISE = frozenset({"models"})  # fields of a plan that `audit` takes by another name
 TEXTS = "texts.jsonl"  # in the folder of a run whose texts stood in no file
 
 
@@ -396,7 +398,7 @@ def _given(plan: Plan, data: Any) -> Sequence[Seed]:
     )
 
 
-@keywords(Plan)
+@keywords(Plan, without=OTHERWISE)
 async def aaudit(
     task: str = "sentiment",
     *,
@@ -408,10 +410,11 @@ async def aaudit(
 ) -> Result:
     """Run an audit; see `audit`, of which this is the async form."""
     specs, adapters = _as_models(model, task, options.get("base_url"))
+    taken = inspect.signature(audit).parameters
     for name in options:
-        if name not in Plan.settings():
-            raise ConfigError(f"audit() has no option {name!r}.{near(name, sorted(Plan.settings()))}")
-    plan = Plan.from_dict(
+        if name not in taken:
+            raise ConfigError(f"audit() has no option {name!r}.{near(name, sorted(taken))}")
+    plan = Plan.of(
         {
             "task": task,
             "models": specs,
@@ -424,7 +427,7 @@ async def aaudit(
     return await _audit(plan, models=adapters, seeds=seeds, observe=observe, write=out is not None)
 
 
-@keywords(Plan)
+@keywords(Plan, without=OTHERWISE)
 def audit(
     task: str = "sentiment",
     *,

@@ -1,0 +1,287 @@
+"""Each option of a plan is written once, and means the same wherever it is given."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import pytest
+import tomli_w
+import typer
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from auditor import audit
+from auditor.agent.request import Request, checked
+from auditor.cli.layout import laid_out
+from auditor.cli.options import takes
+from auditor.core.errors import ConfigError
+from auditor.core.options import PlanModel, choices
+from auditor.core.plan import Plan, resolve
+from auditor.run import freeze, plan_of, result
+from auditor.tables.plan import MethodOptions, TabularPlan
+
+ROOT = Path(__file__).resolve().parents[2]
+PLANS = (Plan, TabularPlan, MethodOptions)
+FLAGS = sorted({option.flag for plan in PLANS for option in plan.flags().values()})
+FEW = settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+WORD = st.text(
+    st.characters(codec="utf-8", exclude_categories=("C", "Z"), exclude_characters=",;:=/"), min_size=1
+)
+TEXT = WORD.map(lambda word: f"a {word}")
+SPECIAL: Mapping[str, st.SearchStrategy[Any]] = {
+    "base_url": st.sampled_from(["http://localhost:8000/v1", "https://example.org/x"]),
+    "groups": st.lists(st.sampled_from(["age:old", "gender:female", "gender:female/male"]), min_size=1),
+    "reference": st.sampled_from(["bls", "race:white", "race:white,gender:male"]),
+    "epsilon": st.lists(st.floats(0, 1), min_size=1),
+    "delta": st.floats(0.001, 0.999) | st.sampled_from([2.0, 5.5]),
+    "temperature": st.floats(0, 2) | st.just("none"),
+    "fail_on": st.sampled_from(["shown", "never", "hidden > 0"]),
+    "suite": st.sampled_from(["mutation", "grammar"]),
+    "per_seed": st.integers(0, 100),
+}
+
+
+SCHEMAS = {plan: plan.model_json_schema()["properties"] for plan in PLANS}
+
+
+def declared() -> list[str]:
+    """The flags of all options that the code declares, one for each place."""
+    found = []
+    for path in sorted((ROOT / "auditor").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Option", "typer.Option"):
+                found += [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
+    return [str(value) for value in found]
+
+
+def test_every_option_is_written_once() -> None:
+    written = declared()
+    assert {flag: written.count(flag) for flag in FLAGS} == dict.fromkeys(FLAGS, 1)
+
+
+def values_of(plan: type[PlanModel], name: str) -> st.SearchStrategy[Any]:
+    """Values of one field, other than None."""
+    if name in SPECIAL:
+        return SPECIAL[name]
+    info = plan.settings()[name]
+    if words := choices(info.annotation):
+        one = st.sampled_from(words)
+        return st.lists(one, min_size=1, unique=True) if isinstance(info.default, tuple) else one
+    described = SCHEMAS[plan][info.alias or name]
+    kinds = {form["type"]: form for form in described.get("anyOf", [described]) if form["type"] != "null"}
+    ((kind, form),) = kinds.items()
+    return {
+        "boolean": st.booleans(),
+        "integer": st.integers(form.get("minimum"), min(form.get("maximum", 10**6), 10**6)),
+        "number": st.floats(form.get("minimum", 0), 1e9),
+        "string": TEXT,
+        "array": st.lists(WORD, min_size=1),
+    }[kind]
+
+
+@st.composite
+def plans(draw: Callable[..., Any], most: int = 8) -> dict[str, Any]:
+    """Some settings that go together."""
+    chosen: dict[str, Any] = {}
+    for name in draw(st.lists(st.sampled_from(list(Plan.settings())), max_size=most, unique=True)):
+        further = {name: draw(values_of(Plan, name))}
+        if name.startswith("price_"):
+            further = {one: draw(values_of(Plan, one)) for one in ("price_in", "price_out")}
+        try:
+            Plan.of(chosen | further)
+        except ConfigError:
+            continue
+        chosen |= further
+    return chosen
+
+
+def arguments(plan: type[PlanModel], values: Mapping[str, Any]) -> list[str]:
+    """The command line that sets ``values``."""
+    out: list[str] = []
+    for name, value in values.items():
+        option = plan.flags()[name]
+        flag = plan.flag(name)
+        if option.off:
+            out += [] if value else [flag]
+        elif isinstance(value, bool):
+            yes, _, no = option.flag.partition("/")
+            out += [yes] if value else [no] if no else []
+        elif isinstance(value, list):
+            out += (
+                [f"{flag}={one}" for one in value]
+                if option.repeated
+                else [f"{flag}={','.join(map(str, value))}"]
+            )
+        else:
+            out.append(f"{flag}={value}")
+    return out
+
+
+def typed(command: str, *plans: type[PlanModel]) -> Callable[[list[str]], dict[str, object]]:
+    """What ``command`` hands on of a command line."""
+    app, seen = typer.Typer(), []
+
+    @app.command()
+    @takes(command, *plans)
+    def run(**options: object) -> int:
+        seen.append(options)
+        return 0
+
+    command_ = laid_out(app)
+
+    def parse(argv: list[str]) -> dict[str, object]:
+        command_(args=argv, standalone_mode=False)
+        return seen.pop()
+
+    return parse
+
+
+RUN = typed("run", Plan)
+ROWS = typed("tabular", TabularPlan, MethodOptions)
+
+
+def of_toml(values: Mapping[str, Any], folder: Path) -> Plan:
+    path = folder / "audit.toml"
+    path.write_text(
+        tomli_w.dumps({Plan.key(name): value for name, value in values.items()}), encoding="utf-8"
+    )
+    return resolve({}, path)
+
+
+def of_python(values: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> Plan:
+    seen: list[Plan] = []
+
+    async def keep(plan: Plan, **more: object) -> None:
+        seen.append(plan)
+
+    monkeypatch.setattr(result, "_audit", keep)
+    audit(**{"model" if name == "models" else name: value for name, value in values.items()})
+    return seen.pop()
+
+
+def frozen(plan: Plan, folder: Path, suffix: str) -> Plan:
+    path = folder / f"plan{suffix}"
+    body = freeze.freeze({"plan": plan.as_dict(), "inputs": {}, "fingerprints": {}})
+    path.write_text(freeze.dumps(body, suffix), encoding="utf-8")
+    return freeze.load(path).plan
+
+
+def test_the_commands_of_a_run_take_every_option_that_it_may() -> None:
+    assert set(Plan.flags("run")) == set(Plan.settings())
+    assert set(Plan.flags("plan freeze")) >= {n for n, o in Plan.flags().items() if o.shapes}
+    assert set(TabularPlan.flags("tabular")) == set(TabularPlan.settings())
+    assert set(TabularPlan.flags("tabular resume")) == set(Plan.flags("resume"))
+    assert set(inspect.signature(audit).parameters) == set(Plan.settings()) - {"models"} | {
+        "model",
+        "observe",
+    }
+
+
+@pytest.mark.parametrize("name", Plan.settings())
+@FEW
+@given(data=st.data())
+def test_a_setting_is_the_same_from_everywhere(
+    name: str, data: st.DataObject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_it = {
+        "price_in": {"price_out": 1.0},
+        "price_out": {"price_in": 1.0},
+        "grammar": {"suite": "grammar"},
+        "protocol": {"suite": "grammar"},
+        "suite_options": {"suite": "elsewhere"},
+        "epsilon": {"oracle": "probability"},
+        "reference": {"oracle": "probability", "suite": "grammar"},
+    }.get(name, {})
+    values = {name: data.draw(values_of(Plan, name)), "models": ["vader"]} | with_it
+    if name == "models":
+        values["models"] = data.draw(values_of(Plan, name))
+    plan = Plan.of(values)
+    assert Plan.of(RUN(arguments(Plan, values))) == plan
+    assert of_toml(values, tmp_path) == plan
+    assert of_python(values, monkeypatch) == plan
+    for suffix in (".toml", ".json"):
+        kept = {n: getattr(plan, n) for n, option in Plan.flags().items() if option.shapes}
+        assert frozen(plan, tmp_path, suffix) == Plan(**kept)
+    assert Plan.from_dict(json.loads(json.dumps(plan.as_dict()))) == plan
+
+
+@MANY
+@given(values=plans())
+def test_a_plan_survives_every_form(values: dict[str, Any], tmp_path: Path) -> None:
+    plan = Plan.of(RUN(arguments(Plan, values)))
+    file = tmp_path / "audit.toml"
+    whole = {n: 0 if n == "per_seed" and v is None else v for n, v in plan.as_dict().items()}
+    kept = {Plan.key(name): value for name, value in whole.items() if value not in (None, [])}
+    file.write_text(tomli_w.dumps(kept), encoding="utf-8")
+    of_file = resolve({}, file)
+    assert of_file == plan
+    assert Plan.from_dict(json.loads(json.dumps(of_file.as_dict()))) == plan == Plan.of(values)
+
+
+@pytest.mark.parametrize("name", TabularPlan.settings())
+@FEW
+@given(data=st.data())
+def test_a_setting_of_rows_survives(name: str, data: st.DataObject) -> None:
+    values: dict[str, Any] = {"model": "m"}
+    if name == "options":
+        plan = TabularPlan(model="m", options={"global_n": 5, "walk": "drift"})
+        told = ROWS(["--model", "m", "--set", "global-n=5", "--set", "walk=drift"])
+    else:
+        values |= {name: data.draw(values_of(TabularPlan, name))}
+        if name.startswith("price_"):
+            values = {"model": "m", "price_in": 1.5, "price_out": 2.5}
+        told = ROWS(arguments(TabularPlan, values))
+        plan = TabularPlan.model_validate(values)
+    assert TabularPlan.model_validate(told) == plan
+    assert TabularPlan.from_dict(json.loads(json.dumps(plan.as_dict()))) == plan
+
+
+def test_a_run_that_goes_on_changes_only_what_may(tmp_path: Path) -> None:
+    done = audit("sentiment", model="vader", data=["My aunt sang.", "His son ran."], order=1, out=tmp_path)
+    assert done.path is not None
+    with pytest.raises(ConfigError, match="--order cannot change when a run goes on"):
+        result.resume(done.path, limits={"order": 2})
+    stored = json.loads((done.path / "plan.json").read_text(encoding="utf-8"))["plan"]
+    assert Plan.from_dict(stored) == plan_of(done.record["spec"]).but(models=stored["models"])
+
+
+def test_what_a_planner_may_ask_for_is_a_part_of_a_plan() -> None:
+    fields = {f.name: f for f in msgspec.structs.fields(Request) if f.name not in ("purpose", "texts")}
+    assert set(fields) <= set(Plan.settings())
+    widest = {"order": 4, "per_seed": 32, "replicates": 10}
+    for name in fields:
+        for value in choices(Plan.settings()[name].annotation) or [widest.get(name)]:
+            if value is not None:
+                asked = checked({"purpose": "pilot", "texts": 5, name: value}, attributes=())
+                assert getattr(Plan(**{name: getattr(asked, name)}), name) == value
+
+
+def reference() -> ModuleType:
+    """tools/cli_reference.py, which is in no package."""
+    before = list(sys.path)
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        return importlib.import_module("cli_reference")
+    finally:
+        sys.path[:] = before
+
+
+def test_every_option_is_in_the_reference() -> None:
+    tool = reference()
+    texts = tool.commands()
+    tables = tool.settings(*PLANS)
+    for plan in PLANS:
+        for name, option in plan.flags().items():
+            for command in option.commands:
+                assert tool.options(texts[command]) >= set(option.flag.split("/")), (command, option.flag)
+            assert f"| `{option.flag}` " in tables, name
