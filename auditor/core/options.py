@@ -83,20 +83,26 @@ class Option:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Typed:
-    """Settings of a file: values by field, and by flag how the user wrote it: the key, and its line."""
+    """Settings that were given otherwise than by flags: values by field, and by flag the words of the user.
+
+    ``keys`` holds the key, and the line of a file that has it, or nothing for a keyword of a program.
+    """
 
     values: Mapping[str, object]
     keys: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
-    def named(self, message: str) -> str:
-        """``message`` with keys of the file in place of the flags, and the place of the first of them."""
-        found = [self.keys[flag] for flag in FLAG.findall(message) if flag in self.keys]
-        if not found:
-            return message
-        text = FLAG.sub(
-            lambda m: repr(self.keys[m.group()][0]) if m.group() in self.keys else m.group(), message
+    def error(self, error: AuditError) -> AuditError:
+        """An error about the settings that calls them what the user called them, and says where they stand."""
+        said = str(error).removesuffix(error.below).rstrip()
+        places = [self.keys[flag][1] for flag in FLAG.findall(said) if flag in self.keys]
+        if not places:
+            return error
+        said = FLAG.sub(
+            lambda m: repr(self.keys[m.group()][0]) if m.group() in self.keys else m.group(), said
         )
-        return f"{found[0][1]}: {text}"
+        if places[0]:
+            return DataFileError(f"{places[0]}: {said}", below=error.below)
+        return ConfigError(said, below=error.below)
 
 
 def _listed(value: object) -> object:
@@ -337,9 +343,3 @@ def _wrong(info: FieldInfo, error: ErrorDetails) -> str:
         case kind:
             said = WRONG.get(kind, error["msg"])
     return f"{said}; got {shown}."
-
-
-def respelt(error: AuditError, typed: Typed) -> AuditError:
-    """An error about settings of which some stand in a file: it names them as they stand there."""
-    said = typed.named(str(error))
-    return error if said == str(error) else DataFileError(said)

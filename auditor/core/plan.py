@@ -23,7 +23,6 @@ from auditor.core.options import (
     Option,
     PathText,
     Typed,
-    respelt,
 )
 from auditor.core.shared_plan import (
     ASK,
@@ -356,4 +355,4 @@ def resolve(flags: Mapping[str, object], config: Path | None = None) -> Plan:
     try:
         return Plan.of({**typed.values, **given})
     except AuditError as error:
-        raise respelt(error, Typed(values=typed.values, keys=left)) from None
+        raise Typed(values=typed.values, keys=left).error(error) from None

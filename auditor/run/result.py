@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from auditor import run as pipeline
 from auditor.core.counting import plural
-from auditor.core.errors import ConfigError, MissingDependency
-from auditor.core.options import keywords, near
+from auditor.core.errors import AuditError, ConfigError, MissingDependency
+from auditor.core.options import Typed, keywords, near
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 from auditor.core.types import Estimate, Finding, Run, Seed
@@ -414,15 +414,18 @@ async def aaudit(
     for name in options:
         if name not in taken:
             raise ConfigError(f"audit() has no option {name!r}.{near(name, sorted(taken))}")
-    plan = Plan.of(
-        {
-            "task": task,
-            "models": specs,
-            "data": str(data) if isinstance(data, (str, Path)) else None,
-            "out": str(out or "reports"),
-            **options,
-        }
-    )
+    given = {
+        "task": task,
+        "models": specs,
+        "data": str(data) if isinstance(data, (str, Path)) else None,
+        "out": str(out or "reports"),
+        **options,
+    }
+    try:
+        plan = Plan.of(given)
+    except AuditError as error:
+        words = {Plan.flag(name): (name, "") for name in options}
+        raise Typed(values=options, keys=words).error(error) from None
     seeds = None if data is None or isinstance(data, (str, Path)) else _given(plan, data)
     return await _audit(plan, models=adapters, seeds=seeds, observe=observe, write=out is not None)
 

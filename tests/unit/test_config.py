@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from auditor import audit
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan, resolve
 
@@ -71,6 +72,19 @@ def test_a_wrong_file_is_named(tmp_path: Path, text: str, message: str) -> None:
 def test_a_value_out_of_range_is_named(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Plan(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"order": 9}, "'order' must be at most 4; got 9."),
+        ({"grammar": "x"}, "'grammar' belongs to --suite grammar."),
+    ],
+)
+def test_a_program_is_told_its_own_keywords(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        audit("sentiment", model="vader", **options)
+    assert str(refused.value) == told
 
 
 def test_a_plan_survives_json() -> None:
