@@ -12,6 +12,7 @@ import os
 import re
 import sys
 
+from auditor.agent.settings import PlannerOptions
 from auditor.cli.main import COMMANDS, overview, run
 from auditor.core.options import PlanModel
 from auditor.core.plan import Plan
@@ -99,6 +100,8 @@ def page() -> str:
         settings(Plan),
         "## Options of a plan of rows\n",
         settings(TabularPlan, MethodOptions),
+        "## Options of a planner\n",
+        settings(PlannerOptions),
     ]
     return "\n".join(parts)
 

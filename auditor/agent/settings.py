@@ -6,21 +6,37 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from auditor.agent.goal import Goal, parse
 from auditor.agent.records import Limits
 from auditor.core.errors import ConfigError
-from auditor.core.options import LARGEST
+from auditor.core.options import Amount, Count, Group, Option, PlanModel
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model
 from auditor.core.types import Seed
 
+AGENT = frozenset({"agent"})
 # What a user may fix for all runs of a session, beside the arguments of `run`.
 OWN = frozenset({"models", "task", "data", "out", "max_calls", "max_cost", "max_seconds", "seed"})
 COMMON = frozenset(Plan.flags("agent")) - OWN
+
+
+class PlannerOptions(PlanModel):
+    """Who plans, and the limits of a language model that does."""
+
+    # fmt: off
+    planner: Annotated[str, Option("--planner", Group.ASKED, AGENT,
+        "rules (default), openai:NAME or langchain:PROVIDER:NAME.")] = "rules"
+    planner_base_url: Annotated[str | None, Option("--planner-base-url", Group.ASKED, AGENT,
+        "Address of the planner's server.")] = None
+    planner_max_calls: Annotated[Count, Option("--planner-max-calls", Group.LIMITS, AGENT,
+        "Calls of a planner that is a language model.")] = 40
+    planner_max_cost: Annotated[Amount | None, Option("--planner-max-cost", Group.LIMITS, AGENT,
+        "USD for the planner, beside --max-cost.")] = None
+    # fmt: on
 
 
 class Refused(ConfigError):
@@ -82,11 +98,7 @@ class Settings:
         if unknown := sorted(set(options) - COMMON):
             raise ConfigError(f"run() has no option {unknown[0]!r}; options: {', '.join(sorted(COMMON))}.")
         fixed = msgspec.structs.asdict(limits)
-        for name, low in (("planner_max_calls", 1), ("planner_max_cost", 0)):
-            if (value := fixed.pop(name)) is not None and not low <= value <= LARGEST:
-                raise ConfigError(
-                    f"--{name.replace('_', '-')} must be at least {low}, and at most {LARGEST:,}; got {value:g}."
-                )
+        PlannerOptions.model_validate({n: fixed.pop(n) for n in PlannerOptions.settings() if n in fixed})
         Plan.of({**fixed, "seed": seed})
         read = parse(goal, task=task)
         if model is None:

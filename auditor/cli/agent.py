@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from auditor.agent.settings import PlannerOptions
 from auditor.cli import common, consent
 from auditor.cli.common import Draw, invoke
 from auditor.cli.options import takes
@@ -20,24 +21,11 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 
 @app.command()
-@takes("agent", Plan)
+@takes("agent", Plan, PlannerOptions)
 def agent(
     goal: Annotated[
         str, typer.Argument(metavar="GOAL", help="A question; with --read or --resume, a session's folder.")
     ],
-    planner: Annotated[
-        str | None, typer.Option("--planner", help="rules (default), openai:NAME or langchain:PROVIDER:NAME.")
-    ] = None,
-    planner_base_url: Annotated[
-        str | None, typer.Option("--planner-base-url", help="Address of the planner's server.")
-    ] = None,
-    planner_max_calls: Annotated[
-        int | None,
-        typer.Option("--planner-max-calls", help="Calls of a planner that is a language model (default 40)."),
-    ] = None,
-    planner_max_cost: Annotated[
-        float | None, typer.Option("--planner-max-cost", help="USD for the planner, beside --max-cost.")
-    ] = None,
     format: common.Format = "terminal",
     dry_run: common.DryRun = False,
     read: Annotated[
@@ -53,18 +41,11 @@ def agent(
     from auditor import agent as agents
 
     common.check_format(format)
-    plans = {
-        "planner": planner,
-        "planner_base_url": planner_base_url,
-        "planner_max_calls": planner_max_calls,
-        "planner_max_cost": planner_max_cost,
-    }
-    planned: dict[str, Any] = {name: value for name, value in plans.items() if value is not None}
-    if (read or resume) and (options or planned):
-        flags = [*map(Plan.flag, options), *(f"--{name.replace('_', '-')}" for name in planned)]
+    if (read or resume) and options:
+        flags = {name: PlannerOptions.flag(name) for name in PlannerOptions.settings()}
+        told = ", ".join(flags.get(name) or Plan.flag(name) for name in options)
         raise ConfigError(
-            f"{'--read' if read else '--resume'} takes everything from the session in the folder; leave out "
-            f"{', '.join(flags)}."
+            f"{'--read' if read else '--resume'} takes everything from the session in the folder; leave out {told}."
         )
     if read:
         return _show(agents.load(Path(goal)), format)
@@ -76,14 +57,16 @@ def agent(
         servers = [kept.common.get("base_url"), kept.planner_base_url]
         consent.Named.of(kept.models or (), servers).consent(Path(goal), again=again, yes=yes, given=None)
         return _show(agents.resume(Path(goal), observe=Draw()), format)
-    given: dict[str, Any] = {"model" if name == "models" else name: v for name, v in options.items()}
+    planned: dict[str, Any] = {n: v for n, v in options.items() if n in PlannerOptions.settings()}
+    options = {n: v for n, v in options.items() if n not in planned}
+    given: dict[str, Any] = {"model" if n == "models" else n: v for n, v in options.items()}
     if dry_run:
         sys.stdout.write(_outline(agents.outline(goal, **given), format) + "\n")
         return 0
     chosen = Plan.of(options)
     agree(
         chosen.models,
-        limited=chosen.max_calls is not None or chosen.max_cost is not None,
+        limited=chosen.limited,
         yes=yes,
         check=lambda: agents.parse(goal, task=given.get("task")),
         show=lambda: _outline(agents.outline(goal, **given), "terminal"),

@@ -64,7 +64,7 @@ def consent(plan: Plan, *, yes: bool) -> None:
 
     agree(
         [*plan.models, plan.judge],
-        limited=plan.max_calls is not None or plan.max_cost is not None,
+        limited=plan.limited,
         yes=yes,
         check=lambda: pipeline.prepare(plan),
         show=lambda: _show_estimate(dry_run(plan, observe=Draw()), "terminal"),

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from auditor import audit
 from auditor.agent.request import Request, checked
+from auditor.agent.settings import PlannerOptions
 from auditor.cli.layout import laid_out
 from auditor.cli.options import takes
 from auditor.core.errors import ConfigError
@@ -30,7 +31,7 @@ from auditor.run import freeze, plan_of, result
 from auditor.tables.plan import MethodOptions, TabularPlan
 
 ROOT = Path(__file__).resolve().parents[2]
-PLANS = (Plan, TabularPlan, MethodOptions)
+PLANS = (Plan, TabularPlan, MethodOptions, PlannerOptions)
 FLAGS = sorted({option.flag for plan in PLANS for option in plan.flags().values()})
 FEW = settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 MANY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -47,6 +48,8 @@ SPECIAL: Mapping[str, st.SearchStrategy[Any]] = {
     "temperature": st.floats(0, 2) | st.just("none"),
     "fail_on": st.sampled_from(["shown", "never", "hidden > 0"]),
     "suite": st.sampled_from(["mutation", "grammar"]),
+    "gate": st.sampled_from(["constructs", "dependency"]),
+    "oracle": st.sampled_from(["label", "probability"]),
     "per_seed": st.integers(0, 100),
 }
 
