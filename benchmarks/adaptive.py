@@ -24,11 +24,11 @@ from common import Row
 
 from auditor.core.plan import Plan
 from auditor.core.types import Case, Check, Seed
-from auditor.models.planted import Planted
 from auditor.models.reviews import Reviews
 from auditor.run.confirm import confirm
 from auditor.run.loop import Loop
 from auditor.run.parts import Parts, StoredCases, prepare
+from auditor.testing.planted import Planted
 
 BUDGETS = (500, 1000, 2000)
 SEEDS = (1, 2, 3, 4, 5)

@@ -6,13 +6,14 @@ beats the default.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from auditor.core.errors import AuditError
+from auditor.core.errors import AuditError, ConfigError
 from auditor.core.options import (
     LARGEST,
     Amount,
@@ -102,12 +103,16 @@ def of_package(name: str) -> bool:
     return "/" in name or ":" in name
 
 
-def _one_of(*words: str) -> AfterValidator:
+def _one_of(flag: str, *words: str) -> AfterValidator:
     """A field that takes these words, or a plug-in of another package."""
 
     def check(given: str) -> str:
         if given and given not in words and not of_package(given):
-            raise ValueError(f"must be one of {', '.join(words)}, or a plug-in as ORG/NAME")
+            close = difflib.get_close_matches(given, words, n=1)
+            hint = f" Did you mean {close[0]}?" if close else ""
+            raise ConfigError(
+                f"{flag} must be one of {', '.join(words)}, or a plug-in as ORG/NAME; got {given!r}.{hint}"
+            )
         return given
 
     return AfterValidator(check)
@@ -157,7 +162,7 @@ class Plan(SharedPlan):
     generation: Annotated[Literal["prob", "rand", "uniform", "bandit"], Option("--generation", CHANGED, MAKE,
         "With --suite grammar: prob (default), rand, bandit, or uniform over distinct sentences; --limit cases."
     )] = "prob"
-    oracle: Annotated[str, _one_of("label", "probability"), Option("--oracle", MEASURED, RUN,
+    oracle: Annotated[str, _one_of("--oracle", "label", "probability"), Option("--oracle", MEASURED, RUN,
         "label (default): another answer is a change; probability: another score of one label is; or a plug-in.")] = ""
     epsilon: Annotated[Numbers, AfterValidator(_probabilities), Option("--epsilon", MEASURED, RUN,
         "With --oracle probability: differences that are tolerated, comma-separated; the first decides (default "
@@ -225,7 +230,7 @@ class Plan(SharedPlan):
         "Insist on log-probabilities of the labels, or do without (default: where the server gives them).")] = None
     batch: Annotated[bool, Option("--batch", LIMITS, RUN,
         "Ask openai: models through the Batch API: half the price, answers within a day.")] = False
-    gate: Annotated[str, _one_of("constructs", "dependency"), Option("--gate", CHANGED, MAKE,
+    gate: Annotated[str, _one_of("--gate", "constructs", "dependency"), Option("--gate", CHANGED, MAKE,
         "What a variant must pass: constructs (default), dependency, HInter's comparison of whole parses, or a plug-in."
     )] = ""
     parser: Annotated[str, Option("--parser", CHANGED, TEXTS,

@@ -96,8 +96,6 @@ class Batched(Model):
     """
 
     style: Literal["text", "chat"] = "chat"
-    deterministic = False
-    cacheable = True
     max_batch = MOST_REQUESTS
     patience_s = 7 * 86_400.0
 

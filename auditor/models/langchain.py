@@ -71,9 +71,6 @@ class LangChain(Model):
         The spec is malformed, the provider unknown, a key missing, or the prompt template has several variables.
     """
 
-    deterministic = False
-    max_batch = 1
-
     def __init__(
         self,
         target: str | Any,

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from importlib.metadata import version
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from auditor.core.errors import CallError
 from auditor.core.protocols import Costs, Model, Reply
@@ -99,7 +99,6 @@ class Vader(Model):
 
     costs: ClassVar[Costs] = "nothing"
 
-    style: Literal["text", "chat"] = "text"
     deterministic = True
     cacheable = False
     max_batch = 256
@@ -125,9 +124,6 @@ class Vader(Model):
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Label every text of ``batch``; see `auditor.core.protocols.Model`."""
         return await classify(batch, self._answer)
-
-    async def aclose(self) -> None:
-        """Nothing to release."""
 
     def _answer(self, text: str) -> Reply:
         compound = float(self._analyzer.polarity_scores(text)["compound"])

@@ -117,9 +117,6 @@ class OpenAIChat(Model):
     """
 
     style: Literal["text", "chat"] = "chat"
-    deterministic = False
-    cacheable = True
-    max_batch = 1
 
     def __init__(
         self,

@@ -77,7 +77,6 @@ class Recorded(Model):
 
     costs: ClassVar[Costs] = "nothing"
 
-    deterministic = False
     cacheable = False
     max_batch = 1000
     recorded = True  # asking for the rest costs nothing
@@ -108,9 +107,6 @@ class Recorded(Model):
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Look up the recorded answers; `NotRecorded` where there is none."""
         return [self._find(request) for request in batch]
-
-    async def aclose(self) -> None:
-        """Nothing to release."""
 
     def _find(self, request: Request) -> Reply | CallError:
         prompt, replicate = request.prompt, request.replicate

@@ -25,7 +25,7 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from auditor.core import data
 from auditor.core.errors import CallError, DataFileError
@@ -76,7 +76,6 @@ class Reviews(Model):
 
     costs: ClassVar[Costs] = "nothing"
 
-    style: Literal["text", "chat"] = "text"
     deterministic = True
     cacheable = False
     max_batch = 256
@@ -117,9 +116,6 @@ class Reviews(Model):
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Label every text of ``batch``; see `auditor.core.protocols.Model`."""
         return await classify(batch, self._answer)
-
-    async def aclose(self) -> None:
-        """Nothing to release."""
 
     def _answer(self, text: str) -> Reply:
         p = self.probability(text)

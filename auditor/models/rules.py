@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from functools import cache
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from auditor.core.errors import BadRequest, CallError
 from auditor.core.protocols import Costs, Model, Reply
@@ -43,7 +43,6 @@ class Rules(Model):
 
     costs: ClassVar[Costs] = "nothing"
 
-    style: Literal["text", "chat"] = "text"
     deterministic = True
     cacheable = False
     max_batch = 64
@@ -63,9 +62,6 @@ class Rules(Model):
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Answer every text of ``batch``; see `auditor.core.protocols.Model`."""
         return await classify(batch, self._answer)
-
-    async def aclose(self) -> None:
-        """Nothing to release."""
 
     def _answer(self, text: str) -> Reply | CallError:
         found = self.antecedent(text)

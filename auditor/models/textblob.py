@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from auditor.core.errors import CallError, MissingDependency
 from auditor.core.protocols import Costs, Model, Reply
@@ -42,7 +42,6 @@ class TextBlobModel(Model):
 
     costs: ClassVar[Costs] = "nothing"
 
-    style: Literal["text", "chat"] = "text"
     deterministic = True
     cacheable = False
     max_batch = 256
@@ -65,9 +64,6 @@ class TextBlobModel(Model):
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Label every text of ``batch``; see `auditor.core.protocols.Model`."""
         return await classify(batch, self._answer)
-
-    async def aclose(self) -> None:
-        """Nothing to release."""
 
     def _answer(self, text: str) -> Reply:
         polarity = float(self._blob(text).sentiment.polarity)

@@ -71,7 +71,6 @@ class Transformers(Model):
     costs: ClassVar[Costs] = "nothing"
 
     deterministic = True
-    cacheable = True
     max_batch = 16
     at_once = 1
 
@@ -116,9 +115,6 @@ class Transformers(Model):
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Answer ``batch`` in one pass of the model; see `auditor.core.protocols.Model`."""
         return await asyncio.to_thread(self._work, batch)
-
-    async def aclose(self) -> None:
-        """Nothing to release."""
 
     def _work(self, batch: Sequence[Request]) -> list[Reply | CallError]:
         read: Callable[[Request], Any] = self._prompt_ids if self.kind == "causal" else bare_text

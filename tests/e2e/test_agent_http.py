@@ -14,7 +14,7 @@ import pytest
 from auditor import Seed, agent
 from auditor.cli.main import run as cli
 from auditor.core.errors import UserError
-from auditor.models.planted import Planted
+from auditor.testing.planted import Planted
 
 pytest.importorskip("langchain_openai", reason="the extra langchain is not installed")
 pytestmark = pytest.mark.e2e

@@ -12,10 +12,10 @@ from auditor.contrib.adaptive.suite import AdaptiveSuite
 from auditor.core.types import Answer, Case, Seed, Verdict, digest
 from auditor.measure.hidden_lattice import mark_hidden
 from auditor.measure.intervals import clopper_pearson
-from auditor.models.planted import Planted
 from auditor.perturb.dictionaries import load
 from auditor.perturb.mutation import MutationSuite
 from auditor.tasks.oracles.label import LabelOracle
+from auditor.testing.planted import Planted
 
 DICTIONARIES = [load("gender"), load("nationality")]
 PEOPLE = ("British man", "French woman", "German boy", "Italian girl")

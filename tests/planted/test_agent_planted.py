@@ -10,8 +10,8 @@ import pytest
 
 from auditor import Seed, agent
 from auditor.core.types import digest
-from auditor.models.planted import Planted
 from auditor.store.journal import genesis, read, verify
+from auditor.testing.planted import Planted
 
 ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
 PLACES = [

@@ -11,9 +11,9 @@ import pytest
 from auditor import Result, Seed, audit
 from auditor.core.protocols import Reply
 from auditor.core.types import Case, Edit, Request, Variant, is_wording
-from auditor.models.planted import Planted
 from auditor.run.controls import CANARY_REPLICATES, control_pairs, is_placebo, outcomes, with_placebos
 from auditor.tasks import load
+from auditor.testing.planted import Planted
 
 ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
 PLACES = ["in the harbour", "at the mill"]

@@ -12,9 +12,9 @@ from auditor import Result, Seed, audit
 from auditor import run as pipeline
 from auditor.core.plan import Plan
 from auditor.core.types import Case, Check
-from auditor.models.planted import Planted
 from auditor.run.record import build
 from auditor.run.rounds import gated
+from auditor.testing.planted import Planted
 
 ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
 PLACES = [

@@ -19,9 +19,9 @@ from auditor.contrib.adaptive.suite import AdaptiveSuite
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.plan import Plan
 from auditor.core.types import Variant
-from auditor.models.planted import Planted
 from auditor.perturb import dictionaries
 from auditor.perturb.mutation import MutationSuite
+from auditor.testing.planted import Planted
 
 GOAL = "Does our résumé screener treat older women differently?"
 OLDER_WOMEN = {"age": ["old"], "gender": ["female"]}

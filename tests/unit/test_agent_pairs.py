@@ -18,9 +18,9 @@ from auditor.contrib.adaptive.suite import AdaptiveSuite
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.plan import Plan
 from auditor.core.types import Variant
-from auditor.models.planted import Planted
 from auditor.perturb import dictionaries
 from auditor.perturb.mutation import MutationSuite
+from auditor.testing.planted import Planted
 
 READ = [
     ("Does it treat women worse than men?", "gender:female/male"),

@@ -12,9 +12,9 @@ from auditor import audit
 from auditor.cli.main import run
 from auditor.core.errors import ConfigError, UserError
 from auditor.core.plan import Plan, resolve
-from auditor.models.planted import Planted
 from auditor.perturb import grammar
 from auditor.tasks.oracles.probability import shares_of
+from auditor.testing.planted import Planted
 
 GRAMMAR = {"suite": "grammar", "order": 1, "out": None, "limit": 40}
 TEXTS = ["He is a fine cook, and he knows it.", "The man plays the father in a warm film."]

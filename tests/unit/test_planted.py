@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from auditor.core.errors import CallError, ConfigError
 from auditor.core.protocols import Reply
 from auditor.core.types import Message, Prompt, Request
-from auditor.models.planted import REFUSAL, Planted
+from auditor.testing.planted import REFUSAL, Planted
 
 SUBJECTS = {"he": "He", "she": "She"}
 NATIONS = {"french": "French", "nigerian": "Nigerian"}

@@ -152,9 +152,6 @@ class Planted(Model):
         """Answer by the rules; see `auditor.core.protocols.Model`."""
         return [self.answer(request) for request in batch]
 
-    async def aclose(self) -> None:
-        """Nothing to release."""
-
     def answer(self, request: Request) -> Reply | CallError:
         """Answer one request: a pure function of prompt, replicate and seed."""
         words = _words(user_text(request.prompt))
