@@ -319,6 +319,11 @@ class Verdict:
     format: str = ""
 
 
+AFTER_STOPPING = (
+    "Wald margin after stopping (the paper's rule)"  # a method whose interval supports no verdict
+)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
     """A number that never travels without its uncertainty and its losses.

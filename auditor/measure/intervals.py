@@ -17,6 +17,10 @@ FEW_SEEDS = 100
 FEW_WITH_FLIP = 10
 APPROXIMATE = "interval approximate"
 
+AFTER_STOPPING = (
+    "Wald margin after stopping (the paper's rule)"  # of Themis; no interval to rest a verdict on
+)
+
 
 def korn_graubard(
     successes: ArrayLike,

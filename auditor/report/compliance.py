@@ -11,7 +11,7 @@ from auditor.core.registry import PAGES
 from auditor.report import compliance_export as export
 from auditor.report import compliance_frameworks as frameworks
 from auditor.report import compliance_page as built
-from auditor.report import html, legal, markdown, outcomes
+from auditor.report import html, legal, ll144_summary, markdown, outcomes
 
 Data = Mapping[str, Any]
 
@@ -61,6 +61,22 @@ class LegalPage(Renderer):
             return export.to_json(made)
         told = legal.build(made)
         return markdown.write(told) if self.form == "-md" else html.write(told, record)
+
+
+class Ll144Summary(Renderer):
+    """``--format ll144-summary``: one HTML page to print or to publish, with fields for what was not given."""
+
+    name, suffix = "ll144-summary.v1", ".ll144-summary.html"
+
+    def render(self, record: Data, evidence: Any = None) -> str:
+        """Write the page.
+
+        Raises
+        ------
+        ConfigError
+            The run holds no outcomes of people, or they are rankings of made-up applications.
+        """
+        return html.write(ll144_summary.build(outcomes.people(record, evidence, "ll144-summary")))
 
 
 FORMS = {"": ".html", "-md": ".md", "-json": ".json"}

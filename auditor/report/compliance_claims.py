@@ -84,7 +84,7 @@ def effect(finding: Data) -> str:
         low, high = max(low, -100.0), min(high, 100.0)  # shares cannot differ by more
         return f"{value:+.1f} points ({low:+.1f} to {high:+.1f})"
     if str(finding.get("code", "")).startswith("tabular-"):  # of several levels, so each is named
-        return tabular.rate_text(rate)
+        return words.rate_text(rate)
     return words.interval(rate)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor.core import waivers
-from auditor.report import claimed, unread, view, words
+from auditor.report import claimed, unread, words
 
 Data = Mapping[str, Any]
 SHOWN = ("shown", "shown_for_words")
@@ -64,11 +64,9 @@ def sentence(record: Data, finding: Data, noun: str, claims: claimed.Claims) -> 
     if not is_tabular(record):
         told = claimed.told(record, finding, claims)
         return claimed.sentence(told) if told is not None else words.claim_sentence(finding, noun)
-    from auditor.report import tabular as tabular_
-
     text = f"{finding['model']}: {finding.get('text') or finding['code']}"
     rate = finding.get("rate")
-    return (f"{text}: {tabular_.rate_text(rate)}" if rate else text).rstrip(".") + "."
+    return (f"{text}: {words.rate_text(rate)}" if rate else text).rstrip(".") + "."
 
 
 def is_tabular(record: Data) -> bool:
@@ -78,7 +76,7 @@ def is_tabular(record: Data) -> bool:
 
 def noun_of(record: Data) -> str:
     """What the answers of the run are called: label, score, decision."""
-    return "label" if is_tabular(record) else view.build(record).noun
+    return "label" if is_tabular(record) else words.noun(record)
 
 
 def title(record: Data) -> str:

@@ -59,20 +59,6 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
     )
 
 
-def compared(section: Data) -> str:
-    """Say what the probability oracle compared, in one line.
-
-    Examples
-    --------
-    >>> compared({"label": "his", "reference": "equal", "rows": [{"epsilon": 0.05}]})
-    "probability of 'his'; a difference of more than 0.05 counts as a change"
-    """
-    first = next((row["epsilon"] for row in section.get("rows", ())), None)
-    less = ", less that of the shares in the occupations," if section.get("reference") == "bls" else ""
-    beyond = "" if first is None else f"; a difference{less} of more than {first:g} counts as a change"
-    return f"probability of {section['label']!r}{beyond}"
-
-
 def _what(told: Data) -> str:
     sentences, derivations = told.get("sentences"), told.get("derivations")
     size = "" if sentences is None else f" with {words.count(sentences)} distinct sentences"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from auditor.report import cautions, generation, unread, words
+from auditor.report import cautions, unread, words
 from auditor.report.rows import Row, Subject, split
 
 Data = Mapping[str, Any]
@@ -67,7 +67,7 @@ def asked(record: Data) -> tuple[tuple[str, str], ...]:
     if spec.get("protocol", "default") != "default":
         items.append(("Protocol", str(spec["protocol"])))
     if record.get("probability"):
-        items.append(("Compared", generation.compared(record["probability"])))
+        items.append(("Compared", compared(record["probability"])))
     if spec.get("delta") is not None:
         items.append(("Bound δ", f"{100 * float(spec['delta']):g} %"))
     return tuple(items)
@@ -220,3 +220,17 @@ def _why_no_rate(record: Data, model: str) -> str:
         was = "was" if made == 1 else "were"
         return f"was asked about no variant: {all_} that {was} made {was} discarded by the validity check"
     return "gave too few answers"
+
+
+def compared(section: Data) -> str:
+    """Say what the probability oracle compared, in one line.
+
+    Examples
+    --------
+    >>> compared({"label": "his", "reference": "equal", "rows": [{"epsilon": 0.05}]})
+    "probability of 'his'; a difference of more than 0.05 counts as a change"
+    """
+    first = next((row["epsilon"] for row in section.get("rows", ())), None)
+    less = ", less that of the shares in the occupations," if section.get("reference") == "bls" else ""
+    beyond = "" if first is None else f"; a difference{less} of more than {first:g} counts as a change"
+    return f"probability of {section['label']!r}{beyond}"

@@ -5,30 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from auditor.core.protocols import Renderer
-from auditor.report import html, ll144, outcomes
+from auditor.report import ll144
 from auditor.report.document import TO_FILL, Document, Entry, Form, Section, Table
 
 Data = Mapping[str, Any]
 EMPTY = f"[{TO_FILL}]"
 KIND = "Historical or test data"
 CAPTIONS = {"sex": "Sex", "race_ethnicity": "Race/ethnicity", "intersectional": "Race/ethnicity and sex"}
-
-
-class Ll144Summary(Renderer):
-    """``--format ll144-summary``: one HTML page to print or to publish, with fields for what was not given."""
-
-    name, suffix = "ll144-summary.v1", ".ll144-summary.html"
-
-    def render(self, record: Data, evidence: Any = None) -> str:
-        """Write the page.
-
-        Raises
-        ------
-        ConfigError
-            The run holds no outcomes of people, or they are rankings of made-up applications.
-        """
-        return html.write(build(outcomes.people(record, evidence, "ll144-summary")))
 
 
 def build(record: Data) -> Document:

@@ -114,7 +114,7 @@ def _scores(record: Mapping[str, Any], section: Mapping[str, Any]) -> list[Secti
             (
                 Cell(text=name, sub=s["population"]),
                 ", ".join(s["columns"]),
-                rate_text(s["estimate"]),
+                words.rate_text(s["estimate"]),
                 f"{s['estimate']['n']:,}",
                 s["estimate"]["method"],
                 Cell(text="", mark=mark, kind=verdict),
@@ -199,15 +199,6 @@ def _provenance(record: Mapping[str, Any], section: Mapping[str, Any]) -> Sectio
     return Section(id="provenance", title="Provenance", short="Provenance", blocks=blocks, folded=True)
 
 
-def rate_text(estimate: Mapping[str, Any]) -> str:
-    """A score with its interval; an exact one says so."""
-    if estimate["method"].startswith("enumeration"):
-        return f"{words.percent(estimate['value'], 2)} (exact)"
-    if "not valid" in estimate["note"]:
-        return f"{words.percent(estimate['value'], 2)} (no valid interval)"
-    return words.interval(estimate).replace("(", f"({words.confidence(estimate['level'])}: ", 1)
-
-
 def _verdict(record: Mapping[str, Any], score: Mapping[str, Any]) -> str:
     """The verdict of the finding that is about a score: the one with its estimate."""
     code = f"tabular-{score['name'].replace('_', '-')}"
@@ -258,7 +249,7 @@ def _summary(section: Mapping[str, Any], counts: Mapping[str, Any], protected: l
                 binned = section["schema"].get("binned") if score["population"].startswith("domain") else None
                 only = f" (one value for each bin of {words.listing(binned)})" if binned else ""
                 lines.append(
-                    f"The label changed with {named} in {rate_text(score['estimate'])} of "
+                    f"The label changed with {named} in {words.rate_text(score['estimate'])} of "
                     f"{score['estimate']['n']:,} {rows}{only}."
                 )
                 if left := score["estimate"]["n_skipped"]:
@@ -286,8 +277,8 @@ def _summary(section: Mapping[str, Any], counts: Mapping[str, Any], protected: l
     if noise:
         times = section["answers"]["replicates"]
         lines.append(
-            f"Asked {times} times, the model gave answers that differ to one and the same row for {rate_text(noise)} "
-            f"of {words.plural(noise['n_variants'], 'row')}."
+            f"Asked {times} times, the model gave answers that differ to one and the same row for "
+            f"{words.rate_text(noise)} of {words.plural(noise['n_variants'], 'row')}."
         )
     if not section.get("answers"):  # else the rows were told
         asked = counts.get("evaluations_in_all", counts["evaluations"])
@@ -340,7 +331,9 @@ def finding_text(
     page.line(f"{id} · {place} · {f['model']} · {words.verdict(f['verdict'])}", "bold")
     page.paragraph(words.sentence(f["text"]))
     if f.get("rate"):
-        page.paragraph(f"Measured: {rate_text(f['rate'])} of {words.plural(int(f['rate']['n']), 'row')}.")
+        page.paragraph(
+            f"Measured: {words.rate_text(f['rate'])} of {words.plural(int(f['rate']['n']), 'row')}."
+        )
     for note in f.get("notes") or ():
         page.paragraph(words.sentence(note), first="- ", indent="  ")
     pairs = [p for p in record["tabular"]["pairs"] if set(p["changed"]) <= set(f["attributes"])]

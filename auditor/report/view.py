@@ -89,7 +89,7 @@ def build(record: Data) -> View:
     ranked = sorted(enough or directions, key=lambda r: (-_top(r), r.label))
     findings = record.get("findings", ())
     by_group = (record.get("controls") or {}).get("answers_by_group") or ()
-    noun = words.outcome_noun(_kind(record))
+    noun = words.noun(record)
     hidden = tuple(sorted((f for f in findings if f["kind"] == "hidden"), key=_rank))
     names = {(s.model, s.format): s.name for s in subjects}
     rows = tuple(sorted(sets, key=lambda r: (not r.attributes, len(r.attributes), r.attributes)))
@@ -143,18 +143,6 @@ def _rank(finding: Data) -> tuple[int, str, str]:
 def _top(row: Row) -> float:
     """Rank by the lower end of the interval: one seed of one is no strong sign."""
     return max((float(c.rate["low"]) for c in row.cells if c.rate), default=-1.0)
-
-
-def _kind(record: Data) -> str:
-    if record.get("spec", {}).get("oracle") == "probability":
-        return "score"  # what is compared, whatever the task answers with
-    for place in (record.get("spec", {}), record.get("provenance", {})):
-        for key in ("kind", "task_kind"):
-            if isinstance(place.get(key), str):
-                return str(place[key])
-    return {"sentiment": "classification", "hiring": "decision"}.get(
-        str(record.get("spec", {}).get("task")), ""
-    )
 
 
 def _subjects(record: Data) -> tuple[Subject, ...]:

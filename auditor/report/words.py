@@ -17,6 +17,7 @@ from auditor.core.shown import encodable as encodable
 from auditor.core.shown import is_utf8 as is_utf8
 from auditor.core.shown import quoted as quoted
 from auditor.core.shown import visible as visible
+from auditor.core.types import AFTER_STOPPING
 
 DEFAULT_OUT = "reports"  # where commands look for a run by its name
 SYMBOLS = {"shown": "▲", "shown_for_words": "△", "bounded": "●", "not_determined": "?", "not_tested": "–"}
@@ -150,8 +151,10 @@ def percent(share: float | None, decimals: int = 1) -> str:
     return "not measured" if share is None else f"{_number(share, decimals)} %"
 
 
-def interval(estimate: Mapping[str, Any] | None) -> str:
+def interval(estimate: Mapping[str, Any] | None, *, level: bool = False) -> str:
     """Value and interval of an `Estimate` as plain data; as many digits as the interval supports.
+
+    With ``level`` the interval says of which level it is.
 
     Examples
     --------
@@ -165,7 +168,17 @@ def interval(estimate: Mapping[str, Any] | None) -> str:
     value, low, high = float(estimate["value"]), float(estimate["low"]), float(estimate["high"])
     width = high - low
     decimals = 0 if width >= 0.2 else 1 if width >= 0.004 else 2
-    return f"{percent(value, decimals)} ({_bound(low, decimals)}–{_bound(high, decimals)} %)"
+    named = f"{confidence(estimate.get('level'))}: " if level else ""
+    return f"{percent(value, decimals)} ({named}{_bound(low, decimals)}–{_bound(high, decimals)} %)"
+
+
+def rate_text(estimate: Mapping[str, Any]) -> str:
+    """A score of rows with its interval; an exact one says so."""
+    if estimate["method"].startswith("enumeration"):
+        return f"{percent(estimate['value'], 2)} (exact)"
+    if estimate["method"] == AFTER_STOPPING:
+        return f"{percent(estimate['value'], 2)} (no valid interval)"
+    return interval(estimate, level=True)
 
 
 def glue(text: str) -> str:
@@ -240,6 +253,23 @@ def outcome_noun(kind: str) -> str:
     )
 
 
+def noun(record: Mapping[str, Any]) -> str:
+    """What the answers of a run are called, see `outcome_noun`."""
+    return outcome_noun(_task_kind(record))
+
+
+def _task_kind(record: Mapping[str, Any]) -> str:
+    if record.get("spec", {}).get("oracle") == "probability":
+        return "score"  # what is compared, whatever the task answers with
+    for place in (record.get("spec", {}), record.get("provenance", {})):
+        for key in ("kind", "task_kind"):
+            if isinstance(place.get(key), str):
+                return str(place[key])
+    return {"sentiment": "classification", "hiring": "decision"}.get(
+        str(record.get("spec", {}).get("task")), ""
+    )
+
+
 def run_name(record: Mapping[str, Any]) -> str:
     """What a command calls the run: its id in the default folder, elsewhere its path, quoted where a shell needs it.
 
@@ -285,7 +315,7 @@ def claim_sentence(finding: Mapping[str, Any], noun: str = "label") -> str:
         return sentence(f"{model}: {finding.get('text', '')}")
     if rate is None:
         return f"No rate was measured for {what} on {model}."
-    figures = interval(rate).replace("(", f"({confidence(rate.get('level'))}: ", 1)
+    figures = interval(rate, level=True)
     of = f"the variants of {plural(int(rate['n']), 'seed')}"
     text = f"The {noun} of {model} changed in {figures} of {of} when {what} changed"
     noise = finding.get("noise")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core.errors import BudgetExceeded
-from auditor.core.types import Estimate
+from auditor.core.types import AFTER_STOPPING, Estimate
 from auditor.tables.column import Codes
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.given import Rows, binned, crossed
@@ -26,7 +26,6 @@ from auditor.tables.schema import Schema, uniform
 from auditor.tables.tally import counted_label, uncounted
 from auditor.tables.themis_options import Sampler, ThemisOptions, sampler
 
-METHOD = "Wald margin after stopping (the paper's rule)"
 NOTE = "not valid after stopping: with no change among the first rows the margin is 0"
 BATCH = 256
 
@@ -72,7 +71,7 @@ def wald(count: int, r: int, settings: ThemisOptions, note: str = NOTE) -> Estim
         level=settings.confidence,
         n=r,
         n_skipped=0,
-        method=METHOD,
+        method=AFTER_STOPPING,
         note=note,
     )
 
@@ -157,7 +156,7 @@ def _group(
             level=settings.confidence,
             n=min(sizes),
             n_skipped=0,
-            method=METHOD,
+            method=AFTER_STOPPING,
             note="each group's rate to ± epsilon by the paper's rule; " + NOTE,
         ),
     )
