@@ -21,6 +21,10 @@ Attributes = tuple[str, ...]
 K = TypeVar("K", bound=Hashable)
 PASS, VIOLATION = OUTCOMES["pass"], OUTCOMES["violation"]
 EXEMPLARS = 20
+ARMS = {
+    "placebo_rate": "placebo",
+    "noise_floor": "baseline",
+}  # whose answers a figure is of; else of edited versions
 
 
 class Place(NamedTuple):
@@ -175,6 +179,7 @@ def row(name: str, estimate: Estimate, place: Place, key: Key = Key(())) -> dict
     """One of the ``estimates`` of a run record."""
     return {
         "name": name,
+        "arm": ARMS.get(name, "edited"),
         "model": place.model,
         "format": place.format,
         "attributes": list(key.attributes),

@@ -186,7 +186,7 @@ def _difference(
     )
     if len(d) < MIN_SEEDS:
         return replace(
-            plain, notes=(f"not tested: {plural(len(d), 'seed')}, at least {MIN_SEEDS} are needed",)
+            plain, notes=(f"not tested: {plural(len(d), 'text')}, at least {MIN_SEEDS} are needed",)
         )
     p_sign = sign_flip(list(d.values()), rng=rng, resamples=resamples)
     if len(placebo) < MIN_SEEDS:
@@ -246,7 +246,7 @@ def text_of(d: Difference) -> str:
     )
     return (
         f"{name} was {amount(abs(d.value))}{_unit(d)} {more} for {side(d, 2)} than for the same texts about "
-        f"{side(d, 1, short=True)} ({span(d)}; {plural(d.n, 'seed')})"
+        f"{side(d, 1, short=True)} ({span(d)}; {plural(d.n, 'text')})"
     )
 
 
@@ -258,7 +258,7 @@ def notes_of(d: Difference) -> tuple[str, ...]:
     if d.placebo is not None and d.excess is not None:
         notes.append(
             f"placebo edits, which change no group, moved it by {amount(d.placebo)}{_unit(d)}; the difference beyond "
-            f"them is {amount(d.excess)} ({plural(d.n_placebo, 'seed')}, sign-flip p = {d.p_placebo:.2g} "
+            f"them is {amount(d.excess)} ({plural(d.n_placebo, 'text')}, sign-flip p = {d.p_placebo:.2g} "
             "before correction)"
         )
     return tuple(notes)
@@ -284,7 +284,7 @@ def amount(value: float) -> str:
 def span(d: Difference) -> str:
     """The interval in words, in the direction of the difference."""
     if d.low is None or d.high is None:
-        return "the same on every seed: no interval"
+        return "the same on every text: no interval"
     # A signed difference is told by its size and "higher" or "lower", and its limits likewise.
     turned = d.value < 0 and bool(d.place.directions)
     ends = (-d.high, -d.low) if turned else (d.low, d.high)

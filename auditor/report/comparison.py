@@ -16,15 +16,15 @@ from auditor.report.rows import DECLARED
 
 Data = Mapping[str, Any]
 Subject = tuple[str, str]  # model, format
-RATES = ("Model", "Attributes", "Seeds", "Changed", "Hidden", "Same prompt again")
-PAIRS = ("Attributes", "First", "Second", "Seeds", "Difference", "p, adjusted", "Verdict")
-RIGHT = frozenset({"Seeds"})
+RATES = ("Model", "Attributes", "Texts", "Changed", "Hidden", "Same prompt again")
+PAIRS = ("Attributes", "First", "Second", "Texts", "Difference", "p, adjusted", "Verdict")
+RIGHT = frozenset({"Texts"})
 NOTES = (
     "Difference: share of variants whose answer changed with the first model, less the share with the second, over "
     "variants that both models answered, in percentage points; its interval is by text.",
     "A model that wobbles changes its answers more often for that alone: read a difference beside the same-prompt "
     "noise of both models. The two models answer the same texts, so the test is paired; p is adjusted for all "
-    "pairs and attribute sets of this table (Holm). Fewer than six seeds are not tested.",
+    "pairs and attribute sets of this table (Holm). Fewer than six texts are not tested.",
     "A difference between two models says nothing about which of them is the better one. Rows of fewer than six texts "
     "stand in the CSV alone.",
 )

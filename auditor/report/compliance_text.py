@@ -41,12 +41,12 @@ IMPACT_NOTE = (
 MEASURES = (
     (
         "Share changed",
-        "share of valid variants whose answer differs from that for their original, by seed",
+        "share of valid variants whose answer differs from that for their original, by text",
         "How unstable the answer is under a change of group words. It has no direction: changes to and fro both count.",
     ),
     (
         "Excess over placebo",
-        "share changed minus that of edits of the same form that change no group, on the same seeds",
+        "share changed minus that of edits of the same form that change no group, on the same texts",
         "The part of the changes that goes with the group and not with any change of wording.",
     ),
     (
@@ -80,8 +80,8 @@ OUTCOME_MEASURES = (
     ),
 )
 STATISTICS = (
-    "Unit: the seed text. Variants of one seed are not independent. Intervals of rates: Korn–Graubard (1998), "
-    "Clopper–Pearson on the effective number of seeds, at 95 %.",
+    "Unit: the text. Variants of one text are not independent. Intervals of rates: Korn–Graubard (1998), "
+    "Clopper–Pearson on the effective number of texts, at 95 %.",
     "A claim is about the net difference between two groups: the mean over texts of answers to versions about the one "
     "minus those about the other, whichever was the original, with the effect of an edit, of a word and of a character "
     "more taken out (estimated from all edits and placebo edits of the run).",
@@ -126,8 +126,8 @@ OUTCOME_LIMITS = (
     "No category is inferred; people of unknown category are counted and bounded.",
 )
 GLOSSARY = (
-    ("Seed", "a given text (or row) from which variants are made; the unit of analysis"),
-    ("Variant", "a seed with some words changed; everything else is as it was"),
+    ("Text", "a given text (or row) from which variants are made; the unit of analysis"),
+    ("Variant", "a text with some words changed; everything else is as it was"),
     ("Placebo", "an edit of the same form that changes no group"),
     ("Same-prompt noise", "how often the identical prompt gets another answer"),
     ("Hidden", "a change that only several attributes together bring about"),

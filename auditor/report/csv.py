@@ -7,10 +7,11 @@ from typing import Any
 
 from auditor.core.protocols import Renderer
 from auditor.core.shown import csv_text
+from auditor.measure.rates import ARMS
 from auditor.report import exchange
 
 COLUMNS = (
-    "row", "id", "key", "name", "verdict", "waived", "model", "format", "attributes", "directions", "kind",
+    "row", "id", "key", "name", "arm", "verdict", "waived", "model", "format", "attributes", "directions", "kind",
     "value", "low", "high", "level", "n", "n_skipped", "n_variants", "method", "p_value", "p_adjusted",
     "exemplars", "text", "notes",
 )  # fmt: skip
@@ -37,6 +38,7 @@ class CsvReport(Renderer):
                 "id": row.id,
                 "key": row.key,
                 "name": row.code,
+                "arm": "edited",
                 "verdict": row.verdict,
                 "waived": _waived(row),
                 "model": row.model,
@@ -56,6 +58,7 @@ class CsvReport(Renderer):
             values = {
                 "row": "estimate",
                 "name": e["name"],
+                "arm": ARMS.get(e["name"], "edited"),
                 "model": e.get("model"),
                 "format": e.get("format"),
                 **_place(e),

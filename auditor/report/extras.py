@@ -15,7 +15,7 @@ Data = Mapping[str, Any]
 DISCARDED = (
     "Model",
     "Attributes",
-    "Seeds",
+    "Texts",
     "Discarded ones changed",
     "Valid ones changed",
     "Share of all changes",

@@ -44,9 +44,7 @@ def asked(record: Data) -> tuple[tuple[str, str], ...]:
     )
     limit = f", first {spec['limit']}" if spec.get("limit") else ""
     seeds = (
-        words.plural(int(counts["seeds"]), "seed text")
-        if counts.get("seeds") is not None
-        else "unknown number"
+        words.plural(int(counts["seeds"]), "text") if counts.get("seeds") is not None else "unknown number"
     )
     repeats = [f"{m}: {v['replicates']}" for m, v in record.get("models", {}).items() if v.get("replicates")]
     replicates = ", ".join(repeats) or spec.get("replicates")
@@ -97,7 +95,7 @@ def _source(record: Data) -> str:
     if record.get("spec", {}).get("data"):
         return str(record["spec"]["data"])
     source = ((record.get("provenance") or {}).get("seeds") or {}).get("source")
-    return str(source) if source else "embedded seed texts"
+    return str(source) if source else "embedded texts"
 
 
 def _edits(record: Data) -> str:

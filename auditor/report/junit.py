@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from auditor.core import waivers
 from auditor.core.protocols import Renderer
@@ -29,45 +30,29 @@ class JunitReport(Renderer):
     def render(self, record: Mapping[str, Any], evidence: Any = None) -> str:
         """Write the document."""
         rows = exchange.rows(record)
-        suites = [_suite(model, [r for r in rows if r.model == model], record) for model in _models(record)]
-        run = [_case("run", "complete", [_element("error", exchange.partial(record))])]
-        if not exchange.partial(record):
-            run = [_case("run", "complete", [])]
-        properties = [
-            f"<property {_attributes(name=name, value=value)}/>"
-            for name, value in (
-                ("run", record.get("id", "")),
-                ("tool_version", record.get("tool_version", "")),
-                *_frozen(record),
-                *((f"waiver {i}", line) for i, line in enumerate(waivers.lines(record), 1)),
-            )
-        ]
-        errors = int(bool(exchange.partial(record)))
-        head = _attributes(name="run", tests="1", failures="0", errors=str(errors), skipped="0")
-        first = [
-            f"  <testsuite {head}>",
-            "    <properties>",
-            *(f"      {p}" for p in properties),
-            "    </properties>",
-            *(f"    {c}" for c in run),
-            "  </testsuite>",
-        ]
-        total = _totals(rows)
-        top = _attributes(
-            name=exchange.title(record),
-            tests=str(len(rows) + 1),
-            failures=str(total["failures"]),
-            errors=str(errors),
-            skipped=str(total["skipped"]),
-        )
-        lines = [
-            '<?xml version="1.0" encoding="UTF-8"?>',
-            f"<testsuites {top}>",
-            *first,
-            *(line for suite in suites for line in suite),
-            "</testsuites>",
-        ]
-        return "\n".join(lines) + "\n"
+        partial = exchange.partial(record)
+        states = [*map(_state, rows), *(["error"] if partial else [])]
+        top = Element("testsuites", _counted(exchange.title(record), len(rows) + 1, states))
+        run = SubElement(top, "testsuite", _counted("run", 1, ["error"] if partial else []))
+        properties = SubElement(run, "properties")
+        for name, value in (
+            ("run", str(record.get("id", ""))),
+            ("tool_version", str(record.get("tool_version", ""))),
+            *_frozen(record),
+            *((f"waiver {i}", line) for i, line in enumerate(waivers.lines(record), 1)),
+        ):
+            SubElement(properties, "property", _safe(name=name, value=value))
+        complete = SubElement(run, "testcase", _safe(classname="run", name="complete", time="0"))
+        if partial:
+            SubElement(complete, "error", _safe(message=partial))
+        for model in dict.fromkeys(row.model for row in rows):
+            mine = sorted((row for row in rows if row.model == model), key=lambda row: (row.key, row.id))
+            suite = SubElement(top, "testsuite", _counted(model, len(mine), [_state(row) for row in mine]))
+            for row in mine:
+                case = SubElement(suite, "testcase", _safe(classname=row.code, name=row.key, time="0"))
+                _result(case, row, record)
+        indent(top)
+        return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(top, encoding="unicode")}\n'
 
 
 def _frozen(record: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -82,13 +67,10 @@ def _frozen(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _models(record: Mapping[str, Any]) -> list[str]:
-    return list(dict.fromkeys(str(f["model"]) for f in record.get("findings", ())))
-
-
-def _totals(rows: Iterable[exchange.Row]) -> dict[str, int]:
-    kinds = [_state(row) for row in rows]
-    return {"failures": kinds.count("failure"), "skipped": kinds.count("skipped")}
+def _counted(name: str, tests: int, states: Iterable[str]) -> dict[str, str]:
+    found = list(states)
+    kinds = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    return _safe(name=name, tests=str(tests), **{key: str(found.count(kind)) for key, kind in kinds.items()})
 
 
 def _state(row: exchange.Row) -> str:
@@ -97,23 +79,7 @@ def _state(row: exchange.Row) -> str:
     return "" if row.verdict == "bounded" else "skipped"
 
 
-def _suite(model: str, rows: list[exchange.Row], record: Mapping[str, Any]) -> list[str]:
-    total = _totals(rows)
-    head = _attributes(
-        name=model,
-        tests=str(len(rows)),
-        failures=str(total["failures"]),
-        errors="0",
-        skipped=str(total["skipped"]),
-    )
-    cases = (
-        f"    {_case(row.code, row.key, _result(row, record))}"
-        for row in sorted(rows, key=lambda row: (row.key, row.id))
-    )
-    return [f"  <testsuite {head}>", *cases, "  </testsuite>"]
-
-
-def _result(row: exchange.Row, record: Mapping[str, Any]) -> list[str]:
+def _result(case: Element, row: exchange.Row, record: Mapping[str, Any]) -> None:
     detail = "\n".join(
         [
             row.sentence,
@@ -123,39 +89,26 @@ def _result(row: exchange.Row, record: Mapping[str, Any]) -> list[str]:
     )
     state = _state(row)
     if state == "failure":
-        return [_element("failure", row.sentence, detail, type=row.code)]
-    if not state:
-        return [_element("system-out", None, detail)]
-    why = words.verdict(row.verdict, symbol=False)
-    if row.waiver is not None:
-        why = f"waived until {row.waiver['expires']} by {row.waiver['owner']}: {row.waiver['reason']}"
-    return [_element("skipped", f"{words.sentence(why)} {row.sentence}")]
+        SubElement(case, state, _safe(message=row.sentence, type=row.code)).text = visible(detail)
+    elif not state:
+        SubElement(case, "system-out").text = visible(detail)
+    else:
+        why = words.verdict(row.verdict, symbol=False)
+        if row.waiver is not None:
+            why = f"waived until {row.waiver['expires']} by {row.waiver['owner']}: {row.waiver['reason']}"
+        SubElement(case, state, _safe(message=f"{words.sentence(why)} {row.sentence}"))
 
 
-def _case(code: str, name: str, inner: list[str]) -> str:
-    head = f"<testcase {_attributes(classname=code, name=name, time='0')}"
-    return f"{head}/>" if not inner else f"{head}>{''.join(inner)}</testcase>"
+def _safe(**values: str) -> dict[str, str]:
+    return {name: visible(value, newlines=False) for name, value in values.items()}
 
 
-def _element(tag: str, message: str | None, text: str = "", **more: str) -> str:
-    attributes = _attributes(**({"message": message} if message is not None else {}), **more)
-    head = f"<{tag} {attributes}" if attributes else f"<{tag}"
-    return f"{head}>{escape(text)}</{tag}>" if text else f"{head}/>"
-
-
-def _attributes(**values: str) -> str:
-    return " ".join(f'{name}="{escape(str(value), newlines=False)}"' for name, value in values.items())
-
-
-def escape(text: str, *, newlines: bool = True) -> str:
-    r"""Text for an element or a quoted attribute; what XML cannot hold is made visible.
+def visible(text: str, *, newlines: bool = True) -> str:
+    r"""Text that XML can hold.
 
     Examples
     --------
-    >>> escape('<a b="c">\x00')
-    '&lt;a b=&quot;c&quot;&gt;⟨U+0000⟩'
+    >>> visible("a\x00")
+    'a⟨U+0000⟩'
     """
-    text = _FORBIDDEN.sub(lambda m: f"⟨U+{ord(m.group()):04X}⟩", words.visible(text, newlines=newlines))
-    for plain, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#39;")):
-        text = text.replace(plain, entity)
-    return text
+    return _FORBIDDEN.sub(lambda m: f"⟨U+{ord(m.group()):04X}⟩", words.visible(text, newlines=newlines))

@@ -52,7 +52,7 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
     left = len(rows) - sum(len(table.lines) for table in tables)
     if left and tables:
         told = words.plural(left, "further row")
-        notes.append(f"{told}, most of them on too few seeds for a test, can be found in run.json.")
+        notes.append(f"{told}, most of them on too few texts for a test, can be found in run.json.")
     if not tables:
         notes.append("No pair of texts could be measured.")
     return Section(id="texts", title=TITLE, short="Texts", blocks=noted(notes, tables))

@@ -15,8 +15,9 @@ from auditor.report import cards, diff
 class ParquetReport(Renderer):
     """One row for each verdict: what was changed, both texts, both answers, the outcome.
 
-    The texts are the very ones that were asked: a table is data, and is not made safe for a screen. Placebo
-    variants have ``order`` 0. Needs the extra ``parquet``.
+    The texts are the very ones that were asked: a table is data, and is not made safe for a screen. The ``arm`` of a
+    placebo variant is "placebo", of any other "edited"; the answer for the original stands in every row.
+    Needs the extra ``parquet``.
 
     Parameters
     ----------
@@ -51,6 +52,7 @@ class ParquetReport(Renderer):
                 ("variant_id", pa.string()),
                 ("model", pa.string()),
                 ("format", pa.string()),
+                ("arm", pa.string()),
                 ("order", pa.int32()),
                 ("attributes", pa.list_(pa.string())),
                 ("directions", pa.list_(step)),
@@ -78,6 +80,7 @@ def _row(verdict: Verdict, evidence: Any) -> dict[str, Any]:
         "variant_id": verdict.variant_id,
         "model": verdict.model,
         "format": verdict.format,
+        "arm": "edited" if verdict.order else "placebo",
         "order": verdict.order,
         "attributes": list(verdict.attributes),
         "directions": [{"attribute": a, "source": s, "target": t} for a, s, t in steps],

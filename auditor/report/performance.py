@@ -55,7 +55,7 @@ def build(record: Data, names: Mapping[tuple[str, str], str], noun: str) -> Sect
     notes += _lost(gold)
     columns = ("Model", "Texts that name", "Texts", *(title for _, title in shown))
     table = Table(
-        caption="By the groups that the originals name, with intervals by seed",
+        caption="By the groups that the originals name, with intervals by text",
         columns=columns,
         lines=tuple(lines),
         right=frozenset({"Texts"}),

@@ -53,7 +53,7 @@ def _came(record: Data) -> str:
 
 def _texts(expected: Data) -> list[str]:
     told = [
-        f"{words.plural(expected['cases'], 'case')} of {words.plural(expected['seeds'], 'seed')}, with "
+        f"{words.plural(expected['cases'], 'case')} of {words.plural(expected['seeds'], 'text')}, with "
         f"{words.plural(expected['variants'], 'variant')} ({words.count(expected['valid'])} valid) and "
         f"{words.plural(expected.get('placebos', 0), 'placebo variant')}."
     ]

@@ -83,6 +83,7 @@ def _named() -> dict[str, Any]:
         "required": ["name", "model", "format", "attributes", "directions", "kind", "estimate"],
         "properties": {
             "name": {"type": "string"},
+            "arm": {"enum": ["edited", "placebo", "baseline"]},
             "model": {"type": "string"},
             "format": {"type": "string"},
             "attributes": {"type": "array", "items": {"type": "string"}},

@@ -17,10 +17,10 @@ COLUMNS = (
     "Same prompt",
     "Placebo",
     "p",
-    "Seeds",
+    "Texts",
     "Verdict",
 )
-RIGHT = frozenset({"Seeds", "p"})
+RIGHT = frozenset({"Texts", "p"})
 MAX_ROWS = 24  # of rows that show nothing
 FEW_ROWS = 5  # where no row had enough seeds for a test
 
@@ -94,7 +94,7 @@ def difference(row: Data) -> str:
     if not row["n"]:
         return "not measured"
     if row["low"] is None or row["high"] is None:
-        return f"{amount(row['value'])} (the same on every seed)"
+        return f"{amount(row['value'])} (the same on every text)"
     return f"{amount(row['value'])} ({amount(row['low'])} to {amount(row['high'])})"
 
 

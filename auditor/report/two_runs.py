@@ -19,10 +19,10 @@ SIGNS = {
     "untested": "– not tested",
 }
 ORDER = {"worse": 0, "better": 1, "unclear": 2, "untested": 3}
-RATES = ("Change", "Model", "Changed", "Before", "After", "Difference (95 %)", "Seeds", "p, corrected")
+RATES = ("Change", "Model", "Changed", "Before", "After", "Difference (95 %)", "Texts", "p, corrected")
 FINDINGS = ("", "Finding", "Before", "After", "Note")
 MEANING = (
-    "Worse and better: more or fewer changed answers, with a test by seed below 5 % after Holm's correction over "
+    "Worse and better: more or fewer changed answers, with a test by text below 5 % after Holm's correction over "
     "all rates tested. No difference shown is about the data: the interval says how large a difference is left open."
 )
 

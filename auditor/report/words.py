@@ -72,7 +72,7 @@ LIMITS = (
         "Automatic checks discard many ungrammatical variants, not all; the rate of remaining problems "
         "stands under Controls."
     ),
-    "Intervals treat seeds as the random draw. Rare or clustered effects can be missed.",
+    "Intervals treat texts as the random draw. Rare or clustered effects can be missed.",
     (
         "Models change. The figures hold for the model, prompt and date named here; this report is no "
         "legal advice."
@@ -81,7 +81,7 @@ LIMITS = (
 
 METHOD = (
     (
-        "Each seed text names people. One variant changes the words of one attribute, or of several at "
+        "Each text names people. One variant changes the words of one attribute, or of several at "
         "once; all else stays byte for byte the same, save repairs such as a/an. A variant enters the "
         "figures only if the gate of the run finds no broken construct and no contradiction in it."
     ),
@@ -91,10 +91,10 @@ METHOD = (
         "that could not be read are outcomes of their own: counted, and never taken as a label."
     ),
     (
-        "The seed is the unit: variants of one seed are not independent, so intervals are computed by "
-        "seed (Korn–Graubard). Same-prompt noise is how often the identical prompt, asked again, gets "
+        "The text is the unit: variants of one text are not independent, so intervals are computed by "
+        "text (Korn–Graubard). Same-prompt noise is how often the identical prompt, asked again, gets "
         "another answer. Placebo edits have the same form and change no group: where they were asked, a claim "
-        "needs more changed answers than they bring about on the same seeds."
+        "needs more changed answers than they bring about on the same texts."
     ),
     (
         "A change is hidden if every smaller change among its attributes was valid and left the answer as"
@@ -301,7 +301,7 @@ def claim_sentence(finding: Mapping[str, Any], noun: str = "label") -> str:
     --------
     >>> claim_sentence({"kind": "claim", "model": "m", "attributes": ["race"], "verdict": "shown",
     ...     "rate": {"value": 0.041, "low": 0.024, "high": 0.069, "n": 312, "level": 0.95}})
-    'The label of m changed in 4.1 % (95 %: 2.4–6.9 %) of the variants of 312 seeds when race changed.'
+    'The label of m changed in 4.1 % (95 %: 2.4–6.9 %) of the variants of 312 texts when race changed.'
     """
     what = direction(finding.get("directions") or ()) or attributes(finding.get("attributes") or ())
     model, rate = finding.get("model") or "the model", finding.get("rate")
@@ -316,7 +316,7 @@ def claim_sentence(finding: Mapping[str, Any], noun: str = "label") -> str:
     if rate is None:
         return f"No rate was measured for {what} on {model}."
     figures = interval(rate, level=True)
-    of = f"the variants of {plural(int(rate['n']), 'seed')}"
+    of = f"the variants of {plural(int(rate['n']), 'text')}"
     text = f"The {noun} of {model} changed in {figures} of {of} when {what} changed"
     noise = finding.get("noise")
     return text + (f"; the same prompt asked again: {interval(noise)}." if noise else ".")

@@ -87,7 +87,7 @@ def test_the_count_stands_in_the_record_and_in_every_report() -> None:
         text = " ".join(RENDERERS.create(form).render(result.record, result.evidence).split())
         assert "2 of 4 texts do not look like English" in text, form
         if form != "terminal":  # whose first screen is short
-            assert "4 seed texts used, 2 that do not look like English" in text, form
+            assert "4 texts used, 2 that do not look like English" in text, form
 
 
 def test_a_dry_run_tells_it(

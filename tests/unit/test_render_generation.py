@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from auditor import audit
-from auditor.report import generation
+from auditor.report import generation, headline
 from auditor.report.html import HtmlReport
 from auditor.report.terminal import TerminalReport
 
@@ -79,6 +79,6 @@ def test_other_runs_have_no_such_section(result: Any) -> None:
 
 @pytest.mark.parametrize("reference", ["equal", "bls"])
 def test_what_is_compared(reference: str) -> None:
-    told = generation.compared({"label": "his", "reference": reference, "rows": [{"epsilon": 0.05}]})
+    told = headline.compared({"label": "his", "reference": reference, "rows": [{"epsilon": 0.05}]})
     assert told.startswith("probability of 'his'; a difference")
     assert ("shares in the occupations" in told) == (reference == "bls")

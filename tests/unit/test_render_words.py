@@ -58,7 +58,7 @@ def test_claim_sentence_carries_figures_and_noise() -> None:
     rate = {"value": 0.041, "low": 0.024, "high": 0.069, "n": 1, "level": 0.95}
     finding = {"kind": "claim", "model": "m", "attributes": ["race"], "rate": rate, "noise": rate}
     text = words.claim_sentence(finding)
-    assert "4.1 % (95 %: 2.4–6.9 %) of the variants of 1 seed when race changed" in text
+    assert "4.1 % (95 %: 2.4–6.9 %) of the variants of 1 text when race changed" in text
     assert text.endswith("the same prompt asked again: 4.1 % (2.4–6.9 %).")
     assert words.claim_sentence(finding | {"rate": None}) == "No rate was measured for race on m."
 
