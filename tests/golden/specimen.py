@@ -390,7 +390,7 @@ def record() -> dict[str, Any]:
     """A complete run with findings of every kind."""
     return {
         "id": "20260102-sentiment-7f3a",
-        "format_version": 1,
+        "format_version": 2,
         "tool_version": "0.1.0",
         "status": "complete",
         "status_reason": "",

@@ -98,7 +98,7 @@ def rows() -> dict[str, Any]:
     }  # fmt: skip
     section["counts"] = {"evaluations": 4000, "seconds": 0.5, "discriminatory": 208, "generated": 2000}
     return {
-        "id": "20260102-rows", "format_version": 1, "tool_version": "0.1.0", "status": "complete",
+        "id": "20260102-rows", "format_version": 2, "tool_version": "0.1.0", "status": "complete",
         "status_reason": "", "spec": {"kind": "tabular", "model": "python:m:f", "delta": 0.2},
         "provenance": {"started": "2026-01-02T09:00:00Z", "ended": "2026-01-02T09:00:01Z", "python": "3.11.9"},
         "counts": section["counts"], "estimates": [], "controls": {}, "findings": [finding], "diagnoses": [],
