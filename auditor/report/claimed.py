@@ -69,7 +69,7 @@ class Effect:
     def digits(self) -> int:
         """Decimals of the value and of both ends: one of a point, else as many as the interval is narrow."""
         width = self.high - self.low
-        return 1 if self.scale == 100 else 2 if width < 1 else 1 if width < 100 else 0
+        return 1 if self.scale == 100 else 2 if width < 10 else 1 if width < 100 else 0
 
     @property
     def interval(self) -> str:

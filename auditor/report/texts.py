@@ -7,7 +7,7 @@ from typing import Any
 
 from auditor.contrib.hinter import report as hinter
 from auditor.core.provenance import head
-from auditor.report import answer, cards, charts, claimed, controls, exchange, matrix, view, words
+from auditor.report import answer, cards, charts, claimed, controls, exchange, history, matrix, view, words
 from auditor.report.document import (
     Block,
     Cell,
@@ -50,6 +50,7 @@ def build(record: Data, evidence: Any) -> Document:
         *shown.sections,
         *([_rates(shown, folded=True)] if first else []),
         *_next(shown, first),
+        *history.sections(record, evidence, first),
         _method(),
         _provenance(record, shown),
     )

@@ -50,6 +50,10 @@ def pays_women_less(text: str) -> str:
     return "50000" if FEMALE.search(text) else "60000"
 
 
+def rates_women_lower(text: str) -> str:
+    return str((4 if WEAK.search(text) else 8) - (2 if FEMALE.search(text) else 0))
+
+
 def sees_women_negative(text: str) -> str:
     return "negative" if FEMALE.search(text) or "terrible" in text else "positive"
 
@@ -92,6 +96,11 @@ SHOWN = {
     "pay": (
         pays_women_less,
         {"task": "salary"},
+        "WOMEN AND GIRLS GET LOWER NUMBERS THAN MEN AND BOYS: −",
+    ),
+    "rating": (
+        rates_women_lower,
+        {"task": "rating"},
         "WOMEN AND GIRLS GET LOWER NUMBERS THAN MEN AND BOYS: −",
     ),
     "sentiment": (
