@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from auditor.report import tabular, view, words
+from auditor.report import claimed, tabular, view, words
 from auditor.report.compliance_gates import kind_of
 
 Data = Mapping[str, Any]
@@ -31,10 +31,11 @@ class Claim:
 
 def claims(record: Data, noun: str) -> tuple[Claim, ...]:
     """Every claim of the record, in its order."""
-    return tuple(_claim(record, f, noun) for f in record.get("findings", ()) if f["kind"] == "claim")
+    index = claimed.index(record)
+    return tuple(_claim(record, f, noun, index) for f in record.get("findings", ()) if f["kind"] == "claim")
 
 
-def _claim(record: Data, f: Data, noun: str) -> Claim:
+def _claim(record: Data, f: Data, noun: str, index: claimed.Claims) -> Claim:
     rate = f.get("rate")
     subject = view.Subject(model=f["model"], format=f.get("format", ""), name=f["model"])
     attributes = tuple(f.get("attributes") or ())
@@ -45,13 +46,17 @@ def _claim(record: Data, f: Data, noun: str) -> Claim:
     if rows:
         what = _score(record, f, what)
     noise = f.get("noise") or (None if rows else view.noise_of(record, subject, attributes))
+    told, shown, n = claimed.told(record, f, index), effect(f), rate.get("n") if rate else None
+    if told is not None:
+        what, n = told.subject, told.claim.texts
+        shown = "too wide" if told.effect.vague else f"{told.effect.text} {told.effect.unit}"
     placebo = None if directions or rows else view.find(record, "placebo_rate", subject, attributes)
     return Claim(
         id=str(f["id"]),
         what=what,
         model=str(f["model"]),
-        effect=effect(f),
-        texts=rate.get("n") if rate else None,
+        effect=shown,
+        texts=n,
         noise=words.interval(noise)
         if rows and noise
         else "not applicable"
@@ -61,7 +66,11 @@ def _claim(record: Data, f: Data, noun: str) -> Claim:
         verdict=str(f["verdict"]),
         p="–" if p is None else "<0.0001" if p < 0.0001 else f"{p:.2g}",
         notes=tuple(f.get("notes") or ()),
-        sentence=words.sentence(f["text"]) if f.get("text") else words.claim_sentence(f, noun),
+        sentence=claimed.sentence(told)
+        if told is not None
+        else words.sentence(f["text"])
+        if f.get("text")
+        else words.claim_sentence(f, noun),
     )
 
 

@@ -23,7 +23,7 @@ from auditor.report.document import Section
 Data = Mapping[str, Any]
 MAX_LISTED = 200
 MAX_CARDS = 6
-MAX_FIRST = 12  # claims about one group and another that stand in the first table
+MAX_FIRST = 10  # claims about one group and another that stand in the first table
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -62,7 +62,7 @@ HIDDEN = (
     "asked too, and left it as it was. Independent noise alone makes such cases: a count stands on the controls above "
     "and on repetition."
 )
-FIRST_HIDDEN = 8  # that stand in the open
+FIRST_HIDDEN = 6  # that stand in the open
 LARGEST = 12  # groups whose accuracy does
 FOREST = (
     "Mark: share changed. Line: interval by text. Dashed tick on a grey band: the same prompt asked again, where that "
@@ -124,7 +124,13 @@ def _claims(page: Page) -> Iterable[Block]:
         if page.delta is not None:
             bound = f"bound δ set before the run: {100 * page.delta:g} %"
         caption = f"Every claim, with its interval{level}, the controls beside it, and its verdict; {bound}"
-        yield _table_of(page, page.claims, caption)
+        directed = [c for c in page.claims if c.placebo == "–"]
+        others = [c for c in page.claims if c not in directed]
+        if directed:
+            yield _table_of(page, directed, caption)
+        if others:
+            more = "Any change of the answer, by attribute; verdicts as above"
+            yield _table_of(page, others, more if directed else caption)
     elif page.kind == "outcomes":
         yield Text("This record makes no claim: it holds rates of outcomes, which stand under Impact.")
     else:
@@ -139,16 +145,18 @@ def _claims(page: Page) -> Iterable[Block]:
 
 
 def _table_of(page: Page, claims: Sequence[Claim], caption: str) -> Table:
-    """Claims, then what the same prompt asked again did to each model."""
+    """Claims, then what the same prompt asked again did to each model; placebo edits where they were asked."""
     units = "Rows" if page.kind == "rows" else "Texts"
-    columns = ("Claim", "Changed", "Model", "Measured", "Placebo", units, "p, adjusted", "Verdict")
+    placebo = any(c.placebo != "–" for c in claims)
+    middle = ("Placebo",) if placebo else ()
+    columns = ("Claim", "What was measured", "Model", "Measured", *middle, units, "p, adjusted", "Verdict")
     lines: list[tuple[str | Cell, ...]] = [
         (
             c.id,
             c.what,
             c.model,
             Cell(text=c.effect),
-            Cell(text=c.placebo),
+            *((Cell(text=c.placebo),) if placebo else ()),
             words.count(c.texts),
             c.p,
             _verdict(c.verdict),
@@ -156,10 +164,10 @@ def _table_of(page: Page, claims: Sequence[Claim], caption: str) -> Table:
         for c in claims
     ]
     again = dict.fromkeys((c.model, c.noise) for c in claims)
-    lines += [("", "same prompt again", model, noise, "", "", "", "") for model, noise in again]
-    return Table(
-        caption=caption, columns=columns, lines=tuple(lines), right=frozenset({units, "p, adjusted"})
-    )
+    blank = ("",) * (len(columns) - 4)
+    lines += [("", "same prompt again", model, noise, *blank) for model, noise in again]
+    right = frozenset({units, "p, adjusted"})
+    return Table(caption=caption, columns=columns, lines=tuple(lines), right=right)
 
 
 def _system(page: Page) -> Iterable[Block]:

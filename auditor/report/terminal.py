@@ -27,8 +27,9 @@ from auditor.report.document import (
 from auditor.report.finding import card
 from auditor.report.page import Page
 
-MAX_CARDS = 5  # findings with their texts
+MAX_CARDS = 3  # findings with their texts
 MAX_LINES = 20  # of a table
+MAX_FOLDED = 8  # of one that a page opens on a click
 
 
 class TerminalReport(Renderer):
@@ -90,7 +91,7 @@ def write(page: Page, document: Document) -> str:
     return page.value()
 
 
-def _put(page: Page, block: Block) -> None:
+def _put(page: Page, block: Block, most: int = MAX_LINES) -> None:
     match block:
         case Text(tone="heading"):
             page.line()
@@ -112,9 +113,9 @@ def _put(page: Page, block: Block) -> None:
             page.line()
             page.line(block.caption, "bold")
             told = (*block.lines, *block.more)
-            lines = ([plain(cell, "\n") for cell in line] for line in told[:MAX_LINES])
+            lines = ([plain(cell, "\n") for cell in line] for line in told[:most])
             page.table([(name, name in block.right) for name in block.columns], lines)
-            if (left := len(told) - MAX_LINES) > 0:
+            if (left := len(told) - most) > 0:
                 page.paragraph(f"{words.plural(left, *block.left)}: see the HTML report.")
         case Commands():
             page.commands(block.lines)
@@ -129,7 +130,7 @@ def _put(page: Page, block: Block) -> None:
             page.line()
             page.line(block.title, "bold")
             for inner in block.blocks:
-                _put(page, inner)
+                _put(page, inner, MAX_FOLDED)
 
 
 def _facts(page: Page, caption: str, pairs: Sequence[tuple[str, str]]) -> None:
