@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from auditor import agent, audit
+from auditor.core.registry import RENDERERS
 from auditor.report.html import CHUNK, HtmlReport
 from auditor.report.texts import MAX_CARDS
 
@@ -70,11 +71,12 @@ def session(folder: Path) -> str:
     return agent.run("Do reviews change with gender?", model="vader", data=texts, out=folder).to_html()
 
 
-def whole(folder: Path) -> str:
-    """What the first command of the README makes."""
+def whole(folder: Path) -> tuple[str, str]:
+    """What the first command of the README makes, and its legal page that has the most clauses."""
     result = audit("sentiment", model=["reviews", "vader"], out=folder)
     assert result.path is not None
-    return (result.path / "report.html").read_text(encoding="utf-8")
+    legal = RENDERERS.create("eu-ai-act").render(result.record, result.evidence)
+    return (result.path / "report.html").read_text(encoding="utf-8"), str(legal)
 
 
 def impact() -> str:
@@ -177,8 +179,11 @@ SCREENS, SHEETS = 12, 12  # of 1,000 pixels at 1,280; of A4
 
 
 def test_the_default_run_is_short(browser: Any, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    page.write_text(whole(tmp_path), encoding="utf-8")
+    page, legal = tmp_path / "page.html", tmp_path / "legal.html"
+    for path, text in zip((page, legal), whole(tmp_path), strict=True):
+        path.write_text(text, encoding="utf-8")
+    with shown(browser, legal) as tab:
+        assert len(sheets_of(tab, tmp_path / "legal.pdf")) <= SHEETS
     with shown(browser, page) as tab:
         assert tab.evaluate("document.documentElement.scrollHeight") <= SCREENS * 1000
         wide = (
