@@ -14,6 +14,7 @@ rows drawn at random, because a protected column has little to outweigh.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -221,7 +222,7 @@ class Starts:
         self._pool.add(rows[new], np.full(int(new.sum()), -1, dtype=np.intp), pairs[new])
 
 
-def population_search(finds: Finds, data: Codes | None, rng: np.random.Generator) -> dict[str, object]:
+def population_search(finds: Finds, data: Codes | None, rng: np.random.Generator) -> None:
     """Search until a termination rule of `Finds` is met (raises `Stop`) or no new row can be made."""
     schema, options = finds.schema, finds.options
     columns = schema.movable_index
@@ -243,7 +244,6 @@ def population_search(finds: Finds, data: Codes | None, rng: np.random.Generator
         if n > fresh_n:
             _breed(finds, pool, moves, n - fresh_n, rng)
         dry = 0 if finds.generated > before else dry + 1
-    return {"exhausted": True, "lines": len(pool.tries)}
 
 
 def _start_share(n: int, pool: Population, columns: int, wanted: int, rng: np.random.Generator) -> int:
@@ -253,68 +253,61 @@ def _start_share(n: int, pool: Population, columns: int, wanted: int, rng: np.ra
     return int(rng.binomial(n, share))
 
 
+class Brood(NamedTuple):
+    """Children, the positions of their parents, and the moves that made them (-1: no second one)."""
+
+    parents: NDArray[np.intp]
+    children: Codes
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+
+    def take(self, part: slice | NDArray[Any]) -> Brood:
+        """Some of them."""
+        return Brood(self.parents[part], self.children[part], self.first[part], self.second[part])
+
+
 def _breed(finds: Finds, pool: Population, moves: Moves, n: int, rng: np.random.Generator) -> None:
     """Make, filter and judge about ``n`` children."""
-    schema = finds.schema
-    parents = pool.parents(2 * n, rng)
-    children, first, second = mutate(pool.rows[parents], schema.movable_index, schema.cards, moves, rng)
-    keep = np.flatnonzero(finds.fresh(children))[:n]
-    if not len(keep):
+    schema, parents = finds.schema, pool.parents(2 * n, rng)
+    brood = Brood(parents, *mutate(pool.rows[parents], schema.movable_index, schema.cards, moves, rng))
+    brood = brood.take(np.flatnonzero(finds.fresh(brood.children))[:n])
+    if not len(brood.parents):
         return
-    parents, children = parents[keep], children[keep]
-    first, second = first[keep], second[keep]
     if finds.options.ask == "witness":
-        _ask_pairs(finds, pool, moves, parents, children, first, second)
+        _ask_pairs(finds, pool, moves, brood)
         return
-    keep = keep[: finds.allowed(len(keep))]
-    m = len(keep)
-    parents, children, first, second = parents[:m], children[:m], first[:m], second[:m]
-    judged, new = finds.judge(children, "population")
-    _credit(pool, moves, pool.line[parents], first, second, judged.discriminatory)
-    pool.add(children[new], pool.line[parents[new]], witness(judged.labels, judged.possible)[new])
+    brood = brood.take(slice(finds.allowed(len(brood.parents))))
+    judged, new = finds.judge(brood.children, "population")
+    _credit(pool, moves, brood, judged.discriminatory)
+    pairs = witness(judged.labels, judged.possible)
+    pool.add(brood.children[new], pool.line[brood.parents[new]], pairs[new])
 
 
-def _ask_pairs(
-    finds: Finds,
-    pool: Population,
-    moves: Moves,
-    parents: NDArray[np.intp],
-    children: Codes,
-    first: NDArray[np.intp],
-    second: NDArray[np.intp],
-) -> None:
+def _ask_pairs(finds: Finds, pool: Population, moves: Moves, brood: Brood) -> None:
     """Ask each child with the pair of combinations that told its parent apart."""
     schema, evaluator = finds.schema, finds.evaluator
-    n = finds.allowed(len(children), 2)
-    parents, children, first, second = parents[:n], children[:n], first[:n], second[:n]
-    pair = pool.pair[parents]
-    possible = evaluator.possible(children)[np.arange(n)[:, None], pair].all(axis=1)
-    children, parents, pair = children[possible], parents[possible], pair[possible]
-    first, second, n = first[possible], second[possible], int(possible.sum())
+    brood = brood.take(slice(finds.allowed(len(brood.parents), 2)))
+    every = np.arange(len(brood.parents))[:, None]
+    possible = evaluator.possible(brood.children)[every, pool.pair[brood.parents]]
+    brood = brood.take(np.flatnonzero(possible.all(axis=1)))
+    n, pair = len(brood.parents), pool.pair[brood.parents]
     if not n:
         return
-    rows = np.repeat(children, 2, axis=0)
+    rows = np.repeat(brood.children, 2, axis=0)
     rows[:, schema.protected_index] = schema.combos[pair.reshape(-1)]
     labels = evaluator.labels(rows).reshape(n, 2)
     hit = evaluator.differ(labels)
-    new = finds.count(children, hit, np.zeros(n, dtype=bool), "population")
+    new = finds.count(brood.children, hit, np.zeros(n, dtype=bool), "population")
     silent = (labels == NOT_JUDGED).any(axis=1)
     finds.undecided += int((~hit & (silent | (len(schema.combos) > 2))).sum())
-    _credit(pool, moves, pool.line[parents], first, second, hit)
-    pool.add(children[new], pool.line[parents[new]], pair[new])
+    _credit(pool, moves, brood, hit)
+    pool.add(brood.children[new], pool.line[brood.parents[new]], pair[new])
 
 
-def _credit(
-    pool: Population,
-    moves: Moves,
-    line: NDArray[np.intp],
-    first: NDArray[np.intp],
-    second: NDArray[np.intp],
-    hit: NDArray[np.bool_],
-) -> None:
-    single = second < 0
-    moves.learn(first[single], hit[single])
-    pool.learn(line, hit)
+def _credit(pool: Population, moves: Moves, brood: Brood, hit: NDArray[np.bool_]) -> None:
+    single = brood.second < 0
+    moves.learn(brood.first[single], hit[single])
+    pool.learn(pool.line[brood.parents], hit)
 
 
 def mutate(

@@ -88,35 +88,16 @@ def retrain(
     Parameters
     ----------
     estimator : scikit-learn estimator
-        Anything that `sklearn.base.clone` takes, with ``fit(X, y)`` and ``predict(X)``. Whether it is fitted
-        does not matter.
-    schema : Schema
-        With at least one protected column.
+        Anything that `sklearn.base.clone` takes; whether it is fitted does not matter.
     given : Given, or array of int32, shape (n, d)
         Rows of the data; trained on as they are (codes: as `Schema.decode` gives them).
-    labels : array, shape (n,)
-        Their labels, of any type that the estimator takes.
-    rng : Generator
-        Splits, draws and the search; integer seeds of the estimator are its own.
     search : mapping, optional
-        Options of `auditor.tables.aequitas.run`; default: ``fully`` with ``local_n=200`` and 12,000
-        generated cases. Its finds come from uniform rows, as the share does; ``population`` finds more, but of
-        fewer kinds.
+        Options of `auditor.tables.aequitas.run`; default: ``fully`` with ``local_n=200`` and 12,000 generated cases.
+        Its finds come from uniform rows, as the share does; ``population`` finds more, but of fewer kinds.
     patience : int
         How many portions in a row may fail to lower the share before it ends; the paper's 1.
     sample : int
         Uniform cases in each of the two samples.
-    frame : bool
-        Whether the estimator wants a data frame with column names.
-
-    Returns
-    -------
-    Retrained
-
-    Raises
-    ------
-    ConfigError
-        An argument is out of range, no column is protected, or the data hold one label only.
     """
     from sklearn.base import clone
     from sklearn.model_selection import train_test_split
