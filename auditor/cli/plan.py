@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import Draw, finish, invoke
+from auditor.cli.common import Draw, invoke
 from auditor.cli.options import takes
 from auditor.core.plan import Plan, resolve
 from auditor.tables.plan import MethodOptions, TabularPlan
@@ -86,59 +86,6 @@ def _freeze_rows(output: Output, by: By = "", reason: Reason = "", **options: ob
     found = outlook(tabular.plan_of(options))
     body = freeze.freeze(found.record, by=by, reason=reason, expected=found.expected)
     return _written(output, body, f"audit tabular --plan {common.quoted(output)}")
-
-
-def run_frozen(
-    path: Path,
-    flags: Mapping[str, object],
-    *,
-    format: str = "terminal",
-    full: bool = False,
-    dry_run: bool = False,
-    yes: bool = True,
-) -> int:
-    """Run a frozen plan and return the exit code.
-
-    Parameters
-    ----------
-    path : Path
-        The frozen plan.
-    flags : mapping
-        Further flags as fields of `Plan`; one that changes the plan is recorded as a deviation.
-    format : str
-        ``terminal`` or ``json``.
-    full : bool
-        As ``--full``.
-    dry_run : bool
-        Say what would be asked, and call nothing.
-    yes : bool
-        Do not ask before money is spent.
-    """
-    from auditor import run as pipeline
-    from auditor.cli import run as running
-    from auditor.run import freeze, result
-    from auditor.store.folder import RunFolder
-
-    common.check_format(format)
-    frozen = freeze.load(path)
-    plan = freeze.with_flags(frozen, flags)
-    if dry_run:
-        sys.stdout.write(running._show_estimate(result.dry_run(plan, observe=Draw()), format) + "\n")
-        return 0
-    running.consent(plan, yes=yes)
-
-    async def go() -> result.Result:
-        parts = pipeline.prepare(plan)
-        stored = pipeline.plan_record(parts)
-        about = freeze.reference(frozen, stored)
-        for row in about["deviations"]:
-            common.say(f"deviation from the frozen plan: {row['what']}", to=sys.stderr)
-        with RunFolder.create(pipeline.root_folder(plan), stored | {"frozen": about}) as folder:
-            await pipeline.run_audit(parts, folder, observe=Draw())
-            return result.settle(folder)
-
-    done: result.Result = pipeline.run_sync(go)
-    return finish(done, format=format, fail_on=plan.fail_on, full=full)
 
 
 @show_app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,8 +46,6 @@ def run(
     common.check_format(format)
     common.with_waivers({})  # a slip in the file is told before anything is asked
     if plan is not None:
-        from auditor.cli.plan import run_frozen
-
         return run_frozen(plan, options, format=format, full=full, dry_run=dry_run, yes=yes)
     chosen = resolve(options, config)
     draw = Draw()
@@ -55,6 +54,58 @@ def run(
         return 0
     consent(chosen, yes=yes)
     return finish(audit_plan(chosen, observe=draw), format=format, fail_on=chosen.fail_on, full=full)
+
+
+def run_frozen(
+    path: Path,
+    flags: Mapping[str, object],
+    *,
+    format: str = "terminal",
+    full: bool = False,
+    dry_run: bool = False,
+    yes: bool = True,
+) -> int:
+    """Run a frozen plan and return the exit code.
+
+    Parameters
+    ----------
+    path : Path
+        The frozen plan.
+    flags : mapping
+        Further flags as fields of `Plan`; one that changes the plan is recorded as a deviation.
+    format : str
+        ``terminal`` or ``json``.
+    full : bool
+        As ``--full``.
+    dry_run : bool
+        Say what would be asked, and call nothing.
+    yes : bool
+        Do not ask before money is spent.
+    """
+    from auditor import run as pipeline
+    from auditor.run import freeze, result
+    from auditor.store.folder import RunFolder
+
+    common.check_format(format)
+    frozen = freeze.load(path)
+    plan = freeze.with_flags(frozen, flags)
+    if dry_run:
+        sys.stdout.write(_show_estimate(result.dry_run(plan, observe=Draw()), format) + "\n")
+        return 0
+    consent(plan, yes=yes)
+
+    async def go() -> result.Result:
+        parts = pipeline.prepare(plan)
+        stored = pipeline.plan_record(parts)
+        about = freeze.reference(frozen, stored)
+        for row in about["deviations"]:
+            common.say(f"deviation from the frozen plan: {row['what']}", to=sys.stderr)
+        with RunFolder.create(pipeline.root_folder(plan), stored | {"frozen": about}) as folder:
+            await pipeline.run_audit(parts, folder, observe=Draw())
+            return result.settle(folder)
+
+    done: result.Result = pipeline.run_sync(go)
+    return finish(done, format=format, fail_on=plan.fail_on, full=full)
 
 
 def consent(plan: Plan, *, yes: bool) -> None:

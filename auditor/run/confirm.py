@@ -10,12 +10,13 @@ from typing import Any
 from auditor.core.plan import CONFIRM_REPLICATES
 from auditor.core.types import Answer, Case, Progress, Request
 from auditor.run import free
-from auditor.run.loop import Loop, Tally
+from auditor.run.state import State
+from auditor.run.tally import Tally
 
 MAX_CONFIRM = 200  # hidden candidates that are replicated, per model
 
 
-async def confirm(loop: Loop) -> dict[tuple[str, str, str], dict[str, Any]]:
+async def confirm(loop: State) -> dict[tuple[str, str, str], dict[str, Any]]:
     """Ask the cells of each hidden candidate five more times; a model that wobbles makes them by chance.
 
     Returns
@@ -84,7 +85,7 @@ def _whole(part: Any, joint: Any) -> bool:
 
 
 async def _repeat(
-    loop: Loop, tally: Tally, client: Any, lattices: Sequence[tuple[Sequence[Any], str]]
+    loop: State, tally: Tally, client: Any, lattices: Sequence[tuple[Sequence[Any], str]]
 ) -> list[dict[str, list[Answer]]]:
     """Ask the cells of each (cells, format) again; answers by variant id, one mapping for each."""
     task, style = loop.parts.task, tally.model.style

@@ -10,7 +10,8 @@ from auditor.core.types import Answer, Case, Check, Finding, is_wording
 
 if TYPE_CHECKING:
     from auditor.measure.claims import Claim
-    from auditor.run.loop import Loop, Tally
+    from auditor.run.state import State
+    from auditor.run.tally import Tally
 
 KINDS = ("score", "generation")
 NOT_CONFIRMED = (
@@ -19,18 +20,18 @@ NOT_CONFIRMED = (
 )
 
 
-def is_free(loop: Loop) -> bool:
+def is_free(loop: State) -> bool:
     """Whether answers are amounts or texts and are compared as such."""
     return loop.parts.task.kind in KINDS and loop.plan.oracle != "probability"
 
 
-def keep(loop: Loop, tally: Tally, case: Case, name: str, present: Mapping[str, Sequence[Answer]]) -> None:
+def keep(loop: State, tally: Tally, case: Case, name: str, present: Mapping[str, Sequence[Answer]]) -> None:
     """Keep the metrics of a case: for texts, figures only."""
     tally.texts[case.id, name] = loop.parts.oracle.measure(case, present)
 
 
 async def prefer(
-    loop: Loop, tally: Tally, cases: Sequence[Case], checks: Mapping[str, Check], answers: Mapping[str, Any]
+    loop: State, tally: Tally, cases: Sequence[Case], checks: Mapping[str, Check], answers: Mapping[str, Any]
 ) -> None:
     """Let the judge compare the first answer for each variant with the first one for its original."""
     if loop.judge is None:
@@ -78,7 +79,7 @@ class FreeText(NamedTuple):
     section: dict[str, Any]
 
 
-def study(loop: Loop, claims: Sequence[Claim]) -> FreeText | None:
+def study(loop: State, claims: Sequence[Claim]) -> FreeText | None:
     """Findings and the section of the record; None where answers are labels.
 
     Under other protocols than the default one there are figures, and no findings.
@@ -93,7 +94,7 @@ def study(loop: Loop, claims: Sequence[Claim]) -> FreeText | None:
     return FreeText("scores" if score else "generation_pairs", numbered, section)
 
 
-def pair_judge(loop: Loop) -> Any | None:
+def pair_judge(loop: State) -> Any | None:
     """The judge of a run with its client: it shares budget, cache and journal with the models that are audited."""
     parts, folder = loop.parts, loop.folder
     model = parts.judge
@@ -122,7 +123,7 @@ def pair_judge(loop: Loop) -> Any | None:
     return judge
 
 
-def judge_cost(loop: Loop) -> float | None:
+def judge_cost(loop: State) -> float | None:
     """Dollars that the judge cost; None where its price is not known, 0 without a judge."""
     judge = loop.judge
     if judge is None:
@@ -131,7 +132,7 @@ def judge_cost(loop: Loop) -> float | None:
     return float(judge.cost_usd) if known else None
 
 
-def _scores(loop: Loop, claims: Sequence[Claim]) -> tuple[list[Finding], dict[str, Any]]:
+def _scores(loop: State, claims: Sequence[Claim]) -> tuple[list[Finding], dict[str, Any]]:
     """What may be said of amounts is said by the claims; the section says what they count in, and the noise."""
     from auditor.measure import findings
     from auditor.measure.rates import noise_of_numbers
@@ -147,7 +148,7 @@ def _scores(loop: Loop, claims: Sequence[Claim]) -> tuple[list[Finding], dict[st
     return findings.of_claims(claims, (observed.table, observed.directed)), section
 
 
-def _pairs(loop: Loop) -> tuple[list[Finding], dict[str, Any]]:
+def _pairs(loop: State) -> tuple[list[Finding], dict[str, Any]]:
     import numpy as np
 
     from auditor.measure import pairs, scores

@@ -12,7 +12,7 @@ from auditor.core.errors import ConfigError
 from auditor.core.plan import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan, of_package
 from auditor.core.protocols import Gate, Model, Oracle, PlaceboMaker, Suite
 from auditor.core.types import Case, Check, Seed, id_of
-from auditor.run import plugins
+from auditor.run import cluster, plugins
 from auditor.run.controls import CANARIES, CANARY_REPLICATES, control_pairs, outcomes
 
 WORKER_MEMORY = 20_000  # parses and pairs of sentences that one of several workers remembers
@@ -492,8 +492,6 @@ def _models(plan: Plan, task: Any) -> list[Model]:
                 f"{Plan.flag(name)} is for models behind a server; {', '.join(specs)} cannot use it."
             )
     if plan.engine == "ray":
-        from auditor.run import cluster
-
         made = cluster.remote(made, specs, plan)
     return made
 

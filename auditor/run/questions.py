@@ -12,10 +12,10 @@ from auditor.run.parts import StoredCases, formats_for
 from auditor.run.tally import LOST, Tally
 
 if TYPE_CHECKING:
-    from auditor.run.loop import Loop
+    from auditor.run.state import State
 
 
-async def canaries(loop: Loop, prompts: Mapping[tuple[str, str], Prompt], cases: Sequence[Case]) -> None:
+async def canaries(loop: State, prompts: Mapping[tuple[str, str], Prompt], cases: Sequence[Case]) -> None:
     """Ask the first prompts again, in the middle of the run and at its end (no ``cases``)."""
     plan = loop.plan
     if loop.status_reason or plan.protocol != "default" or isinstance(loop.parts.suite, StoredCases):
@@ -44,7 +44,7 @@ async def canaries(loop: Loop, prompts: Mapping[tuple[str, str], Prompt], cases:
             await _ask_canaries(loop, tally, client, time_)
 
 
-async def _ask_canaries(loop: Loop, tally: Tally, client: Any, time_: str) -> None:
+async def _ask_canaries(loop: State, tally: Tally, client: Any, time_: str) -> None:
     keys, requests = [], []
     first = CANARY_FROM * (1 if time_ == "middle" else 2)
     for key, prompt in loop.canary_prompts[tally.model.name].items():
@@ -59,7 +59,7 @@ async def _ask_canaries(loop: Loop, tally: Tally, client: Any, time_: str) -> No
     loop.stop(client)
 
 
-async def positive_control(loop: Loop) -> None:
+async def positive_control(loop: State) -> None:
     """Ask pairs of texts that must get different answers."""
     pairs = control_pairs(loop.parts.task) if loop.plan.protocol == "default" else []
     if loop.status_reason or not pairs:
@@ -85,7 +85,7 @@ async def positive_control(loop: Loop) -> None:
 
 
 async def _ask_pairs(
-    loop: Loop,
+    loop: State,
     tally: Tally,
     client: Any,
     pairs: Sequence[str],

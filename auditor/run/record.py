@@ -15,9 +15,10 @@ from auditor.report import unread
 from auditor.run import freeze
 
 if TYPE_CHECKING:
-    from auditor.measure.claims import Claim, Question
+    from auditor.measure.claims import Claim
     from auditor.perturb.grammar.suite import GrammarSuite
-    from auditor.run import Loop, Tally
+    from auditor.run.loop import Loop
+    from auditor.run.tally import Tally
 
 Confirmed = Mapping[tuple[str, str, str], Mapping[str, Any]]
 SUMS = ("calls", "cached", "failed", "filtered", "unparsed", "refused", "tokens_in", "tokens_out")
@@ -126,16 +127,7 @@ def _claims(loop: Loop) -> list[Claim]:
         return []
     if loop.until is not None:  # as they are after all looks
         return loop.until.claims()
-    return claims(loop.observed.table, question(loop))
-
-
-def question(loop: Loop) -> Question:
-    """What the claims of a run are about."""
-    from auditor.measure.rates import label_counts
-    from auditor.run.controls import control_seen
-
-    seen = {t.model.name: control_seen(t) for t in loop.tallies}
-    return loop.observed.question(loop.plan, loop.parts.dictionaries, seen, label_counts(loop.observed.table))
+    return claims(loop.observed.table, loop.question())
 
 
 def _interactions(loop: Loop) -> Mapping[tuple[str, str, str], Any]:
@@ -147,7 +139,7 @@ def _interactions(loop: Loop) -> Mapping[tuple[str, str, str], Any]:
     rows = {one.verdict.variant_id: one.version for one in hidden_variants([table])}
     if not rows:
         return {}
-    return interactions(table, question(loop), rows, seed=loop.plan.seed)
+    return interactions(table, loop.question(), rows, seed=loop.plan.seed)
 
 
 def _candidates(loop: Loop, confirmed: Confirmed) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from auditor.measure.sequential import LOOKS, Look, nominal, spent
 if TYPE_CHECKING:
     from auditor.core.plan import Plan
     from auditor.perturb.dictionaries import Dictionary
-    from auditor.run.loop import Loop
+    from auditor.run.state import State
     from auditor.run.tally import Answers
 
 DECIDED = ("shown", "shown_for_words", "bounded")
@@ -47,7 +47,7 @@ class Until:
         Nothing is open, or the plan is used up: no further text is asked about.
     """
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: State) -> None:
         self._loop = loop
         self._rows: list[_Row] = []
         self._decided: dict[Key, Claim] = {}  # as they were at their look: later answers take nothing back
@@ -123,10 +123,8 @@ class Until:
         return found
 
     def _question(self) -> Question:
-        from auditor.run.record import question
-
         loop = self._loop
-        asked = question(loop)
+        asked = loop.question()
         names = attributes_of(loop.observed.table)
         looks = {attribute: self._until(self._closed.get(attribute)) for attribute in names}
         return dataclasses.replace(asked, looks=looks)

@@ -9,10 +9,11 @@ from auditor.measure.observations import attributes_of
 from auditor.tasks.oracles.label import label_text
 
 if TYPE_CHECKING:
-    from auditor.run import Loop, Tally
+    from auditor.run.state import State
+    from auditor.run.tally import Tally
 
 
-def add(record: dict[str, Any], loop: Loop) -> dict[str, Any]:
+def add(record: dict[str, Any], loop: State) -> dict[str, Any]:
     """The record of a run with its ``vocabulary``, and with the ``answers`` of each model by label."""
     known, edited = loop.parts.dictionaries, set(attributes_of(loop.observed.table))
     record["vocabulary"] = {
@@ -27,7 +28,7 @@ def add(record: dict[str, Any], loop: Loop) -> dict[str, Any]:
     return record
 
 
-def _answers(loop: Loop, tally: Tally) -> dict[str, int]:
+def _answers(loop: State, tally: Tally) -> dict[str, int]:
     """How often each label was given, in all formats; nothing for numbers and texts."""
     if not loop.parts.task.labels:
         return {}

@@ -206,7 +206,7 @@ class TestCommands:
 
     def test_freeze_then_run(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         from auditor.cli import main
-        from auditor.cli.plan import run_frozen
+        from auditor.cli.run import run_frozen
 
         file = tmp_path / "plan.toml"
         options = [
