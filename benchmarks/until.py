@@ -124,7 +124,8 @@ def run(setting: Setting, number: int) -> Ended:
                 answers[v.id] = [
                     Answer(status="ok", value=favourable if margin > 0 else other, scores=scores)
                 ]
-            loop.observed.take(case, answers, model="m", format="bare")
+            loop.observed.add(case, {v.id for v in case.variants if checks[v.id].status != "invalid"})
+            loop.observed.take(answers, model="m", format="bare")
             tally.seen += answers
             loop.counts.update(cases=1, taken=1)
             if len(tally.seen) >= BUDGET:

@@ -5,86 +5,83 @@ Imports and the parser are paid for once, and each audit is killed as itself.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-NURSERY = """
+WARM = """
 import json, os, sys
 import openai, scipy.stats, statsmodels.api
 import auditor.run.result, auditor.run.record, auditor.report.html, auditor.cli.run, auditor.cli.resume
-from auditor.cli.main import run
+from auditor.cli.main import main
+from auditor.perturb import dictionaries
 from auditor.text.parse import Parser
 
+sys.path = [place for place in sys.path if place]  # as of the command, not of ``python -c``
+for name in dictionaries.builtin():
+    dictionaries.load(name)
 Parser().parse(["The parser is loaded ."])
 for line in sys.stdin:
-    argv = json.loads(line)
-    if isinstance(argv, int):
-        print(os.waitstatus_to_exitcode(os.waitpid(argv, 0)[1]), flush=True)
+    given = json.loads(line)
+    if isinstance(given, int):
+        print(os.waitstatus_to_exitcode(os.waitpid(given, 0)[1]), flush=True)
         continue
     pid = os.fork()
-    if not pid:
-        null = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1):
-            os.dup2(null, number)
-        os.dup2(os.open(argv.pop(), os.O_CREAT | os.O_WRONLY | os.O_APPEND), 2)
-        try:
-            code = run(argv)
-        except BaseException as error:
-            os.write(2, repr(error).encode())
-            code = 1
-        os._exit(code)
-    print(pid, flush=True)
+    if pid:
+        print(pid, flush=True)
+        continue
+    argv, folder, environment, out, err = given
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    for number, path in ((1, out), (2, err)):
+        os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND), number)
+    code = 1
+    try:
+        main(argv)
+    except SystemExit as end:
+        code = end.code or 0
+    except BaseException as error:
+        os.write(2, f"Traceback: {error!r}".encode())
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 """
 
 
-class Nursery:
-    """Starts audits as forks of one warm process."""
+class Warm:
+    """One process that has imported everything; every audit that it starts is a fork of it."""
 
-    def __init__(self, folder: Path) -> None:
-        environment = os.environ | {
-            "OPENAI_API_KEY": "x",
-            "AUDIT_CACHE": str(folder / "cache.sqlite"),
-            "OMP_NUM_THREADS": "1",
-        }
-        self.said = folder / "stderr.txt"
+    def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", NURSERY],
-            env=environment,
+            [sys.executable, "-c", WARM],
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
+        atexit.register(self.close)
 
-    def _tell(self, value: object) -> int:
+    def tell(self, value: object) -> int:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(value) + "\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
-
-    def start(self, *argv: str) -> int:
-        """The process id of one more audit."""
-        return self._tell([*argv, str(self.said)])
-
-    def wait(self, pid: int) -> int:
-        """The exit code of ``pid``; minus the signal where one ended it."""
-        return self._tell(pid)
-
-    def call(self, *argv: str) -> None:
-        """Run one audit to its end, which must be a good one."""
-        code = self.wait(self.start(*argv))
-        assert code == 0, f"exit code {code}: {self.said.read_text()[-2000:]}"
 
     def close(self) -> None:
         assert self._process.stdin is not None
@@ -92,6 +89,53 @@ class Nursery:
         self._process.stdin.close()
         self._process.wait(120)
         self._process.stdout.close()
+
+
+@cache
+def warm() -> Warm:
+    """The process of all tests that run here."""
+    return Warm()
+
+
+def audit(
+    *argv: str | Path, cwd: Path, environment: dict[str, str], timeout_s: float = 300
+) -> subprocess.CompletedProcess[str]:
+    """Run one command to its end, as `subprocess.run` would."""
+    args = [str(word) for word in argv]
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        pid = warm().tell([args, str(cwd), environment, str(out), str(err)])
+        watchdog = threading.Timer(timeout_s, os.kill, (pid, signal.SIGKILL))
+        watchdog.start()
+        code = warm().tell(pid)
+        watchdog.cancel()
+        said = [path.read_text(encoding="utf-8") for path in (out, err)]
+    return subprocess.CompletedProcess(args, code, *said)
+
+
+class Nursery:
+    """Starts audits that share a cache, and a file of what they say."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._environment = os.environ | {
+            "OPENAI_API_KEY": "x",
+            "AUDIT_CACHE": str(folder / "cache.sqlite"),
+        }
+        self.said = folder / "stderr.txt"
+
+    def start(self, *argv: str) -> int:
+        """The process id of one more audit."""
+        return warm().tell([argv, str(self._folder), self._environment, os.devnull, str(self.said)])
+
+    def wait(self, pid: int) -> int:
+        """The exit code of ``pid``; minus the signal where one ended it."""
+        return warm().tell(pid)
+
+    def call(self, *argv: str) -> None:
+        """Run one audit to its end, which must be a good one."""
+        code = self.wait(self.start(*argv))
+        assert code == 0, f"exit code {code}: {self.said.read_text()[-2000:]}"
 
 
 IN_FLIGHT = 8  # of one model

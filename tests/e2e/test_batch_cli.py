@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import signal
-import sys
 import threading
 from collections import Counter
 from pathlib import Path
 from random import Random
-from types import ModuleType
 from typing import Any
 
+import batch_server
 import pytest
+from nursery import Nursery
 
 pytestmark = pytest.mark.e2e
-
-
-def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-batch_server = _load("batch_server")
-Nursery = _load("nursery").Nursery
 
 
 def said(text: str, n: int) -> dict[str, Any] | None:
@@ -59,10 +45,8 @@ def provider() -> Any:
 
 
 @pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    made = Nursery(tmp_path_factory.mktemp("nursery"))
-    yield made
-    made.close()
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Nursery:
+    return Nursery(tmp_path_factory.mktemp("nursery"))
 
 
 TEXTS = [
@@ -133,7 +117,7 @@ def require_once(provider: Any, run: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def plain(nursery: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def plain(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The figures without batches."""
     folder = tmp_path_factory.mktemp("plain")
     with batch_server.Provider() as one:
@@ -146,7 +130,7 @@ def plain(nursery: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_a_run_in_batches_has_the_figures_of_one_without(
-    nursery: Any, provider: Any, plain: Any, tmp_path: Path
+    nursery: Nursery, provider: Any, plain: Any, tmp_path: Path
 ) -> None:
     nursery.call(*arguments(provider, tmp_path, "--batch"))
     assert figures(tmp_path) == plain
@@ -169,7 +153,7 @@ STEPS += [("create", 1), ("created", 4), ("look", 4)]
 
 @pytest.mark.parametrize(("point", "skip"), STEPS)
 def test_killed_at_a_step_of_a_batch_then_resumed(
-    nursery: Any, provider: Any, plain: Any, tmp_path: Path, point: str, skip: int
+    nursery: Nursery, provider: Any, plain: Any, tmp_path: Path, point: str, skip: int
 ) -> None:
     provider.hold_at(point, skip=skip)
     pid = nursery.start(*arguments(provider, tmp_path, "--batch"))
@@ -187,7 +171,7 @@ def test_killed_at_a_step_of_a_batch_then_resumed(
 
 
 def test_the_time_limit_ends_a_run_that_waits_for_a_batch_and_resume_waits_on(
-    nursery: Any, provider: Any, plain: Any, tmp_path: Path
+    nursery: Nursery, provider: Any, plain: Any, tmp_path: Path
 ) -> None:
     provider.polls = 7  # for over a minute
     pid = nursery.start(*arguments(provider, tmp_path, "--batch", "--max-seconds", "3", "--format", "json"))
@@ -216,7 +200,7 @@ def test_the_time_limit_ends_a_run_that_waits_for_a_batch_and_resume_waits_on(
 
 @pytest.mark.soak
 @pytest.mark.skipif(not os.environ.get("SOAK"), reason="takes minutes; make soak runs it")
-def test_kills_at_random_steps_of_batches(nursery: Any, plain: Any, tmp_path: Path) -> None:
+def test_kills_at_random_steps_of_batches(nursery: Nursery, plain: Any, tmp_path: Path) -> None:
     rng, hits, number = Random(7), 0, 0
     while hits < 13:
         number += 1

@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+import nursery
 import pytest
 
 pytestmark = pytest.mark.e2e
@@ -27,23 +28,36 @@ TEXTS = [
 ]
 
 
+def environment(cwd: Path, **more: str) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "AUDIT_"))}
+    return kept | {"AUDIT_CACHE": str(cwd / "cache.sqlite"), "NO_COLOR": "1"} | more
+
+
+def require(done: subprocess.CompletedProcess[str], code: int | None) -> subprocess.CompletedProcess[str]:
+    if code is not None:
+        assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
 def audit(*args: str | Path, cwd: Path, code: int | None = 0, **env: str) -> subprocess.CompletedProcess[str]:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "AUDIT_"))}
-    environment |= {"AUDIT_CACHE": str(cwd / "cache.sqlite"), "NO_COLOR": "1"} | env
+    """The command in a process of its own, a fork of one that has imported what it needs."""
+    return require(nursery.audit(*args, cwd=cwd, environment=environment(cwd, **env)), code)
+
+
+def typed(*args: str | Path, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """The command as a shell starts it, imports and all."""
     done = subprocess.run(
         [str(AUDIT), *map(str, args)],
         cwd=cwd,
-        env=environment,
+        env=environment(cwd),
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
         timeout=300,
         check=False,
     )
-    if code is not None:
-        assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
+    return require(done, code)
 
 
 ROLES = (
@@ -77,7 +91,7 @@ def run_of(folder: Path) -> Path:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one finished run of the two embedded models."""
     folder = tmp_path_factory.mktemp("finished")
-    audit("--task", "sentiment", "--limit", "60", cwd=folder)
+    typed("--task", "sentiment", "--limit", "60", cwd=folder)
     return folder
 
 
@@ -343,10 +357,9 @@ def test_generate_then_score_any_gateway(tmp_path: Path) -> None:
 def test_a_reader_that_goes_away_is_no_error(argv: tuple[str, ...], tmp_path: Path) -> None:
     """As ``audit … | head -c 1``: whether the rest is written at once or when the process ends."""
     read, write = os.pipe()
-    environment = os.environ | {"AUDIT_CACHE": str(tmp_path / "cache.sqlite")}
     os.close(read)
     done = subprocess.run(
-        [str(AUDIT), *argv], cwd=tmp_path, env=environment, stdout=write, stderr=subprocess.PIPE, text=True,
+        [str(AUDIT), *argv], cwd=tmp_path, env=environment(tmp_path), stdout=write, stderr=subprocess.PIPE, text=True,
         stdin=subprocess.DEVNULL, timeout=300, check=False,
     )  # fmt: skip
     os.close(write)
@@ -462,7 +475,7 @@ def test_bad_input_gets_one_clear_paragraph(tmp_path: Path, args: tuple[str, ...
     newer = tmp_path / "newer"
     newer.mkdir()
     (newer / "plan.json").write_text('{"format_version": 99}')
-    done = audit(*args, cwd=tmp_path, code=2)
+    done = (typed if args == WRONG[0][0] else audit)(*args, cwd=tmp_path, code=2)
     assert says in done.stderr
     assert done.stdout == ""
     assert len(done.stderr) < 1500
@@ -547,7 +560,18 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, more: tuple[str, ...]) -> None
     slow = tmp_path / "slow.py"
     slow.write_text("import time\ndef classify(text):\n    time.sleep(0.2)\n    return 'positive'\n")
     process = subprocess.Popen(
-        [str(AUDIT), "--task", "sentiment", "--model", "python:slow:classify", *more, "--concurrency", "1"],
+        [
+            str(AUDIT),
+            "--task",
+            "sentiment",
+            "--model",
+            "python:slow:classify",
+            *more,
+            "--limit",
+            "70",
+            "--concurrency",
+            "1",
+        ],
         cwd=tmp_path,
         env=os.environ | {"AUDIT_CACHE": str(tmp_path / "cache.sqlite")},
         stdout=subprocess.PIPE,

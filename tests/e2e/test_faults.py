@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+import fault_server
+import nursery
 import pytest
+from fault_server import MIXES, FaultServer
 
 import auditor.models as models
 from auditor.core.types import Message, Prompt, Request, Response
@@ -24,24 +25,9 @@ from auditor.models.retry import RetryPolicy
 
 pytestmark = pytest.mark.e2e
 
-AUDIT = Path(sys.executable).parent / "audit"
 WATCHDOG_S = 120
 ATTEMPTS = 6
 QUICK = RetryPolicy(attempts=ATTEMPTS, base_s=0.02, cap_s=0.1)
-
-
-def _load(name: str, path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-fault_server = _load("fault_server", Path(__file__).parent / "fault_server.py")
-FaultServer, MIXES = fault_server.FaultServer, fault_server.MIXES
 
 
 def requests(n: int, replicates: int = 1) -> list[Request]:
@@ -189,13 +175,11 @@ def test_headers_that_make_no_sense_do_no_harm(lines: list[str]) -> None:
 
 
 def run_cli(server: Any, folder: Path, *more: str) -> tuple[subprocess.CompletedProcess[str], Path]:
-    args = [str(AUDIT), "--task", "sentiment", "--model", "openai:fake", "--base-url", server.url]
+    args = ["--task", "sentiment", "--model", "openai:fake", "--base-url", server.url]
     args += ["--limit", "24", "--attributes", "gender", "--per-seed", "2", "--replicates", "2", "--no-cache"]
     args += ["--yes", "--out", str(folder), *more]
     environment = os.environ | {"OPENAI_API_KEY": "x", "AUDIT_CACHE": str(folder / "cache.sqlite")}
-    done = subprocess.run(
-        args, env=environment, capture_output=True, text=True, timeout=WATCHDOG_S, check=False
-    )
+    done = nursery.audit(*args, cwd=folder, environment=environment, timeout_s=WATCHDOG_S)
     (run,) = folder.glob("2*")
     return done, run
 
@@ -256,7 +240,9 @@ def test_failures_are_told_by_group_and_by_the_exit_code(tmp_path: Path) -> None
 @pytest.mark.soak
 @pytest.mark.skipif(not os.environ.get("SOAK"), reason="takes half an hour; make soak runs it")
 def test_a_hundred_thousand_calls_in_flat_memory() -> None:
-    faults = _load("bench_faults", Path(__file__).parents[2] / "benchmarks" / "faults.py")
+    sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+    import faults
+
     seen = faults.flat(100_000)
     assert seen.answered == seen.journaled == 100_000 - seen.failed
     assert seen.most_answered == 1

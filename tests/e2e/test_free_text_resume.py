@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
-import sys
 import threading
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from nursery import IN_FLIGHT, Nursery, Server, figures, killed_then_resumed
 
 pytestmark = pytest.mark.e2e
 
 
-def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-nursery_ = _load("nursery")
 TEXTS = [
     f"He works as a {role} at the mill and likes it." for role in ("clerk", "baker", "nurse", "guard", "vet")
 ]
@@ -50,20 +38,18 @@ def reply(model: str, text: str) -> str:
 
 @pytest.fixture(scope="module")
 def server() -> Any:
-    with nursery_.Server(reply) as one:
+    with Server(reply) as one:
         threading.Thread(target=one.serve_forever, daemon=True).start()
         yield one
         one.shutdown()
 
 
 @pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    made = nursery_.Nursery(tmp_path_factory.mktemp("nursery"))
-    yield made
-    made.close()
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Nursery:
+    return Nursery(tmp_path_factory.mktemp("nursery"))
 
 
-def arguments(server: Any, folder: Path, task: str, *more: str) -> list[str]:
+def arguments(server: Server, folder: Path, task: str, *more: str) -> list[str]:
     folder.mkdir(exist_ok=True)
     (folder / "texts.txt").write_text("\n".join(TEXTS) + "\n")
     args = [
@@ -89,22 +75,22 @@ def arguments(server: Any, folder: Path, task: str, *more: str) -> list[str]:
     ]
     if task == "letter":
         args += ["--judge", "openai:judge"]
-    return [*args, "--concurrency", str(nursery_.IN_FLIGHT), "--out", str(folder), *more]
+    return [*args, "--concurrency", str(IN_FLIGHT), "--out", str(folder), *more]
 
 
 @pytest.fixture(scope="module")
-def whole(nursery: Any, server: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def whole(nursery: Nursery, server: Server, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The figures of runs that nobody cut off, and how many questions they asked."""
     told = {}
     for task in ("letter", "salary"):
         folder = tmp_path_factory.mktemp(task)
         server.asked.clear()
         nursery.call(*arguments(server, folder, task))
-        told[task] = nursery_.figures(folder), sum(server.asked.values())
+        told[task] = figures(folder), sum(server.asked.values())
     return told
 
 
-def judged(server: Any) -> int:
+def judged(server: Server) -> int:
     return sum(n for name, n in server.asked.items() if name.startswith("judge"))
 
 
@@ -112,30 +98,30 @@ def judged(server: Any) -> int:
     ("task", "shares"), [("letter", (0.1,)), ("letter", (0.6, 0.1)), ("letter", (0.95,)), ("salary", (0.5,))]
 )
 def test_killed_then_resumed_gives_the_same_figures(
-    nursery: Any, server: Any, whole: Any, tmp_path: Path, task: str, shares: tuple[float, ...]
+    nursery: Nursery, server: Server, whole: Any, tmp_path: Path, task: str, shares: tuple[float, ...]
 ) -> None:
     expected, total = whole[task]
     moments = [int(share * total) for share in shares]
     argv = arguments(server, tmp_path, task)
-    assert nursery_.killed_then_resumed(nursery, server, tmp_path, moments, argv) == expected
+    assert killed_then_resumed(nursery, server, tmp_path, moments, argv) == expected
     if task == "letter":
         told = expected["generation_pairs"]["judge"]
         assert told["pairs"]["preferred"] > 0
-        assert 24 < told["calls"] <= judged(server) <= told["calls"] + nursery_.IN_FLIGHT * len(moments)
+        assert 24 < told["calls"] <= judged(server) <= told["calls"] + IN_FLIGHT * len(moments)
         assert expected["counts"]["calls"] == total
 
 
 def test_cases_made_by_two_processes_give_the_same_figures(
-    nursery: Any, server: Any, whole: Any, tmp_path: Path
+    nursery: Nursery, server: Server, whole: Any, tmp_path: Path
 ) -> None:
     for task, (expected, total) in whole.items():
         argv = arguments(server, tmp_path / task, task, "--jobs", "2")
-        assert nursery_.killed_then_resumed(nursery, server, tmp_path / task, [total // 2], argv) == expected
+        assert killed_then_resumed(nursery, server, tmp_path / task, [total // 2], argv) == expected
 
 
 @pytest.mark.parametrize("stopped", ["judge", "control"])
 def test_the_judge_counts_against_the_limit_and_a_resumed_run_goes_on(
-    nursery: Any, server: Any, whole: Any, tmp_path: Path, stopped: str
+    nursery: Nursery, server: Server, whole: Any, tmp_path: Path, stopped: str
 ) -> None:
     """The texts of the control are asked last, those of the judge before."""
     expected, total = whole["letter"]
@@ -156,4 +142,4 @@ def test_the_judge_counts_against_the_limit_and_a_resumed_run_goes_on(
     assert told["pairs"]["unreadable"] == 0
     nursery.call("resume", str(run), "--yes", "--max-calls", str(total))
     assert sum(server.asked.values()) == total
-    assert nursery_.figures(tmp_path) == expected
+    assert figures(tmp_path) == expected

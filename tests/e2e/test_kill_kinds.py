@@ -5,36 +5,23 @@ The figures are those of a run that nobody cut off, what was answered and is on 
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
-from types import ModuleType
 from typing import Any
 
 import pytest
+from nursery import IN_FLIGHT, Nursery, Server, label
 
 pytestmark = pytest.mark.e2e
 
 
-def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-nursery_, batch_server = _load("nursery"), _load("batch_server")
-IN_FLIGHT = nursery_.IN_FLIGHT
 GOAL = "Do film reviews by women get another sentiment?"
 
 
@@ -47,25 +34,23 @@ def said(model: str, text: str) -> str:
         )
     if "row" in text.split():
         return "negative" if "woman" in text.split() or "lady" in text.split() else "positive"
-    return str(nursery_.label(model, text))
+    return label(model, text)
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Any]:
-    with nursery_.Server(said) as one:
+    with Server(said) as one:
         threading.Thread(target=one.serve_forever, daemon=True).start()
         yield one
         one.shutdown()
 
 
 @pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    made = nursery_.Nursery(tmp_path_factory.mktemp("nursery"))
-    yield made
-    made.close()
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Nursery:
+    return Nursery(tmp_path_factory.mktemp("nursery"))
 
 
-def jobs(server: Any, folder: Path) -> list[str]:
+def jobs(server: Server, folder: Path) -> list[str]:
     args = [
         "run",
         "--task",
@@ -92,7 +77,7 @@ def jobs(server: Any, folder: Path) -> list[str]:
     return [*args, "--concurrency", str(IN_FLIGHT), "--out", str(folder)]
 
 
-def tabular(server: Any, folder: Path) -> list[str]:
+def tabular(server: Server, folder: Path) -> list[str]:
     args = [
         "tabular",
         "--task",
@@ -107,7 +92,7 @@ def tabular(server: Any, folder: Path) -> list[str]:
     return [*args, "--max-calls", "2000", "--concurrency", str(IN_FLIGHT), "--out", str(folder)]
 
 
-def agent(server: Any, folder: Path) -> list[str]:
+def agent(server: Server, folder: Path) -> list[str]:
     folder.mkdir(exist_ok=True)
     text = "A man in row {} liked the film. He bought the book and the coat in the morning."
     data = folder / "texts.jsonl"
@@ -151,7 +136,7 @@ KINDS: dict[str, Kind] = {  # how it starts; the first file of its folder; how i
 }
 
 
-def kill(nursery: Any, server: Any, folder: Path, begun: str, calls: int, argv: list[str]) -> bool:
+def kill(nursery: Nursery, server: Server, folder: Path, begun: str, calls: int, argv: list[str]) -> bool:
     """Start it and kill it after so many more calls; whether it lived as long as that."""
     aim = sum(server.asked.values()) + calls
     pid = nursery.start(*argv)
@@ -169,7 +154,7 @@ def kill(nursery: Any, server: Any, folder: Path, begun: str, calls: int, argv: 
 
 
 @pytest.fixture(scope="module")
-def whole(nursery: Any, server: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def whole(nursery: Nursery, server: Server, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """By kind, the figures of a run that nobody cut off, and how many calls it made."""
     known: dict[str, tuple[Any, int]] = {}
 
@@ -185,7 +170,7 @@ def whole(nursery: Any, server: Any, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def killed_and_gone_on_with(
-    nursery: Any, server: Any, whole: Any, folder: Path, kind: str, moments: list[int]
+    nursery: Nursery, server: Server, whole: Any, folder: Path, kind: str, moments: list[int]
 ) -> int:
     """The kills that hit."""
     start, begun, again = KINDS[kind]
@@ -212,7 +197,9 @@ def killed_and_gone_on_with(
 
 
 @pytest.mark.parametrize(("kind", "share"), [("jobs", 0.4), ("tabular", 0.5), ("agent", 0.3)])
-def test_killed_once(nursery: Any, server: Any, whole: Any, tmp_path: Path, kind: str, share: float) -> None:
+def test_killed_once(
+    nursery: Nursery, server: Server, whole: Any, tmp_path: Path, kind: str, share: float
+) -> None:
     total = whole(kind)[1]
     assert total > 50
     assert killed_and_gone_on_with(nursery, server, whole, tmp_path, kind, [int(share * total)]) == 1
@@ -222,7 +209,7 @@ def test_killed_once(nursery: Any, server: Any, whole: Any, tmp_path: Path, kind
 @pytest.mark.skipif(not os.environ.get("SOAK"), reason="takes ten minutes; make soak runs it")
 @pytest.mark.parametrize(("kind", "kills"), [("jobs", 12), ("tabular", 12), ("agent", 13)])
 def test_kills_at_random_moments(
-    nursery: Any, server: Any, whole: Any, tmp_path: Path, kind: str, kills: int
+    nursery: Nursery, server: Server, whole: Any, tmp_path: Path, kind: str, kills: int
 ) -> None:
     """Thirteen more are in batches: `test_batch_cli`."""
     rng, total = Random(7), whole(kind)[1]

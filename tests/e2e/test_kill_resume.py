@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -12,29 +11,14 @@ import threading
 import time
 from pathlib import Path
 from random import Random
-from types import ModuleType
 from typing import Any
 
 import pytest
+from nursery import IN_FLIGHT, Nursery, Server, figures, journaled, kill_after, killed_then_resumed
 
 pytestmark = pytest.mark.e2e
 
 LIMIT = "66"  # one round and a little more
-
-
-def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-nursery_ = _load("nursery")
-Nursery, Server, IN_FLIGHT = nursery_.Nursery, nursery_.Server, nursery_.IN_FLIGHT
-figures, killed_then_resumed = nursery_.figures, nursery_.killed_then_resumed
-kill_after, journaled = nursery_.kill_after, nursery_.journaled
 
 
 def arguments(server: Server, folder: Path) -> list[str]:
@@ -53,10 +37,8 @@ def server() -> Any:
 
 
 @pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    made = Nursery(tmp_path_factory.mktemp("nursery"))
-    yield made
-    made.close()
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Nursery:
+    return Nursery(tmp_path_factory.mktemp("nursery"))
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +51,7 @@ def whole(nursery: Nursery, server: Server, tmp_path_factory: pytest.TempPathFac
 
 
 # Shares of all calls: before the first answer, in each round, behind the last (statistics), and twice in one run.
-@pytest.mark.parametrize(
-    "shares", [(0.0,), (0.07,), (0.23,), (0.41, 0.2), (0.58,), (0.76, 0.0), (0.93,), (1.0,)], ids=str
-)
+@pytest.mark.parametrize("shares", [(0.0,), (0.23,), (0.41, 0.2), (0.76, 0.0), (1.0,)], ids=str)
 def test_killed_then_resumed_gives_the_same_figures(
     nursery: Nursery, server: Server, whole: Any, tmp_path: Path, shares: tuple[float, ...]
 ) -> None:

@@ -224,8 +224,7 @@ def test_the_policy_stops_every_other_script(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", ["desktop", "phone"])
+@pytest.mark.parametrize(("scheme", "size"), [("light", "phone"), ("dark", "desktop")])
 def test_axe_finds_no_serious_violation(
     browser: Any, pages: Callable[[str], Path], kind: str, scheme: str, size: str
 ) -> None:

@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
-import sys
 import threading
 import time
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from nursery import IN_FLIGHT, Nursery, Server, figures
 
 pytestmark = pytest.mark.e2e
-
-
-def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-nursery_ = _load("nursery")
-Nursery, Server, figures, IN_FLIGHT = (
-    nursery_.Nursery,
-    nursery_.Server,
-    nursery_.figures,
-    nursery_.IN_FLIGHT,
-)
 
 
 @pytest.fixture
@@ -45,13 +25,11 @@ def server() -> Any:
 
 
 @pytest.fixture
-def nursery(tmp_path: Path) -> Any:
-    made = Nursery(tmp_path)
-    yield made
-    made.close()
+def nursery(tmp_path: Path) -> Nursery:
+    return Nursery(tmp_path)
 
 
-def arguments(server: Any, folder: Path) -> list[str]:
+def arguments(server: Server, folder: Path) -> list[str]:
     args = ["run", "--task", "sentiment", "--limit", "66", "--attributes", "age,gender", "--per-seed", "2"]
     args += ["--model", "openai:served-model", "--base-url", server.url, "--replicates", "2", "--yes"]
     return [*args, "--concurrency", str(IN_FLIGHT), "--out", str(folder)]
@@ -66,7 +44,7 @@ def same(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def alone(nursery: Any, server: Any, tmp_path: Path) -> Any:
+def alone(nursery: Nursery, server: Server, tmp_path: Path) -> Any:
     """What one audit without a cache asks, how often."""
     nursery.call(*arguments(server, tmp_path / "alone"), "--no-cache")
     asked = Counter(server.asked)
@@ -76,7 +54,7 @@ def alone(nursery: Any, server: Any, tmp_path: Path) -> Any:
 
 
 def test_three_audits_at_once_pay_for_each_prompt_once(
-    nursery: Any, server: Any, alone: Any, tmp_path: Path
+    nursery: Nursery, server: Server, alone: Any, tmp_path: Path
 ) -> None:
     folders = [tmp_path / name for name in "abc"]
     audits = [nursery.start(*arguments(server, folder)) for folder in folders]
@@ -90,7 +68,7 @@ def test_three_audits_at_once_pay_for_each_prompt_once(
 
 
 def test_what_a_killed_audit_was_asking_is_asked_by_another(
-    nursery: Any, server: Any, alone: Any, tmp_path: Path
+    nursery: Nursery, server: Server, alone: Any, tmp_path: Path
 ) -> None:
     server.delay_s = 0.05
     folders = [tmp_path / name for name in "ab"]

@@ -30,43 +30,6 @@ NEEDED = ("torch", "transformers", "fastapi", "uvicorn")
 MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
 START_S = 120
 
-# Two layers of random weights over single bytes: it says nothing of sense, in the full protocol.
-BUILD = """
-import sys
-import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-torch.manual_seed(7)
-special = ["<s>", "</s>", "<pad>"]
-letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-tokenizer = Tokenizer(models.BPE({t: i for i, t in enumerate(special + letters)}, []))
-tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-tokenizer.decoder = decoders.ByteLevel()
-fast = PreTrainedTokenizerFast(
-    tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>"
-)
-fast.chat_template = (
-    "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\\n{% endfor %}"
-    "{% if add_generation_prompt %}assistant: {% endif %}"
-)
-config = LlamaConfig(
-    vocab_size=len(special) + len(letters), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-    num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=512, initializer_range=0.2,
-    bos_token_id=0, eos_token_id=1, pad_token_id=2,
-)
-LlamaForCausalLM(config).save_pretrained(sys.argv[1])
-fast.save_pretrained(sys.argv[1])
-"""
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """Base URL and model folder of a running server."""
-    if MISSING:
-        pytest.skip(f"not installed: {', '.join(MISSING)} (the extra e2e brings them)")
-    yield from serve(tmp_path_factory.mktemp("served") / "tiny", BUILD)
-
 
 def serve(folder: Path, program: str) -> Iterator[tuple[str, Path]]:
     """Make a model with ``program``, and serve it for as long as the caller goes on."""
@@ -250,17 +213,17 @@ sys.stdout.write(f"{right:.4f}")
 
 
 @pytest.fixture(scope="module")
-def biased(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """Base URL and folder of a served model with a planted bias."""
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """Base URL and folder of a served model with a planted bias; made and started once."""
     if MISSING:
         pytest.skip(f"not installed: {', '.join(MISSING)} (the extra e2e brings them)")
-    yield from serve(tmp_path_factory.mktemp("biased") / "biased", TRAIN)
+    yield from serve(tmp_path_factory.mktemp("served") / "biased", TRAIN)
 
 
 def test_a_whole_audit_over_http_finds_the_planted_bias_and_nothing_else(
-    biased: tuple[str, Path], tmp_path: Path
+    server: tuple[str, Path], tmp_path: Path
 ) -> None:
-    url, folder = biased
+    url, folder = server
     args = [str(Path(sys.executable).parent / "audit"), "--task", "sentiment", "--model", f"openai:{folder}"]
     args += ["--base-url", url, "--attributes", "gender,nationality", "--order", "1", "--per-seed", "2"]
     args += ["--limit", "60", "--replicates", "1", "--no-cache", "--yes", "--out", str(tmp_path / "runs")]

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import power
 
 pytestmark = pytest.mark.slow
-RUNS = 50
+RUNS = 30
 ERRORS = int(binom.isf(0.003, RUNS, 0.05))  # of RUNS where 5 % is allowed: more come in 3 of 1,000 settings
 SETTINGS = {(setting.name, setting.task): setting for setting in power.settings()}
 # The ways to err that told designs apart; benchmarks/power.py has all of them, for both tasks.

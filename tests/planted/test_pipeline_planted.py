@@ -146,15 +146,15 @@ class Cached:
 
 
 @pytest.mark.slow
-def test_three_percent_wobble_without_bias_is_called_shown_in_at_most_18_of_200_runs() -> None:
+def test_three_percent_wobble_without_bias_is_called_shown_in_at_most_7_of_60_runs() -> None:
     cached = Cached()
     false = 0
-    for seed in range(200):
+    for seed in range(60):
         found = cached.findings(Planted(base="constant", wobble=0.03, seed=seed), seed=seed)
         claims = [f for f in found if f["code"].startswith("MUT")]
         assert len(claims) == 3
         false += any(f["verdict"] == "shown" for f in claims)
-    assert false <= 18
+    assert false <= 7  # at a rate of 5 %, one draw in a hundred has more
     # These texts are all about men and have no placebo edits: an edit cannot be told from a group, and that is said.
     found = cached.findings(Planted(additive={"she": 1.0}, base="constant", wobble=0.03, seed=1))
     gender = next(f for f in found if list(f["attributes"]) == ["gender"])

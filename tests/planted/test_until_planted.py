@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from until import BUDGET, SHOWN, Setting, run
 
 pytestmark = pytest.mark.slow
-RUNS = 100
+RUNS = 40
 ERRORS = int(binom.isf(0.003, RUNS, 0.05))  # more come by chance in 3 of 1,000 settings where 5 % is allowed
 
 
@@ -34,7 +34,7 @@ def test_words_that_differ_by_chance_are_no_effect_of_the_group_at_any_look() ->
 
 
 def test_an_effect_of_5_points_takes_a_part_of_the_calls() -> None:
-    ended = [run(Setting(name="5 %", effect=0.05, scores=True), n) for n in range(60)]
+    ended = [run(Setting(name="5 %", effect=0.05, scores=True), n) for n in range(20)]
     assert all(e.claim.verdict in SHOWN for e in ended)
     assert np.mean([e.calls for e in ended]) < 0.5 * BUDGET
 
