@@ -53,6 +53,8 @@ def run(
         sys.stdout.write(_show_estimate(estimate(chosen, observe=draw), format) + "\n")
         return 0
     consent(chosen, yes=yes)
+    if left := chosen.left_out():
+        sys.stderr.write(inline(left) + "\n")
     return finish(audit_plan(chosen, observe=draw), format=format, fail_on=chosen.fail_on, full=full)
 
 
@@ -162,7 +164,7 @@ def _show_estimate(values: dict[str, Any], format: str) -> str:
             f"{'judge ' + judge['model'][:24] + ', at most':<34}{'':>22}{judge['calls']:>10,}"
             f"{judge['tokens_in']:>12,}{judge['tokens_out']:>12,}{cost:>12}"
         )
-    lines += ["", *_show_power(values)]
+    lines += ["", *([left] if (left := values.get("left_out")) else []), *_show_power(values)]
     lines += [
         "",
         "Tokens are estimates (characters / 3.5); cached answers would cost nothing. Nothing was asked.",

@@ -7,9 +7,11 @@ beats the default.
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -43,6 +45,10 @@ SUITES = ("mutation", "grammar")  # beside them those of other packages: `audito
 REFERENCES = ("equal", "bls")
 UNTIL_WORDINGS = 5  # of both sides of a text, where a run looks at its claims on the way
 NO_TEMPERATURE = "none"
+HOSTED = ("openai", "langchain")  # kinds of models that a provider sells answers of
+HERE = ("localhost", "127.0.0.1", "::1")
+SMALL: Mapping[str, int] = {"order": 1, "per_seed": 2}  # of a hosted model, where nothing else is said
+HOSTED_REPEAT = 12
 DEFAULT_REPLICATES = 3
 CONFIRM_REPLICATES = 5
 FILE = Path("audit.toml")
@@ -118,6 +124,21 @@ def _one_of(flag: str, *words: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def hosted(spec: str, base_url: str | None = None) -> bool:
+    """Whether a model is asked at somebody else's server.
+
+    Examples
+    --------
+    >>> hosted("openai:gpt-4o-mini"), hosted("openai:mine", "http://localhost:8000/v1"), hosted("reviews")
+    (True, False, False)
+    """
+    kind, _, name = spec.partition(":")
+    if kind not in HOSTED or name.startswith("ollama:"):
+        return False
+    server = base_url or (os.environ.get("OPENAI_BASE_URL") if kind == "openai" else None)
+    return server is None or urlsplit(server).hostname not in HERE
+
+
 class Plan(SharedPlan):
     """Everything that shapes a run, resolved. Written to ``plan.json`` before the first call.
 
@@ -126,7 +147,8 @@ class Plan(SharedPlan):
     itself deterministic; ``per_seed`` None is every variant there is; ``carrier`` empty is words, then names where the
     task says what the person is called; ``who`` empty is ``subject`` where the task names the person who is judged,
     else ``all-one-way``; ``gate`` empty is constructs, and dependency under the protocol hinter, which is made of it.
-    ``until_decided`` stops asking about an attribute when it is decided (`auditor.run.until`).
+    ``until_decided`` stops asking about an attribute when it is decided (`auditor.run.until`). A hosted model gets a
+    small plan where nothing else is said: order 1, few variants, few repeats (`left_out`).
     """
 
     # fmt: off
@@ -193,6 +215,9 @@ class Plan(SharedPlan):
         "default, or hinter, astraea: the paper's own counting, without controls.")] = "default"
     replicates: Annotated[Count | None, Option("--replicates", MEASURED, RUN,
         f"Times each prompt is asked (default {DEFAULT_REPLICATES}; 1 for models declared deterministic).")] = None
+    repeat: Annotated[Count | None, BeforeValidator(_all), Option("--repeat", MEASURED, RUN,
+        "Texts whose prompts are asked so often, for the noise; the others are asked once (default: all, of a hosted "
+        f"model {HOSTED_REPEAT}; 0 = all).")] = None
     until_decided: Annotated[bool, Option("--until-decided", MEASURED, RUN,
         "Look at the answers at 20, 40, 60, 80 and 100 % of the texts or of --max-calls, at one level for all looks"
         " together, and stop asking about what is shown or bounded. Order 1 unless --order is given.")] = False
@@ -272,6 +297,8 @@ class Plan(SharedPlan):
             first["order"] = 1
             if (given.get("suite", "mutation"), given.get("protocol", "default")) == ("mutation", "default"):
                 first["wordings"] = UNTIL_WORDINGS
+        elif cls.model_validate(given).small:
+            first = {**SMALL, **({} if "replicates" in given else {"repeat": HOSTED_REPEAT})}
         return cls.model_validate({**first, **given})
 
     @classmethod
@@ -279,6 +306,27 @@ class Plan(SharedPlan):
         """The plan that `as_dict` wrote, also of versions that had one gate, and an option ``journal``."""
         known = {name: value for name, value in stored.items() if name != "journal"}
         return cls.model_validate({"gate": "dependency", **known})
+
+    @property
+    def small(self) -> bool:
+        """Whether few calls are asked where the plan does not say how many: every one may cost money."""
+        plain = (self.suite, self.protocol, self.strategy) == ("mutation", "default", "exhaustive")
+        return plain and any(hosted(spec, self.base_url) for spec in self.models)
+
+    def left_out(self) -> str | None:
+        """What the small plan of a hosted model leaves out, and how to ask for it, in one line."""
+        if not self.small or self.until_decided:
+            return None
+        left = [
+            what
+            for what, here in (
+                ("several attributes changed together (--order 2)", self.order == SMALL["order"]),
+                ("further variants of a text (--per-seed 8)", self.per_seed == SMALL["per_seed"]),
+                (f"repeats of all but {self.repeat} texts (--repeat 0)", self.repeat is not None),
+            )
+            if here
+        ]
+        return f"Left out, since every call may cost money: {'; '.join(left)}." if left else None
 
     def clashes(self) -> str | None:
         """What does not go together, as a sentence."""

@@ -64,7 +64,8 @@ def _texts(expected: Data) -> list[str]:
             f"{name}: {words.plural(row['calls'] + row.get('calls_canary', 0), 'call')} for "
             f"{words.plural(row['prompts'], 'prompt')}{money}."
         )
-    return [*told, *reached(expected.get("power") or {})]
+    left = expected.get("left_out")
+    return [*told, *([left] if left else []), *reached(expected.get("power") or {})]
 
 
 def reached(power: Data) -> list[str]:

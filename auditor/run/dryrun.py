@@ -61,7 +61,7 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
             }:
                 carried.setdefault(attribute, Counter())[carrier] += 1
             for variant in asked:
-                add(variant.input, wording=is_wording(variant))
+                add(variant.input, wording=is_wording(variant) or loop.once(case))
                 table.version(case.id, variant.edits)
             pairs += sum(
                 checks[variant.id].status != "invalid" for variant in case.variants if not is_wording(variant)
@@ -110,6 +110,7 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
         **({"not_english": others} if others else {}),
         "models": models,
         **judge,
+        **({"left_out": left} if (left := parts.plan.left_out()) else {}),
         "power": _power(parts, table, tallies),
     }
 

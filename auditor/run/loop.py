@@ -141,7 +141,8 @@ class Loop(State):
         once = {v.id for case in cases if self._once(case) for v in (case.original, *case.variants)}
         # A wording more says more of a text than the same wording again.
         worded = {v.id for v in first if self.observed.shape(v).kind == "wording"}
-        await self._ask(tally, client, first, prompts, answers, once=once | worded)
+        single = {v.id for case in cases if self.once(case) for v in (case.original, *case.variants)}
+        await self._ask(tally, client, first, prompts, answers, once=once | worded | single)
         if once and tally.replicates > 1 and not client.stopped:
             again = [v for case in cases if self._once(case) for v in self._again(tally, case, answers)]
             await self._ask(tally, client, again, prompts, answers, start=1)
@@ -198,6 +199,12 @@ class Loop(State):
             return (case.original, *case.variants)
         parts = [v for v in case.variants if not any(v.choices < other.choices for other in case.variants)]
         return [case.original, *parts]
+
+    def once(self, case: Case) -> bool:
+        """Whether the plan asks the prompts of a case once, whatever the replicates; texts are known by several."""
+        return (
+            bool(self.plan.repeat) and case.id not in self._repeated and self.parts.task.kind != "generation"
+        )
 
     def _once(self, case: Case) -> bool:
         """Whether a first answer that is the same is enough: in a search, where labels are compared."""

@@ -61,6 +61,7 @@ class State:
         self.stopped_by = ""  # the limit of the plan that was reached
         self.canary_prompts: dict[str, dict[tuple[str, str], Prompt]] = {}
         self._text = ""  # of the last case
+        self._repeated: set[str] = set()  # cases that tell the noise, where not all do
         self._read: dict[tuple[str, str, str], Answer] = {}
         self._waiting_since: dict[str, float] = {}  # by model
         self.agreement: dict[str, list[int]] = {k: [0, 0] for k in ("originals", "valid", "discarded")}
@@ -202,6 +203,8 @@ class State:
         text = text_of(case.id)
         counts["taken"] += text != self._text  # the cases of one text come one after the other
         self._text = text
+        if self.plan.repeat and counts["taken"] <= self.plan.repeat:
+            self._repeated.add(case.id)
         self._agree("originals", case.original.input)
         for variant in case.variants:
             valid = checks[variant.id].status != "invalid"
