@@ -23,6 +23,7 @@ import numpy as np
 
 from auditor.core.plan import UNTIL_WORDINGS, Plan
 from auditor.measure.claims import Claim, Question
+from auditor.measure.contrasts import Versions
 from auditor.measure.families import claims
 from auditor.measure.intervals import clopper_pearson
 from auditor.measure.observations import Observations
@@ -72,25 +73,31 @@ class Measured:
     shown_for_words: int
     bounded: int
     refusals: int
+    instability: int
     must: float | None = None
 
 
 @cache
 def plan(
-    task: str, attributes: tuple[str, ...] | None, until: bool = False, wordings: int = 1
+    task: str,
+    attributes: tuple[str, ...] | None,
+    until: bool = False,
+    wordings: int = 1,
+    most: int | None = None,
 ) -> tuple[Observations, Question]:
-    """The versions of a plan, and the question that its claims answer."""
+    """The versions of a plan, and the question that its claims answer; ``most`` calls are a limit to plan with."""
     given = {"task": task, "models": (PLANNED[task],), "attributes": attributes}
-    given |= {"until_decided": True} if until else {"wordings": wordings}
+    given |= {"until_decided": True, "max_calls": most} if until else {"wordings": wordings}
     parts = prepare(Plan.of(given))
     question = Observed(parts.task).question(parts.plan, parts.dictionaries, {MODEL: True}, {})
-    return versions(parts), dataclasses.replace(question, outcomes=(YES,))
+    table = versions(parts)
+    if most is not None:
+        table = first(table, most)
+    return table, dataclasses.replace(question, outcomes=(YES,))
 
 
-@cache
-def first(task: str, most: int) -> Observations:
-    """The texts that ``most`` calls are enough for, of what ``--until-decided`` asks about."""
-    table, _ = plan(task, ("gender",), until=True)
+def first(table: Observations, most: int) -> Observations:
+    """The texts that ``most`` calls are enough for."""
     columns, out = table.columns(), Observations()
     by_text: dict[int, list[int]] = {}
     for n, text in enumerate(columns.version_text.tolist()):
@@ -110,21 +117,22 @@ def runs(
     """Repetitions of a setting: the table and the claims of each."""
     table, question = plan(setting.task, setting.attributes, wordings=WORDINGS if setting.attributes else 1)
     if setting.most_calls is not None:
-        table = first(setting.task, setting.most_calls)
+        table, _ = plan(setting.task, setting.attributes, until=True, most=setting.most_calls)
     number = setting.scale == "number"
     question = dataclasses.replace(
         question, outcomes=() if number else (YES,), number=number, unit="points", delta=setting.delta
     )
     simulated = Simulated(table, "gender", setting.worth)
+    laid_out = Versions(simulated, simulated.columns())
     for n in range(start, start + many):
         rng = np.random.default_rng([n, zlib.crc32(setting.name.encode())])
         simulated.draw(rng, setting.effects, scores=setting.scale == "log_odds", number=number)
-        yield simulated, claims(simulated, question), rng
+        yield simulated, claims(simulated, question, laid_out), rng
 
 
 def measure_setting(setting: Setting, many: int, start: int = 0) -> Measured:
     """How often the claims of a setting come to each verdict; of a power row, the claim about women and men."""
-    count = {"shown": 0, "shown_for_words": 0, "bounded": 0, "refusal": 0}
+    count = {"shown": 0, "shown_for_words": 0, "bounded": 0, "refusal": 0, "instability": 0}
     calls = 0
     for simulated, found, _ in runs(setting, many, start):
         calls = len(simulated.columns().version)
@@ -133,7 +141,8 @@ def measure_setting(setting: Setting, many: int, start: int = 0) -> Measured:
             net = [c for c in net if set(c.groups) == set(PAIR)]
         for verdict in ("shown", "shown_for_words", "bounded"):
             count[verdict] += any(c.verdict == verdict for c in net)
-        count["refusal"] += any(c.family == "refusal" and c.verdict.startswith("shown") for c in found)
+        for family in ("refusal", "instability"):
+            count[family] += any(c.family == family and c.verdict == "shown" for c in found)
     return Measured(
         name=setting.name,
         kind=setting.kind,
@@ -146,6 +155,7 @@ def measure_setting(setting: Setting, many: int, start: int = 0) -> Measured:
         shown_for_words=count["shown_for_words"],
         bounded=count["bounded"],
         refusals=count["refusal"],
+        instability=count["instability"],
         must=setting.must,
     )
 
@@ -157,7 +167,14 @@ def settings() -> list[Setting]:
     """All rows."""
     two, five = Effects(net=shift(0.02)), Effects(net=shift(0.05))
     found = [
-        Setting(name=f"{name}, {scale}", effects=effects, scale=scale, words_too=effects.word == 0, task=task)
+        Setting(
+            name=f"{name}, {scale}",
+            effects=effects,
+            scale=scale,
+            words_too=effects.word == 0,
+            task=task,
+            most_calls=2000,
+        )
         for task in ("sentiment", "hiring")
         for name, effects in nulls().items()
         for scale in (("share", "log_odds") if task == "sentiment" else ("share",))
@@ -168,6 +185,7 @@ def settings() -> list[Setting]:
             effects=Effects(word=sd, noise=0.1),
             scale="number",
             words_too=False,
+            most_calls=2000,
         )
         for sd in (0.1, 0.2)
     ]
@@ -240,6 +258,7 @@ def nulls() -> dict[str, Effects]:
         "word sd 0.05": Effects(word=0.05),
         "word sd 0.1": Effects(word=0.1),
         "word sd 0.3": Effects(word=0.3, noise=SMALL),
+        "word sd 0.1, neutral words a third": Effects(word=0.1, neutral=1 / 3),
         "words 0.1 each": Effects(more_words=0.1, noise=SMALL),
         "words 0.2 each": Effects(more_words=0.2, noise=SMALL),
         "characters 0.02 each": Effects(more_chars=0.02, noise=SMALL),
@@ -327,11 +346,12 @@ def limits(count: int, many: int) -> str:
 def table(rows: Iterable[Measured], intervals: Iterable[Covered]) -> str:
     """All figures as Markdown."""
     lines = [
-        "| setting | task | attributes | answers | calls | shown, % | for these words, % | bounded, % | refusals, % |",
-        "|---|---|---|---|--:|--:|--:|--:|--:|",
+        "| setting | task | attributes | answers | calls | shown, % | for these words, % | bounded, % | refusals, % | instability, % |",
+        "|---|---|---|---|--:|--:|--:|--:|--:|--:|",
         *(
             f"| {r.name} | {r.task} | {r.attributes} | {r.scale} | {r.calls:,} | {limits(r.shown, r.runs)} "
-            f"| {limits(r.shown_for_words, r.runs)} | {limits(r.bounded, r.runs)} | {limits(r.refusals, r.runs)} |"
+            f"| {limits(r.shown_for_words, r.runs)} | {limits(r.bounded, r.runs)} | {limits(r.refusals, r.runs)} "
+            f"| {limits(r.instability, r.runs)} |"
             for r in rows
         ),
         "",

@@ -98,13 +98,16 @@ def run(setting: Setting, number: int) -> Ended:
     draws = np.random.default_rng([number, 15])
     ordered = Random(number).sample(cases, len(cases))
     words: dict[str, float] = {}
-    tally = SimpleNamespace(seen=[], cost_usd=0.0, control={"bare": [True]}, model=SimpleNamespace(name="m"))
+    tally = SimpleNamespace(
+        seen=[], cost_usd=0.0, control={"bare": [True]}, model=SimpleNamespace(name="m"), formats=("bare",),
+        replicates=1,
+    )  # fmt: skip
     loop: Any = SimpleNamespace(
         parts=SimpleNamespace(
-            seeds=len(cases), suite=SimpleNamespace(), texts=(), task=parts.task, dictionaries=parts.dictionaries
+            seeds=len(cases), suite=SimpleNamespace(skipped={}), texts=(), task=parts.task, dictionaries=parts.dictionaries
         ),
-        plan=parts.plan, counts=Counter(), tallies=[tally], observed=Observed(parts.task), status_reason="",
-        stopped_by="", facts=lambda variant: variant, asked=lambda check: check.status != "invalid",
+        plan=parts.plan, counts=Counter(), tallies=[tally], observed=Observed(parts.task, ["m"]), status_reason="",
+        stopped_by="", asked=lambda check: check.status != "invalid",
     )  # fmt: skip
     until = loop.until = Until(loop)
     favourable = parts.task.favourable or labels[0]

@@ -220,7 +220,7 @@ class Plan(SharedPlan):
         f"model {HOSTED_REPEAT}; 0 = all).")] = None
     until_decided: Annotated[bool, Option("--until-decided", MEASURED, RUN,
         "Look at the answers at 20, 40, 60, 80 and 100 % of the texts or of --max-calls, at one level for all looks"
-        " together, and stop asking about what is shown or bounded. Order 1 unless --order is given.")] = False
+        " together, and stop asking about what is decided. Order and replicates 1 unless they are given.")] = False
     tolerance: Annotated[Amount | None, Option("--tolerance", MEASURED, RUN,
         "Tasks of kind score: the difference that counts as none, in the task's unit (default: the task's, or else "
         "what two answers to one prompt differ by).")] = None
@@ -295,6 +295,7 @@ class Plan(SharedPlan):
         first: dict[str, object] = {}
         if given.get("until_decided"):
             first["order"] = 1
+            first["replicates"] = 1  # another text or wording says more than the same prompt again
             if (given.get("suite", "mutation"), given.get("protocol", "default")) == ("mutation", "default"):
                 first["wordings"] = UNTIL_WORDINGS
         elif cls.model_validate(given).small:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.measure.adjustment import Adjustment, adjustment
-from auditor.measure.likelihood import Floats, Ints
-from auditor.measure.linear import Rows
+from auditor.measure.adjustment import Adjustment, Edits, within
+from auditor.measure.likelihood import MOST_ROWS, Floats, Ints, Known, Random, ceiling
+from auditor.measure.linear import Design
 from auditor.measure.observations import SILENT, STATUS, Arm, Codes, Columns, Observations, Shape
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Bools = NDArray[np.bool_]
 Value = Callable[[Columns], tuple[Floats, Bools]]
+MOST_LAYOUTS = 8
 MOST_EDITS = 20_000  # versions that the effect of edits is estimated from
 
 
@@ -147,18 +148,35 @@ class Versions:
         self.arm = np.array([s.arm for s in self.shapes], dtype=np.int64)[self.shape]
         self.single = np.array([len(s.attributes) < 2 for s in self.shapes], dtype=bool)[self.shape]
         self.covariates = np.array([_covariates(s) for s in self.shapes]).reshape(-1, 3)[self.shape]
+        self.neutral = (self.arm == Arm.PLACEBO) | (self.arm == Arm.ORIGINAL)
+        self._laid_out: dict[bytes, Layout] = {}
+        self._words: Codes[str] = Codes()
 
     @cached_property
     def words(self) -> csr_array:
         """Versions by words: 1 for a word that is put in, −1 for one that is taken out."""
-        codes: Codes[str] = Codes()
         cells = [
-            (n, codes.of(word), sign)
+            (n, self._words.of(word), sign)
             for n, shape in enumerate(self.shapes)
             for words, sign in ((shape.words_in, 1.0), (shape.words_out, -1.0))
             for word in words
         ]
-        return _sparse(cells, (len(self.shapes), max(1, len(codes.values))))[self.shape]
+        return _sparse(cells, (len(self.shapes), max(1, len(self._words.values))))[self.shape]
+
+    @cached_property
+    def of_groups(self) -> csr_array:
+        """`words`, those that stand for groups alone: neutral ones are part of how texts vary."""
+        said = {w for s in self.shapes if s.arm == Arm.EDITED for w in (*s.words_in, *s.words_out)}
+        return self.words[:, [n for n, word in enumerate(self._words.values) if word in said]]
+
+    def where(self, known: Bools) -> Layout:
+        """The versions with an outcome, laid out; kept for the next outcome that the same versions have."""
+        key = known.tobytes()
+        if key not in self._laid_out:
+            if len(self._laid_out) >= MOST_LAYOUTS:
+                self._laid_out.clear()
+            self._laid_out[key] = Layout(self, known)
+        return self._laid_out[key]
 
     def strands(self, attribute: str, known: Bools) -> Strands:
         """The versions for ``attribute`` alone; those of one edit that moves people to different groups stay out."""
@@ -212,51 +230,30 @@ class Versions:
                 found[carrier] = many
         return found
 
-    def rows(self, contrast: Contrast, y: Floats) -> Rows:
-        """Contrasts of the outcomes ``y``, with what else differs between the two sides."""
+    def design(self, contrast: Contrast) -> Design:
+        """What contrasts are made of: what else differs between the two sides."""
         both = contrast.map
-        words = (both @ self.words).tocoo()
+        words = (both @ self.of_groups).tocoo()
         kept = np.abs(words.data) > 1e-12
-        return Rows(
-            y=both @ y,
+        return Design(
             focal=np.ones(len(contrast.text)),
             covariates=both @ self.covariates,
             text=contrast.text,
             words=np.column_stack([words.coords[0][kept], words.coords[1][kept], words.data[kept]]),
         )
 
-    def adjust(self, attribute: str, y: Floats, known: Bools) -> Adjustment:
-        """What an edit, a word more and a character more do by themselves.
-
-        From the edits of ``attribute`` alone, and from placebo edits and wordings of all. Versions of a text with
-        the same words put in and taken out are one row: a word in many wordings of one text is seen there once.
-        """
+    def alike(self, rows: Ints) -> tuple[Ints, csr_array]:
+        """Versions of a text with the same words: the first of each, and the map to their means."""
         from scipy.sparse import csr_array
 
-        about = np.array(
-            [s.attributes == (attribute,) and len(s.directions) == 1 for s in self.shapes], dtype=bool
-        )[self.shape]
-        neutral = (self.arm == Arm.PLACEBO) | (self.arm == Arm.ORIGINAL)
-        rows = np.flatnonzero(known & self.single & (about | neutral))
-        if len(rows) > MOST_EDITS:
-            kept = np.unique(self.text[rows])
-            drawn = np.random.default_rng(0).random(len(kept)) < MOST_EDITS / len(rows)
-            rows = rows[np.isin(self.text[rows], kept[drawn])]
         same: Codes[tuple[object, ...]] = Codes()
         alike = ((s.arm, s.directions, s.words_in, s.words_out) for s in self.shapes)
         worded = np.array([same.of(one) for one in alike], dtype=np.int64)
         keys = self.text[rows] * len(same.values) + worded[self.shape[rows]]
         _, first, row, size = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-        mean = csr_array((1.0 / size[row], (row, np.arange(len(rows)))), shape=(len(size), len(rows)))
-        return adjustment(
-            mean @ y[rows],
-            mean @ self.covariates[rows],
-            mean @ self._others(attribute)[self.shape[rows]],
-            self.text[rows][first],
-            self.words[rows[first]],
-        )
+        return first, csr_array((1.0 / size[row], (row, np.arange(len(rows)))), shape=(len(size), len(rows)))
 
-    def _others(self, attribute: str) -> Floats:
+    def others(self, attribute: str) -> Floats:
         """What is taken out beside covariates, by shape: the groups, and sentences before or after a text."""
         codes: Codes[tuple[str, str]] = Codes()
         cells = []
@@ -270,6 +267,109 @@ class Versions:
                             (n, codes.of(("group", source)), -1.0),
                         ]
         return np.asarray(_sparse(cells, (len(self.shapes), len(codes.values))).toarray())
+
+
+class Layout:
+    """Versions that have an outcome: what claims about any such outcome share."""
+
+    def __init__(self, versions: Versions, known: Bools) -> None:
+        self._versions, self._known = versions, known
+        self._strands: dict[str, Strands] = {}
+        self._contrasts: dict[tuple[str, str, tuple[str, ...]], tuple[Contrast, Design]] = {}
+        self._edits: dict[str, tuple[tuple[Ints, csr_array], Edits]] = {}
+
+    def names(self, attribute: str) -> list[str]:
+        """The groups of an attribute."""
+        return self._of(attribute).names
+
+    def _of(self, attribute: str) -> Strands:
+        if attribute not in self._strands:
+            self._strands[attribute] = self._versions.strands(attribute, self._known)
+        return self._strands[attribute]
+
+    def contrast(self, attribute: str, group: str, against: tuple[str, ...]) -> tuple[Contrast, Design]:
+        """``group`` against the mean of the groups ``against``."""
+        key = (attribute, group, against)
+        if key not in self._contrasts:
+            made = self._of(attribute).contrast(group, against, len(self._known))
+            self._contrasts[key] = made, self._versions.design(made)
+        return self._contrasts[key]
+
+    def adjust(self, attribute: str, y: Floats) -> Adjustment:
+        """What an edit, a word more and a character more do by themselves.
+
+        From the edits of ``attribute`` alone, and from placebo edits and wordings of all. Versions of a text with
+        the same words put in and taken out are one row: a word in many wordings of one text is seen there once.
+        """
+        if attribute not in self._edits:
+            own = self._versions
+            about = np.array(
+                [s.attributes == (attribute,) and len(s.directions) == 1 for s in own.shapes], dtype=bool
+            )[own.shape]
+            rows = np.flatnonzero(self._known & own.single & (about | own.neutral))
+            if len(rows) > MOST_EDITS:
+                kept = np.unique(own.text[rows])
+                drawn = np.random.default_rng(0).random(len(kept)) < MOST_EDITS / len(rows)
+                rows = rows[np.isin(own.text[rows], kept[drawn])]
+            first, mean = own.alike(rows)
+            self._edits[attribute] = (
+                (rows, mean),
+                Edits(
+                    mean @ own.covariates[rows],
+                    mean @ own.others(attribute)[own.shape[rows]],
+                    own.text[rows][first],
+                    own.words[rows[first]],
+                    own.neutral[rows][first],
+                ),
+            )
+        (rows, mean), edits = self._edits[attribute]
+        return edits.tell(mean @ y[rows])
+
+    def placebos(self, y: Floats) -> list[Known]:
+        """What placebo edits and originals say of the effects of words."""
+        one = self._placebos
+        of_row = one.mean @ y[one.rows]
+        found: list[Known] = []
+        if len(one.moved):
+            apart = of_row[one.moved] - of_row[one.original]
+            found.append(ceiling(apart, one.words[one.moved], one.text[one.moved]))
+        if one.random is not None:
+            seen = one.random.curve(within(of_row[:, None], one.text)[:, 0])
+            found += [] if seen is None else [seen]
+        return found
+
+    @cached_property
+    def _placebos(self) -> Placebos:
+        """Rows of the placebo edits and originals; of very many, those of some texts."""
+        own = self._versions
+        rows = np.flatnonzero(self._known & own.single & own.neutral)
+        if len(rows) > MOST_ROWS:
+            texts = np.unique(own.text[rows])
+            rows = rows[own.text[rows] <= texts[len(texts) * MOST_ROWS // len(rows)]]
+        first, mean = own.alike(rows)
+        text = np.unique(own.text[rows][first], return_inverse=True)[1].astype(np.int64)
+        z = own.words[rows[first]].toarray()
+        z = z[:, np.any(z != 0, axis=0)]
+        changed = np.any(z != 0, axis=1)
+        base = np.full(int(text.max(initial=0)) + 1, -1)
+        original = np.flatnonzero(own.arm[rows[first]] == Arm.ORIGINAL)
+        base[text[original]] = original
+        moved = np.flatnonzero(changed & (base[text] >= 0))
+        fixed = within(mean @ own.covariates[rows], text)
+        random = Random(fixed, within(z, text), lost=len(base)) if z.shape[1] else None
+        return Placebos(rows, mean, text, z, moved, base[text[moved]], random)
+
+
+class Placebos(NamedTuple):
+    """Rows of placebo edits: the versions behind them, their words, and the rows of their originals."""
+
+    rows: Ints
+    mean: csr_array
+    text: Ints
+    words: Floats
+    moved: Ints
+    original: Ints
+    random: Random | None
 
 
 def _sparse(cells: list[tuple[int, int, float]], shape: tuple[int, int]) -> csr_array:

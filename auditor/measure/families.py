@@ -11,10 +11,14 @@ from auditor.measure.observations import Observations
 from auditor.measure.verdicts import decide
 
 
-def claims(observations: Observations, question: Question) -> list[Claim]:
-    """All claims of a run, each family with its own level of 5 %."""
+def claims(observations: Observations, question: Question, versions: Versions | None = None) -> list[Claim]:
+    """All claims of a run, each family with its own level of 5 %.
+
+    ``versions`` are those of the observations, where they were laid out before.
+    """
     columns = observations.columns()
-    versions = Versions(observations, columns)
+    if versions is None:
+        versions = Versions(observations, columns)
     found: list[Claim] = []
     families: tuple[Family, ...] = ("net", "refusal")
     for family in families:

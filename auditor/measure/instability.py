@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from auditor.measure.claims import MIN_TEXTS, Claim
 from auditor.measure.likelihood import Floats
-from auditor.measure.linear import Rows, fit
+from auditor.measure.linear import Design, Rows, fit
 from auditor.measure.observations import STATUS, Arm, Codes, Columns, Observations, Shape
 from auditor.measure.verdicts import Tested, filled, rare
 
@@ -147,12 +147,12 @@ def _contrasts(
     if not values:
         return None
     n = len(values)
-    made = Rows(
-        y=np.array(values, dtype=np.float64),
+    design = Design(
         focal=np.ones(n),
         covariates=np.zeros((n, 0)),
         text=np.array(texts, dtype=np.int64),
         words=np.array(words, dtype=np.float64).reshape(-1, 3),
     )
+    made = Rows(np.array(values, dtype=np.float64), design)
     level = float(np.mean(edited))
     return Paired(made, level, level - float(made.y.mean()))

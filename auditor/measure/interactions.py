@@ -19,7 +19,7 @@ from auditor.measure import contrasts
 from auditor.measure.adjustment import Adjustment, Unidentified
 from auditor.measure.claims import MIN_TEXTS, About, Claim, Question
 from auditor.measure.lattices import Floats, Joints, joints
-from auditor.measure.linear import Rows, fit
+from auditor.measure.linear import Design, Rows, fit
 from auditor.measure.net import Pair, pairs, scales
 from auditor.measure.observations import Columns, Observations, Shape
 from auditor.measure.verdicts import Tested, filled, rare
@@ -71,7 +71,7 @@ def _of_label(
                 unit=question.unit_of(scale),
                 model=about.model,
                 format=about.format,
-                texts=int((made.focal > 0).sum()),
+                texts=int((made.design.focal > 0).sum()),
             )
             yield _test(claim, made, first.weight * second.weight, table.taken_out)
 
@@ -145,13 +145,14 @@ class _Table:
             for word, weight in sorted(self._words(rows).items())
             if abs(weight) > 1e-12
         ]
-        return Rows(
-            y=np.array([sum(s * self._contrast[row] for row, s in rows) / len(rows) for _, _, rows in made]),
+        design = Design(
             focal=np.array([focal for _, focal, _ in made]),
             covariates=np.array([[sum(s for _, s in rows) / len(rows)] for _, _, rows in made]),
             text=np.array([text for text, _, _ in made], dtype=np.int64),
             words=np.array(words, dtype=np.float64).reshape(-1, 3),
         )
+        means = [sum(s * self._contrast[row] for row, s in rows) / len(rows) for _, _, rows in made]
+        return Rows(np.array(means), design)
 
     def _words(self, rows: Sequence[tuple[int, float]]) -> Mapping[str, float]:
         words: dict[str, float] = defaultdict(float)

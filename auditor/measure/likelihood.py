@@ -1,7 +1,17 @@
-"""How much the effects of words vary, by restricted likelihood."""
+"""How much the effects of words vary: what the answers say of it, and what that leaves open.
+
+Three things speak about the standard deviation of a word's effect. The *restricted likelihood* of contrasts: do texts
+that share a word differ alike? The *size* of contrasts: words that moved answers far would turn many of them, one way
+or the other. And *placebo edits*, which change words that stand for no group. Labels say little by the first, because
+one label is right or wrong and no more; the second bounds what words can do from above.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -27,66 +37,162 @@ LEAST_NOISE = (
     1e-4  # share of the variance that is never words': a model without noise is no reason to divide by 0
 )
 MOST_ROWS = 2000  # rows that the variance of the words is estimated from
+ENDS = (1e-3, 4.0)  # times the standard deviation of a contrast: what words may have
+POINTS = 100  # of the grid that what is known of words is put together on
+APART = 1.0  # standard deviation of the log of how far words for groups and placebo words differ in how much they do
+MEAN_SIZE = math.sqrt(2 / math.pi)  # mean absolute value of a standard normal
+UNEVEN = math.pi / 2 - 1  # its squared coefficient of variation
+LEAST = -700.0
 
 
-class Variances(NamedTuple):
-    """Variance of the effects of words, and of the rest.
+class Curve(NamedTuple):
+    """Log restricted likelihood of the standard deviation of words.
 
     Attributes
     ----------
-    words, rest : float
-        Means under the restricted likelihood, each standard deviation of words as likely before.
-    likely : float
-        The most likely variance of words.
-    unsure : float
-        Variance of ``words``.
+    sd, log : (k,) array
+        Rising standard deviations, and the log likelihood of each; the largest is 0.
     """
 
+    sd: Floats
+    log: Floats
+
+    def at(self, sd: Floats) -> Floats:
+        """The log likelihood at other standard deviations; above the last, next to nothing is likely."""
+        return np.interp(sd, self.sd, self.log, right=LEAST)
+
+    @property
+    def likely(self) -> float:
+        """The most likely standard deviation."""
+        return float(self.sd[self.log.argmax()])
+
+
+class Ceiling(NamedTuple):
+    """How far words can move answers at most, from how far they did.
+
+    Whatever else moves contrasts, their mean size is at least what words alone would give: ``MEAN_SIZE`` times the
+    standard deviation of what words do to a row. Where fewer answers changed than that, words do less.
+
+    Attributes
+    ----------
+    changed : float
+        Changes that were seen: as many as changed alike, ``(Σ |y|)² / Σ y²``.
+    each : float
+        Changes that words alone would give, for each unit of their standard deviation.
+    words : float
+        Effective number of words: how sure the size of their effects is.
+    """
+
+    changed: float
+    each: float
     words: float
-    rest: float
-    likely: float
-    unsure: float
+
+    def at(self, sd: Floats) -> Floats:
+        """Log likelihood (Poisson), 0 up to what was seen."""
+        least = np.maximum(self.each * sd, 1e-300)
+        more = least - self.changed
+        if self.changed > 0:
+            more = more - self.changed * np.log(least / self.changed)
+        return np.where(least > self.changed, -more / (1 + UNEVEN * least / max(self.words, 1.0)), 0.0)
 
 
-def likelihood(y: Floats, x: Floats, z: Floats, lost: int = 0) -> Variances | None:
-    """Of ``y`` with fixed effects of ``x`` and random ones of ``z``; None where nothing varies.
+Known = Curve | Ceiling
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What is known of the standard deviation of words: possible values, and how likely each is."""
+
+    sd: Floats
+    weight: Floats
+
+    @property
+    def variance(self) -> float:
+        """The mean of the variance."""
+        return float(self.weight @ self.sd**2)
+
+
+def spread(size: float, own: Iterable[Known], placebos: Iterable[Known] = ()) -> Spread:
+    """Put together what is known; before that each standard deviation is as likely as any other.
+
+    Placebo words are a sample of other words: those for groups may do more or less, by a factor whose logarithm has
+    a standard deviation of ``APART``.
+
+    Parameters
+    ----------
+    size : float
+        Standard deviation of a contrast: no word does more than a few times that.
+    own, placebos : iterable of Curve or Ceiling
+        From contrasts between groups, and from placebo edits.
+    """
+    sd = size * np.geomspace(*ENDS, POINTS)
+    log = np.log(sd) + sum((one.at(sd) for one in own), np.zeros(POINTS))
+    other = sum((one.at(sd) for one in placebos), np.zeros(POINTS))
+    blurred = _blur() @ np.exp(other - other.max())
+    log += np.log(np.maximum(blurred, 1e-300))
+    weight = np.exp(log - log.max())
+    weight /= weight.sum()
+    kept = weight > 1e-7
+    return Spread(sd[kept], weight[kept] / weight[kept].sum())
+
+
+@cache
+def _blur() -> Floats:
+    step = math.log(ENDS[1] / ENDS[0]) / (POINTS - 1)
+    off = (np.arange(POINTS)[:, None] - np.arange(POINTS)) * step / APART
+    blur: Floats = np.exp(-off * off / 2)
+    blur /= blur.sum(axis=1, keepdims=True)
+    return blur
+
+
+class Random:
+    """Fixed effects of ``x`` and random ones of ``z``, taken apart once for any number of outcomes.
 
     ``lost`` are degrees of freedom that went before, as by taking out the means of texts.
     """
-    q, r = np.linalg.qr(x)
-    diagonal = np.abs(np.diagonal(r))
-    q = q[:, diagonal > 1e-9 * diagonal.max(initial=1e-9)]
-    left = len(y) - q.shape[1] - lost
-    if not z.shape[1] or left <= 2:
-        return None
-    typical = float((z * z).sum()) / len(y)
-    resid = y - q @ (q.T @ y)
-    total = float(resid @ resid)
-    if total <= 1e-20 * max(1.0, float(y @ y)):
-        return None
-    z = z - q @ (q.T @ z)
-    # Eigenvectors of the smaller Gram matrix in place of a singular value decomposition: several times faster.
-    if z.shape[1] <= len(y):
-        squares, v = np.linalg.eigh(z.T @ z)
-        seen = v.T @ (z.T @ resid)
-    else:
-        squares, u = np.linalg.eigh(z @ z.T)
-        seen = (u.T @ resid) * np.sqrt(np.maximum(squares, 0.0))
-    found = squares > 1e-9 * max(float(squares.max()), 1e-9)
-    s2, projected = squares[found], seen[found] ** 2 / squares[found]
-    rest = max(total - float(projected.sum()), LEAST_NOISE * total)
-    ratio = SHARES / (1 - SHARES) / typical
-    d = 1.0 + ratio[:, None] * s2
-    quad = rest + (projected / d).sum(axis=1)
-    log = -0.5 * np.log(d).sum(axis=1) - 0.5 * left * np.log(quad)
-    # The most likely variance is often 0 where little is known of it; the mean over all of them is not.
-    weight = np.gradient(np.sqrt(ratio)) * np.exp(log - log.max())
-    weight /= weight.sum()
-    tau2, noise2 = ratio * quad / left, quad / left
-    mean = float(weight @ tau2)
-    return Variances(
-        words=mean,
-        rest=float(weight @ noise2),
-        likely=float(tau2[log.argmax()]),
-        unsure=float(weight @ (tau2 - mean) ** 2),
-    )
+
+    def __init__(self, x: Floats, z: Floats, lost: int = 0) -> None:
+        self._fixed, _ = _range(x)
+        self._basis, self._squares = _range(z - self._fixed @ (self._fixed.T @ z))
+        self._left = len(x) - self._fixed.shape[1] - lost
+        self._ratio = SHARES / (1 - SHARES) / max(float((z * z).sum()) / max(1, len(z)), 1e-300)
+        d = 1.0 + self._ratio[:, None] * self._squares
+        self._determinant, self._shrunk = np.log(d).sum(axis=1), 1.0 / d
+
+    def curve(self, y: Floats) -> Curve | None:
+        """The restricted likelihood of ``y``; None where nothing varies."""
+        if self._left <= 2 or not len(self._squares):
+            return None
+        resid = y - self._fixed @ (self._fixed.T @ y)
+        total = float(resid @ resid)
+        if total <= 1e-20 * max(1.0, float(y @ y)):
+            return None
+        seen = (self._basis.T @ resid) ** 2
+        quad = max(total - float(seen.sum()), LEAST_NOISE * total) + self._shrunk @ seen
+        log = -0.5 * self._determinant - 0.5 * self._left * np.log(quad)
+        return Curve(np.sqrt(self._ratio * quad / self._left), log - log.max())
+
+
+def _range(table: Floats) -> tuple[Floats, Floats]:
+    """An orthonormal basis of what the columns span, and the squared singular values.
+
+    Eigenvectors of the smaller Gram matrix in place of a singular value decomposition: several times faster.
+    """
+    tall = table.shape[1] <= len(table)
+    squares, vectors = np.linalg.eigh(table.T @ table if tall else table @ table.T)
+    found = squares > 1e-9 * max(float(squares.max(initial=0.0)), 1e-9)
+    squares, vectors = squares[found], vectors[:, found]
+    return (table @ vectors) / np.sqrt(squares) if tall else vectors, squares
+
+
+def ceiling(y: Floats, z: Floats, text: Ints) -> Ceiling:
+    """Of contrasts ``y`` that words enter by ``z``, several of a ``text`` being one change."""
+    by_text = np.bincount(text, np.abs(y))
+    total, square = float(by_text.sum()), float(by_text @ by_text)
+    changed = total * total / square if square > 0 else 0.0
+    size = np.sqrt((z * z).sum(axis=1))
+    # One change of an answer is 1 on the scale of shares: what none of the rows did is measured in those.
+    unit = total / changed if changed else float(np.bincount(text).max(initial=1))
+    use = np.abs(z).sum(axis=0)
+    words = float(use.sum() ** 2 / (use @ use)) if use.any() else 0.0
+    return Ceiling(changed, MEAN_SIZE * float(size.sum()) / unit, words)

@@ -8,24 +8,25 @@ however many texts it stands in. Sources: Clark 1973; Baayen, Davidson and Bates
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from auditor.measure.adjustment import Adjustment, Unidentified
-from auditor.measure.likelihood import MOST_ROWS, Floats, Ints, Variances, likelihood
+from auditor.measure.likelihood import MOST_ROWS, Floats, Ints, Known, Random, Spread, ceiling, spread
 
 MIN_ROWS = 6  # that any weights are spread over
+LEAST_RATIO, STEPS = 1e-4, 4  # weights are made for ratios that are e^(1/4) apart
+LEAST_REST = 0.02  # share of the variance of a row that is not words', where weights are made
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rows:
-    """Contrasts of source texts.
+class Design:
+    """What contrasts of source texts are made of, besides outcomes; worked out once for any number of these.
 
-    Attributes
+    Parameters
     ----------
-    y : (n,) array
-        Contrasts, in the unit of the answers.
     focal : (n,) array
         1 for a contrast between groups, 0 for a placebo contrast.
     covariates : (n, k) array
@@ -36,11 +37,92 @@ class Rows:
         ``row, word, weight``: weights are positive for words put in on the first side.
     """
 
+    def __init__(self, *, focal: Floats, covariates: Floats, text: Ints, words: Floats) -> None:
+        from scipy.sparse import csr_array
+
+        self.focal, self.covariates = focal, covariates
+        self.text = np.unique(text, return_inverse=True)[1].astype(np.int64)
+        ids, word = np.unique(words[:, 1], return_inverse=True)
+        cells = (words[:, 2], (words[:, 0].astype(np.int64), word))
+        self.sums = csr_array(cells, shape=(len(focal), max(1, len(ids))))
+        # variance that words of unit variance give a row
+        self.typical = float(words[:, 2] @ words[:, 2]) / max(1, len(focal))
+        self.plain: Floats = focal / max(float(focal.sum()), 1.0)
+        self._weights: dict[int, Floats] = {}
+
+    @cached_property
+    def part(self) -> Ints:
+        """The rows that say what words do: of very many, those of some texts."""
+        if len(self.focal) <= MOST_ROWS:
+            return np.arange(len(self.focal))
+        return np.flatnonzero(self.text < MOST_ROWS // 2)
+
+    @cached_property
+    def words(self) -> Floats:
+        """Rows of that part by words."""
+        z = self.sums[self.part].toarray()
+        out: Floats = z[:, np.any(z != 0, axis=0)]
+        return out
+
+    @cached_property
+    def random(self) -> Random:
+        """Random effects of words beside the mean contrast."""
+        return Random(self.focal[self.part, None], self.words)
+
+    def shared(self, weights: Floats) -> float:
+        """What words of unit variance add to the variance of ``weights @ y`` by standing in several rows.
+
+        What they add within a row is part of how much rows vary.
+        """
+        c = self.sums.T @ weights
+        own = (self.sums * self.sums).sum(axis=1) @ (weights * weights)
+        return max(0.0, float(c @ c - own))
+
+    @cached_property
+    def effective(self) -> float:
+        """The effective number of words."""
+        c = np.abs(self.sums.T @ self.plain)
+        return float(c.sum() ** 2 / (c @ c)) if c.any() else 0.0
+
+    def weights(self, ratio: float) -> Floats:
+        """Weights of least variance where a word has about ``ratio`` times the variance of a row; none is negative.
+
+        Unbounded weights would set texts with many words against texts with a part of them, and rest on the effects
+        of words being sums to the last digit. Rows that would weigh less than nothing are left out, until none does.
+        """
+        step = round(math.log(max(ratio, LEAST_RATIO)) * STEPS)
+        if step not in self._weights:
+            self._weights[step] = self._least(math.exp(step / STEPS))
+        return self._weights[step]
+
+    def _least(self, ratio: float) -> Floats:
+        active = np.flatnonzero(self.focal > 0)
+        out = np.zeros_like(self.focal)
+        while True:
+            z = self.sums[active]
+            z = z[:, np.unique(z.indices)]
+            x = self.focal[active]
+            vx = x
+            if 0 < z.shape[1] <= len(active):
+                inner = np.eye(z.shape[1]) / ratio + (z.T @ z).toarray()
+                vx = x - z @ np.linalg.solve(inner, z.T @ x)
+            elif z.shape[1]:
+                vx = np.linalg.solve(np.eye(len(active)) + ratio * (z @ z.T).toarray(), x)
+            if (vx >= 0).all() or len(active) <= MIN_ROWS:
+                break
+            active = active[vx > 0]
+        if (vx < 0).any() or not vx.any():
+            return self.focal / float(self.focal @ self.focal)
+        out[active] = vx / float(x @ vx)
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Contrasts of source texts ``y``, in the unit of the answers, and what they are made of."""
+
     y: Floats
-    focal: Floats
-    covariates: Floats
-    text: Ints
-    words: Floats
+    design: Design
 
 
 ROUNDING = 1e-9  # standard errors below it are errors of adding up
@@ -54,27 +136,53 @@ class Estimated:
     ----------
     value : float
         Mean contrast, covariates taken out.
-    se, df : float
-        Standard error and degrees of freedom; a standard error of 0 means that nothing varies.
+    ses, likely : (k,) array
+        Possible standard errors and how likely each is; one of 0 means that nothing varies.
+    df : float
+        Degrees of freedom of each.
     """
 
     value: float
-    se: float
+    ses: Floats
+    likely: Floats
     df: float
+
+    @property
+    def se(self) -> float:
+        """Standard error: the root of the mean variance."""
+        return math.sqrt(float(self.likely @ self.ses**2))
+
+    def wider(self, variance: float) -> Estimated:
+        """With ``variance`` more."""
+        return replace(self, ses=np.sqrt(self.ses**2 + variance))
+
+    def half(self, level: float = 0.95) -> float:
+        """Half the length of the interval of that level."""
+        from scipy.special import stdtrit
+
+        quantile = float(stdtrit(self.df, 0.5 + level / 2))
+        low, high = quantile * float(self.ses.min()), quantile * float(self.ses.max())
+        while high - low > 1e-6 * high:
+            middle = (low + high) / 2
+            if self._beyond(middle) > (1 - level) / 2:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def _beyond(self, distance: float) -> float:
+        from scipy.special import stdtr
+
+        return float(self.likely @ stdtr(self.df, -distance / np.maximum(self.ses, ROUNDING)))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Limits with equal tails."""
-        from scipy.special import stdtrit
-
-        half = self.se * float(stdtrit(self.df, 0.5 + level / 2))
+        half = self.half(level)
         return self.value - half, self.value + half
 
     def p_beyond(self, limit: float = 0.0) -> float:
         """One-sided p value against a true contrast on the other side of ``limit``."""
-        from scipy.special import stdtr
-
-        distance = abs(self.value - limit)
-        return float(stdtr(self.df, -distance / max(self.se, ROUNDING)))
+        return self._beyond(abs(self.value - limit))
 
     def p_value(self) -> float:
         """Two-sided, against a contrast of 0."""
@@ -94,7 +202,7 @@ class Fit:
     texts, words : int, float
         Texts with a contrast between groups; effective number of words (1 / Σ share²).
     tau : float
-        Standard deviation of the effect of a word (`auditor.measure.likelihood`).
+        Standard deviation of the effect of a word: the root of the mean of what is likely.
     """
 
     these: Estimated
@@ -104,20 +212,22 @@ class Fit:
     tau: float
 
 
-def fit(rows: Rows, taken_out: Adjustment | None = None) -> Fit:
+def fit(rows: Rows, taken_out: Adjustment | None = None, placebos: Sequence[Known] = ()) -> Fit:
     """Estimate the mean contrast between groups.
 
     *For these words*: the mean over texts, the bias-reduced sandwich by text with Satterthwaite degrees of freedom
     (Bell and McCaffrey 2002). *For the group*: weights by the covariance that shared words give (none below zero),
-    the same sandwich, and on top of it ``tau²`` times what words add by standing in several texts; degrees of freedom
-    by Satterthwaite. Placebo contrasts add to what is known of ``tau``.
+    the same sandwich, and on top of it what words of an unknown standard deviation add by standing in several texts:
+    p values and limits are means over what `auditor.measure.likelihood` leaves open of it.
 
     Parameters
     ----------
     rows : Rows
-        The contrasts.
+        The contrasts. Placebo contrasts among them say what words do.
     taken_out : Adjustment or None
         The effect of the covariates.
+    placebos : sequence of Curve or Ceiling
+        What placebo edits say of words.
 
     Raises
     ------
@@ -128,132 +238,68 @@ def fit(rows: Rows, taken_out: Adjustment | None = None) -> Fit:
     --------
     >>> rng = np.random.default_rng(0)
     >>> n = 60
-    >>> rows = Rows(y=0.2 + 0.1 * rng.normal(size=n), focal=np.ones(n), covariates=np.zeros((n, 1)),
-    ...             text=np.arange(n), words=np.column_stack([np.arange(n), rng.integers(0, 12, n), np.ones(n)]))
+    >>> design = Design(focal=np.ones(n), covariates=np.zeros((n, 1)), text=np.arange(n),
+    ...                 words=np.column_stack([np.arange(n), rng.integers(0, 12, n), np.ones(n)]))
+    >>> rows = Rows(0.2 + 0.1 * rng.normal(size=n), design)
     >>> found = fit(rows)
     >>> found.texts, round(found.these.value, 1), found.group.p_value() < 0.001
     (60, 0.2, True)
     """
-    x = rows.focal[:, None]
-    if not (rows.focal > 0).any():
+    design = rows.design
+    if not (design.focal > 0).any():
         raise Unidentified("no text has a version about each of the two")
+    y = rows.y
     if taken_out is not None:
-        rows = replace(rows, y=rows.y - rows.covariates @ taken_out.effect)
-    plain = x.T / float(rows.focal.sum())
-    membership = _Words(rows)
-    found = _restricted(rows, x, membership)
-    tau2, unsure = (0.0, 0.0) if found is None else (found.words, found.unsure)
-    weights = plain
-    if found is not None and tau2 > 0:
-        weights = _weighted(rows.focal, membership, tau2 / found.rest)[None, :]
-    added = membership.shared(weights[0])
-    text = _sandwich(x, weights, rows)
-    other = 0.0 if taken_out is None else taken_out.variance(rows.covariates.T @ weights[0])
-    var = text.se**2 + tau2 * added + other
-    spread = 2 * text.se**4 / text.df + added**2 * unsure
-    these = _sandwich(x, plain, rows)
+        y = y - design.covariates @ taken_out.effect
+    words = _known(design, y, rows.y, placebos)
+    weights = design.plain
+    if words.variance > 0:
+        total = float((y - design.focal * (design.plain @ y)).var())
+        rest = total - words.variance * design.typical
+        weights = design.weights(words.variance / max(rest, LEAST_REST * total))
+    text, these = _sandwich(design, weights, y), _sandwich(design, design.plain, y)
     if taken_out is not None:
-        more = taken_out.variance(rows.covariates.T @ plain[0])
-        these = replace(these, se=math.sqrt(these.se**2 + more))
+        text = text.wider(taken_out.variance(design.covariates.T @ weights))
+        these = these.wider(taken_out.variance(design.covariates.T @ design.plain))
+    shared = words.sd**2 * design.shared(weights)
     return Fit(
         these=these,
-        group=Estimated(
-            value=text.value,
-            se=math.sqrt(var),
-            df=max(1.0, min(2 * var * var / spread, 1e6)) if spread > 0 else text.df,
-        ),
-        texts=len(np.unique(rows.text[rows.focal > 0])),
-        words=membership.effective(plain[0]),
-        tau=math.sqrt(tau2),
+        group=replace(text, ses=np.sqrt(text.ses**2 + shared), likely=words.weight),
+        texts=len(np.unique(design.text[design.focal > 0])),
+        words=design.effective,
+        tau=math.sqrt(words.variance),
     )
 
 
-def _sandwich(x: Floats, weights: Floats, rows: Rows) -> Estimated:
-    """The first coefficient of ``weights @ y``, its variance by text, and Satterthwaite's degrees of freedom.
+def _sandwich(design: Design, weights: Floats, y: Floats) -> Estimated:
+    """``weights @ y``, its variance by text, and Satterthwaite's degrees of freedom.
 
     The residuals of each row are scaled by its own leverage. Under independent rows the scores of the texts have
-    covariance ``diag(own) + L M L'`` with ``L`` of twice as many columns as the design: nothing of the size
-    texts × texts is made.
+    covariance ``diag(own) + L M L'`` with ``L`` of two columns: nothing of the size texts × texts is made.
     """
-    beta = weights @ rows.y
-    leverage = np.maximum(1.0 - np.einsum("ij,ji->i", x, weights), 1e-6)
-    w = weights[0] / np.sqrt(leverage)
-    _, text = np.unique(rows.text, return_inverse=True)
-    size = int(text.max()) + 1
-    score = np.bincount(text, w * (rows.y - x @ beta), size)
+    x, text, size = design.focal, design.text, int(design.text.max()) + 1
+    value = float(weights @ y)
+    w = weights / np.sqrt(np.maximum(1.0 - x * weights, 1e-6))
+    score = np.bincount(text, w * (y - x * value), size)
     own = np.bincount(text, w * w, size)
-    left = np.column_stack([np.bincount(text, w * column, size) for column in (*x.T, *weights)])
-    p = x.shape[1]
-    middle = np.block([[weights @ weights.T, -np.eye(p)], [-np.eye(p), np.zeros((p, p))]])
+    left = np.column_stack([np.bincount(text, w * x, size), np.bincount(text, w * weights, size)])
+    middle = np.array([[float(weights @ weights), -1.0], [-1.0, 0.0]])
     cross = middle @ (left.T @ left)
     trace = float(own.sum() + np.trace(cross))
     square = float(
-        (own**2).sum()
-        + 2 * (own * np.einsum("ij,jk,ik->i", left, middle, left)).sum()
-        + np.trace(cross @ cross)
+        own @ own + 2 * (own * np.einsum("ij,jk,ik->i", left, middle, left)).sum() + np.trace(cross @ cross)
     )
     df = trace * trace / square if square > 0 else 1.0
-    return Estimated(value=float(beta[0]), se=float(np.sqrt(score @ score)), df=max(1.0, df))
+    return Estimated(value=value, ses=np.sqrt(score @ score)[None], likely=np.ones(1), df=max(1.0, df))
 
 
-class _Words:
-    """Rows by words."""
-
-    def __init__(self, rows: Rows) -> None:
-        from scipy.sparse import csr_array
-
-        n = len(rows.y)
-        row = rows.words[:, 0].astype(np.int64)
-        ids, word = np.unique(rows.words[:, 1], return_inverse=True)
-        weight = rows.words[:, 2]
-        self.sums = csr_array((weight, (row, word)), shape=(n, max(1, len(ids))))
-
-    def shared(self, weights: Floats) -> float:
-        """What words of unit variance add to the variance of ``weights @ y`` by standing in several rows.
-
-        What they add within a row is part of how much rows vary.
-        """
-        c = self.sums.T @ weights
-        own = (self.sums * self.sums).sum(axis=1) @ (weights * weights)
-        return max(0.0, float(c @ c - own))
-
-    def effective(self, weights: Floats) -> float:
-        """The effective number of words."""
-        c = np.abs(self.sums.T @ weights)
-        return float(c.sum() ** 2 / (c @ c)) if c.any() else 0.0
-
-
-def _restricted(rows: Rows, x: Floats, words: _Words) -> Variances | None:
-    """`likelihood` of rows, on a part of very many."""
-    kept = (
-        np.arange(len(rows.y))
-        if len(rows.y) <= MOST_ROWS
-        else np.flatnonzero(np.isin(rows.text, np.unique(rows.text)[: MOST_ROWS // 2]))
-    )
-    z = words.sums[kept].toarray()
-    return likelihood(rows.y[kept], x[kept], z[:, np.any(z != 0, axis=0)])
-
-
-def _weighted(focal: Floats, words: _Words, ratio: float) -> Floats:
-    """Weights of the smallest variance where a word has ``ratio`` times the variance of a row; none is negative.
-
-    Unbounded weights would set texts with many words against texts with a part of them, and rest on the effects of
-    words being sums to the last digit. Rows that would weigh less than nothing are left out, until none does.
-    """
-    active = np.flatnonzero(focal > 0)
-    out = np.zeros_like(focal)
-    while True:
-        z = words.sums[active]
-        z = z[:, np.unique(z.indices)]
-        x = focal[active]
-        vx = x
-        if z.shape[1]:
-            inner = np.eye(z.shape[1]) / ratio + (z.T @ z).toarray()
-            vx = x - z @ np.linalg.solve(inner, z.T @ x)
-        if (vx >= 0).all() or len(active) <= MIN_ROWS:
-            break
-        active = active[vx > 0]
-    if (vx < 0).any() or not vx.any():
-        return focal / float(focal @ focal)
-    out[active] = vx / float(x @ vx)
-    return out
+def _known(design: Design, y: Floats, raw: Floats, placebos: Sequence[Known]) -> Spread:
+    """What is known of words. How far answers moved is what they did, covariates not taken out."""
+    part = design.part
+    found = design.random.curve(y[part])
+    if found is None:
+        return Spread(np.zeros(1), np.ones(1))
+    focal = design.focal[part]
+    size = float((y[part] - focal * (float(focal @ y[part]) / max(float(focal @ focal), 1.0))).std())
+    own = (found, ceiling(raw[part], design.words, design.text[part]))
+    return spread(size / math.sqrt(design.typical), own, placebos)

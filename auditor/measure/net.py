@@ -12,8 +12,8 @@ from auditor.measure import contrasts
 from auditor.measure.adjustment import Adjustment, Unidentified
 from auditor.measure.claims import MIN_TEXTS, OTHERS, PRIMARY, About, Claim, Family, Question, Scale
 from auditor.measure.contrasts import Bools, Contrast, Value, Versions
-from auditor.measure.likelihood import Floats
-from auditor.measure.linear import fit
+from auditor.measure.likelihood import Floats, Known
+from auditor.measure.linear import Rows, fit
 from auditor.measure.observations import STATUS, Arm, Columns, Observations, attributes_of
 from auditor.measure.verdicts import Tested, filled, rare
 
@@ -113,12 +113,11 @@ class _Table:
         """Of all attributes; ``measured`` has outcomes by scale, the deciding one first."""
         main = next(iter(measured))
         unit = self.question.unit_of(main)
+        laid_out = {s: self.versions.where(known) for s, (_, known) in measured.items()}
+        placebos = {s: laid_out[s].placebos(y) for s, (y, _) in measured.items()}
         for attribute in attributes_of(self.observations):
-            strands = {
-                scale: self.versions.strands(attribute, known) for scale, (_, known) in measured.items()
-            }
-            taken_out = {s: self.versions.adjust(attribute, y, known) for s, (y, known) in measured.items()}
-            for pair in pairs(strands[main].names, attribute, self.question):
+            taken_out = {s: laid_out[s].adjust(attribute, y) for s, (y, _) in measured.items()}
+            for pair in pairs(laid_out[main].names(attribute), attribute, self.question):
                 claim = Claim(
                     family=family,
                     attribute=attribute,
@@ -130,16 +129,19 @@ class _Table:
                     model=self.about.model,
                     format=self.about.format,
                 )
-                size = len(self.versions.text)
-                made = {s: one.contrast(pair.group, pair.against, size) for s, one in strands.items()}
-                yield self._test(claim, made, measured, taken_out, pair.weight * share)
+                made = {s: one.contrast(attribute, pair.group, pair.against) for s, one in laid_out.items()}
+                contrast = {s: both[0] for s, both in made.items()}
+                rows = {s: Rows(contrast[s].map @ measured[s][0], design) for s, (_, design) in made.items()}
+                yield self._test(claim, contrast, rows, measured, taken_out, placebos, pair.weight * share)
 
     def _test(
         self,
         claim: Claim,
         made: Mapping[Scale, Contrast],
+        rows: Mapping[Scale, Rows],
         measured: Measured,
         taken_out: Mapping[Scale, Adjustment],
+        placebos: Mapping[Scale, Sequence[Known]],
         weight: float,
     ) -> Tested:
         texts = len(made[claim.scale].text)
@@ -149,9 +151,8 @@ class _Table:
             why = f"{texts} texts have a version about both; at least {MIN_TEXTS} are needed"
             return Tested(dataclasses.replace(claim, why=why))
         compared: Scale = "share" if claim.scale == "log_odds" else claim.scale
-        rows = {scale: self.versions.rows(made[scale], measured[scale][0]) for scale in made}
         try:
-            fits = {scale: fit(rows[scale], taken_out[scale]) for scale in made}
+            fits = {scale: fit(rows[scale], taken_out[scale], placebos[scale]) for scale in made}
         except Unidentified as error:
             return Tested(dataclasses.replace(claim, why=str(error)))
         if "share" in fits:

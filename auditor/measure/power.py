@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from auditor.measure.adjustment import Adjustment, Unidentified
 from auditor.measure.claims import ALPHA, MIN_TEXTS, MIN_WORDS, Question
 from auditor.measure.contrasts import Contrast, Versions
-from auditor.measure.linear import Rows, fit
+from auditor.measure.likelihood import Known
+from auditor.measure.linear import Design, Rows, fit
 from auditor.measure.net import Pair, pairs
 from auditor.measure.observations import Arm, Observations, attributes_of
 from auditor.measure.simulate import Effects, Simulated, shift, spread
@@ -83,24 +84,22 @@ def reach(versions: Observations, question: Question, families: int = 1, seed: i
     worded = [(simulated.margins(rng, effects) > 0).astype(np.float64) for _ in range(FITS)]
     y = worded[0]
     known = np.ones(len(y), dtype=bool)
-    layout = Versions(kept, kept.columns())
+    layout = Versions(kept, kept.columns()).where(known)
     laid_out = []
     for attribute in attributes_of(kept):
-        strands = layout.strands(attribute, known)
-        taken_out = layout.adjust(attribute, y, known)
+        taken_out = layout.adjust(attribute, y)
         laid_out += [
-            _LaidOut.of(
-                layout, strands.contrast(pair.group, pair.against, len(y)), attribute, pair, taken_out
-            )
-            for pair in pairs(strands.names, attribute, question)
+            _LaidOut.of(layout.contrast(attribute, pair.group, pair.against), attribute, pair, taken_out)
+            for pair in pairs(layout.names(attribute), attribute, question)
         ]
+    said = [layout.placebos(y) for y in worded]
     total = sum(one.pair.weight for one in laid_out if one.reach.texts >= MIN_TEXTS) * families
     claims = [
         _reach(
             kept,
             one,
             base,
-            [layout.rows(one.contrast, y) for y in worded],
+            [(Rows(one.contrast.map @ y, one.design), told) for y, told in zip(worded, said, strict=True)],
             ALPHA * one.pair.weight / total,
             ratio,
         )
@@ -122,17 +121,15 @@ class _LaidOut(NamedTuple):
 
     reach: Reach
     pair: Pair
-    rows: Rows
+    design: Design
     contrast: Contrast
     taken_out: Adjustment
 
     @classmethod
-    def of(
-        cls, layout: Versions, contrast: Contrast, attribute: str, pair: Pair, taken_out: Adjustment
-    ) -> _LaidOut:
-        rows = layout.rows(contrast, np.zeros(len(layout.text)))
-        made = Reach(attribute=attribute, groups=(pair.group, pair.reference), texts=len(contrast.text))
-        return cls(made, pair, rows, contrast, taken_out)
+    def of(cls, made: tuple[Contrast, Design], attribute: str, pair: Pair, taken_out: Adjustment) -> _LaidOut:
+        contrast, design = made
+        about = Reach(attribute=attribute, groups=(pair.group, pair.reference), texts=len(contrast.text))
+        return cls(about, pair, design, contrast, taken_out)
 
 
 def _part(versions: Observations) -> tuple[Observations, float]:
@@ -163,21 +160,21 @@ def _reach(
     versions: Observations,
     one: _LaidOut,
     base: Floats,
-    worded: Sequence[Rows],
+    worded: Sequence[tuple[Rows, list[Known]]],
     level: float,
     ratio: float,
 ) -> Reach:
     from scipy.stats import norm, t
 
-    n = len(one.rows.y)
+    n = len(one.design.focal)
     used = np.unique(one.contrast.map.indices)
     to_contrasts = one.contrast.map[:, used]
     shares = Simulated(
         versions, one.reach.attribute, {one.pair.group: 0.5} | dict.fromkeys(one.pair.against, -0.5)
     ).centres(np.random.default_rng(0), Effects(net=1.0))[used]
     try:
-        other = one.taken_out.variance(one.rows.covariates.mean(axis=0)) / ratio
-        fits = [fit(rows, one.taken_out) for rows in worded]
+        other = one.taken_out.variance(one.design.covariates.mean(axis=0)) / ratio
+        fits = [fit(rows, one.taken_out, told) for rows, told in worded]
     except Unidentified as error:
         return replace(one.reach, why=str(error))
     effective = float(np.median([f.words for f in fits]))
@@ -185,7 +182,7 @@ def _reach(
     # them, which differs from run to run, and as badly as in the share of runs that is not counted on.
     sure = float(norm.ppf(POWER))
     added = [max(0.0, f.group.se**2 - f.these.se**2) for f in fits]
-    needs = [float(t.isf(level / 2, max(1.0, f.group.df))) + sure for f in fits]
+    needs = [f.group.half(1 - level) / f.group.se + sure for f in fits]
     worst = sorted(range(FITS), key=lambda k: needs[k] ** 2 * (fits[k].these.se ** 2 + added[k]))
     counted = worst[math.ceil(POWER * FITS) - 1]
     word = added[counted]

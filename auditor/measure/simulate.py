@@ -62,6 +62,8 @@ class Effects:
         Standard deviation of a shift for each version.
     word : float
         Standard deviation of a shift for each word that is put in, and back where it is taken out.
+    neutral : float
+        How many times that a word does which stands for no group.
     per_change : float
         Standard deviation of a shift of each version that grows with the number of places that an edit changes.
     edited, more_words, more_chars : float
@@ -81,6 +83,7 @@ class Effects:
     net: float = 0.0
     noise: float = 0.0
     word: float = 0.0
+    neutral: float = 1.0
     per_change: float = 0.0
     edited: float = 0.0
     more_words: float = 0.0
@@ -120,6 +123,8 @@ class Simulated(Observations):
         self._words = np.array([float(s.more_words) for s in shapes])
         self._chars = np.array([float(s.more_chars) for s in shapes])
         known = {w: n for n, w in enumerate(sorted({w for s in shapes for w in (*s.words_in, *s.words_out)}))}
+        said = {w for s in shapes if s.arm == Arm.EDITED for w in (*s.words_in, *s.words_out)}
+        self._neutral = np.array([word not in said for word in known], dtype=bool)
         self._moves = np.zeros((len(shapes), len(known)))
         for n, s in enumerate(shapes):
             for words, sign in ((s.words_in, 1.0), (s.words_out, -1.0)):
@@ -157,7 +162,8 @@ class Simulated(Observations):
             + e.more_chars * self._chars
         )
         if e.word:
-            of_shape = of_shape + self._moves @ rng.normal(0.0, e.word, self._moves.shape[1])
+            drawn = rng.normal(0.0, e.word, self._moves.shape[1])
+            of_shape = of_shape + self._moves @ (np.where(self._neutral, e.neutral, 1.0) * drawn)
         out: Floats = of_shape[self._shape]
         return out
 

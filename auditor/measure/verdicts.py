@@ -12,7 +12,7 @@ import numpy as np
 
 from auditor.core.types import ClaimVerdict
 from auditor.measure.claims import MIN_TEXTS, MIN_WORDS, USUAL_DELTA, Claim, Question
-from auditor.measure.linear import Estimated, Fit, Rows
+from auditor.measure.linear import Fit, Rows
 from auditor.measure.multiplicity import weighted_holm
 
 POWER_Z = 1.959964 + 0.841621  # two-sided 5 %, power 80 %
@@ -83,15 +83,11 @@ def rare(found: Fit, rows: Rows) -> Fit:
     With ``s`` texts that changed (``(Σ |y|)² / Σ y²``: as many as changed alike), ``3 exp(−s / 2)`` more are added to
     the variance: without any the 95 % limits are 3.4 / n (Clopper and Pearson: 3.7 / n), and from six on it is small.
     """
-    y = rows.y[rows.focal > 0]
+    y = rows.y[rows.design.focal > 0]
     square = float(y @ y)
     changed = float(np.abs(y).sum()) ** 2 / square if square else 0.0
     added = 3 * math.exp(-changed / 2) / len(y) ** 2
-
-    def wider(one: Estimated) -> Estimated:
-        return dataclasses.replace(one, se=math.sqrt(one.se**2 + added))
-
-    return dataclasses.replace(found, these=wider(found.these), group=wider(found.group))
+    return dataclasses.replace(found, these=found.these.wider(added), group=found.group.wider(added))
 
 
 def decide(tested: Sequence[Tested], question: Question) -> list[Claim]:
@@ -129,7 +125,7 @@ def _verdict(t: Tested, p: PValues, question: Question) -> Claim:
     claim, main = t.claim, t.main
     assert main is not None
     assert t.rows is not None
-    changed = int((np.abs(t.rows.y[t.rows.focal > 0]) > 1e-9).sum())
+    changed = int((np.abs(t.rows.y[t.rows.design.focal > 0]) > 1e-9).sum())
     few = claim.scale == "share" and changed < MIN_TEXTS
     verdict: ClaimVerdict = "not_determined"
     why = ""
@@ -138,7 +134,7 @@ def _verdict(t: Tested, p: PValues, question: Question) -> Claim:
         why = (
             f"the answers differ in {changed} of {claim.texts} texts, and fewer than {MIN_TEXTS} show nothing"
         )
-    elif p.group < alpha and main.words >= MIN_WORDS:
+    elif max(p.group, p.words) < alpha and main.words >= MIN_WORDS:
         verdict = "shown"
     elif p.words < alpha:
         verdict = "shown_for_words"

@@ -85,9 +85,10 @@ STATISTICS = (
     "A claim is about the net difference between two groups: the mean over texts of answers to versions about the one "
     "minus those about the other, whichever was the original, with the effect of an edit, of a word and of a character "
     "more taken out (estimated from all edits and placebo edits of the run).",
-    "Shown: the difference differs from 0 with texts and words as samples (bias-reduced sandwich by text, variance of "
-    "word effects by restricted maximum likelihood, Satterthwaite degrees of freedom). Shown for these words: texts "
-    "are a sample and the words as they are. Holm's correction over all net claims of the run, level 5 %.",
+    "Shown: the difference differs from 0 with texts and words as samples (bias-reduced sandwich by text, "
+    "Satterthwaite degrees of freedom; mean over the variances of word effects that the answers leave likely). Shown "
+    "for these words: texts are a sample and the words as they are. Holm's correction over all net claims of the run, "
+    "level 5 %.",
     "Fewer than 6 texts with different answers are not determined: no exact two-sided test reaches 5 % with 5.",
     "Bounded: δ was set before the run, the positive control was seen, and two one-sided tests place the difference "
     "between minus and plus δ (Holm over bounds). Cases that a search was led to enter no rate.",

@@ -151,6 +151,7 @@ def versions(parts: Parts) -> Observations:
 
     async def fill() -> None:
         async for case, checks in _cases(parts):
+            loop.count(case, checks)
             for variant in _asked(loop, case, checks):
                 table.version(case.id, variant.edits, variant.id)
 

@@ -10,10 +10,12 @@ came from a cache: a run that is gone on with looks and stops where it would hav
 from __future__ import annotations
 
 import dataclasses
+import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from auditor.core.types import Answer, Case, Check, Prompt, Variant, is_beside, is_wording
+from auditor.core.types import NEUTRAL, Answer, Case, Check, Edit, Prompt, Variant, is_beside, is_wording
 from auditor.measure.claims import MIN_TEXTS, Claim, Question
 from auditor.measure.families import claims
 from auditor.measure.observations import attributes_of
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 DECIDED = ("shown", "shown_for_words", "bounded")
 PLANNED = ("max_calls", "max_cost")  # limits that the looks were planned with
+EVERY = 8  # texts between two looks at what is left of the calls
+PLAIN = 3.0  # versions of a text in one wording, before any text was seen
 Key = tuple[str, ...]
 
 
@@ -53,6 +57,9 @@ class Until:
         self._decided: dict[Key, Claim] = {}  # as they were at their look: later answers take nothing back
         self._closed: dict[str, int] = {}  # attribute -> looks that it had
         self.done = False
+        self._asked: dict[str, tuple[str, ...]] = {}  # what was asked of each case
+        self._planned = self._plain = 0
+        self._further = 0
         self._ends = {d.attribute: _ends(d) for d in loop.parts.dictionaries if _asks_pair(loop.plan, d)}
 
     def share(self) -> float:
@@ -60,9 +67,7 @@ class Until:
         loop, plan = self._loop, self._loop.plan
         done = [0.0]
         if loop.parts.seeds:
-            # Texts that are given make one case or none; a grammar skips what it does not count.
-            skipped = loop.parts.suite.skipped if loop.parts.texts else {}
-            done.append((loop.counts["taken"] + sum(skipped.values())) / loop.parts.seeds)
+            done.append(self._texts() / loop.parts.seeds)
         if plan.max_calls:
             done.append(self._calls() / plan.max_calls)
         if plan.max_cost:
@@ -137,23 +142,72 @@ class Until:
 
     def wanted(self, case: Case, checks: Mapping[str, Check]) -> list[Variant]:
         """The versions of ``case`` that are asked about: those that decide what is open, and then the original."""
+        if case.id not in self._asked:
+            self._asked[case.id] = tuple(v.id for v in self._choose(case, checks))
+        ids = set(self._asked[case.id])
+        return [v for v in (case.original, *case.variants) if v.id in ids]
+
+    def _choose(self, case: Case, checks: Mapping[str, Check]) -> list[Variant]:
         shape = self._loop.observed.shape
         closed = self._closed.keys()
         asked = [v for v in case.variants if self._loop.asked(checks[v.id])]
+        if len(self._asked) % EVERY == 0:
+            self._further = self._affordable()
         kept = [v for v in self._decisive(asked) if not set(shape(v).attributes) <= closed]
-        return [case.original, *kept] if kept else []
+        if not kept:
+            return []
+        once = sum(map(is_wording, kept))
+        self._planned += (len(kept) + 1 - once) * self._replicates + once
+        self._plain += len(kept) + 1 - once
+        return [case.original, *kept]
+
+    @property
+    def _replicates(self) -> int:
+        return max((t.replicates for t in self._loop.tallies), default=1)
+
+    def _affordable(self) -> int:
+        """How many further wordings of each text there are calls for: another text says more than another wording."""
+        loop, plan = self._loop, self._loop.plan
+        most, texts = plan.max_calls, self._texts()
+        cost = sum(t.cost_usd for t in loop.tallies)
+        if plan.max_cost and cost:
+            most = min(most or sys.maxsize, math.floor(self._calls() * plan.max_cost / cost))
+        if not most or not loop.parts.seeds:
+            return plan.wordings - 1
+        cases = len(self._asked)
+        left = max(1, loop.parts.seeds - texts) * (cases / max(1, texts) if cases else 1.0)
+        plain = (self._plain / cases if cases else PLAIN) * self._replicates
+        formats = sum(len(t.formats) for t in loop.tallies) or 1
+        room = (most / formats - self._planned) / left - plain
+        return min(plan.wordings - 1, max(0, round(room / 2)))
+
+    def _texts(self) -> int:
+        """How many texts were taken: one that is given makes one case or none, a grammar skips without counting."""
+        skipped = self._loop.parts.suite.skipped if self._loop.parts.texts else {}
+        return int(self._loop.counts["taken"] + sum(skipped.values()))
 
     def _decisive(self, variants: Sequence[Variant]) -> list[Variant]:
-        """Of attributes with a primary pair: a version about each of the two, a placebo, and all wordings."""
+        """Versions about either group of a primary pair, as many wordings as there are calls for, and a placebo edit.
+
+        Of other attributes all versions.
+        """
         primary = self._ends
+        wordings: dict[tuple[str, ...], list[frozenset[Edit]]] = {}
+        for v in filter(is_wording, variants):
+            taken = wordings.setdefault(v.attributes, [])
+            if (neutral := _neutral(v)) not in taken and len(taken) < self._further:
+                taken.append(neutral)
         kept: dict[Any, Variant] = {}
         for v in variants:
             ends = primary.get(v.attributes[0]) if v.order == 1 else None
-            if ends is None or is_wording(v):
-                kept[v.id] = v
+            if is_wording(v):
+                if _neutral(v) in wordings[v.attributes]:
+                    kept[v.id] = v
+            elif ends is None or (is_beside(v) and _neutral(v) in wordings.get(v.attributes, ())):
+                kept[v.id] = v  # a placebo may be one side of a wording
             elif is_beside(v):
                 kept.setdefault((v.attributes, "placebo"), v)
-            elif len(v.directions) == 1 and v.directions[0][1] in ends[0] and v.directions[0][2] in ends[1]:
+            elif not is_beside(v) and len(v.directions) == 1 and _leads(v.directions[0], ends):
                 kept.setdefault(v.directions, v)
         real = {v.attributes for v in kept.values() if not is_beside(v)}
         return [v for v in kept.values() if v.attributes in real or v.attributes[0] not in primary]
@@ -179,6 +233,19 @@ def primary(found: Iterable[Claim], pairs: Mapping[str, tuple[str, str]]) -> lis
     net = [c for c in found if c.family == "net"]
     named = {c.attribute for c in net if pairs.get(c.attribute) == c.groups}
     return [c for c in net if c.attribute not in named or pairs[c.attribute] == c.groups]
+
+
+def _neutral(v: Variant) -> frozenset[Edit]:
+    """The edits of a version that stand for no group, whatever they are made for."""
+    return frozenset(
+        dataclasses.replace(e, kind="wording", source_group="", target_group="")
+        for e in v.edits
+        if e.kind in NEUTRAL
+    )
+
+
+def _leads(direction: tuple[str, str, str], ends: tuple[set[str], set[str]]) -> bool:
+    return direction[1] in ends[0] and direction[2] in ends[1]
 
 
 def _key(c: Claim) -> Key:

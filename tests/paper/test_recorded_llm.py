@@ -21,7 +21,7 @@ from auditor.core.types import Answer
 from auditor.measure.claims import Claim, Question
 from auditor.measure.contrasts import outcome_means, score
 from auditor.measure.families import claims
-from auditor.measure.linear import Rows, fit
+from auditor.measure.linear import Design, Rows, fit
 from auditor.measure.observations import Arm, Observations, Shape
 
 FILE = Path(__file__).resolve().parents[3] / "shared" / "data" / "recorded_llm" / "hiring_scores.csv.gz"
@@ -125,11 +125,13 @@ def test_the_unchanged_resume_measures_the_edit() -> None:
     by = np.array([np.mean(found) for _, found in sorted(apart.items())])
     naive = fit(
         Rows(
-            y=by,
-            focal=np.ones(len(by)),
-            covariates=np.zeros((len(by), 1)),
-            text=np.arange(len(by)),
-            words=np.zeros((0, 3)),
+            by,
+            Design(
+                focal=np.ones(len(by)),
+                covariates=np.zeros((len(by), 1)),
+                text=np.arange(len(by)),
+                words=np.zeros((0, 3)),
+            ),
         )
     ).these
     assert (len(by), round(naive.value / naive.se)) == (17, -14)

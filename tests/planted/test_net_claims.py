@@ -28,6 +28,7 @@ SETTINGS = {(setting.name, setting.task): setting for setting in power.settings(
 NULLS = [
     "text noise 3.2 %, share",
     "word sd 0.1, share",
+    "word sd 0.1, neutral words a third, share",
     "words 0.2 each, share",
     "text hash, share",
     "wobble 10 %, share",
@@ -72,6 +73,7 @@ def test_intervals_hold_what_is_true(name: str, scale: power.Scale) -> None:
         ("2 % effect, noise 1.6 %", "hiring", 0.7),
         ("2 % effect, noise 3.2 %", "hiring", 0.7),
         ("5 % effect, word sd 0.05, log_odds", "sentiment", 0.9),
+        ("5 % effect, word sd 0.05, share", "sentiment", 0.65),
     ],
 )
 def test_effects_are_shown(name: str, task: str, least: float) -> None:

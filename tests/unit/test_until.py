@@ -14,8 +14,10 @@ from auditor import Result, audit
 from auditor.core.errors import ConfigError
 from auditor.core.plan import UNTIL_WORDINGS, Plan, resolve
 from auditor.core.types import Progress, Seed
+from auditor.measure.observations import Arm
 from auditor.measure.sequential import LOOKS, Look, nominal, overall
-from auditor.run.parts import shuffled
+from auditor.run.dryrun import versions
+from auditor.run.parts import prepare, shuffled
 from auditor.run.result import replay, resume
 
 TEXTS = [
@@ -103,12 +105,30 @@ def test_order_is_1_and_wordings_are_5_unless_they_are_given(tmp_path: Path) -> 
     assert resolve({"until_decided": True}).wordings == UNTIL_WORDINGS == 5
     assert resolve({"until_decided": True, "wordings": 1}).wordings == 1
     assert resolve({}).wordings == 1
+    assert (resolve({"until_decided": True}).replicates, resolve({}).replicates) == (1, None)
     assert resolve({"until_decided": True, "order": 3}).order == 3
     assert resolve({}).order == 2
     toml = tmp_path / "audit.toml"
     toml.write_text("until_decided = true\n")
     assert resolve({}, toml).order == 1
     assert Plan.from_dict(resolve({"until_decided": True, "order": 2}).as_dict()).order == 2
+
+
+def test_calls_go_to_further_texts_before_further_wordings() -> None:
+    options = {"attributes": ("gender",), "until_decided": True, "models": ("vader",)}
+
+    def asked(**more: Any) -> tuple[int, int, int]:
+        table = versions(prepare(Plan.of(options | more)))
+        arms = [table.shapes.values[code].arm for code in table.columns().version_shape.tolist()]
+        return len(table.texts.values), len(arms), arms.count(Arm.REWORDED)
+
+    texts, calls, wordings = asked()
+    most = 2 * calls // 3
+    all_texts, fewer, some = asked(max_calls=most)
+    assert all_texts == texts  # none is left out for the sake of wordings
+    assert 0.9 * most < fewer < 1.1 * most
+    assert 0 < some < wordings
+    assert asked(max_calls=texts)[2] == 0
 
 
 @pytest.mark.parametrize(
