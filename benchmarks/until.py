@@ -29,6 +29,7 @@ from auditor.run.audit import run_sync
 from auditor.run.observed import Observed
 from auditor.run.parts import Parts, prepare
 from auditor.run.rounds import FEW, source
+from auditor.run.state import State
 from auditor.run.until import Until
 
 BUDGET = 2000
@@ -109,6 +110,7 @@ def run(setting: Setting, number: int) -> Ended:
         plan=parts.plan, counts=Counter(), tallies=[tally], observed=Observed(parts.task, ["m"]), status_reason="",
         stopped_by="", asked=lambda check: check.status != "invalid",
     )  # fmt: skip
+    loop.question = lambda: State.question(loop)
     until = loop.until = Until(loop)
     favourable = parts.task.favourable or labels[0]
     other = next(label for label in labels if label != favourable)
