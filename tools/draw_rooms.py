@@ -41,6 +41,25 @@ def imported(tree: ast.AST) -> set[str]:
     return names
 
 
+def modules() -> dict[str, set[str]]:
+    """Every module, and the modules of the package that it imports."""
+    paths = {
+        ".".join(p.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): p
+        for p in sorted(PACKAGE.rglob("*.py"))
+    }
+    found: dict[str, set[str]] = {}
+    for name, path in paths.items():
+        targets = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                inner = {f"{node.module}.{a.name}" for a in node.names}
+                targets |= {t if t in paths else node.module for t in inner}
+            elif isinstance(node, ast.Import):
+                targets |= {alias.name for alias in node.names}
+        found[name] = {t for t in targets if t in paths and t != name}
+    return found
+
+
 def arrows() -> dict[str, set[str]]:
     """The rooms that each room imports."""
     rooms = {p.parent.name for p in PACKAGE.glob("*/*.py")}

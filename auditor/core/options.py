@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import numbers
 import os
 import re
 import tomllib
@@ -105,6 +106,15 @@ class Typed:
         return ConfigError(said, below=error.below)
 
 
+def _plain(value: object) -> object:
+    """Numbers of arrays as numbers of Python; all else as it is."""
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    return float(value) if isinstance(value, numbers.Real) else value
+
+
 def _listed(value: object) -> object:
     if isinstance(value, str):
         return names(value)
@@ -159,6 +169,8 @@ class PlanModel(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _told(cls, values: object, build: Callable[[object], Self]) -> Self:
+        if isinstance(values, Mapping):
+            values = {name: _plain(value) for name, value in values.items()}
         try:
             made = build(values)
         except ValidationError as error:

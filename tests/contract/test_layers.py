@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import sys
 from pathlib import Path
 
@@ -88,3 +89,10 @@ def test_every_part_is_in_the_layer_table() -> None:
 def test_the_picture_is_drawn_from_the_imports() -> None:
     page = draw_rooms.PAGE.read_text(encoding="utf-8")
     assert draw_rooms.picture(page) in page, "make rooms"
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    """Late imports and those for types count: what a module needs stands below it."""
+    graph = draw_rooms.modules()
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
+    assert len(graph) > 100

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from auditor import audit
@@ -85,6 +86,12 @@ def test_a_program_is_told_its_own_keywords(options: dict[str, Any], told: str) 
     with pytest.raises(ConfigError) as refused:
         audit("sentiment", model="vader", **options)
     assert str(refused.value) == told
+
+
+def test_numbers_of_arrays_are_numbers() -> None:
+    plan = Plan(task="sentiment", models=("reviews",), limit=np.int64(3), delta=np.float32(0.5))  # type: ignore[arg-type]
+    assert (plan.limit, plan.delta) == (3, 0.5)
+    assert type(plan.limit) is int
 
 
 def test_a_plan_survives_json() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
@@ -311,7 +312,7 @@ def test_workers_make_the_same_cases() -> None:
     while more := here.suite.ask(64, Random(7)):
         made += [c.id for c in more]
     there = Worker(plan().as_dict()).make(here.texts)
-    assert sorted(case[0] for case in there.cases) == sorted(made)
+    assert sorted(json.loads(line)["id"] for line in there.lines) == sorted(made)
     assert len(made) > len(here.texts)
 
 

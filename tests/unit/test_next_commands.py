@@ -61,7 +61,7 @@ def test_other_formats_name_the_folder_too(elsewhere: Path) -> None:
     record = json.loads((elsewhere / "run.json").read_text("utf-8"))
     record["findings"][0]["verdict"] = "shown"
     told = RENDERERS.create("junit").render(record, None)
-    assert f"audit show &#39;my runs/{elsewhere.name}&#39; " in told
+    assert f"audit show 'my runs/{elsewhere.name}' " in told
 
 
 @pytest.mark.parametrize(
