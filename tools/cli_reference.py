@@ -78,7 +78,9 @@ def settings(*plans: type[PlanModel]) -> str:
             names = f"`{key}`" if key == name else f"`{key}`, `{name}`"
             notes = ["may change on resume"] * any("resume" in one for one in option.commands)
             notes += [] if option.shapes else ["not held by a frozen plan"]
-            told = option.help.replace("|", "\\|") + (f" ({'; '.join(notes)})" if notes else "")
+            told = option.help.replace("|", "\\|").replace("[", "\\[") + (
+                f" ({'; '.join(notes)})" if notes else ""
+            )
             rows.append(f"| `{option.flag}` | {names} | {told} | {', '.join(sorted(option.commands))} |")
     return "\n".join(rows) + "\n"
 

@@ -182,7 +182,8 @@ def _reach(
     # them, which differs from run to run, and as badly as in the share of runs that is not counted on.
     sure = float(norm.ppf(POWER))
     added = [max(0.0, f.group.se**2 - f.these.se**2) for f in fits]
-    needs = [f.group.half(1 - level) / f.group.se + sure for f in fits]
+    plain = float(norm.isf(level / 2))  # where answers leave no spread at all
+    needs = [(f.group.half(1 - level) / f.group.se if f.group.se else plain) + sure for f in fits]
     worst = sorted(range(FITS), key=lambda k: needs[k] ** 2 * (fits[k].these.se ** 2 + added[k]))
     counted = worst[math.ceil(POWER * FITS) - 1]
     word = added[counted]

@@ -13,7 +13,7 @@ from auditor import run as pipeline
 from auditor.core.errors import PluginError
 from auditor.core.plan import Plan
 from auditor.models.python import PythonFunction
-from auditor.run import loop as looping
+from auditor.run import state
 from auditor.store.folder import RunFolder
 from auditor.store.verify import verify_folder
 
@@ -106,7 +106,7 @@ def test_an_error_of_one_model_loses_no_answer_of_another(tmp_path: Path) -> Non
 def test_answers_that_come_slowly_do_not_wait_for_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, at_least: int
 ) -> None:
-    monkeypatch.setattr(looping, "WAITING_S", seconds)
+    monkeypatch.setattr(state, "WAITING_S", seconds)
     held = Counted(16)
 
     async def go() -> int:
