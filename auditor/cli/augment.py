@@ -50,6 +50,7 @@ def augment(
         write_rows(found_rows.columns, found_rows.rows, out)
         common.say(*described(found_rows, out))
         return 0
+    path = common.find_text_run(run, "augment")
     with RunFolder.open(path) as folder:
         folder.require_texts("writing training texts")
         found = collect(folder, top=top, share=share, train_rows=train_rows, model=model, seed=seed)

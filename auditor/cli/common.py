@@ -250,7 +250,13 @@ def find_text_run(name: Path, command: str) -> Path:
     from auditor.store.folder import RunFolder
 
     path = find_run(name)
-    if RunFolder.open(path).plan.get("kind") == "tabular":
+    kind = RunFolder.open(path).plan.get("kind")
+    if kind == "import":
+        raise ConfigError(
+            f"{path} holds recorded answers without their prompts, and audit {command} works on prompts.",
+            below=f"Go on with: audit report {quoted(path)}",
+        )
+    if kind == "tabular":
         raise ConfigError(
             f"{path} is a search over rows of a table, and audit {command} works on texts. Its figures and pairs stand "
             "in its report.",

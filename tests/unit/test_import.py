@@ -232,6 +232,9 @@ def test_the_command_makes_a_run(
     assert cli.run(["verify", str(run)]) == 0
     assert cli.run(["report", str(run), "--format", "html,markdown,csv,json"]) == 0
     capsys.readouterr()
+    for command in (["score", str(run), "--responses", "a.csv"], ["augment", str(run), "--out", "x.csv"]):
+        assert cli.run(command) == 2
+        assert "recorded answers without their prompts" in " ".join(capsys.readouterr().err.split())
     assert cli.run(["import", "a.csv", "--map", str(run / record.MAP), "--format", "json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["claims"] == result.record["claims"]
