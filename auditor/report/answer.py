@@ -104,7 +104,7 @@ def build(record: Data, evidence: Any) -> Screen | None:
         claim=claim,
         figures=figures,
         support=() if told is None else tuple(_support(record, told)),
-        also=tuple(_also(record, leading[1:])),
+        also=tuple(_also(record, sorted(leading[1:], key=lambda c: c.family != "net"))),
         example=shown,
         label=labels.pop() if len(labels) == 1 else "",
         rows=tuple(_rows(record, claims, names)),
