@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from auditor.core.errors import AuditError, CallError, UserError
     from auditor.core.plan import Plan
     from auditor.core.protocols import Gate, Model, Oracle, Renderer, Reply, ReportSection, Suite
-    from auditor.core.types import Case, Edit, Estimate, Finding, Seed, Variant, Verdict
+    from auditor.core.types import Case, Edit, Estimate, Finding, SourceText, Variant, Verdict
     from auditor.run.result import Result, aaudit, audit, load, resume
 
 _HOME = {
@@ -39,7 +39,7 @@ _HOME = {
     "Edit": "auditor.core.types",
     "Estimate": "auditor.core.types",
     "Finding": "auditor.core.types",
-    "Seed": "auditor.core.types",
+    "SourceText": "auditor.core.types",
     "Variant": "auditor.core.types",
     "Verdict": "auditor.core.types",
 }
@@ -59,7 +59,7 @@ __all__ = [
     "Reply",
     "ReportSection",
     "Result",
-    "Seed",
+    "SourceText",
     "Suite",
     "UserError",
     "Variant",

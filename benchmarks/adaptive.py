@@ -23,7 +23,7 @@ from typing import Any
 from common import Row
 
 from auditor.core.plan import Plan
-from auditor.core.types import Case, Check, Seed
+from auditor.core.types import Case, Check, SourceText
 from auditor.models.reviews import Reviews
 from auditor.run.confirm import confirm
 from auditor.run.loop import Loop
@@ -74,14 +74,14 @@ MODELS: Mapping[str, Callable[[], Any]] = {
 }
 
 
-def embedded() -> list[Seed]:
+def embedded() -> list[SourceText]:
     """The embedded texts of the sentiment task."""
     from auditor import tasks
 
     return list(tasks.load("sentiment").seeds())
 
 
-def polarity() -> list[Seed]:
+def polarity() -> list[SourceText]:
     """Sentences of film reviews, where the shared data are present."""
     if not POLARITY.exists():
         return []
@@ -92,7 +92,7 @@ def polarity() -> list[Seed]:
             if "rt-polarity." in name and "__MACOSX" not in name
             for line in packed.read(name).decode("latin-1").splitlines()
         ]
-    return [Seed(id=f"p{i}", text=line) for i, line in enumerate(lines) if line]
+    return [SourceText(id=f"p{i}", text=line) for i, line in enumerate(lines) if line]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +136,7 @@ def run(loop: Loop, *, charged: bool) -> Mapping[Any, Mapping[str, Any]]:
 
 
 def searched(
-    make: Callable[[], Any], texts: Sequence[Seed], seed: int, budgets: Sequence[int]
+    make: Callable[[], Any], texts: Sequence[SourceText], seed: int, budgets: Sequence[int]
 ) -> dict[int, Count]:
     """The adaptive strategy within each budget.
 
@@ -170,7 +170,7 @@ def searched(
 Stored = list[tuple[Case, dict[str, Check]]]
 
 
-def generated(texts: Sequence[Seed], seed: int, *, placebos: bool, upto: int) -> Stored:
+def generated(texts: Sequence[SourceText], seed: int, *, placebos: bool, upto: int) -> Stored:
     """The cases of the exhaustive order that ``upto`` calls can reach, with their checks."""
     from auditor.run.rounds import gated
 
@@ -197,7 +197,7 @@ def exhaustive(make: Callable[[], Any], cases: Stored, seed: int, calls: int) ->
     return confirmed(loop, told, None, calls)
 
 
-def shuffled(texts: Sequence[Seed], seed: int) -> list[Seed]:
+def shuffled(texts: Sequence[SourceText], seed: int) -> list[SourceText]:
     """The texts in a random order."""
     out = list(texts)
     Random(seed).shuffle(out)
@@ -211,7 +211,7 @@ def mean(values: Iterable[float]) -> float:
 
 def compare(
     name: str,
-    texts: Sequence[Seed],
+    texts: Sequence[SourceText],
     models: Mapping[str, Callable[[], Any]],
     budgets: Sequence[int] = BUDGETS,
     seeds: Sequence[int] = SEEDS,

@@ -18,7 +18,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from auditor import models
-from auditor.core.types import Case, Seed, Verdict
+from auditor.core.types import Case, SourceText, Verdict
 from auditor.perturb import dictionaries, grammar
 from auditor.perturb.gate.agreement import problems
 from auditor.perturb.grammar.suite import GrammarSuite
@@ -130,7 +130,7 @@ def winogender(n: int, seed: int) -> list[Case]:
     texts = sorted({line.split("\t")[1] for line in lines})
     Random(seed).shuffle(texts)
     suite = MutationSuite(
-        seeds=[Seed(id=f"w{i}", text=text) for i, text in enumerate(texts)],
+        seeds=[SourceText(id=f"w{i}", text=text) for i, text in enumerate(texts)],
         dictionaries=[dictionaries.load("gender")],
         order=1,
         per_seed=1,

@@ -34,7 +34,7 @@ from typing import Any
 import literal_hinter as literal
 from common import Row
 
-from auditor.core.types import Case, Seed, Variant
+from auditor.core.types import Case, SourceText, Variant
 from auditor.perturb import dictionaries
 from auditor.perturb.gate.dependency import DependencyInvariant
 from auditor.perturb.mutation import MutationSuite
@@ -186,7 +186,7 @@ DEEDS = (
 ENDS = ("It rained all day.", "Nobody knew why.", "The story was in the paper.", "The answer came on Monday.")
 
 
-def short_seeds(count: int, rng: Random, distinct: int = 1000) -> Iterator[Seed]:
+def short_seeds(count: int, rng: Random, distinct: int = 1000) -> Iterator[SourceText]:
     """Yield texts of three to five sentences and at most 60 words; ``distinct`` texts by turns."""
     texts = []
     for _ in range(distinct):
@@ -198,7 +198,7 @@ def short_seeds(count: int, rng: Random, distinct: int = 1000) -> Iterator[Seed]
         ]
         texts.append(" ".join([*lines, rng.choice(ENDS)]))
     for number in range(count):
-        yield Seed(id=str(number), text=texts[number % distinct])
+        yield SourceText(id=str(number), text=texts[number % distinct])
 
 
 def million(scale: float = 0.05) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from random import Random
 from typing import Any
 
 from auditor.core.plan import Plan
-from auditor.core.types import Seed
+from auditor.core.types import SourceText
 from auditor.perturb import dictionaries
 from auditor.perturb.gate.dependency import DependencyInvariant
 from auditor.perturb.mutation import MutationSuite
@@ -27,12 +27,13 @@ from auditor.text.parse import Parser
 DEFAULTS = {name: info.default for name, info in Plan.settings().items()}  # of a run
 
 
-def texts(path: Path, limit: int | None) -> list[Seed]:
+def texts(path: Path, limit: int | None) -> list[SourceText]:
     """The first ``limit`` texts of a CSV file."""
     with path.open(newline="", encoding="utf-8") as handle:
         rows = csv.DictReader(handle)
         return [
-            Seed(id=str(i), text=row["text"]) for i, row in zip(range(limit or 10**9), rows, strict=False)
+            SourceText(id=str(i), text=row["text"])
+            for i, row in zip(range(limit or 10**9), rows, strict=False)
         ]
 
 

@@ -27,7 +27,7 @@ from auditor.agent.settings import Settings
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, UserError
 from auditor.core.protocols import Observer
-from auditor.core.types import Progress, Seed
+from auditor.core.types import Progress, SourceText
 
 if TYPE_CHECKING:
     from auditor.report.document import Document
@@ -131,7 +131,7 @@ def run(
     *,
     model: Any = None,
     task: str | None = None,
-    data: str | Path | Iterable[str | Seed] | None = None,
+    data: str | Path | Iterable[str | SourceText] | None = None,
     out: str | Path = "reports",
     planner: Any = "rules",
     planner_base_url: str | None = None,
@@ -150,7 +150,7 @@ def run(
     task : str or None
         Task name or file; None reads it from the goal.
     data : str, Path or iterable, optional
-        Seed texts; None takes the task's embedded ones.
+        Source texts; None takes the task's embedded ones.
     out : str or Path
         The session's folder is made in here.
     planner : "rules", "openai:NAME", "langchain:PROVIDER:NAME" or a LangChain chat model

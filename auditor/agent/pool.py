@@ -11,7 +11,7 @@ from typing import Any
 from auditor.agent.settings import Settings
 from auditor.core.errors import DataFileError
 from auditor.core.plan import Plan
-from auditor.core.types import Case, Seed, digest
+from auditor.core.types import Case, SourceText, digest
 
 ROUND = 64
 
@@ -37,13 +37,13 @@ class Pool:
     Equal texts count once, so that a fresh run holds no text that an earlier one has asked.
     """
 
-    seeds: tuple[Seed, ...] = ()
+    seeds: tuple[SourceText, ...] = ()
     used: int = 0
 
     @classmethod
-    def of(cls, seeds: Sequence[Seed], seed: int) -> Pool:
+    def of(cls, seeds: Sequence[SourceText], seed: int) -> Pool:
         """The pool of ``seeds``."""
-        first: dict[str, Seed] = {}
+        first: dict[str, SourceText] = {}
         for one in seeds:
             first.setdefault(one.text, one)
         return cls(seeds=tuple(sorted(first.values(), key=lambda s: digest([seed, s.text]))))
@@ -53,13 +53,13 @@ class Pool:
         """Texts that no run has asked."""
         return len(self.seeds) - self.used
 
-    def fresh(self, n: int, *, take: bool = True) -> list[Seed]:
+    def fresh(self, n: int, *, take: bool = True) -> list[SourceText]:
         """The next ``n`` texts; they count as used from now on, where they are taken."""
         chosen = list(self.seeds[self.used : self.used + n])
         self.used += len(chosen) if take else 0
         return chosen
 
-    def seen(self, n: int) -> list[Seed]:
+    def seen(self, n: int) -> list[SourceText]:
         """The first ``n`` texts that were asked."""
         return list(self.seeds[: min(n, self.used)])
 
@@ -98,7 +98,7 @@ def _text(case: Case) -> str:
     return value if isinstance(value, str) else json.dumps(dict(value), sort_keys=True)
 
 
-def read(settings: Settings, task: Any) -> tuple[str, Sequence[Seed]]:
+def read(settings: Settings, task: Any) -> tuple[str, Sequence[SourceText]]:
     """Where the texts of a session come from, and the texts."""
     from auditor import tasks
 

@@ -25,7 +25,7 @@ from auditor.core.counting import plural, verb
 from auditor.core.errors import RunFolderError, UserError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
-from auditor.core.types import Seed, digest
+from auditor.core.types import SourceText, digest
 
 if TYPE_CHECKING:
     from auditor.run.result import Result
@@ -258,7 +258,7 @@ class Session:
             cost_usd=None if None in costs else round(sum(costs), 6),
         )
 
-    def _chosen(self, request: Request, *, take: bool) -> list[Seed]:
+    def _chosen(self, request: Request, *, take: bool) -> list[SourceText]:
         if request.grammar:
             return []
         if request.purpose == "search":

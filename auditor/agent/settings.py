@@ -16,7 +16,7 @@ from auditor.core.errors import ConfigError
 from auditor.core.options import Amount, Count, Group, Option, PlanModel
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model
-from auditor.core.types import Seed
+from auditor.core.types import SourceText
 
 AGENT = frozenset({"agent"})
 # What a user may fix for all runs of a session, beside the arguments of `run`.
@@ -59,7 +59,7 @@ class Settings:
     names: tuple[str, ...]
     out: Path
     data: str | None = None
-    seeds: tuple[Seed, ...] | None = None
+    seeds: tuple[SourceText, ...] | None = None
     limits: Limits = field(default_factory=Limits)
     planner: str = "rules"
     planner_spec: bool = True
@@ -79,7 +79,7 @@ class Settings:
         *,
         model: Any = None,
         task: str | None = None,
-        data: str | Path | Iterable[str | Seed] | None = None,
+        data: str | Path | Iterable[str | SourceText] | None = None,
         out: str | Path = "reports",
         planner: Any = "rules",
         seed: int = 7,
@@ -110,7 +110,8 @@ class Settings:
         if data is not None and not isinstance(data, str | Path):
             numbered = enumerate(data, 1)
             seeds = tuple(
-                s if isinstance(s, Seed) else Seed(id=f"text-{n}", text=str(s)) for n, s in numbered
+                s if isinstance(s, SourceText) else SourceText(id=f"text-{n}", text=str(s))
+                for n, s in numbered
             )
         Plan.of({"task": read.task, **options})  # a slip in an option is told before anything is written
         return cls(

@@ -85,7 +85,7 @@ def draws_of(case_id: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seed:
+class SourceText:
     """One text that is given; the source of one `Case`.
 
     Attributes

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from auditor.core.errors import ConfigError
-from auditor.core.types import Seed, Span
+from auditor.core.types import SourceText, Span
 from auditor.perturb._match import Hit
 from auditor.perturb.dictionaries import load, persons
 from auditor.text.mentions import PRONOUNS, Lexicon
@@ -101,22 +101,22 @@ class Persons:
             raise ConfigError(f"who={who!r} tells persons apart, and needs a parser")
         self.who, self._subject, self._parser = who, subject, parser
 
-    def split(self, texts: Sequence[tuple[Seed, Sequence[Hit]]]) -> list[list[Share]]:
+    def split(self, texts: Sequence[tuple[SourceText, Sequence[Hit]]]) -> list[list[Share]]:
         """The shares of each text; none where nobody can be singled out."""
         if self.who in (ALL, ONE_WAY):
             return [[Share(hits, None)] for _, hits in texts]
         return self._split(texts)
 
-    def apart(self, texts: Sequence[tuple[Seed, Sequence[Hit]]]) -> list[list[Share]]:
+    def apart(self, texts: Sequence[tuple[SourceText, Sequence[Hit]]]) -> list[list[Share]]:
         """The shares of each person, where a text is to be changed one way; else none."""
         return self._split(texts) if self.who == ONE_WAY else [[] for _ in texts]
 
-    def _split(self, texts: Sequence[tuple[Seed, Sequence[Hit]]]) -> list[list[Share]]:
+    def _split(self, texts: Sequence[tuple[SourceText, Sequence[Hit]]]) -> list[list[Share]]:
         asked = [seed.text for seed, hits in texts if hits and self._unread(seed, hits)]
         parsed = self._parsed(asked)
         return [self._shares(seed, hits, parsed.get(seed.text, ())) for seed, hits in texts]
 
-    def _unread(self, seed: Seed, hits: Sequence[Hit]) -> bool:
+    def _unread(self, seed: SourceText, hits: Sequence[Hit]) -> bool:
         """Whether the parse is needed: spans that are given hold everything but modifiers."""
         spans = seed.subject
         if spans is None or self.who in (EACH, ONE_WAY):
@@ -130,7 +130,7 @@ class Persons:
         parses = dict(zip(distinct, self._parser.parse(distinct), strict=True))
         return {text: [(a, parses[text[a:b]]) for a, b in found] for text, found in spans.items()}
 
-    def _shares(self, seed: Seed, hits: Sequence[Hit], parsed: Parsed) -> list[Share]:
+    def _shares(self, seed: SourceText, hits: Sequence[Hit], parsed: Parsed) -> list[Share]:
         if self.who in (EACH, ONE_WAY):
             found = people(parsed, lexicon(self._subject)).persons
             persons = [[(m.start, m.end) for m in p.mentions] for p in found if p.clear]
@@ -144,7 +144,7 @@ class Persons:
             return [Share(hits, None)]
         return shares
 
-    def subject(self, seed: Seed, parsed: Parsed) -> Sequence[Span]:
+    def subject(self, seed: SourceText, parsed: Parsed) -> Sequence[Span]:
         """Where a text speaks of the person who is judged; empty where that is not clear."""
         if seed.subject is not None:
             return seed.subject

@@ -15,7 +15,7 @@ from typing import Any
 
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.protocols import Suite
-from auditor.core.types import Case, Edit, Seed, Variant, Verdict, draws_of, id_of, names
+from auditor.core.types import Case, Edit, SourceText, Variant, Verdict, draws_of, id_of, names
 from auditor.perturb._choose import Choice, Insertion, Offer, named, sample
 from auditor.perturb._match import Hit, Matcher, Place, Scan, settle
 from auditor.perturb._persons import ALL, SUBJECT_OR_ALL, Persons, Share, TextParser
@@ -40,7 +40,7 @@ class MutationSuite(Suite):
 
     Parameters
     ----------
-    seeds : iterable of Seed
+    seeds : iterable of SourceText
         Read lazily, once.
     dictionaries : sequence of Dictionary
         One per attribute.
@@ -79,7 +79,7 @@ class MutationSuite(Suite):
     --------
     >>> from auditor.perturb import dictionaries
     >>> suite = MutationSuite(
-    ...     seeds=[Seed(id="1", text="The actress plays a nurse.")],
+    ...     seeds=[SourceText(id="1", text="The actress plays a nurse.")],
     ...     dictionaries=[dictionaries.load("gender")],
     ... )
     >>> case, = suite.ask(5, Random(0))
@@ -92,7 +92,7 @@ class MutationSuite(Suite):
     def __init__(
         self,
         *,
-        seeds: Iterable[Seed],
+        seeds: Iterable[SourceText],
         dictionaries: Sequence[Dictionary],
         attributes: str | Sequence[str] | None = None,
         order: int = 2,
@@ -181,7 +181,7 @@ class MutationSuite(Suite):
                 self._ready.append(case)
         return bool(batch)
 
-    def _scan(self, seed: Seed) -> Scan:
+    def _scan(self, seed: SourceText) -> Scan:
         scan = self._matcher.scan(seed.text)
         if self._limit is None or not scan.hits:
             return scan
@@ -232,7 +232,7 @@ class MutationSuite(Suite):
 
     def _case(
         self,
-        seed: Seed,
+        seed: SourceText,
         scan: Scan,
         hits: Sequence[Hit],
         shares: Sequence[Share],

@@ -16,7 +16,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from auditor.core.protocols import Suite
-from auditor.core.types import Case, Edit, Seed, Variant, Verdict, draws_of, id_of, text_of
+from auditor.core.types import Case, Edit, SourceText, Variant, Verdict, draws_of, id_of, text_of
 from auditor.perturb._line_writers import GENDER, RACE, Name, Statement, adjectives
 from auditor.perturb._match import Hit, Matcher, settle
 from auditor.perturb._wanted import EVERY, Wanted
@@ -62,12 +62,12 @@ class Feed:
     """Texts for a suite, which may be filled again after they have run dry."""
 
     def __init__(self) -> None:
-        self.waiting: deque[Seed] = deque()
+        self.waiting: deque[SourceText] = deque()
 
     def __iter__(self) -> Feed:
         return self
 
-    def __next__(self) -> Seed:
+    def __next__(self) -> SourceText:
         if not self.waiting:
             raise StopIteration
         return self.waiting.popleft()
@@ -80,7 +80,7 @@ class Lines(Suite):
     ----------
     make : callable
         Builds the suite that changes words of the texts, from the texts it is given.
-    seeds : iterable of Seed
+    seeds : iterable of SourceText
         Read lazily, once.
     dictionaries : sequence of Dictionary
         Those of the suite.
@@ -110,7 +110,7 @@ class Lines(Suite):
     >>> both = [load("gender"), load("race")]
     >>> suite = Lines(
     ...     lambda texts: MutationSuite(seeds=texts, dictionaries=both),
-    ...     seeds=[Seed(id="1", text="She ran the night shift for six years.")], dictionaries=both,
+    ...     seeds=[SourceText(id="1", text="She ran the night shift for six years.")], dictionaries=both,
     ...     carriers=("words", "name"), subject="the applicant",
     ... )
     >>> for case in suite.ask(5, Random(0)):
@@ -123,9 +123,9 @@ class Lines(Suite):
 
     def __init__(
         self,
-        make: Callable[[Iterable[Seed]], MutationSuite],
+        make: Callable[[Iterable[SourceText]], MutationSuite],
         *,
-        seeds: Iterable[Seed],
+        seeds: Iterable[SourceText],
         dictionaries: Sequence[Dictionary],
         carriers: Sequence[str],
         subject: str,
@@ -185,7 +185,7 @@ class Lines(Suite):
                 self.skipped["no carrier fits"] += 1
         return bool(batch)
 
-    def _cases(self, seed: Seed, case: Case | None) -> list[Case]:
+    def _cases(self, seed: SourceText, case: Case | None) -> list[Case]:
         """The cases of one text: each attribute is changed in that of the first carrier that fits."""
         by_words = (
             {v.attributes[0]: case.original.groups for v in case.variants if v.order == 1} if case else {}
@@ -207,7 +207,7 @@ class Lines(Suite):
                     left = [a for a in left if a not in carried]
         return out
 
-    def _read(self, seed: Seed, by_words: Mapping[str, str]) -> _Stated:
+    def _read(self, seed: SourceText, by_words: Mapping[str, str]) -> _Stated:
         """What a text states; ``by_words`` are the groups that its case of words names."""
         genders: dict[str, set[str]] = {"pronoun": set(), "noun": set()}
         races: list[Hit] = []
@@ -240,7 +240,7 @@ class Lines(Suite):
             unread=any(_about(seed, *m.span()) for m in words),
         )
 
-    def _line(self, seed: Seed, carrier: str, left: Sequence[str], stated: _Stated) -> Case | None:
+    def _line(self, seed: SourceText, carrier: str, left: Sequence[str], stated: _Stated) -> Case | None:
         """The case of one text with a line, or None where none fits."""
         try:
             return self._made(seed, carrier, left, stated)
@@ -248,7 +248,7 @@ class Lines(Suite):
             self.passed_over[f"line: {unfit}"] += 1
             return None
 
-    def _made(self, seed: Seed, carrier: str, left: Sequence[str], stated: _Stated) -> Case | None:
+    def _made(self, seed: SourceText, carrier: str, left: Sequence[str], stated: _Stated) -> Case | None:
         case_id = id_of(carrier[0], [seed.id, seed.text])
         rng = Random(f"{self._seed}:{draws_of(text_of(case_id))}:{carrier}")
         if seed.subject == ():
@@ -326,12 +326,12 @@ class Lines(Suite):
         return [g for g in groups if g != source and wanted.allows(source, g)]
 
 
-def _about(seed: Seed, start: int, end: int) -> bool:
+def _about(seed: SourceText, start: int, end: int) -> bool:
     """Whether a place in the text may speak of its subject."""
     return seed.subject is None or any(a < end and start < b for a, b in seed.subject)
 
 
-def _without(seed: Seed, hits: Sequence[Hit]) -> str:
+def _without(seed: SourceText, hits: Sequence[Hit]) -> str:
     """The text without its adjectives for the race of its subject."""
     text = seed.text
     for hit in reversed(hits):

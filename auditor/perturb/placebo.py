@@ -59,9 +59,10 @@ class Placebos:
     --------
     >>> from auditor.perturb.dictionaries import load
     >>> from auditor.perturb.mutation import MutationSuite
-    >>> from auditor.core.types import Seed
+    >>> from auditor.core.types import SourceText
     >>> gender = [load("gender")]
-    >>> suite = MutationSuite(seeds=[Seed(id="1", text="The woman left the movie.")], dictionaries=gender, order=1)
+    >>> texts = [SourceText(id="1", text="The woman left the movie.")]
+    >>> suite = MutationSuite(seeds=texts, dictionaries=gender, order=1)
     >>> case, = suite.ask(1, Random(0))
     >>> [v.input for v in Placebos(dictionaries=gender).placebos(case, 1, Random(0))]
     ['The lady left the movie.']

@@ -11,7 +11,7 @@ from typing import Any
 from auditor.core.errors import ConfigError
 from auditor.core.plan import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan, of_package
 from auditor.core.protocols import Gate, Model, Oracle, PlaceboMaker, Suite
-from auditor.core.types import Case, Check, Seed, id_of
+from auditor.core.types import Case, Check, SourceText, id_of
 from auditor.run import cluster, plugins
 from auditor.run.controls import CANARIES, CANARY_REPLICATES, control_pairs, outcomes
 
@@ -34,7 +34,7 @@ class Parts:
     cache: Any | None
     seeds: int | None  # how many are given, where that is known
     dictionaries: Sequence[Any] = ()  # whose groups are compared
-    texts: Sequence[Seed] = ()  # the seeds, where they can be spread over workers
+    texts: Sequence[SourceText] = ()  # the seeds, where they can be spread over workers
     judge: Model | None = None  # compares answers of free text in pairs
     placebos: PlaceboMaker | None = (
         None  # makes placebo variants; None where the cases bring theirs, or have none
@@ -46,7 +46,7 @@ def prepare(
     plan: Plan,
     *,
     models: Sequence[Model] | None = None,
-    seeds: Iterable[Seed] | None = None,
+    seeds: Iterable[SourceText] | None = None,
     cases: Iterable[tuple[Case, Mapping[str, Check]]] | None = None,
     need_models: bool = True,
 ) -> Parts:
@@ -58,7 +58,7 @@ def prepare(
         What to run.
     models : sequence of Model, optional
         Adapters to use instead of those that ``plan.models`` names.
-    seeds : iterable of Seed, optional
+    seeds : iterable of SourceText, optional
         Texts to use instead of ``plan.data`` or the task's embedded ones.
     cases : iterable of (Case, checks), optional
         Stored cases to use instead of a suite.
@@ -89,7 +89,7 @@ def prepare(
             )
     facts: dict[str, Any] = {"task_sha256": task.sha256}
     gate, agreement, suite, n_seeds, placebos = None, None, None, None, None
-    texts: list[Seed] = []
+    texts: list[SourceText] = []
     if cases is not None:
         suite = StoredCases(cases)
     else:
@@ -136,7 +136,7 @@ def prepare(
     )
 
 
-def shuffled(texts: Iterable[Seed], seed: int) -> list[Seed]:
+def shuffled(texts: Iterable[SourceText], seed: int) -> list[SourceText]:
     """``texts`` in random order: the same ones come in the same order, in whatever order they are given."""
     return sorted(texts, key=lambda text: id_of("s", [seed, text.id, text.text]))
 
@@ -263,7 +263,7 @@ def _shares(plan: Plan, task: Any, label: str) -> dict[str, float]:
 
 
 def stages(
-    plan: Plan, task: Any, texts: Sequence[Seed] | Iterator[Seed], facts: dict[str, Any]
+    plan: Plan, task: Any, texts: Sequence[SourceText] | Iterator[SourceText], facts: dict[str, Any]
 ) -> tuple[Any, Any, Any, int | None, Any]:
     """Suite, gate, agreement check, the number of seeds where it is known, and what makes placebo variants."""
     from auditor.core.registry import CHECKS, SUITES
@@ -390,7 +390,9 @@ def _placebos(suite: Any, dictionaries: Sequence[Any], task: Any) -> Any:
     return Placebos(dictionaries=dictionaries, limit_chars=task.kept)
 
 
-def _seeds(plan: Plan, task: Any, seeds: Iterable[Seed] | None, facts: dict[str, Any]) -> list[Seed]:
+def _seeds(
+    plan: Plan, task: Any, seeds: Iterable[SourceText] | None, facts: dict[str, Any]
+) -> list[SourceText]:
     from auditor import tasks
     from auditor.text.language import looks_english
 

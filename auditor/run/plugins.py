@@ -11,7 +11,7 @@ from auditor.core.plan import SUITES as OWN
 from auditor.core.plan import Plan
 from auditor.core.protocols import Gate, Suite
 from auditor.core.registry import Registry
-from auditor.core.types import Check, Seed, Variant
+from auditor.core.types import Check, SourceText, Variant
 
 P = TypeVar("P")
 OFFERED = (
@@ -136,7 +136,7 @@ def _own_options(plan: Plan, name: str) -> dict[str, object]:
 
 
 def stages(
-    plan: Plan, task: Any, texts: Sequence[Seed], facts: dict[str, Any], dictionaries: Sequence[Any]
+    plan: Plan, task: Any, texts: Sequence[SourceText], facts: dict[str, Any], dictionaries: Sequence[Any]
 ) -> tuple[Any, Any, Any, int | None, Any]:
     """Suite, gate, agreement check, the number of seeds where it is known, and what makes placebo variants.
 

@@ -24,7 +24,7 @@ from auditor.core.errors import AuditError, ConfigError, MissingDependency
 from auditor.core.options import Typed, keywords, near
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
-from auditor.core.types import Estimate, Finding, Run, Seed
+from auditor.core.types import Estimate, Finding, Run, SourceText
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -199,7 +199,7 @@ async def _audit(
     plan: Plan,
     *,
     models: Sequence[Model] | None,
-    seeds: Iterable[Seed] | None,
+    seeds: Iterable[SourceText] | None,
     observe: Observer,
     write: bool,
 ) -> Result:
@@ -233,7 +233,7 @@ def audit_plan(
     plan: Plan,
     *,
     models: Sequence[Model] | None = None,
-    seeds: Iterable[Seed] | None = None,
+    seeds: Iterable[SourceText] | None = None,
     observe: Observer = Silent,
     write: bool = True,
 ) -> Result:
@@ -386,7 +386,7 @@ def _as_models(model: Any, task: str, base_url: str | None) -> tuple[tuple[str, 
     return tuple(a.name for a in adapters), adapters
 
 
-def _given(plan: Plan, data: Any) -> Sequence[Seed]:
+def _given(plan: Plan, data: Any) -> Sequence[SourceText]:
     from auditor import tasks
 
     return tasks.read_given(
@@ -450,10 +450,10 @@ def audit(
         Model specs (``"vader"``, ``"openai:NAME"``), functions text → label (or list → list), or adapters.
         Several give one comparison.
     data : str, Path, list, data frame or data set, optional
-        Seed texts: a file, ``hf:…``; a list of texts, of dicts or of `Seed`; a data frame (pandas, polars, Arrow); a
-        ``datasets.Dataset``. ``text_column``, ``label_column`` and ``id_column`` name the columns (``text``; ``label``
-        and ``id`` where there are such); no other column is read, and only the text is sent to a model. None takes the
-        task's embedded texts.
+        Source texts: a file, ``hf:…``; a list of texts, of dicts or of `SourceText`; a data frame (pandas, polars,
+        Arrow); a ``datasets.Dataset``. ``text_column``, ``label_column`` and ``id_column`` name the columns
+        (``text``; ``label`` and ``id`` where there are such); no other column is read, and only the text is
+        sent to a model. None takes the task's embedded texts.
     observe : callable, optional
         Gets `auditor.core.types.Progress` events; the library prints nothing.
     out : str or Path, optional

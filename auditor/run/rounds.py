@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from auditor.core.errors import PluginError
 from auditor.core.plan import Plan
-from auditor.core.types import Case, Check, Seed
+from auditor.core.types import Case, Check, SourceText
 from auditor.perturb.name_lines import Feed
 from auditor.run.controls import with_placebos
 from auditor.run.parts import Parts, StoredCases, stages
@@ -136,7 +136,7 @@ class Worker:
         )
         self._rng = Random(self._plan.seed)
 
-    def make(self, seeds: Sequence[Seed]) -> Made:
+    def make(self, seeds: Sequence[SourceText]) -> Made:
         """Cases of ``seeds`` with placebos and checks."""
         before = Counter(self._suite.skipped), Counter(self._suite.passed_over)
         self._feed.waiting.extend(seeds)
@@ -154,7 +154,7 @@ class Worker:
 _WORKERS: dict[str, Worker] = {}
 
 
-def make_chunk(plan: Mapping[str, Any], seeds: Sequence[Seed]) -> Made:
+def make_chunk(plan: Mapping[str, Any], seeds: Sequence[SourceText]) -> Made:
     """`Worker.make` in a worker process, which keeps its worker for the next chunk."""
     key = repr(sorted(plan.items()))
     if key not in _WORKERS:
@@ -180,7 +180,7 @@ class Spread:
     def __init__(
         self,
         parts: Parts,
-        submit: Callable[[Mapping[str, Any], Sequence[Seed]], Awaitable[Made]],
+        submit: Callable[[Mapping[str, Any], Sequence[SourceText]], Awaitable[Made]],
         *,
         workers: int,
         close: Callable[[], None],
@@ -260,7 +260,7 @@ def processes(parts: Parts, jobs: int) -> Spread:
         max_workers=jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent
     )
 
-    async def submit(plan: Mapping[str, Any], seeds: Sequence[Seed]) -> Made:
+    async def submit(plan: Mapping[str, Any], seeds: Sequence[SourceText]) -> Made:
         try:
             return await asyncio.get_running_loop().run_in_executor(pool, make_chunk, plan, seeds)
         except BrokenProcessPool:
@@ -280,7 +280,7 @@ def actors(parts: Parts, jobs: int) -> Spread:
     workers = [ray.remote(num_cpus=cluster.SHARE)(Worker).remote(parts.plan.as_dict()) for _ in range(jobs)]
     turn = itertools.cycle(workers)
 
-    async def submit(_: Mapping[str, Any], seeds: Sequence[Seed]) -> Made:
+    async def submit(_: Mapping[str, Any], seeds: Sequence[SourceText]) -> Made:
         made: Made = await asyncio.wrap_future(next(turn).make.remote(list(seeds)).future())
         return made
 

@@ -13,7 +13,7 @@ from typing import Any
 from auditor._version import __version__
 from auditor.core.errors import RunFolderError
 from auditor.core.secrets import scrub_bytes
-from auditor.core.types import FORMAT_VERSION, Seed
+from auditor.core.types import FORMAT_VERSION, SourceText
 from auditor.store.journal import write_error
 
 
@@ -58,17 +58,17 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_texts(path: Path, texts: Iterable[Seed]) -> None:
+def write_texts(path: Path, texts: Iterable[SourceText]) -> None:
     """Write texts as JSON lines that a plan can name as its data, in one step."""
     rows = ({name: value for name, value in asdict(s).items() if value is not None} for s in texts)
     write_bytes(path, "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows).encode())
 
 
-def read_texts(path: Path) -> list[Seed]:
+def read_texts(path: Path) -> list[SourceText]:
     """The texts that `write_texts` wrote."""
     rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     return [
-        Seed(**row | {name: tuple(map(tuple, row[name])) for name in row if name == "subject"})
+        SourceText(**row | {name: tuple(map(tuple, row[name])) for name in row if name == "subject"})
         for row in rows
     ]
 

@@ -164,7 +164,7 @@ def seeds(
     limit: int,
     rng: np.random.Generator,
 ) -> Codes:
-    """Seed rows in the order in which they are tried, shape (k, d) with k <= limit."""
+    """SourceText rows in the order in which they are tried, shape (k, d) with k <= limit."""
     if source == "random" or data is None or not len(data):
         rows = uniform(schema, 4 * limit if schema.constraints else limit, rng)
         return rows[schema.on_manifold(rows)][:limit]

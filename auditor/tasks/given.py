@@ -1,7 +1,8 @@
 """Texts that a program hands over instead of a file: lists, data frames, data sets.
 
-Taken are a list, tuple, generator or column of texts, of dicts or of `Seed`, a data frame (pandas, polars, or anything
-that speaks the Arrow or the data frame interchange protocol), and a ``datasets.Dataset``. Of rows with fields only the
+Taken are a list, tuple, generator or column of texts, of dicts or of `SourceText`, a data frame (pandas,
+polars, or anything that speaks the Arrow or the data frame interchange protocol), and a
+``datasets.Dataset``. Of rows with fields only the
 columns of text, label, id and subject are read. Nothing is guessed from anything else: what ``str()`` makes of an
 unknown object would be sent to a model as if it were a text.
 """
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from auditor.core.errors import MissingDependency, WrongType
-from auditor.core.types import Seed
+from auditor.core.types import SourceText
 from auditor.tasks import readers
 from auditor.tasks.readers import Row
 from auditor.tasks.seeds import SUBJECT, SeedFile, Where, collect
@@ -72,7 +73,9 @@ def _table(data: Any, wanted: tuple[str, ...]) -> readers.Table:
         if splits:  # a datasets.DatasetDict
             raise WrongType(f"data holds several data sets; give one of them: data[{splits[0]!r}].")
         raise _refused("a dict of columns" if data else "an empty dict")
-    if isinstance(data, (str, bytes, bytearray, set, frozenset, Seed)) or not isinstance(data, Iterable):
+    if isinstance(data, (str, bytes, bytearray, set, frozenset, SourceText)) or not isinstance(
+        data, Iterable
+    ):
         raise _refused(_kind(data))
     return None, _items(data, wanted)
 
@@ -93,7 +96,7 @@ def _items(data: Iterable[Any], wanted: tuple[str, ...]) -> Iterator[Row]:
             yield where, {wanted[0]: str(item)}
         elif cells and _plain(item) is None:
             yield where, {wanted[0]: None}
-        elif isinstance(item, Seed):
+        elif isinstance(item, SourceText):
             yield where, dict(zip(wanted, (item.text, item.label, item.id, item.subject), strict=True))
         elif isinstance(item, Mapping):
             yield where, item

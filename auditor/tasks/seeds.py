@@ -15,12 +15,12 @@ from typing import overload
 
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, DataFileError
-from auditor.core.types import Seed, Span, digest
+from auditor.core.types import SourceText, Span, digest
 from auditor.tasks import readers
 from auditor.tasks.readers import Row
 
 LONGEST = 1_000_000  # characters of a text: it is held once for each of a hundred variants
-SUBJECT = "subject"  # the column of `Seed.subject`
+SUBJECT = "subject"  # the column of `SourceText.subject`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,12 +36,12 @@ class Where:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SeedFile(Sequence[Seed]):
+class SeedFile(Sequence[SourceText]):
     """Seeds and what was read to get them; behaves like the list of its seeds.
 
     Attributes
     ----------
-    seeds : tuple of Seed
+    seeds : tuple of SourceText
         In the order of the rows.
     rows : int
         Rows read: ``len(seeds) + skipped + repeated``.
@@ -58,7 +58,7 @@ class SeedFile(Sequence[Seed]):
         Path or name as given.
     """
 
-    seeds: tuple[Seed, ...]
+    seeds: tuple[SourceText, ...]
     rows: int
     skipped: int
     repeated: int
@@ -67,16 +67,16 @@ class SeedFile(Sequence[Seed]):
     source: str
 
     @overload
-    def __getitem__(self, index: int) -> Seed: ...
+    def __getitem__(self, index: int) -> SourceText: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Seed]: ...
-    def __getitem__(self, index: int | slice) -> Seed | Sequence[Seed]:
+    def __getitem__(self, index: slice) -> Sequence[SourceText]: ...
+    def __getitem__(self, index: int | slice) -> SourceText | Sequence[SourceText]:
         return self.seeds[index]
 
     def __len__(self) -> int:
         return len(self.seeds)
 
-    def __iter__(self) -> Iterator[Seed]:
+    def __iter__(self) -> Iterator[SourceText]:
         return iter(self.seeds)
 
 
@@ -171,7 +171,7 @@ def collect(
     )
 
 
-def digest_of(seeds: Iterable[Seed]) -> str:
+def digest_of(seeds: Iterable[SourceText]) -> str:
     """SHA-256 of ids, texts, labels and, where they are given, subjects."""
     return digest([[s.id, s.text, s.label] + ([] if s.subject is None else [s.subject]) for s in seeds])
 
@@ -210,7 +210,7 @@ class _Columns:
 
 class _Collected:
     def __init__(self) -> None:
-        self.seeds: list[Seed] = []
+        self.seeds: list[SourceText] = []
         self.rows = 0
         self.repeated = 0
         self.renamed = 0
@@ -256,7 +256,7 @@ def _collect(told: Where, rows: Iterable[Row], columns: _Columns, limit: int | N
             seed_id = _unused(seed_id, used, repeats)
         used.add(seed_id)
         subject = subject_of(f"{source}, {where}", text, row.get(SUBJECT))
-        out.seeds.append(Seed(id=seed_id, text=text, label=label, subject=subject))
+        out.seeds.append(SourceText(id=seed_id, text=text, label=label, subject=subject))
     return out
 
 

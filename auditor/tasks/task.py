@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from auditor.core.errors import ConfigError, UnknownPlugin
-from auditor.core.types import Answer, Message, Prompt, Seed
+from auditor.core.types import Answer, Message, Prompt, SourceText
 from auditor.tasks.answers import Reader
 from auditor.tasks.wording import normalise
 
@@ -240,7 +240,7 @@ class Task:
         """Whether ``format`` asks for a number beside the labels."""
         return format in self.formats and self.formats[str(format)].graded
 
-    def seeds(self) -> list[Seed]:
+    def seeds(self) -> list[SourceText]:
         """Read the texts that come with the task.
 
         Raises

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from random import Random
 
-from auditor.core.types import Edit, Seed, Variant
+from auditor.core.types import Edit, SourceText, Variant
 from auditor.perturb._persons import TextParser
 from auditor.perturb.dictionaries import load
 from auditor.perturb.mutation import MutationSuite, apply
@@ -78,7 +78,7 @@ def mutate(
     ['An honest woman is a heroine.']
     """
     suite = MutationSuite(
-        seeds=[Seed(id="", text=text)],
+        seeds=[SourceText(id="", text=text)],
         dictionaries=[load(attribute)],
         attributes=[attribute],
         order=1,

@@ -40,8 +40,8 @@ def check_suite(make: Callable[[], Suite], *, seed: int = 7, round_size: int = 1
     --------
     >>> from auditor.perturb.dictionaries import load
     >>> from auditor.perturb.mutation import MutationSuite
-    >>> from auditor.core.types import Seed
-    >>> seeds = [Seed(id="1", text="She is a nurse.")]
+    >>> from auditor.core.types import SourceText
+    >>> seeds = [SourceText(id="1", text="She is a nurse.")]
     >>> check_suite(lambda: MutationSuite(seeds=seeds, dictionaries=[load("gender")]))
     []
     """

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from auditor import Seed, agent
+from auditor import SourceText, agent
 from auditor.cli.main import run as cli
 from auditor.core.errors import UserError
 from auditor.testing.planted import Planted
@@ -104,9 +104,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         made.server_close()
 
 
-def texts(n: int = 16) -> list[Seed]:
+def texts(n: int = 16) -> list[SourceText]:
     return [
-        Seed(
+        SourceText(
             id=f"s{i}",
             text=f"A man in row {i} liked the film. He bought the book and the coat in the morning.",
         )

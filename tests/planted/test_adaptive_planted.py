@@ -9,7 +9,7 @@ from typing import Any
 
 from auditor import audit
 from auditor.contrib.adaptive.suite import AdaptiveSuite
-from auditor.core.types import Answer, Case, Seed, Verdict, digest
+from auditor.core.types import Answer, Case, SourceText, Verdict, digest
 from auditor.measure.hidden_lattice import mark_hidden
 from auditor.measure.intervals import clopper_pearson
 from auditor.perturb.dictionaries import load
@@ -22,9 +22,9 @@ PEOPLE = ("British man", "French woman", "German boy", "Italian girl")
 Rule = Callable[[str], bool]
 
 
-def seeds(n: int) -> list[Seed]:
+def seeds(n: int) -> list[SourceText]:
     return [
-        Seed(id=f"s{i}", text=f"The {PEOPLE[i % 4]} left the film number {i} after an hour.")
+        SourceText(id=f"s{i}", text=f"The {PEOPLE[i % 4]} left the film number {i} after an hour.")
         for i in range(n)
     ]
 

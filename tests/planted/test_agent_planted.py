@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auditor import Seed, agent
+from auditor import SourceText, agent
 from auditor.core.types import digest
 from auditor.store.journal import genesis, read, verify
 from auditor.testing.planted import Planted
@@ -26,10 +26,10 @@ GOAL = "Does our résumé screener treat older women differently?"
 OLD, WOMAN = "old|elderly|older|aged|retired|pensioner|75-year-old|70-year-old", "she|her|woman|lady"
 
 
-def seeds(n: int = 48) -> list[Seed]:
+def seeds(n: int = 48) -> list[SourceText]:
     pairs = [(role, place) for place in PLACES for role in ROLES][:n]
     return [
-        Seed(
+        SourceText(
             id=f"s{i}",
             text=f"A young man works as a {role} {place}. He likes the film and bought the book and the coat in the morning.",
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auditor import Result, Seed, audit
+from auditor import Result, SourceText, audit
 from auditor.core.protocols import Reply
 from auditor.core.types import Case, Edit, Request, Variant, is_wording
 from auditor.run.controls import CANARY_REPLICATES, control_pairs, is_placebo, outcomes, with_placebos
@@ -19,9 +19,9 @@ ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor"
 PLACES = ["in the harbour", "at the mill"]
 
 
-def seeds() -> list[Seed]:
+def seeds() -> list[SourceText]:
     return [
-        Seed(
+        SourceText(
             id=f"{role}{place}",
             text=f"He works as a {role} {place}. The book and the coat came in the morning.",
         )
@@ -133,7 +133,7 @@ def test_refusing_texts_about_one_group_is_a_finding() -> None:
 
 
 def test_hidden_findings_with_scores_say_their_interaction_contrast() -> None:
-    texts = [Seed(id=s.id, text=s.text + " A British visitor took them.") for s in seeds()]
+    texts = [SourceText(id=s.id, text=s.text + " A British visitor took them.") for s in seeds()]
     model = Planted(additive={"she": 0.6, "french|kenyan|indian": 0.6}, base="constant", scores=True)
     result = audit("sentiment", model=model, data=texts, attributes=("gender", "nationality"), per_seed=None)
     hidden = [f for f in result.findings if f.kind == "hidden"]

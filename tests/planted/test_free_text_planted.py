@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor import Result, Seed, audit
+from auditor import Result, SourceText, audit
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Verdict
 from auditor.measure import pairs, scores
@@ -21,11 +21,11 @@ PLACES = ["in the harbour", "at the mill", "on the hill", "near the bridge"]
 WOMAN = re.compile(r"\b(she|her|woman)\b", re.IGNORECASE)
 
 
-def seeds(n: int = 24) -> list[Seed]:
+def seeds(n: int = 24) -> list[SourceText]:
     """Texts that name a man, with words that placebo edits can change."""
     every = [(role, place) for place in PLACES for role in ROLES][:n]
     return [
-        Seed(
+        SourceText(
             id=f"s{i}", text=f"He works as a {role} {place} and likes the film. The visitor bought the book."
         )
         for i, (role, place) in enumerate(every)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auditor import Result, Seed, audit
+from auditor import Result, SourceText, audit
 from auditor import run as pipeline
 from auditor.core.plan import Plan
 from auditor.core.types import Case, Check
@@ -27,11 +27,11 @@ PLACES = [
 ]
 
 
-def seeds(n: int = 60) -> list[Seed]:
+def seeds(n: int = 60) -> list[SourceText]:
     """Texts that name a man and a British person, with words that placebo edits can change."""
     pairs = [(role, place) for place in PLACES for role in ROLES][:n]
     return [
-        Seed(
+        SourceText(
             id=f"s{i}",
             text=f"He works as a {role} {place} and likes the film. A British visitor bought the book and the coat in the morning.",
         )

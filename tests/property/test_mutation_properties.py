@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.core.types import Seed
+from auditor.core.types import SourceText
 from auditor.perturb.dictionaries import load
 from auditor.perturb.mutation import MutationSuite, apply
 from auditor.testing import check_variant, mutate, reversed_edits
@@ -81,7 +81,7 @@ PARTS = st.tuples(
 @given(TEXTS, st.sampled_from(["text", "term", "occurrence"]), st.sampled_from([1, 3]))
 def test_edits_reproduce_every_variant_and_reverse(text: str, scope: str, per_seed: int) -> None:
     suite = MutationSuite(
-        seeds=[Seed(id="s", text=text)], dictionaries=ALL, order=3, scope=scope, per_seed=per_seed
+        seeds=[SourceText(id="s", text=text)], dictionaries=ALL, order=3, scope=scope, per_seed=per_seed
     )
     for case in suite.ask(1, Random(0)):
         assert case.original.input == text
@@ -122,4 +122,4 @@ def test_there_and_back_again(parts: list[Any]) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_is_survived(text: str) -> None:
-    MutationSuite(seeds=[Seed(id="s", text=text)], dictionaries=ALL).ask(1, Random(0))
+    MutationSuite(seeds=[SourceText(id="s", text=text)], dictionaries=ALL).ask(1, Random(0))

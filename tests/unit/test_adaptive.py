@@ -20,7 +20,7 @@ from auditor.contrib.adaptive.suite import AdaptiveSuite
 from auditor.contrib.adaptive.weights import Features, Weights, cdf
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
-from auditor.core.types import Answer, Case, Seed, Verdict
+from auditor.core.types import Answer, Case, SourceText, Verdict
 from auditor.measure.hidden_lattice import mark_hidden
 from auditor.measure.observations import shape_of
 from auditor.models.retry import RetryPolicy
@@ -37,9 +37,9 @@ PEOPLE = ("British man", "French woman", "German boy", "Italian girl")
 Rule = Callable[[str], bool]
 
 
-def seeds(n: int) -> list[Seed]:
+def seeds(n: int) -> list[SourceText]:
     return [
-        Seed(id=f"s{i}", text=f"The {PEOPLE[i % 4]} left the film number {i} after an hour.")
+        SourceText(id=f"s{i}", text=f"The {PEOPLE[i % 4]} left the film number {i} after an hour.")
         for i in range(n)
     ]
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from auditor import Seed, agent
+from auditor import SourceText, agent
 from auditor.agent import answer, report
 from auditor.agent.records import Record
 from auditor.agent.request import checked
@@ -29,7 +29,7 @@ OLDER_WOMEN = {"age": ["old"], "gender": ["female"]}
 
 def cases(text: str, groups: Any, **options: Any) -> tuple[Variant, ...]:
     suite = MutationSuite(
-        seeds=[Seed(id="1", text=text)],
+        seeds=[SourceText(id="1", text=text)],
         dictionaries=[dictionaries.load("age"), dictionaries.load("gender")],
         groups=groups,
         **options,
@@ -80,7 +80,7 @@ def test_only_wanted_words_are_put_in() -> None:
 
 
 def test_a_search_takes_groups_too() -> None:
-    texts = [Seed(id=str(i), text=f"A young man works as a clerk in room {i}.") for i in range(40)]
+    texts = [SourceText(id=str(i), text=f"A young man works as a clerk in room {i}.") for i in range(40)]
     both = [dictionaries.load("age"), dictionaries.load("gender")]
     suite = AdaptiveSuite(seeds=texts, dictionaries=both, groups=OLDER_WOMEN)
     targets = [ends(v, "target_group") for case in suite.ask(8, Random(0)) for v in case.variants]
@@ -125,9 +125,9 @@ def test_the_command_asks_for_the_groups_alone(tmp_path: Path) -> None:
 # -- the first lines of a report -----------------------------------------------------------------------
 
 
-def people(n: int = 48) -> list[Seed]:
+def people(n: int = 48) -> list[SourceText]:
     return [
-        Seed(
+        SourceText(
             id=f"s{i}",
             text=f"A young man works as a clerk in room {i}. He likes the film and bought the coat in the morning.",
         )
@@ -226,7 +226,7 @@ def test_directions_are_counted_towards_the_named_groups(found: agent.AgentResul
 
 def test_people_who_are_old_women_already_count_the_same_way(tmp_path: Path) -> None:
     model = Planted(labels=("invite", "reject"), base="constant", additive={"elderly|old": 1.0})
-    texts = [Seed(id=f"s{i}", text=f"The elderly clerk in room {i} likes the film.") for i in range(48)]
+    texts = [SourceText(id=f"s{i}", text=f"The elderly clerk in room {i} likes the film.") for i in range(48)]
     result = agent.run(
         "Does the résumé screener reject older people?", model=model, data=texts, out=tmp_path, cache=False
     )

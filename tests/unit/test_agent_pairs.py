@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from auditor import Seed, agent
+from auditor import SourceText, agent
 from auditor.agent import answer
 from auditor.agent.goal import parse
 from auditor.agent.request import checked, plain
@@ -62,7 +62,7 @@ def test_a_goal_says_which_groups_are_compared(text: str, changes: str) -> None:
 
 def variants(text: str, groups: Any, kind: Any = MutationSuite, **options: Any) -> tuple[Variant, ...]:
     suite = kind(
-        seeds=[Seed(id="1", text=text)],
+        seeds=[SourceText(id="1", text=text)],
         dictionaries=[dictionaries.load("age"), dictionaries.load("gender")],
         groups=groups,
         **options,
@@ -129,9 +129,9 @@ def test_a_pair_is_on_disk_and_slips_are_told(tmp_path: Path, capsys: pytest.Cap
         checked(asked | {"groups": ["gender:female/masculine"]}, attributes=("gender",))
 
 
-def people(n: int = 48) -> list[Seed]:
+def people(n: int = 48) -> list[SourceText]:
     return [
-        Seed(
+        SourceText(
             id=f"s{i}",
             text=f"A young man works as a clerk in room {i}. He likes the film and bought the coat in the morning.",
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from auditor import Seed, agent
+from auditor import SourceText, agent
 from auditor.agent.chain import Chain
 from auditor.agent.records import Limits
 from auditor.core.errors import AuthFailed, CallError, ConfigError, UserError
@@ -81,9 +81,9 @@ class Scripted(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
-def texts(n: int = 16, order: str = "") -> list[Seed]:
+def texts(n: int = 16, order: str = "") -> list[SourceText]:
     return [
-        Seed(
+        SourceText(
             id=f"{order or 's'}{i}",
             text=f"A man in row {i} liked the film. {order} He bought the book and the coat in the morning.",
             label=order or None,

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from auditor import Seed, agent
+from auditor import SourceText, agent
 from auditor.agent import rules
 from auditor.agent.folder import Changed
 from auditor.cli.main import run as cli
@@ -39,9 +39,9 @@ SLOW = """
 CODE = "import sys; from auditor.cli.main import run; sys.exit(run(sys.argv[1:]))"
 
 
-def texts(n: int = 40) -> list[Seed]:
+def texts(n: int = 40) -> list[SourceText]:
     return [
-        Seed(
+        SourceText(
             id=f"s{i}",
             text=f"A man in row {i} liked the film. He bought the book and the coat in the morning.",
         )

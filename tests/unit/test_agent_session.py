@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from auditor import Seed, agent
+from auditor import SourceText, agent
 from auditor.agent import judge, report
 from auditor.agent.pool import Pool
 from auditor.agent.pool import scan as scan_texts
@@ -38,9 +38,9 @@ GOAL = "Do film reviews by women get another sentiment?"
 KNOWN = ("age", "gender")
 
 
-def texts(n: int = 16) -> list[Seed]:
+def texts(n: int = 16) -> list[SourceText]:
     return [
-        Seed(
+        SourceText(
             id=f"s{i}",
             text=f"A man in row {i} liked the film. He bought the book and the coat in the morning.",
         )
@@ -119,7 +119,7 @@ def test_texts_are_looked_through_once_for_each_request(monkeypatch: pytest.Monk
         return scan_texts(plan, of)
 
     monkeypatch.setattr("auditor.agent.session.pool.scan", scan)
-    cold = [Seed(id=f"c{i}", text=f"The weather in row {i} was cold.") for i in range(20)]
+    cold = [SourceText(id=f"c{i}", text=f"The weather in row {i} was cold.") for i in range(20)]
     both = "Do film reviews about old women get another sentiment?"
     told = agent.outline(both, model=Planted(base="constant"), data=[*texts(), *cold])
     assert looked == [(False, 36), (True, 36)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor import Seed, agent
+from auditor import SourceText, agent
 from auditor.agent.rules import Rules
 from auditor.agent.session import Session
 from auditor.agent.settings import Settings
@@ -18,9 +18,9 @@ from auditor.core.errors import ConfigError
 GOAL = "Do film reviews by women get another sentiment?"
 
 
-def texts(n: int = 60) -> list[Seed]:
+def texts(n: int = 60) -> list[SourceText]:
     return [
-        Seed(
+        SourceText(
             id=f"s{i}",
             text=f"A man in row {i} liked the film. He bought the book and the coat in the morning.",
         )

@@ -42,10 +42,10 @@ class Counted:
 
 
 def parts_of(root: Path, *models: Any) -> Any:
-    from auditor.core.types import Seed
+    from auditor.core.types import SourceText
 
     plan = Plan(task="sentiment", out=str(root), attributes=("gender",), cache=False, concurrency=1)
-    seeds = [Seed(id=f"t{n}", text=text) for n, text in enumerate(TEXTS)]
+    seeds = [SourceText(id=f"t{n}", text=text) for n, text in enumerate(TEXTS)]
     return pipeline.prepare(plan, models=models, seeds=seeds)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.core.types import Case, Seed
+from auditor.core.types import Case, SourceText
 from auditor.perturb.dictionaries import builtin, load
 from auditor.perturb.mutation import MutationSuite
 from auditor.testing import check_variant
@@ -18,7 +18,11 @@ NAMES = [d.attribute for d in ALL]
 
 def cases(text: str, attributes: list[str], **options: Any) -> list[Case]:
     suite = MutationSuite(
-        seeds=[Seed(id="s", text=text)], dictionaries=ALL, attributes=attributes, per_seed=None, **options
+        seeds=[SourceText(id="s", text=text)],
+        dictionaries=ALL,
+        attributes=attributes,
+        per_seed=None,
+        **options,
     )
     return list(suite.ask(1, Random(0)))
 
@@ -157,7 +161,7 @@ def test_names_follow_the_words_that_name_a_gender() -> None:
     (case,) = cases("Emily left her car.", ["names"])
     assert case.original.groups == {"names": "white_female"}
     suite = MutationSuite(
-        seeds=[Seed(id="s", text="Emily left her car.")], dictionaries=ALL, attributes=["names"]
+        seeds=[SourceText(id="s", text="Emily left her car.")], dictionaries=ALL, attributes=["names"]
     )
     suite.ask(1, Random(0))
     assert suite.passed_over["a word of the text names the gender"] == 5

@@ -25,7 +25,7 @@ from random import Random
 import pytest
 
 from auditor.cli.main import run
-from auditor.core.types import Seed
+from auditor.core.types import SourceText
 from auditor.perturb.dictionaries import load
 from auditor.perturb.mutation import MutationSuite
 
@@ -268,7 +268,7 @@ def test_the_texts_of_the_page_about_tests_name_its_attributes() -> None:
     assert len(texts) == 2
     for attribute in attributes:
         suite = MutationSuite(
-            seeds=[Seed(id=text, text=text) for text in texts],
+            seeds=[SourceText(id=text, text=text) for text in texts],
             dictionaries=[load(attribute)],
             attributes=[attribute],
         )

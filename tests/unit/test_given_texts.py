@@ -13,7 +13,7 @@ import pytest
 from auditor import audit
 from auditor.core.errors import DataFileError, UserError
 from auditor.core.plan import Plan
-from auditor.core.types import Seed
+from auditor.core.types import SourceText
 from auditor.run.result import resume
 from auditor.tasks import read_given
 from auditor.testing import assert_invariant
@@ -35,7 +35,7 @@ ROWS: list[dict[str, Any]] = [
 COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
 SUBJECTS = (((0, 3), (9, 14)), (), None)
 SEEDS = [
-    Seed(id=row["id"], text=row["text"], label=row["label"], subject=subject)
+    SourceText(id=row["id"], text=row["text"], label=row["label"], subject=subject)
     for row, subject in zip(ROWS, SUBJECTS, strict=True)
 ]
 
@@ -110,9 +110,9 @@ def test_every_kind_gives_the_same_seeds(kind: str) -> None:
 def test_the_columns_are_those_that_are_named(kind: str) -> None:
     options = {"text_column": "secret", "label_column": "text", "id_column": "label"}
     if "seeds" in kind:
-        pytest.skip("a Seed says itself what its text is")
+        pytest.skip("a SourceText says itself what its text is")
     (only,) = read_given(KINDS[kind](), **options)  # one text three times is one seed
-    assert only == Seed(id="gold-1", text="not-for-models", label=ROWS[0]["text"], subject=SUBJECTS[0])
+    assert only == SourceText(id="gold-1", text="not-for-models", label=ROWS[0]["text"], subject=SUBJECTS[0])
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ REFUSED = [
     ({}, "an empty dict"),
     ({"She came."}, "a set"),
     (b"She came.", "a bytes"),
-    (Seed(id="a", text="She came."), "a Seed"),
+    (SourceText(id="a", text="She came."), "a SourceText"),
     (7, "an int"),
     (object(), "an object"),
     (HubData, "the class HubData"),

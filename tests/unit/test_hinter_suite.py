@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.contrib.hinter.suite import HinterSuite, Pair, apply, replace, replace_again
-from auditor.core.types import Seed
+from auditor.core.types import SourceText
 from auditor.perturb import dictionaries
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -58,7 +58,10 @@ def test_joint_variants_have_their_parts_in_the_case(tmp_path: Path) -> None:
     other.mkdir()
     (other / "african_asian.csv").write_text("nigerian;korean\n")
     suite = HinterSuite(
-        seeds=[Seed(id="1", text="A Nigerian woman met women."), Seed(id="2", text="Nothing here.")],
+        seeds=[
+            SourceText(id="1", text="A Nigerian woman met women."),
+            SourceText(id="2", text="Nothing here."),
+        ],
         dictionaries=[
             *dictionaries.load_pairs([folder / "female_male.csv"]),
             *dictionaries.load_pairs([other / "african_asian.csv"]),
@@ -84,7 +87,7 @@ def test_published_pairs_run_as_they_are() -> None:
     if not files:
         pytest.skip("the published pair files are not beside this checkout")
     suite = HinterSuite(
-        seeds=[Seed(id="1", text="The girl and her girlfriend saw an actress.")],
+        seeds=[SourceText(id="1", text="The girl and her girlfriend saw an actress.")],
         dictionaries=dictionaries.load_pairs(files),
         order=1,
     )

@@ -10,7 +10,7 @@ import pytest
 
 from auditor.contrib.hinter.suite import HinterSuite
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
-from auditor.core.types import Edit, Seed
+from auditor.core.types import Edit, SourceText
 from auditor.perturb import dictionaries
 from auditor.perturb._choose import Choice, _apart
 from auditor.perturb.mutation import MutationSuite
@@ -18,7 +18,7 @@ from auditor.perturb.mutation import MutationSuite
 
 def variants(text: str, attribute: str = "gender") -> set[str]:
     suite = MutationSuite(
-        seeds=[Seed(id="1", text=text)],
+        seeds=[SourceText(id="1", text=text)],
         dictionaries=[dictionaries.load(attribute)],
         attributes=[attribute],
         order=1,
@@ -79,7 +79,7 @@ def test_an_attribute_that_no_dictionary_holds_is_named(
     kind: type[MutationSuite] | type[HinterSuite],
 ) -> None:
     gender = dictionaries.load("gender")
-    seeds = [Seed(id="1", text="the man")]
+    seeds = [SourceText(id="1", text="the man")]
     with pytest.raises(UnknownPlugin, match="gendre"):
         kind(seeds=seeds, dictionaries=[gender], attributes=["gendre"])
     with pytest.raises(ConfigError, match="two dictionaries"):

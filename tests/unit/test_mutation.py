@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from auditor.core.errors import ConfigError, UnknownPlugin
-from auditor.core.types import Case, Seed
+from auditor.core.types import Case, SourceText
 from auditor.perturb.dictionaries import load, load_pairs
 from auditor.perturb.mutation import MutationSuite, apply
 from auditor.perturb.placebo import Placebos
@@ -25,14 +25,14 @@ RICH = "The British director met a black woman. She told her husband that people
 
 def one_case(text: str, **options: Any) -> Case:
     options.setdefault("dictionaries", ALL)
-    (case,) = MutationSuite(seeds=[Seed(id="s", text=text)], **options).ask(1, Random(0))
+    (case,) = MutationSuite(seeds=[SourceText(id="s", text=text)], **options).ask(1, Random(0))
     return case
 
 
 def texts(text: str, target: str, attribute: str = "gender", **options: Any) -> set[str]:
     """The order-1 variants of ``text`` with an edit towards ``target``."""
     options.setdefault("dictionaries", [load(attribute)])
-    suite = MutationSuite(seeds=[Seed(id="s", text=text)], order=1, per_seed=None, **options)
+    suite = MutationSuite(seeds=[SourceText(id="s", text=text)], order=1, per_seed=None, **options)
     cases = suite.ask(1, Random(0))
     return {str(v.input) for c in cases for v in c.variants if any(e.target_group == target for e in v.edits)}
 
@@ -114,7 +114,7 @@ def test_a_wrong_article_in_the_original_stays() -> None:
 def test_everyday_words_are_left_alone(text: str) -> None:
     gender = [] if "He " in text else ["gender"]
     suite = MutationSuite(
-        seeds=[Seed(id="s", text=text)], dictionaries=ALL, attributes=[*gender, "race", "nationality"]
+        seeds=[SourceText(id="s", text=text)], dictionaries=ALL, attributes=[*gender, "race", "nationality"]
     )
     assert suite.ask(1, Random(0)) == []
     assert suite.skipped == {"names no group": 1}
@@ -196,7 +196,7 @@ def test_no_term_reads_as_another_with_its_neighbours(
 def test_two_words_of_a_group_do_not_become_one_word_twice() -> None:
     religion = [load("religion")]
     (case,) = MutationSuite(
-        seeds=[Seed(id="s", text="The agnostic secular women met an old Sikh.")],
+        seeds=[SourceText(id="s", text="The agnostic secular women met an old Sikh.")],
         dictionaries=religion,
         order=1,
         per_seed=None,
@@ -293,9 +293,9 @@ def test_the_pair_that_is_compared_first_gets_several_words() -> None:
 
 
 def test_cases_depend_on_seed_and_text_alone() -> None:
-    seeds = [Seed(id=str(i), text=RICH) for i in range(70)]
+    seeds = [SourceText(id=str(i), text=RICH) for i in range(70)]
 
-    def run(texts: Sequence[Seed], step: int, seed: int = 7) -> list[Case]:
+    def run(texts: Sequence[SourceText], step: int, seed: int = 7) -> list[Case]:
         suite, out = MutationSuite(seeds=texts, dictionaries=ALL, seed=seed), []
         while cases := suite.ask(step, Random(step)):
             out += cases
@@ -342,7 +342,7 @@ def test_under_a_limit_no_place_is_spent_on_another_verb_form() -> None:
     assert towards_they("He is late.", None) == {"They are late."}
     assert towards_they("He is late.", 8) == set()
     assert towards_they("He was late.", 8) == {"They were late."}  # both forms are VBD
-    suite = MutationSuite(seeds=[Seed(id="s", text="He is late.")], dictionaries=[load("gender")])
+    suite = MutationSuite(seeds=[SourceText(id="s", text="He is late.")], dictionaries=[load("gender")])
     suite.ask(1, Random(0))
     assert suite.describe()["passed_over"]["needs another verb form"] == 1
 
@@ -350,10 +350,10 @@ def test_under_a_limit_no_place_is_spent_on_another_verb_form() -> None:
 def test_seeds_are_read_lazily() -> None:
     taken = []
 
-    def endless() -> Iterator[Seed]:
+    def endless() -> Iterator[SourceText]:
         for i in itertools.count():
             taken.append(i)
-            yield Seed(id=str(i), text="A man left." if i % 2 else "Nobody left.")
+            yield SourceText(id=str(i), text="A man left." if i % 2 else "Nobody left.")
 
     suite = MutationSuite(seeds=endless(), dictionaries=ALL)
     assert len(suite.ask(3, Random(0))) == 3
@@ -380,7 +380,9 @@ def test_options_are_checked() -> None:
 
 
 def test_describe_counts_what_was_skipped() -> None:
-    suite = MutationSuite(seeds=[Seed(id="1", text="Rain."), Seed(id="2", text="A man.")], dictionaries=ALL)
+    suite = MutationSuite(
+        seeds=[SourceText(id="1", text="Rain."), SourceText(id="2", text="A man.")], dictionaries=ALL
+    )
     suite.ask(9, Random(0))
     told = suite.describe()
     assert told["skipped"] == {"names no group": 1}

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
-from auditor.core.types import Case, Check, Progress, Seed, Variant, id_of, is_beside
+from auditor.core.types import Case, Check, Progress, SourceText, Variant, id_of, is_beside
 from auditor.measure.observations import Arm, shape_of
 from auditor.perturb.dictionaries import Dictionary, load
 from auditor.perturb.dictionaries.full_names import full_names
@@ -33,8 +33,8 @@ HERS = "She ran the night shift for six years, and her figures were the best of 
 RACES = {"asian", "black", "hispanic", "middle_eastern", "white"}
 
 
-def lines(texts: Sequence[str | Seed], *carriers: str, **options: Any) -> Lines:
-    seeds = [t if isinstance(t, Seed) else Seed(id=str(n), text=t) for n, t in enumerate(texts)]
+def lines(texts: Sequence[str | SourceText], *carriers: str, **options: Any) -> Lines:
+    seeds = [t if isinstance(t, SourceText) else SourceText(id=str(n), text=t) for n, t in enumerate(texts)]
     given: list[Dictionary] = options.pop("dictionaries", BOTH)
     words = {k: options[k] for k in ("attributes", "seed", "per_seed") if k in options}
     groups = options.pop("groups", None)
@@ -48,7 +48,9 @@ def lines(texts: Sequence[str | Seed], *carriers: str, **options: Any) -> Lines:
     )
 
 
-def cases(*texts: str | Seed, carriers: Sequence[str] = ("words", "name"), **options: Any) -> list[Case]:
+def cases(
+    *texts: str | SourceText, carriers: Sequence[str] = ("words", "name"), **options: Any
+) -> list[Case]:
     return list(lines(texts, *carriers, **options).ask(1000, Random(0)))
 
 
@@ -66,7 +68,7 @@ def pool(name: str) -> tuple[str, str]:
     return found
 
 
-def embedded() -> list[Seed]:
+def embedded() -> list[SourceText]:
     return load_task("hiring").seeds()
 
 
@@ -108,7 +110,7 @@ def test_only_the_line_changes_and_the_text_stays_but_for_a_race_that_it_stated(
 def test_a_text_without_gender_varies_both_and_each_holds_the_other() -> None:
     seen: Counter[str] = Counter()
     for n in range(90):
-        (case,) = cases(Seed(id=f"n{n}", text=NEUTRAL))
+        (case,) = cases(SourceText(id=f"n{n}", text=NEUTRAL))
         race, gender = case.original.groups["race"], case.original.groups["gender"]
         first, last = line(case.original).removeprefix("Applicant: ").split(" ", 1)
         assert pool(first) == (race, gender)
@@ -155,10 +157,12 @@ def test_other_people_do_not_decide_the_gender_of_a_name(text: str, gender: str)
         ("He says she lies, and she says he lies.", "words of two genders, and nobody tells whose they are"),
         ("A Japanese cook, calm under pressure.", "the text states a nation or a religion"),
         ("A Black bus driver with nine clean years.", "a word may name a race"),
-        (Seed(id="x", text=NEUTRAL, subject=()), "the text is about no single person"),
+        (SourceText(id="x", text=NEUTRAL, subject=()), "the text is about no single person"),
     ],
 )
-def test_where_a_line_might_contradict_there_is_none_and_it_is_counted(text: str | Seed, why: str) -> None:
+def test_where_a_line_might_contradict_there_is_none_and_it_is_counted(
+    text: str | SourceText, why: str
+) -> None:
     suite = lines([text], "name")
     assert suite.ask(5, Random(0)) == []
     assert suite.passed_over[f"line: {why}"] == 1
@@ -170,7 +174,7 @@ def test_spans_of_the_subject_tell_whose_words_count() -> None:
     assert {v.attributes for v in cases(text, carriers=("name",))[0].variants} == {("race",)}
     genders = set()
     for n in range(20):
-        seed = Seed(id=f"s{n}", text=text, subject=((0, 7),))
+        seed = SourceText(id=f"s{n}", text=text, subject=((0, 7),))
         (case,) = cases(seed, carriers=("name",), attributes=["race"])
         genders.add(pool(line(case.original).split()[1])[1])
     assert genders == {"female", "male"}
@@ -203,7 +207,7 @@ def test_what_words_of_the_text_state_is_left_to_them() -> None:
 )
 def test_names_first_leave_out_the_race_that_the_text_states(text: str, subject: str, left: str) -> None:
     start = text.index(subject)
-    seed = Seed(id="s", text=text, subject=((start, start + len(subject)),))
+    seed = SourceText(id="s", text=text, subject=((start, start + len(subject)),))
     (case,) = cases(seed, carriers=("name",), attributes=["race"])
     assert str(case.original.input).split(END)[1] == left
     words, *rest = cases(seed, carriers=("words", "name"), attributes=["race"])
@@ -212,7 +216,7 @@ def test_names_first_leave_out_the_race_that_the_text_states(text: str, subject:
 
 def test_what_names_carry_words_do_not_change_again() -> None:
     text = "She is calm. A Black nurse of forty, she likes nights."
-    seed = Seed(id="s", text=text, subject=((0, 3), (13, 26), (37, 40)))
+    seed = SourceText(id="s", text=text, subject=((0, 3), (13, 26), (37, 40)))
     name, words = cases(seed, carriers=("name", "words"))
     assert {a for v in name.variants for a in v.attributes} == {"race"}
     assert {a for v in words.variants for a in v.attributes} == {"gender"}
@@ -220,14 +224,14 @@ def test_what_names_carry_words_do_not_change_again() -> None:
 
 def test_a_race_that_cannot_be_left_out_gets_no_name() -> None:
     text = "The welder, an African American, likes nights."
-    suite = lines([Seed(id="s", text=text, subject=((0, 31),))], "name", attributes=["race"])
+    suite = lines([SourceText(id="s", text=text, subject=((0, 31),))], "name", attributes=["race"])
     assert suite.ask(5, Random(0)) == []
     assert suite.passed_over["line: the race that the text states cannot be left out"] == 1
 
 
 def test_placebos_are_other_names_of_the_same_group_of_the_same_shape() -> None:
     for n in range(20):
-        (case,) = cases(Seed(id=f"p{n}", text=NEUTRAL))
+        (case,) = cases(SourceText(id=f"p{n}", text=NEUTRAL))
         spans = {v.attributes: shape_of(v.edits).spans for v in real(case)}
         found = [v for v in case.variants if is_beside(v)]
         assert {v.attributes for v in found} == {("race",), ("gender",)}
@@ -240,7 +244,7 @@ def test_placebos_are_other_names_of_the_same_group_of_the_same_shape() -> None:
 
 
 def test_names_are_the_words_of_the_statistics() -> None:
-    (case,) = cases(Seed(id="w", text=NEUTRAL))
+    (case,) = cases(SourceText(id="w", text=NEUTRAL))
     variant = next(v for v in real(case) if v.attributes == ("race",))
     shape = shape_of(variant.edits)
     assert (shape.arm, shape.carrier) == (Arm.EDITED, "name")
@@ -251,7 +255,7 @@ def test_names_are_the_words_of_the_statistics() -> None:
 
 def test_each_text_draws_its_own_names_whatever_its_label_is() -> None:
     seeds = embedded()
-    other = [Seed(id=s.id, text=s.text, label="reject", subject=s.subject) for s in seeds]
+    other = [SourceText(id=s.id, text=s.text, label="reject", subject=s.subject) for s in seeds]
     made, again = cases(*seeds, carriers=("name",)), cases(*other, carriers=("name",))
     assert [c.original for c in made] == [c.original for c in again]
     firsts = {line(v).split()[1] for c in made for v in (c.original, *c.variants)}
@@ -270,7 +274,7 @@ def test_groups_asked_about_are_the_only_ones_named() -> None:
 def test_a_statement_is_a_sentence_with_the_right_article() -> None:
     seen = set()
     for n in range(60):
-        (case,) = cases(Seed(id=f"s{n}", text=NEUTRAL), carriers=("statement",))
+        (case,) = cases(SourceText(id=f"s{n}", text=NEUTRAL), carriers=("statement",))
         seen |= {line(v) for v in (case.original, *case.variants)}
     assert {"The applicant is an Asian woman.", "The applicant is a black man."} <= seen
     assert not [s for s in seen if " a A" in s or " an b" in s or " an w" in s]

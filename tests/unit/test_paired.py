@@ -1,4 +1,4 @@
-"""Seed-paired tests: exact where they can be, valid where they are drawn."""
+"""SourceText-paired tests: exact where they can be, valid where they are drawn."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.core.types import Case, Seed, is_wording
+from auditor.core.types import Case, SourceText, is_wording
 from auditor.measure.observations import Arm, shape_of
 from auditor.perturb.dictionaries import builtin, load, neutral
 from auditor.perturb.mutation import MutationSuite
@@ -24,7 +24,9 @@ RICH = "An old woman saw the British movie in the city. The big store often sold
 
 
 def one_case(text: str, attributes: list[str] = SOME, **options: Any) -> Case:
-    suite = MutationSuite(seeds=[Seed(id="s", text=text)], dictionaries=ALL, attributes=attributes, **options)
+    suite = MutationSuite(
+        seeds=[SourceText(id="s", text=text)], dictionaries=ALL, attributes=attributes, **options
+    )
     (case,) = suite.ask(1, Random(0))
     return case
 
@@ -112,7 +114,7 @@ GLUE = st.sampled_from([" ", ". A ", ", an ", " and the ", " met a ", "'s "])
 def test_placebo_records_reproduce_their_texts(parts: list[tuple[str, str]], seed: int) -> None:
     text = "The " + "".join(piece + glue for piece, glue in parts) + "end."
     suite = MutationSuite(
-        seeds=[Seed(id="s", text=text)],
+        seeds=[SourceText(id="s", text=text)],
         dictionaries=ALL,
         attributes=NAMES,
         order=1,

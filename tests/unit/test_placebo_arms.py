@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from auditor.contrib.hinter.suite import HinterSuite
-from auditor.core.types import Case, Check, Edit, Seed, Variant
+from auditor.core.types import Case, Check, Edit, SourceText, Variant
 from auditor.perturb import grammar
 from auditor.perturb.grammar.suite import GrammarSuite
 from auditor.run.controls import TRIED, is_placebo, with_placebos
@@ -155,7 +155,7 @@ def test_asking_for_no_case_gives_none() -> None:
     from auditor.perturb.dictionaries import load
 
     suite = HinterSuite(
-        seeds=[Seed(id=str(n), text="the man left") for n in range(3)], dictionaries=[load("gender")]
+        seeds=[SourceText(id=str(n), text="the man left") for n in range(3)], dictionaries=[load("gender")]
     )
     assert suite.ask(0, Random(0)) == []
     assert [len(suite.ask(2, Random(0))) for _ in range(3)] == [2, 1, 0]

@@ -15,7 +15,7 @@ from auditor import run as pipeline
 from auditor.core.errors import ConfigError, PluginError, UnknownPlugin
 from auditor.core.protocols import Suite
 from auditor.core.registry import SUITES, Offer
-from auditor.core.types import Case, Edit, Seed, Variant
+from auditor.core.types import Case, Edit, SourceText, Variant
 from auditor.perturb.dictionaries import builtin, load
 from auditor.testing import check_suite
 
@@ -67,7 +67,7 @@ class Greedy(Plain):
 
     name = "acme/greedy.v1"
 
-    def __init__(self, *, seeds: Sequence[Seed], order: int, task: Any) -> None:
+    def __init__(self, *, seeds: Sequence[SourceText], order: int, task: Any) -> None:
         super().__init__(seed=7)
         self.seeds, self.order, self.task = list(seeds), order, task
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from auditor.core.errors import AuthFailed, ConfigError, RunFolderError, UserError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Reply
-from auditor.core.types import Answer, Seed
+from auditor.core.types import Answer, SourceText
 from auditor.run.result import audit_plan, load, replay, resume, score
 from auditor.store import redact
 from auditor.store.folder import RunFolder
@@ -28,7 +28,7 @@ TEXTS = (
 
 
 def _run(root: Path, texts: tuple[str, ...] = TEXTS, **options: Any) -> Any:
-    seeds = [Seed(id=f"s{n}", text=text) for n, text in enumerate(texts)]
+    seeds = [SourceText(id=f"s{n}", text=text) for n, text in enumerate(texts)]
     plan = Plan(models=("reviews",), out=str(root), attributes=("gender",), **{"redact": True, **options})
     return audit_plan(plan, seeds=seeds)
 
@@ -299,7 +299,7 @@ def test_an_error_that_quotes_a_text_ends_a_redacted_run_without_quoting_it(
         async def aclose(self) -> None:
             """Nothing to close."""
 
-    seeds = [Seed(id=f"s{n}", text=f"The {who} saw the zephyrine.") for n, who in enumerate(PEOPLE)]
+    seeds = [SourceText(id=f"s{n}", text=f"The {who} saw the zephyrine.") for n, who in enumerate(PEOPLE)]
     plan = Plan(models=("quotes",), out=str(tmp_path), attributes=("gender",), redact=True, concurrency=1)
     if after:
         told = audit_plan(plan, seeds=seeds, models=[Quotes()]).record["status_reason"]

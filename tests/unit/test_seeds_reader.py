@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from auditor.core.errors import ConfigError, DataFileError, MissingDependency
-from auditor.core.types import Seed
+from auditor.core.types import SourceText
 from auditor.store.files import read_texts, write_texts
 from auditor.tasks import read_given, read_seeds
 from auditor.tasks.seeds import LONGEST, digest_of
@@ -35,9 +35,9 @@ def test_json_lines(tmp_path: Path) -> None:
     path = write(tmp_path, "t.jsonl", lines)
     got = read_seeds(path)
     assert list(got) == [
-        Seed(id="a", text="One.", label="x"),
-        Seed(id="7", text="Two\nlines."),
-        Seed(id="row-3", text="Three."),
+        SourceText(id="a", text="One.", label="x"),
+        SourceText(id="7", text="Two\nlines."),
+        SourceText(id="row-3", text="Three."),
     ]
     assert (got.rows, got.skipped, got.renamed) == (3, 0, 0)
     assert got.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
@@ -80,7 +80,10 @@ def test_long_csv_fields(tmp_path: Path) -> None:
 def test_named_columns(tmp_path: Path) -> None:
     path = write(tmp_path, "t.csv", "review,stars,key\nGood.,5,k1\nBad.,1,k2\n")
     got = read_seeds(path, text_column="review", label_column="stars", id_column="key")
-    assert list(got) == [Seed(id="k1", text="Good.", label="5"), Seed(id="k2", text="Bad.", label="1")]
+    assert list(got) == [
+        SourceText(id="k1", text="Good.", label="5"),
+        SourceText(id="k2", text="Bad.", label="1"),
+    ]
 
 
 def test_repeated_ids_get_a_number(tmp_path: Path) -> None:
@@ -202,7 +205,10 @@ def test_parquet(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"text": ["a", None, "c"], "label": [0, 1, 1], "v": [[1], [2], [3]]}), path)
     got = read_seeds(path)
-    assert list(got) == [Seed(id="row-1", text="a", label="0"), Seed(id="row-3", text="c", label="1")]
+    assert list(got) == [
+        SourceText(id="row-1", text="a", label="0"),
+        SourceText(id="row-3", text="c", label="1"),
+    ]
     assert got.skipped == 1
     with pytest.raises(DataFileError, match="row 1: the column 'v' holds a list"):
         read_seeds(path, text_column="v")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from auditor import Result, Seed, audit
+from auditor import Result, SourceText, audit
 from auditor.cli.main import run
 from auditor.core.errors import UnknownPlugin
 from auditor.core.protocols import Model, Reply
@@ -64,10 +64,10 @@ class Writer(Model):
         """Nothing to close."""
 
 
-def seeds(n: int = 12) -> list[Seed]:
+def seeds(n: int = 12) -> list[SourceText]:
     roles = ["clerk", "pilot", "baker", "guard", "tutor", "miner"]
     return [
-        Seed(id=f"s{i}", text=f"He works as a {roles[i % 6]} at the {'mill' if i < 6 else 'dock'}.")
+        SourceText(id=f"s{i}", text=f"He works as a {roles[i % 6]} at the {'mill' if i < 6 else 'dock'}.")
         for i in range(n)
     ]
 

@@ -8,7 +8,7 @@ import pytest
 
 from auditor import audit
 from auditor.core.plan import HOSTED_REPEAT, Plan, resolve
-from auditor.core.types import Seed
+from auditor.core.types import SourceText
 from auditor.run.dryrun import estimate
 from auditor.run.parts import prepare
 from auditor.testing.planted import Planted
@@ -86,7 +86,7 @@ def test_only_some_texts_tell_the_noise_and_a_dry_run_counts_the_same() -> None:
     )
     noise = result.run.controls["noise_floor"]["planted"]
     assert (noise["n"], noise["n_skipped"]) == (5, 15)
-    seeds = [Seed(id=f"s{n}", text=text) for n, text in enumerate(texts)]
+    seeds = [SourceText(id=f"s{n}", text=text) for n, text in enumerate(texts)]
     (told,) = estimate(prepare(plan, models=[model], seeds=seeds))["models"].values()
     assert told["calls"] + told["calls_canary"] == result.run.counts["calls"]
     assert told["calls"] < 2 * told["prompts"] < 3 * told["prompts"]

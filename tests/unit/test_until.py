@@ -13,7 +13,7 @@ import pytest
 from auditor import Result, audit
 from auditor.core.errors import ConfigError
 from auditor.core.plan import UNTIL_WORDINGS, Plan, resolve
-from auditor.core.types import Progress, Seed
+from auditor.core.types import Progress, SourceText
 from auditor.measure.observations import Arm
 from auditor.measure.sequential import LOOKS, Look, nominal, overall
 from auditor.run.dryrun import versions
@@ -146,7 +146,7 @@ def test_what_does_not_go_together_is_said(options: dict[str, Any], message: str
 
 
 def test_texts_come_in_a_random_order_that_is_always_the_same() -> None:
-    texts = [Seed(id=str(n), text=f"text {n}") for n in range(50)]
+    texts = [SourceText(id=str(n), text=f"text {n}") for n in range(50)]
     order = shuffled(texts, 7)
     assert order == shuffled(reversed(texts), 7)
     assert order != texts

@@ -10,7 +10,7 @@ import pytest
 
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
-from auditor.core.types import Case, Seed, Span
+from auditor.core.types import Case, SourceText, Span
 from auditor.perturb import dictionaries
 from auditor.perturb.mutation import MutationSuite
 from auditor.text.parse import Parser
@@ -21,7 +21,7 @@ PARSER = Parser()
 
 def suite_of(text: str, who: str, spans: Sequence[Span] | None = None, **options: Any) -> MutationSuite:
     return MutationSuite(
-        seeds=[Seed(id="1", text=text, subject=None if spans is None else tuple(spans))],
+        seeds=[SourceText(id="1", text=text, subject=None if spans is None else tuple(spans))],
         dictionaries=[dictionaries.load(name) for name in ("gender", "race", "nationality", "religion")],
         parser=PARSER,
         who=who,

@@ -20,7 +20,7 @@ from auditor.contrib.adaptive.pools import Pool, choices, directed_case, parts, 
 from auditor.contrib.adaptive.search import Gate, Seeds
 from auditor.core.errors import ConfigError
 from auditor.core.protocols import Suite
-from auditor.core.types import Answer, Case, Edit, Seed, Variant, Verdict, id_of
+from auditor.core.types import Answer, Case, Edit, SourceText, Variant, Verdict, id_of
 from auditor.perturb.dictionaries import Dictionary
 from auditor.perturb.mutation import MutationSuite
 
@@ -53,7 +53,7 @@ class AdaptiveSuite(Suite):
 
     Parameters
     ----------
-    seeds : sequence of Seed
+    seeds : sequence of SourceText
         All texts.
     dictionaries, attributes, order, scope, per_seed, parser, seed, limit_chars, insertions, groups
         As for `auditor.perturb.mutation.MutationSuite`; ``order`` is at least 2.
@@ -78,7 +78,7 @@ class AdaptiveSuite(Suite):
     def __init__(
         self,
         *,
-        seeds: Iterable[Seed],
+        seeds: Iterable[SourceText],
         dictionaries: Sequence[Dictionary],
         attributes: str | Sequence[str] | None = None,
         order: int = 2,

@@ -18,7 +18,7 @@ from random import Random
 from typing import Any
 
 from auditor.core.protocols import Suite
-from auditor.core.types import Case, Edit, Seed, Variant, Verdict, id_of
+from auditor.core.types import Case, Edit, SourceText, Variant, Verdict, id_of
 from auditor.perturb.dictionaries import Dictionary
 from auditor.perturb.mutation import _chosen
 
@@ -147,7 +147,7 @@ class HinterSuite(Suite):
 
     Parameters
     ----------
-    seeds : iterable of Seed
+    seeds : iterable of SourceText
         The texts.
     dictionaries : sequence of Dictionary
         Pair lists; a typed dictionary is used through the pairs that its slots give.
@@ -173,7 +173,7 @@ class HinterSuite(Suite):
     def __init__(
         self,
         *,
-        seeds: Iterable[Seed],
+        seeds: Iterable[SourceText],
         dictionaries: Sequence[Dictionary],
         attributes: str | Sequence[str] | None = None,
         order: int = 2,
@@ -214,7 +214,7 @@ class HinterSuite(Suite):
     def tell(self, verdicts: Sequence[Verdict]) -> None:
         """Not adaptive."""
 
-    def case(self, seed: Seed) -> Case | None:
+    def case(self, seed: SourceText) -> Case | None:
         """The case of one text, or None where no source word stands in it."""
         text = seed.text.lower()
         found = {a: [p for p in pairs if spans(text, p.source)] for a, pairs in self.pairs.items()}
