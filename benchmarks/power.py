@@ -28,8 +28,8 @@ from auditor.measure.families import claims
 from auditor.measure.intervals import clopper_pearson
 from auditor.measure.observations import Observations
 from auditor.measure.simulate import MODEL, YES, Effects, Simulated, shift, spread
+from auditor.run import observed
 from auditor.run.dryrun import versions
-from auditor.run.observed import Observed
 from auditor.run.parts import prepare
 
 Scale = Literal["share", "log_odds", "number"]
@@ -89,7 +89,7 @@ def plan(
     given = {"task": task, "models": (PLANNED[task],), "attributes": attributes}
     given |= {"until_decided": True, "max_calls": most} if until else {"wordings": wordings}
     parts = prepare(Plan.of(given))
-    question = Observed(parts.task).question(parts.plan, parts.dictionaries, {MODEL: True}, {})
+    question = observed.question(parts.task, parts.plan, parts.dictionaries, {MODEL: True}, {})
     table = versions(parts)
     if most is not None:
         table = first(table, most)

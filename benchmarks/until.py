@@ -26,7 +26,7 @@ from auditor.measure.claims import Claim
 from auditor.measure.intervals import clopper_pearson
 from auditor.measure.simulate import shift, spread
 from auditor.run.audit import run_sync
-from auditor.run.observed import Observed
+from auditor.run.observed import Observed, score_of
 from auditor.run.parts import Parts, prepare
 from auditor.run.rounds import FEW, source
 from auditor.run.state import State
@@ -107,7 +107,7 @@ def run(setting: Setting, number: int) -> Ended:
         parts=SimpleNamespace(
             seeds=len(cases), suite=SimpleNamespace(skipped={}), texts=(), task=parts.task, dictionaries=parts.dictionaries
         ),
-        plan=parts.plan, counts=Counter(), tallies=[tally], observed=Observed(parts.task, ["m"]), status_reason="",
+        plan=parts.plan, counts=Counter(), tallies=[tally], observed=Observed(["m"], score_of(parts.task)), status_reason="",
         stopped_by="", asked=lambda check: check.status != "invalid",
     )  # fmt: skip
     loop.question = lambda: State.question(loop)

@@ -42,6 +42,7 @@ def compare(
     from auditor.core.errors import ConfigError
     from auditor.measure import compare as comparing
     from auditor.report import ll144_more, two_runs, two_searches
+    from auditor.run import stored
 
     format = {"md": "markdown"}.get(format, format)
     if format not in FORMATS:
@@ -63,7 +64,7 @@ def compare(
         # Which slices are kept hangs on the others, so a new one is none that was not there before.
         fresh = [e for e in rows["entries"] if e["kind"] != "slice" and e["fate"] in words]
         return 1 if worse or fresh else 0
-    sides = [comparing.read(path) for path in paths]
+    sides = [stored.side(path) for path in paths]
     found = comparing.compare(*sides)
     plain = dataclasses.asdict(found)
     _print(plain, format, two_runs.build(plain, [side.record for side in sides]), out)

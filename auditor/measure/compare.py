@@ -1,29 +1,39 @@
 """Two runs side by side: what differs in their plans, which rates rose or fell, which findings came and went.
 
-Rates are compared on what both runs asked: the same variant (case, text, prompt format) of the same seed. The
-seed is the unit: one pair of "did an answer change on this seed" for each, tested by McNemar's exact test. Where
-the runs share no judged variant, the shares of the seeds are compared as two samples by a permutation test. Holm's
-correction runs over all rates that were tested. Findings are matched by their key (`auditor.core.waivers.key`).
+Rates are shares of variants, as everywhere. They are compared on what both runs asked: the same variant (case, text,
+prompt format) of the same source text, which is the unit: exchanging the runs changes the sign of what a text adds to
+the difference (sign-flip test). Where the runs share no judged variant, the texts are two samples (permutation test).
+Holm's correction runs over all rates that were tested. Findings are matched by their key
+(`auditor.core.waivers.key`).
 
 References
 ----------
-Q. McNemar, Psychometrika 12 (1947); S. Holm, Scand. J. Statist. 6 (1979).
+S. Holm, Scand. J. Statist. 6 (1979).
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from auditor.core import waivers
-from auditor.core.types import Verdict
+from auditor.measure.intervals import korn_graubard
+from auditor.measure.multiplicity import RESAMPLES, holm, resamples_for, too_coarse
+from auditor.measure.observations import Arm, Codes, Ints, Judged, Observations
+from auditor.measure.paired import apart, difference_of_rates, sign_flip
+from auditor.measure.rates import VIOLATION
 
 LEVEL = 0.05
-RESAMPLES = 4999
-CHUNK = 2_000_000  # seeds that are dealt at once: memory must not grow with them
+CHUNK = 2_000_000  # numbers that are drawn at once: memory must not grow with the texts
+BY_TEXT = "sign flips, by text"
+TINY = 1e-12
+TWO_SAMPLES = "two samples, permutation of texts"
 IGNORED = {
     "engine",
     "jobs",
@@ -40,7 +50,7 @@ IGNORED = {
 UNSET: tuple[Any, ...] = (None, [], ())
 Change = Literal["better", "worse", "same", "unclear", "untested"]
 Fate = Literal["new", "gone", "kept"]
-Cells = dict[str, dict[str, bool]]  # seed -> variant text -> whether the answer changed
+Where = tuple[str, str, tuple[str, ...]]  # model, format, attributes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +64,7 @@ class PlanDifference:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tested:
-    """What a comparison of one figure said; units are seeds of texts, or rows."""
+    """What a comparison of one figure said; units are source texts, or rows."""
 
     change: Change = "untested"
     test: str = ""
@@ -77,7 +87,7 @@ T = TypeVar("T", bound=Tested)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RateChange(Tested):
-    """One rate in both runs: the mean over seeds of the share of changed answers."""
+    """One rate in both runs: the share of variants whose answer changed."""
 
     model: str
     format: str
@@ -117,39 +127,34 @@ class Comparison:
     notes: tuple[str, ...] = ()
 
 
+class Asked(NamedTuple):
+    """A table of a run, and a number for each version that is the same for the same text of the same case."""
+
+    table: Observations
+    keys: NDArray[np.uint64]
+
+
+NOTHING = Asked(Observations(), np.zeros(0, dtype=np.uint64))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Side:
-    """One run as the comparison reads it: the record, the verdicts, and the text of each variant."""
+    """One run as the comparison reads it.
+
+    Attributes
+    ----------
+    record : mapping
+        Its run record.
+    drawn, directed : Asked
+        What was judged: of cases drawn at random, and of those that earlier verdicts led to.
+    exemplars : mapping of str to int
+        The keys of the variants that its findings name.
+    """
 
     record: Mapping[str, Any]
-    verdicts: Sequence[Verdict]
-    texts: Mapping[str, str]
-    directed: frozenset[str] = frozenset()
-
-
-def read(path: Path) -> Side:
-    """Read a run folder.
-
-    Raises
-    ------
-    RunFolderError
-        It is none, or holds no result yet.
-    """
-    import json
-
-    from auditor.store.folder import RunFolder
-
-    folder = RunFolder.open(path)
-    record = folder.record()
-    texts: dict[str, str] = {}
-    directed = set()
-    for case, _ in folder.cases():
-        if case.sampling == "directed":
-            directed.add(case.id)
-        for variant in case.variants:
-            value = variant.input
-            texts[variant.id] = value if isinstance(value, str) else json.dumps(dict(value), sort_keys=True)
-    return Side(record=record, verdicts=tuple(folder.verdicts()), texts=texts, directed=frozenset(directed))
+    drawn: Asked
+    directed: Asked = NOTHING
+    exemplars: Mapping[str, int] = field(default_factory=dict)
 
 
 def compare(first: Side, second: Side, *, seed: int = 7) -> Comparison:
@@ -158,7 +163,7 @@ def compare(first: Side, second: Side, *, seed: int = 7) -> Comparison:
     Parameters
     ----------
     first, second : Side
-        What `read` returned.
+        What `auditor.run.stored.side` read.
     seed : int
         For the permutation test of two samples.
 
@@ -234,42 +239,53 @@ def _show(value: Any) -> str:
     return ", ".join(str(v) for v in value) if isinstance(value, (list, tuple)) else str(value)
 
 
-def _cells(side: Side, renamed: Mapping[str, str]) -> dict[tuple[str, str, tuple[str, ...]], Cells]:
-    """Judged variants by question, seed and text; placebo variants and directed cases are left out."""
-    out: dict[tuple[str, str, tuple[str, ...]], Cells] = defaultdict(dict)
-    for v in side.verdicts:
-        if not v.order or v.case_id in side.directed or v.outcome not in ("pass", "violation"):
-            continue
-        where = (renamed.get(v.model, v.model), v.format, tuple(sorted(v.attributes)))
-        text = side.texts.get(v.variant_id, v.variant_id)
-        out[where].setdefault(v.case_id, {})[text] = v.outcome == "violation"
+class Cells(NamedTuple):
+    """The judged variants of one question: which they are, their texts, and whether their answers changed."""
+
+    key: NDArray[np.uint64]
+    text: Ints
+    changed: Ints
+
+
+def _cells(side: Side, renamed: Mapping[str, str]) -> dict[Where, Cells]:
+    """Judged variants by question; placebo variants and directed cases are left out."""
+    table, keys = side.drawn
+    told = table.judged()
+    edited = np.array([s.arm == Arm.EDITED for s in table.shapes.values], dtype=bool)
+    known: Codes[tuple[str, ...]] = Codes()
+    sets = np.array([known.of(s.attributes) for s in table.shapes.values], dtype=np.int64)[told.shape]
+    use = np.flatnonzero(edited[told.shape] & (told.outcome <= VIOLATION))
+    asked = np.column_stack([told.model, told.format, sets])[use]
+    places, at = np.unique(asked, axis=0, return_inverse=True)
+    out = {}
+    for number, (model, name, code) in enumerate(places.tolist()):
+        own = use[at == number]
+        key, first = np.unique(keys[told.version[own]], return_index=True)
+        old = table.models.values[model]
+        where = (renamed.get(old, old), table.formats.values[name], known.values[code])
+        changed = (told.outcome[own[first]] == VIOLATION).astype(np.int64)
+        out[where] = Cells(key, told.text[own[first]], changed)
     return out
 
 
 def _rates(first: Side, second: Side, renamed: Mapping[str, str], seed: int) -> list[RateChange]:
-    import numpy as np
-
-    from auditor.measure.multiplicity import resamples_for
-
     before, after = _cells(first, renamed), _cells(second, {})
     rng = np.random.default_rng(seed)
-    wanted = resamples_for(len(before.keys() & after.keys()), least=RESAMPLES)
+    wanted = resamples_for(len(before.keys() & after.keys()))
     made = []
     for where in sorted(before.keys() | after.keys(), key=lambda w: (w[0], w[1], len(w[2]), w[2])):
         if where not in before or where not in after:
-            only = "after" if where in after else "before"
-            made.append(_untested(where, f"judged only in the run {only}"))
+            found = Tested(reason=f"judged only in the run {'after' if where in after else 'before'}")
+            n = 0
         else:
-            made.append(_tested(where, before[where], after[where], rng, wanted))
+            found, n = _tested(before[where], after[where], rng, wanted)
+        told = dataclasses.asdict(found)
+        made.append(RateChange(model=where[0], format=where[1], attributes=where[2], n_variants=n, **told))
     return corrected(made)
 
 
 def corrected(made: Sequence[T]) -> list[T]:
     """Tested figures with Holm's correction over all of them, and what each then says."""
-    import dataclasses
-
-    from auditor.measure.multiplicity import holm
-
     return [
         one if p is None else dataclasses.replace(one, p_adjusted=p, change=_change(one, p))
         for one, p in zip(made, holm([one.p_value for one in made]), strict=True)
@@ -277,132 +293,94 @@ def corrected(made: Sequence[T]) -> list[T]:
 
 
 def _change(one: Tested, p: float) -> Change:
-    if p >= LEVEL or not one.difference or one.reason:
+    if p >= LEVEL or not one.difference:
         return "unclear"
     return "worse" if one.difference > 0 else "better"
 
 
-def _untested(where: tuple[str, str, tuple[str, ...]], reason: str) -> RateChange:
-    return RateChange(model=where[0], format=where[1], attributes=where[2], reason=reason)
+def _tested(before: Cells, after: Cells, rng: np.random.Generator, wanted: int) -> tuple[Tested, int]:
+    """The comparison of one rate, and how many variants it rests on."""
+    _, own, other = np.intersect1d(before.key, after.key, assume_unique=True, return_indices=True)
+    if len(own):
+        _, text = np.unique(before.text[own], return_inverse=True)
+        x, y = (np.bincount(text, c).astype(np.int64) for c in (before.changed[own], after.changed[other]))
+        return _paired(x, y, np.bincount(text), rng, wanted), len(own)
+    return _two_samples(_by_text(before), _by_text(after), rng, wanted), len(before.key) + len(after.key)
 
 
-def _tested(
-    where: tuple[str, str, tuple[str, ...]], before: Cells, after: Cells, rng: Any, wanted: int
-) -> RateChange:
-    shared = {
-        case: sorted(before[case].keys() & after[case].keys())
-        for case in sorted(before.keys() & after.keys())
-    }
-    shared = {case: texts for case, texts in shared.items() if texts}
-    if shared:
-        a = [[before[case][text] for text in texts] for case, texts in shared.items()]
-        b = [[after[case][text] for text in texts] for case, texts in shared.items()]
-        return _paired(where, a, b)
-    a = [list(cells.values()) for cells in before.values()]
-    b = [list(cells.values()) for cells in after.values()]
-    return _two_samples(where, a, b, rng, wanted)
-
-
-def _paired(
-    where: tuple[str, str, tuple[str, ...]], a: Sequence[Sequence[bool]], b: Sequence[Sequence[bool]]
-) -> RateChange:
-    import dataclasses
-
-    found = dataclasses.asdict(paired(a, b, "McNemar, exact, by seed"))
-    if found["reason"]:
-        found["reason"] = "more seeds changed one way, more variants the other"
-    n = sum(len(x) for x in a)
-    return RateChange(model=where[0], format=where[1], attributes=where[2], n_variants=n, **found)
-
-
-def paired(a: Sequence[Sequence[bool]], b: Sequence[Sequence[bool]], test: str) -> Tested:
-    """The same units in both runs, each with whether its answers changed; ``reason`` where test and mean differ.
-
-    The test sees whether a unit changed at all; where the shares point the other way, it decides nothing.
-    """
-    from auditor.measure.paired import mcnemar, signed_limits
-
-    only_before = sum(any(x) and not any(y) for x, y in zip(a, b, strict=True))
-    only_after = sum(any(y) and not any(x) for x, y in zip(a, b, strict=True))
-    d = [sum(y) / len(y) - sum(x) / len(x) for x, y in zip(a, b, strict=True)]
-    value = sum(d) / len(d)
-    low, high = signed_limits(d, 1 - LEVEL)
+def _paired(x: Ints, y: Ints, n: Ints, rng: np.random.Generator, wanted: int) -> Tested:
+    """The same variants in both runs: changed before and after, and all, of each text."""
+    difference, low, high = difference_of_rates(y, x, n, 1 - LEVEL)
+    p = sign_flip(y - x, rng=rng)
+    if too_coarse(p, RESAMPLES, wanted):
+        p = sign_flip(y - x, rng=rng, resamples=wanted)
     return Tested(
-        test=test,
-        before=_mean(a),
-        after=_mean(b),
-        difference=value,
+        test=BY_TEXT,
+        before=float(x.sum() / n.sum()),
+        after=float(y.sum() / n.sum()),
+        difference=difference,
         low=low,
         high=high,
-        p_value=mcnemar(only_before, only_after),
-        n_before=len(a),
-        n_after=len(b),
-        only_before=only_before,
-        only_after=only_after,
-        reason="opposed" if (only_after - only_before) * value < 0 else "",
+        p_value=p,
+        n_before=len(n),
+        n_after=len(n),
+        only_before=int(((x > 0) & (y == 0)).sum()),
+        only_after=int(((y > 0) & (x == 0)).sum()),
     )
 
 
-def _two_samples(
-    where: tuple[str, str, tuple[str, ...]],
-    a: Sequence[Sequence[bool]],
-    b: Sequence[Sequence[bool]],
-    rng: Any,
-    wanted: int,
-) -> RateChange:
-    from auditor.measure.intervals import mean_share
-    from auditor.measure.multiplicity import too_coarse
-    from auditor.measure.paired import apart
+def _by_text(cells: Cells) -> tuple[Ints, Ints]:
+    """Changed variants and all variants of each text."""
+    _, text = np.unique(cells.text, return_inverse=True)
+    return np.bincount(text, cells.changed).astype(np.int64), np.bincount(text)
 
-    x, y = [sum(s) / len(s) for s in a], [sum(s) / len(s) for s in b]
-    first, second = (mean_share(v, sum(map(len, s)), 1 - LEVEL) for v, s in ((x, a), (y, b)))
+
+def _two_samples(
+    before: tuple[Ints, Ints], after: tuple[Ints, Ints], rng: np.random.Generator, wanted: int
+) -> Tested:
+    first, second = (korn_graubard(*side, 1 - LEVEL) for side in (before, after))
     low, high = apart(second, first)
     p: float | None = None
     reason = ""
-    if min(len(x), len(y)) < 2:
-        reason = "fewer than two seeds in one of the runs"
-    elif len(set(x) | set(y)) == 1:
-        p = 1.0
+    if min(len(before[0]), len(after[0])) < 2:
+        reason = "fewer than two texts in one of the runs"
     else:
-        p = _exchanged(x, y, rng, RESAMPLES)
+        p = _exchanged(before, after, rng, RESAMPLES)
         if too_coarse(p, RESAMPLES, wanted):
-            p = _exchanged(x, y, rng, wanted)
-    return RateChange(
-        model=where[0],
-        format=where[1],
-        attributes=where[2],
-        test="two samples, permutation of seeds",
+            p = _exchanged(before, after, rng, wanted)
+    return Tested(
+        test=TWO_SAMPLES,
         before=first.value,
         after=second.value,
         difference=second.value - first.value,
         low=max(-1.0, low),
         high=min(1.0, high),
         p_value=p,
-        n_before=len(a),
-        n_after=len(b),
-        n_variants=sum(len(s) for s in (*a, *b)),
+        n_before=len(before[0]),
+        n_after=len(after[0]),
         reason=reason,
     )
 
 
-def _exchanged(x: Sequence[float], y: Sequence[float], rng: Any, resamples: int) -> float:
-    """P value of "the seeds of both runs are exchangeable"."""
-    from scipy.stats import permutation_test
+def _exchanged(
+    before: tuple[Ints, Ints], after: tuple[Ints, Ints], rng: np.random.Generator, resamples: int
+) -> float:
+    """P value of "the texts of both runs are exchangeable"; two-sided, what was seen counted in."""
+    events, sizes = (np.concatenate(both).astype(float) for both in zip(before, after, strict=True))
+    own = len(before[0])
 
-    found = permutation_test(
-        (y, x),
-        lambda u, v, axis: u.mean(axis=axis) - v.mean(axis=axis),
-        permutation_type="independent",
-        vectorized=True,
-        n_resamples=resamples,
-        batch=max(1, CHUNK // (len(x) + len(y))),
-        rng=rng,
-    )
-    return float(min(1.0, found.pvalue))
+    def distance(order: Ints) -> NDArray[np.float64]:
+        x, n = events[order], sizes[order]
+        a = x[..., :own].sum(axis=-1) / n[..., :own].sum(axis=-1)
+        return np.asarray(np.abs(x[..., own:].sum(axis=-1) / n[..., own:].sum(axis=-1) - a))
 
-
-def _mean(seeds: Sequence[Sequence[bool]]) -> float:
-    return sum(sum(s) / len(s) for s in seeds) / len(seeds)
+    seen = float(distance(np.arange(len(events))))
+    hits, left, most = 0, resamples, max(1, CHUNK // len(events))
+    while left:
+        drawn = rng.permuted(np.tile(np.arange(len(events)), (min(left, most), 1)), axis=1)
+        hits += int((distance(drawn) >= seen - TINY).sum())
+        left -= len(drawn)
+    return (hits + 1) / (resamples + 1)
 
 
 def _findings(first: Side, second: Side, renamed: Mapping[str, str]) -> list[FindingChange]:
@@ -445,21 +423,26 @@ def _why(
         return f"{', '.join(states)} in the run {name}"
     if found[0]["kind"] == "claim":
         return f"the run {name} made no such claim"
-    texts = {own.texts.get(v) for f in found for v in f.get("exemplars") or ()} - {None}
-    format_ = found[0].get("format") or ""
+    keys = {own.exemplars[v] for f in found for v in f.get("exemplars") or () if v in own.exemplars}
     models = {str(f["model"]) for f in found}
     if len(_models(other.record)) == 1:
         models |= set(_models(other.record))
-    judged = [
-        v
-        for v in other.verdicts
-        if v.order
-        and other.texts.get(v.variant_id) in texts
-        and v.format in (format_, "")
-        and v.model in models
-        and v.outcome in ("pass", "violation")
-    ]
-    if not judged:
+    changed = list(_judged(other, keys, models, {found[0].get("format") or "", ""}))
+    if not changed:
         return f"the run {name} did not judge these texts"
-    changed = sum(v.outcome == "violation" for v in judged)
-    return f"the run {name} judged {len(judged)} of these texts; the answer changed in {changed}"
+    return f"the run {name} judged {len(changed)} of these texts; the answer changed in {sum(changed)}"
+
+
+def _judged(side: Side, keys: Iterable[int], models: Iterable[str], formats: Iterable[str]) -> Iterator[bool]:
+    """Whether the answer changed, of each edited version with one of the keys."""
+    for table, own in (side.drawn, side.directed):
+        told: Judged = table.judged()
+        edited = np.array([s.arm == Arm.EDITED for s in table.shapes.values], dtype=bool)
+        use = edited[told.shape] & (told.outcome <= VIOLATION)
+        use &= np.isin(own[told.version], np.array(sorted(keys), dtype=np.uint64))
+        for names, codes, column in (
+            (models, table.models, told.model),
+            (formats, table.formats, told.format),
+        ):
+            use &= np.isin(column, [code for one in names if (code := codes.get(one)) is not None])
+        yield from (told.outcome[use] == VIOLATION).tolist()

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.measure import anomaly
+from auditor.measure.observations import Arm, Ints, Observations
 
 DEFAULT_GROUPS = 43  # occupations of the published study
 DEFAULT_CASES = 150  # distinct sentences for each
@@ -85,6 +86,48 @@ class GroupFairness:
     standing_out: int
     paired: bool
     method: Mapping[str, Any] = field(default_factory=dict)
+
+
+def groups_of(table: Observations, attribute: str) -> list[str]:
+    """The groups of ``attribute`` that versions name which change nothing else, sorted; placebos name none."""
+    codes = np.unique(_group_of(table, attribute))
+    return sorted({dict(table.groups.values[code])[attribute] for code in codes[codes >= 0].tolist()})
+
+
+def _group_of(table: Observations, attribute: str) -> Ints:
+    """Of each version the code of the groups that it names; −1 where it takes no part."""
+    part = [
+        s.arm in (Arm.ORIGINAL, Arm.EDITED) and not {*s.attributes} - {attribute} for s in table.shapes.values
+    ]
+    named = [attribute in dict(groups) for groups in table.groups.values]
+    shape, groups = table.columns().version_shape, table.version_groups()
+    here = np.array(part, dtype=bool)[shape] & np.array(named, dtype=bool)[groups]
+    return np.where(here, groups, -1)
+
+
+def scores_by_group(table: Observations, attribute: str, label: str) -> dict[str, list[float | None]]:
+    """The score of ``label`` by group and text: a mean over versions, each a mean over its answers.
+
+    Texts are sorted by name; those without any score of the label are left out.
+    """
+    columns, of = table.columns(), _group_of(table, attribute)
+    names = groups_of(table, attribute)
+    number = {name: n for n, name in enumerate(names)}
+    group = np.array([number.get(dict(g).get(attribute, ""), -1) for g in table.groups.values])[of]
+    asked = (columns.label == table.labels.get(label)) & (of >= 0)[columns.version]
+    size = len(columns.version_text)
+    given = np.bincount(columns.version[asked], minlength=size)
+    total = np.bincount(columns.version[asked], columns.score[asked], minlength=size)
+    has = np.flatnonzero(given)
+    texts, at = np.unique(np.array(table.texts.values)[columns.version_text[has]], return_inverse=True)
+    cell = at * len(names) + group[has]
+    shape = (len(texts), len(names))
+    count = np.bincount(cell, minlength=len(texts) * len(names)).reshape(shape)
+    sums = np.bincount(cell, total[has] / given[has], minlength=len(texts) * len(names)).reshape(shape)
+    return {
+        name: [s / n if n else None for s, n in zip(sums[:, i].tolist(), count[:, i].tolist(), strict=True)]
+        for i, name in enumerate(names)
+    }
 
 
 def group_fairness(

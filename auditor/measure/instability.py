@@ -2,7 +2,8 @@
 
 Signs are not looked at: this is HInter's violation rate, against its own noise. A change of group is compared with
 placebo edits of the same text that have as many spans and change the number of words as much; what has no such
-partner is left out, because nothing says what its shape alone would do.
+partner is left out, because nothing says what its shape alone would do. Variants weigh the same, as in the rates of
+changes that the report has.
 """
 
 from __future__ import annotations
@@ -126,7 +127,8 @@ def _contrasts(
     values: list[float] = []
     texts: list[int] = []
     words: list[tuple[int, int, float]] = []
-    edited: list[float] = []
+    sizes: list[int] = []
+    changed = 0.0
     for text, strata in sorted(by_text.items()):
         both = [(a, b) for a, b in strata.values() if a and b]
         if not both:
@@ -141,7 +143,8 @@ def _contrasts(
                         weights[word] += sign * len(a) / total / len(side)
         row = len(values)
         values.append(sum(len(a) / total * (y[a].mean() - y[b].mean()) for a, b in both))
-        edited.append(sum(y[a].sum() for a, _ in both) / total)
+        changed += sum(float(y[a].sum()) for a, _ in both)
+        sizes.append(total)
         texts.append(text)
         words += [(row, codes.of(w), weight) for w, weight in sorted(weights.items()) if abs(weight) > 1e-12]
     if not values:
@@ -152,7 +155,8 @@ def _contrasts(
         covariates=np.zeros((n, 0)),
         text=np.array(texts, dtype=np.int64),
         words=np.array(words, dtype=np.float64).reshape(-1, 3),
+        size=np.array(sizes, dtype=np.float64),
     )
     made = Rows(np.array(values, dtype=np.float64), design)
-    level = float(np.mean(edited))
-    return Paired(made, level, level - float(made.y.mean()))
+    level = changed / sum(sizes)
+    return Paired(made, level, level - float(design.plain @ made.y))

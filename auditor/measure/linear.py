@@ -35,9 +35,13 @@ class Design:
         The source text of each row; at most two rows have one text.
     words : (m, 3) array
         ``row, word, weight``: weights are positive for words put in on the first side.
+    size : (n,) array or None
+        How much of what is estimated each row stands for, for these words; None means that all stand for the same.
     """
 
-    def __init__(self, *, focal: Floats, covariates: Floats, text: Ints, words: Floats) -> None:
+    def __init__(
+        self, *, focal: Floats, covariates: Floats, text: Ints, words: Floats, size: Floats | None = None
+    ) -> None:
         from scipy.sparse import csr_array
 
         self.focal, self.covariates = focal, covariates
@@ -47,7 +51,8 @@ class Design:
         self.sums = csr_array(cells, shape=(len(focal), max(1, len(ids))))
         # variance that words of unit variance give a row
         self.typical = float(words[:, 2] @ words[:, 2]) / max(1, len(focal))
-        self.plain: Floats = focal / max(float(focal.sum()), 1.0)
+        of = focal if size is None else focal * size
+        self.plain: Floats = of / max(float(of.sum()), 1.0)
         self._weights: dict[int, Floats] = {}
 
     @cached_property

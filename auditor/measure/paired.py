@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from auditor.core.types import Estimate
-from auditor.measure.intervals import korn_graubard, mean_interval, mean_share, t_quantile
+from auditor.measure.intervals import korn_graubard, t_quantile
 from auditor.measure.multiplicity import RESAMPLES as RESAMPLES
 
 _CHUNK = 2_000_000  # numbers that are drawn at once: memory must not grow with the seeds
@@ -122,38 +121,6 @@ def apart(a: Estimate, b: Estimate) -> tuple[float, float]:
         d - math.hypot(a.value - a.low, b.high - b.value),
         d + math.hypot(a.high - a.value, b.value - b.low),
     )
-
-
-def signed_limits(values: Sequence[float], level: float) -> tuple[float, float]:
-    """Limits of the mean of differences in [-1, 1]: those of t, or of the two shares where they are wider.
-
-    The mean is how much goes up less how much goes down, each a share of the seeds. Rare changes make the t limits
-    too short (one change on 300 seeds would bound more than none at all), and where all differences are equal t says
-    nothing.
-
-    Parameters
-    ----------
-    values : sequence of float, shape (seeds,)
-        One difference for each seed.
-    level : float
-        Of the interval.
-
-    References
-    ----------
-    As for `apart`.
-
-    Examples
-    --------
-    >>> [round(x, 3) for x in signed_limits([0.0] * 300, 0.95)]
-    [-0.012, 0.012]
-    """
-    x = np.asarray(values, dtype=float)
-    up, down = (mean_share(np.maximum(0.0, sign * x).tolist(), len(x), level) for sign in (1.0, -1.0))
-    mean, low, high = mean_interval(values, level)
-    wide_low, wide_high = apart(up, down)
-    if math.isinf(low):
-        low = high = mean
-    return max(-1.0, min(low, wide_low)), min(1.0, max(high, wide_high))
 
 
 def mcnemar(first: int, second: int) -> float:

@@ -124,9 +124,7 @@ def _points(rate: Data) -> str:
 
 def _tests(comparison: Data) -> list[str]:
     names = sorted({r["test"] for r in comparison["rates"] if r["test"]})
-    told = [f"Test: {'; '.join(names)}. {MEANING}"] if names else []
-    opposed = [r for r in comparison["rates"] if r["reason"] and r["p_value"] is not None]
-    return [*told, *(f"{words.attributes(r['attributes'])}: {r['reason']}." for r in opposed)]
+    return [f"Test: {'; '.join(names)}. {MEANING}"] if names else []
 
 
 def _findings(comparison: Data) -> Lines:

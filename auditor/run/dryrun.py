@@ -118,15 +118,15 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
 def _power(parts: Parts, table: Observations, tallies: Sequence[Tally]) -> dict[str, Any]:
     """What the net claims of the plan can show; none are made of free text or under another protocol."""
     from auditor.measure.power import reach
-    from auditor.run.observed import Observed
+    from auditor.run.observed import question
 
     task = parts.task
     if parts.plan.protocol != "default" or task.kind == "generation":
         return {}
     labels = dict.fromkeys(task.labels or (), 1)
-    question = Observed(task).question(parts.plan, parts.dictionaries, {}, labels)
-    families = sum(len(tally.formats) for tally in tallies) * max(1, len(question.outcomes))
-    return reach(table, question, families, parts.plan.seed)
+    asked = question(task, parts.plan, parts.dictionaries, {}, labels)
+    families = sum(len(tally.formats) for tally in tallies) * max(1, len(asked.outcomes))
+    return reach(table, asked, families, parts.plan.seed)
 
 
 async def _cases(parts: Parts) -> AsyncIterator[tuple[Case, Mapping[str, Check]]]:

@@ -7,12 +7,12 @@ drawn independently of verdicts count. Where a sentence has several terms of a g
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean
 from typing import Any
 
 from auditor.core.errors import ConfigError, UnknownPlugin, UserError
-from auditor.core.types import is_beside
-from auditor.measure.fairness import ROUNDS, GroupFairness, group_fairness
+from auditor.core.types import Answer, Response
+from auditor.measure.fairness import ROUNDS, GroupFairness, group_fairness, groups_of, scores_by_group
+from auditor.run.observed import Observed
 
 
 def group_report(
@@ -55,53 +55,40 @@ def group_report(
         raise UnknownPlugin("model", model, names)
     chosen = model or names[0]
     evidence = folder.evidence()
-    cells: dict[str, dict[str, dict[str, list[float]]]] = {}  # label -> case -> group -> scores
-    groups: set[str] = set()
+    observed = Observed()
     try:
         for case, checks in folder.cases():
+            invalid = {v.id for v in case.variants if (c := checks.get(v.id)) and c.status == "invalid"}
             if case.sampling != "iid":
                 continue
-            for variant in (case.original, *case.variants):
-                group = variant.groups.get(attribute)
-                if group is None or set(variant.attributes) - {attribute}:
-                    continue
-                check = checks.get(variant.id)
-                # A placebo names the original's group once more; a discarded variant is no text to compare.
-                if is_beside(variant) or (check is not None and check.status == "invalid"):
-                    continue
-                groups.add(group)
-                for label, score in _scores(evidence, variant.id, chosen).items():
-                    cells.setdefault(label, {}).setdefault(case.id, {}).setdefault(group, []).append(score)
+            own = [v for v in (case.original, *case.variants) if v.id not in invalid]
+            observed.add(case, {v.id for v in own})
+            for variant in own:
+                for response in evidence.responses(variant.id):
+                    if response.model == chosen:
+                        observed.take({variant.id: _scores(response)}, model=chosen, format=response.format)
+            observed.forget()
     finally:
         evidence.close()
+    groups = groups_of(observed.table, attribute)
     if len(groups) < 2:
         raise ConfigError(f"{record['id']}: fewer than two groups of {attribute!r}; see --attribute")
-    if not cells:
+    known = [str(label) for label in observed.table.labels.values]
+    if not known:
         raise UserError(
             f"{record['id']}: the answers of {chosen} carry no scores, so no means can be compared."
         )
     for label in labels or ():
-        if label not in cells:
-            raise UnknownPlugin("label", label, cells)
-    return [_compare(label, cells[label], sorted(groups), rounds, seed) for label in labels or sorted(cells)]
+        if label not in known:
+            raise UnknownPlugin("label", label, known)
+    found = []
+    for label in labels or sorted(known):
+        table = scores_by_group(observed.table, attribute, label)
+        paired = all(score is not None for scores in table.values() for score in scores)
+        found.append(group_fairness(table, score=f"p({label})", paired=paired, rounds=rounds, seed=seed))
+    return found
 
 
-def _scores(evidence: Any, variant_id: str, model: str) -> dict[str, float]:
-    """Mean score of each label over the replicates of one variant."""
-    found: dict[str, list[float]] = {}
-    for response in evidence.responses(variant_id):
-        if response.model == model:
-            for label, score in (response.scores or {}).items():
-                found.setdefault(label, []).append(score)
-    return {label: fmean(scores) for label, scores in found.items()}
-
-
-def _compare(
-    label: str, cases: dict[str, dict[str, list[float]]], groups: Sequence[str], rounds: int, seed: int
-) -> GroupFairness:
-    table = {
-        group: [fmean(found[group]) if group in found else None for _, found in sorted(cases.items())]
-        for group in groups
-    }
-    paired = all(score is not None for scores in table.values() for score in scores)
-    return group_fairness(table, score=f"p({label})", paired=paired, rounds=rounds, seed=seed)
+def _scores(response: Response) -> list[Answer]:
+    """What a response says of each label: an answer that is the label's probability."""
+    return [Answer(status="ok", value=label, number=p) for label, p in (response.scores or {}).items()]

@@ -31,6 +31,13 @@ class Row(NamedTuple):
 class Observed:
     """Fills tables of observations from cases and the answers to them.
 
+    Parameters
+    ----------
+    models : iterable of str
+        All that are asked.
+    score_of : str or None
+        The label whose log odds are the score of an answer that is a label.
+
     Attributes
     ----------
     table : Observations
@@ -41,13 +48,11 @@ class Observed:
         Variants of drawn cases that the validity check found wrong, asked about or not.
     """
 
-    def __init__(self, task: Any, models: Iterable[str] = ()) -> None:
+    def __init__(self, models: Iterable[str] = (), score_of: str | None = None) -> None:
         self.table, self.directed, self.discarded = Observations(), Observations(), Observations()
         for name in models:  # in their order, whichever answers first
             self.table.models.of(name)
-        self._task = task
-        labels = outcomes(task, {})
-        self._score_of = labels[0] if len(labels) == 1 else None
+        self._score_of = score_of
         self._rows: dict[str, Row] = {}  # of the versions of this round, by variant id
         self._shapes: dict[tuple[Any, ...], Shape] = {}
 
@@ -119,22 +124,29 @@ class Observed:
             found = self._shapes[key] = shape_of(variant.edits)
         return found
 
-    def question(
-        self,
-        plan: Plan,
-        dictionaries: Sequence[Any],
-        controls: Mapping[str, bool | None],
-        given: Mapping[str, int],
-    ) -> Question:
-        """What the claims of ``plan`` are about."""
-        return Question(
-            outcomes=outcomes(self._task, given),
-            number=self._task.kind == "score",
-            unit=str(getattr(self._task, "unit", "") or ""),
-            graded=frozenset(f for f in self._task.formats if self._task.graded(f)),
-            primary={d.attribute: d.primary for d in dictionaries if d.primary is not None},
-            references=plan.references,
-            unmarked={d.attribute: [g.name for g in d.groups.values() if g.unmarked] for d in dictionaries},
-            delta=plan.tolerance if self._task.kind == "score" else plan.delta,
-            positive_control=controls,
-        )
+
+def score_of(task: Any) -> str | None:
+    """The label whose log odds tell the answers of ``task`` apart: one of two."""
+    labels = outcomes(task, {})
+    return labels[0] if len(labels) == 1 else None
+
+
+def question(
+    task: Any,
+    plan: Plan,
+    dictionaries: Sequence[Any],
+    controls: Mapping[str, bool | None],
+    given: Mapping[str, int],
+) -> Question:
+    """What the claims of ``plan`` are about."""
+    return Question(
+        outcomes=outcomes(task, given),
+        number=task.kind == "score",
+        unit=str(getattr(task, "unit", "") or ""),
+        graded=frozenset(f for f in task.formats if task.graded(f)),
+        primary={d.attribute: d.primary for d in dictionaries if d.primary is not None},
+        references=plan.references,
+        unmarked={d.attribute: [g.name for g in d.groups.values() if g.unmarked] for d in dictionaries},
+        delta=plan.tolerance if task.kind == "score" else plan.delta,
+        positive_control=controls,
+    )

@@ -25,7 +25,7 @@ from auditor.measure.claims import Question
 from auditor.models.outcome import unanswered
 from auditor.run.controls import control_seen
 from auditor.run.figures import Figures
-from auditor.run.observed import Observed
+from auditor.run.observed import Observed, question, score_of
 from auditor.run.parts import Parts, formats_for
 from auditor.run.tally import WAITING, Tally
 from auditor.run.verdict import Judge
@@ -55,7 +55,7 @@ class State:
         self.plan = parts.plan
         self.counts: Counter[str] = Counter()
         self.oracle = Judge(parts.oracle, parts.suite)
-        self.observed = Observed(parts.task, [model.name for model in parts.models])
+        self.observed = Observed([model.name for model in parts.models], score_of(parts.task))
         self.figures = Figures(parts.suite)
         self.status_reason = ""
         self.stopped_by = ""  # the limit of the plan that was reached
@@ -281,6 +281,5 @@ class State:
         from auditor.measure.rates import label_counts
 
         seen = {t.model.name: control_seen(t) for t in self.tallies}
-        return self.observed.question(
-            self.plan, self.parts.dictionaries, seen, label_counts(self.observed.table)
-        )
+        given = label_counts(self.observed.table)
+        return question(self.parts.task, self.plan, self.parts.dictionaries, seen, given)

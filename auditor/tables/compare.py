@@ -22,7 +22,8 @@ import numpy as np
 
 from auditor.core import waivers
 from auditor.core.errors import RunFolderError
-from auditor.measure.compare import Change, Fate, ScoreChange, Tested, corrected, paired
+from auditor.measure.compare import LEVEL, Change, Fate, ScoreChange, Tested, corrected
+from auditor.measure.paired import difference_of_rates, mcnemar
 from auditor.store.folder import RunFolder
 from auditor.tables.schemafile import load
 from auditor.tables.wald import NOTE
@@ -237,14 +238,23 @@ def _pairs(before: Verdicts, after: Verdicts) -> tuple[int, int, int, int]:
 
 def _paired(pairs: tuple[int, int, int, int]) -> Tested:
     neither, only_before, only_after, both = pairs
-    groups = (
-        (only_after, False, True),
-        (only_before, True, False),
-        (neither, False, False),
-        (both, True, True),
+    n = sum(pairs)
+    groups = (both, only_before, only_after, neither)
+    x, y = (np.repeat(changed, groups) for changed in ([1, 1, 0, 0], [1, 0, 1, 0]))
+    difference, low, high = difference_of_rates(y, x, np.ones(n, dtype=np.int64), 1 - LEVEL)
+    return Tested(
+        test=PAIRED,
+        before=(both + only_before) / n,
+        after=(both + only_after) / n,
+        difference=difference,
+        low=low,
+        high=high,
+        p_value=mcnemar(only_before, only_after),
+        n_before=n,
+        n_after=n,
+        only_before=only_before,
+        only_after=only_after,
     )
-    before = [[x] for n, x, _ in groups for _ in range(n)]
-    return paired(before, [[y] for n, _, y in groups for _ in range(n)], PAIRED)
 
 
 def _sets(first: Side, second: Side) -> list[SetChange]:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+
 from auditor.core.types import Verdict
+from auditor.measure.compare import Asked
 from auditor.measure.observations import Arm, Direction, Observations, Shape
+from auditor.store.compact import short
 
 
 def shape(
@@ -40,3 +44,10 @@ def table_of(verdicts: Iterable[Verdict], shapes: Mapping[str, Shape] | None = N
             rows[v.variant_id] = table.shape(v.case_id, known.get(v.variant_id, plain), v.variant_id)
         table.judge(rows[v.variant_id], v)
     return table
+
+
+def asked(verdicts: Iterable[Verdict], prefix: str = "") -> Asked:
+    """One side of a comparison: variants of two runs are the same where their ids and prefixes are."""
+    table = table_of(verdicts)
+    rows = range(len(table.columns().version_text))
+    return Asked(table, np.array([short(prefix + table.name(row)) for row in rows], dtype=np.uint64))

@@ -24,6 +24,8 @@ from auditor.measure import compare
 from auditor.report import html, markdown, schema, terminal, two_runs
 from auditor.report.github import workflow_commands
 from auditor.report.page import Page
+from auditor.store.compact import short
+from auditor.testing.judged import asked
 
 HERE = Path(__file__).parent
 FILES = HERE / "files"
@@ -97,7 +99,6 @@ def parquet() -> str:
 def compared() -> dict[str, Any]:
     import dataclasses
 
-    texts = {v.id: str(v.input) for c in SPECIMEN.cases() for v in c.variants}
     changed = [dataclasses.replace(v, outcome="pass", hidden=None) for v in verdicts()]
     record = SPECIMEN.record()
     later = {
@@ -106,8 +107,12 @@ def compared() -> dict[str, Any]:
         "spec": {**record["spec"], "order": 3, "data": "<b>new</b>|x"},
         "findings": [f for f in record["findings"] if f["id"] != "H001"],
     }
-    first = compare.Side(record=record, verdicts=verdicts(), texts=texts)
-    second = compare.Side(record=later, verdicts=changed, texts=texts)
+    first, second = (
+        compare.Side(
+            record=told, drawn=asked(given), exemplars={v.variant_id: short(v.variant_id) for v in given}
+        )
+        for told, given in ((record, verdicts()), (later, changed))
+    )
     return dataclasses.asdict(compare.compare(first, second))
 
 

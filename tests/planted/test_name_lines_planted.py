@@ -20,8 +20,8 @@ from auditor.measure.observations import Observations
 from auditor.measure.simulate import MODEL, YES, Effects, Simulated, shift, spread
 from auditor.perturb.dictionaries.full_names import full_names
 from auditor.perturb.name_lines import END
+from auditor.run import observed
 from auditor.run.dryrun import versions
-from auditor.run.observed import Observed
 from auditor.run.parts import prepare
 
 BLACK = frozenset(f.name for (race, _), firsts in full_names().items() if race == "black" for f in firsts)
@@ -96,7 +96,7 @@ def test_a_model_that_reacts_to_any_line_shows_nothing() -> None:
 def plan() -> tuple[Observations, Question]:
     """The versions that `audit --task hiring --carrier name` asks about."""
     parts = prepare(Plan(task="hiring", models=("rules",), carrier=("name",)))
-    question = Observed(parts.task).question(parts.plan, parts.dictionaries, {MODEL: True}, {})
+    question = observed.question(parts.task, parts.plan, parts.dictionaries, {MODEL: True}, {})
     return versions(parts), dataclasses.replace(question, outcomes=(YES,))
 
 

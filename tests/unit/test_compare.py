@@ -12,10 +12,12 @@ import pytest
 from auditor.cli.main import run as cli
 from auditor.core.types import Verdict
 from auditor.measure import compare
-from auditor.measure.intervals import mean_share
+from auditor.measure.intervals import korn_graubard
 from auditor.measure.paired import mcnemar
 from auditor.report import terminal, two_runs
 from auditor.report.page import Page
+from auditor.store.compact import short
+from auditor.testing.judged import asked
 
 
 def verdict(case: int, variant: int, changed: bool, **more: Any) -> Verdict:
@@ -32,9 +34,9 @@ def verdict(case: int, variant: int, changed: bool, **more: Any) -> Verdict:
 
 
 def side(verdicts: list[Verdict], *, prefix: str = "", **record: Any) -> compare.Side:
-    texts = {v.variant_id: prefix + v.variant_id for v in verdicts}
     base = {"id": "r", "spec": {"task": "t"}, "models": {"m": {"fingerprint": "a"}}, "findings": []}
-    return compare.Side(record={**base, **record}, verdicts=verdicts, texts=texts)
+    exemplars = {v.variant_id: short(prefix + v.variant_id) for v in verdicts}
+    return compare.Side(record={**base, **record}, drawn=asked(verdicts, prefix), exemplars=exemplars)
 
 
 def runs(before: list[bool], after: list[bool], **more: Any) -> compare.Comparison:
@@ -79,9 +81,7 @@ def test_only_what_both_judged_is_paired() -> None:
 
 def test_placebo_variants_and_directed_cases_stay_out() -> None:
     first = side([verdict(0, 0, False), verdict(0, 9, True, order=0)])
-    second = dataclasses.replace(
-        side([verdict(0, 0, False), verdict(1, 0, True)]), directed=frozenset({"c1"})
-    )
+    second = dataclasses.replace(side([verdict(0, 0, False)]), directed=asked([verdict(1, 0, True)]))
     (rate,) = compare.compare(first, second).rates
     assert (rate.before, rate.after, rate.n_after) == (0.0, 0.0, 1)
 
@@ -97,7 +97,7 @@ def test_other_texts_are_two_samples() -> None:
     few = side([verdict(99, 0, True)], prefix="y")
     (rate,) = compare.compare(first, few).rates
     assert rate.change == "untested"
-    assert "fewer than two seeds" in rate.reason
+    assert "fewer than two texts" in rate.reason
 
 
 def test_holm_runs_over_all_rates() -> None:
@@ -112,14 +112,18 @@ def test_holm_runs_over_all_rates() -> None:
     assert rate.change == "unclear"
 
 
-def test_seeds_and_shares_may_disagree() -> None:
-    # Seven seeds change a little, one changes a lot the other way.
-    first = [verdict(i, k, i < 1, attributes=("a",)) for i in range(8) for k in range(30)]
-    second = [verdict(i, k, i >= 1 and k == 0, attributes=("a",)) for i in range(8) for k in range(30)]
+def test_a_rate_weighs_variants_and_its_test_goes_by_text() -> None:
+    """Seven texts change a little, one changes a lot the other way: the rates of the two reports differ, by little."""
+    first = [verdict(i, k, i < 1, attributes=("a",)) for i in range(8) for k in range(3 + 27 * (i < 1))]
+    second = [
+        verdict(i, k, i >= 1 and k == 0, attributes=("a",)) for i in range(8) for k in range(3 + 27 * (i < 1))
+    ]
     (rate,) = compare.compare(side(first), side(second)).rates
-    assert (rate.only_before, rate.only_after) == (1, 7)
+    assert (rate.only_before, rate.only_after, rate.n_variants) == (1, 7, 51)
+    assert (rate.before, rate.after) == (30 / 51, 7 / 51)
+    assert rate.difference == pytest.approx(-23 / 51)
+    assert rate.p_value == pytest.approx(1.0)
     assert rate.change == "unclear"
-    assert "the other" in rate.reason
 
 
 def test_plans_come_first_and_leave_out_where_results_go() -> None:
@@ -135,15 +139,16 @@ def test_plans_come_first_and_leave_out_where_results_go() -> None:
 
 
 def test_the_limits_of_two_samples_are_of_the_difference_that_is_told() -> None:
-    """A seed counts once, however many of its variants were judged."""
+    """A text counts as one, however many of its variants were judged."""
     first = [verdict(0, v, True) for v in range(200)] + [verdict(c, 0, False) for c in range(1, 12)]
     second = [verdict(c, 0, False) for c in range(12)]
     (rate,) = compare.compare(side(first), side(second, prefix="other: ")).rates
-    assert rate.difference == pytest.approx(-1 / 12)
-    assert rate.high is not None
-    assert rate.high > 0, "one seed of twelve shows nothing"
+    assert rate.difference == pytest.approx(-200 / 211)
+    assert rate.p_value is not None
+    assert rate.p_value > 0.2, "one text of twelve shows nothing"
     # Nothing is below 0 changes after, so the lower limit is that of the rate before.
-    assert rate.low == pytest.approx(-mean_share([1.0] + [0.0] * 11, 211).high)
+    before = korn_graubard([200] + [0] * 11, [200] + [1] * 11)
+    assert rate.low == pytest.approx(max(-1.0, rate.difference - (before.high - before.value)))
 
 
 def test_a_clear_change_of_two_samples_is_shown_among_many_rates() -> None:

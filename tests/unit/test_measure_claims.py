@@ -199,6 +199,23 @@ def test_a_placebo_of_another_shape_stands_against_nothing() -> None:
     assert instability.paired(table, columns, np.ones(len(columns.version), dtype=bool)) == {}
 
 
+def test_instability_weighs_variants_as_rates_do() -> None:
+    """Texts with many variants change, those with one do not: the figure is the share of variants."""
+    table = Observations()
+    for n in range(40):
+        many = 5 if n < 20 else 1
+        swaps = [[edit(f"w{k:02d}", f"m{k:02d}")] for k in range(many)]
+        neutral = [[edit("w00", "w99", kind="placebo")]]
+        for edits in ([], *swaps, *neutral):
+            changed = many > 1 and edits in swaps and (n % 4 == 0 or edits is swaps[0])
+            answer = Answer(status="ok", value="no" if changed else "yes")
+            table.answers(table.version(f"t{n}", edits), model="m", format="plain", answers=[answer])
+    (claim,) = (c for c in claims(table, ASKED) if c.family == "instability")
+    # 5 of 20 texts change in all of their 5 variants, 15 in the first: 40 of 120 variants, 40 texts.
+    assert claim.shares == (pytest.approx(40 / 120), 0.0)
+    assert claim.words_estimate == pytest.approx(40 / 120)
+
+
 def test_which_groups_are_compared() -> None:
     names = ["black", "other", "white"]
     every = pairs(names, "race", Question())

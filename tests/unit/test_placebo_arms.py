@@ -141,7 +141,9 @@ class Folder:
         score = {"o": 0.2, "v0": 0.6, "v1": 1.0, "p0": 1.0}
 
         def responses(variant_id: str) -> list[Any]:
-            return [SimpleNamespace(model="m", scores={"yes": score[variant_id.split(".")[1]]})]
+            return [
+                SimpleNamespace(model="m", format="bare", scores={"yes": score[variant_id.split(".")[1]]})
+            ]
 
         return SimpleNamespace(responses=responses, close=lambda: None)
 
