@@ -59,6 +59,8 @@ def import_(
     table = tables.read(files)
     if join is not None:
         table = tables.joined(table, tables.read([join]), on)
+    beside = files[0].with_suffix(mapping.BESIDE)
+    map = map or (beside if beside.is_file() else None)
     roles = mapping.load(map) if map is not None else mapping.infer(table)
     given: dict[str, object] = {}
     if favourable:

@@ -20,6 +20,7 @@ from auditor.core.types import names as parts_of
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 SHORT = {"md": "markdown"}
+TABLES = ("answers", "answers-parquet")
 
 
 @app.command()
@@ -30,7 +31,8 @@ def report(
         typer.Option(
             "--format",
             help="Comma-separated: terminal (printed); html, json, markdown (md), csv, junit, sarif, parquet, "
-            f"github, ai-verify-json, ll144-summary; legal pages {', '.join(PAGES)} (NAME-md, NAME-json: the "
+            f"answers, answers-parquet (each answer, for audit import), github, ai-verify-json, "
+            f"ll144-summary; legal pages {', '.join(PAGES)} (NAME-md, NAME-json: the "
             "page as Markdown, as data). Files in RUN.",
         ),
     ] = "terminal",
@@ -86,11 +88,22 @@ def report(
                 RunFolder.open(path).write_text(REPORT, content)  # the register gets its hash
             else:
                 target.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+            if name in TABLES:
+                _roles_beside(target, path)
             common.say(target)
     if fail_on is None:
         return 0
     sys.stdout.flush()
     return common.judge(record, fail_on, partial=record.get("status") == "partial")
+
+
+def _roles_beside(target: Path, run: Path) -> None:
+    """Beside a table of answers what its columns say."""
+    from auditor.contrib.imports import mapping
+    from auditor.run.result import load
+
+    roles = mapping.dump(load(run).answers().roles())
+    target.with_suffix(mapping.BESIDE).write_text(roles, encoding="utf-8")
 
 
 def _print(content: str | bytes) -> None:
@@ -174,6 +187,11 @@ def _renderers(
     result = Result(loaded.record, path=path, evidence=loaded.evidence, verdicts=loaded.verdicts)
 
     def of_texts(name: str) -> tuple[str | bytes, str]:
+        if name in TABLES:
+            table = result.answers()
+            return (
+                (table.csv(), ".answers.csv") if name == "answers" else (table.parquet(), ".answers.parquet")
+            )
         if name == "terminal":
             return result.to_text(**common.screen(), full=full), ".txt"
         options = {"verdicts": result.verdicts} if RENDERERS.resolve(name) == "parquet.v1" else {}

@@ -128,7 +128,7 @@ def prepare(
         budget=budget,
         cache=Cache() if plan.cache and not plan.redact and any(m.cacheable for m in models) else None,
         seeds=n_seeds,
-        dictionaries=() if plan.protocol == "hinter" else _dictionaries(plan),
+        dictionaries=() if plan.protocol == "hinter" else dictionaries_of(plan),
         texts=texts,
         judge=judge,
         placebos=placebos,
@@ -280,7 +280,7 @@ def stages(
         }
         return generated, None, CHECKS.create("agreement"), generated.total, generated
     if not plugins.is_own(plan):
-        return plugins.stages(plan, task, list(texts), facts, _dictionaries(plan))
+        return plugins.stages(plan, task, list(texts), facts, dictionaries_of(plan))
     # A worker sees a part of the texts, and there are several: each remembers less.
     few: dict[str, Any] = {} if isinstance(texts, Sequence) else {"max_sentences": WORKER_MEMORY}
     parser = Parser(plan.parser, **few)
@@ -289,7 +289,7 @@ def stages(
     gate = plugins.create(CHECKS, plan.checked_by, {"parser": parser, **memory})
     agreement = CHECKS.create("agreement")
     facts["parser"] = {"name": parser.name, "sha256": parser.fingerprint}
-    dictionaries = _dictionaries(plan)
+    dictionaries = dictionaries_of(plan)
     common = {"seeds": texts, "dictionaries": dictionaries, "seed": plan.seed}
     placebos: Any = None
     if plan.protocol == "hinter":
@@ -455,7 +455,7 @@ def _grammar(plan: Plan, task: Any) -> Any:
     )
 
 
-def _dictionaries(plan: Plan) -> list[Any]:
+def dictionaries_of(plan: Plan) -> list[Any]:
     """The built-in dictionaries, replaced or joined by those that the plan names."""
     from auditor.perturb import dictionaries
 

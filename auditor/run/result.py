@@ -29,6 +29,8 @@ from auditor.core.types import Estimate, Finding, Run, SourceText
 if TYPE_CHECKING:
     import pandas as pd
 
+    from auditor.run.answers import Answers
+
 Silent = pipeline.silent
 OTHERWISE = frozenset({"models"})  # fields of a plan that `audit` takes by another name
 TEXTS = "texts.jsonl"  # in the folder of a run whose texts stood in no file
@@ -127,8 +129,20 @@ class Result:
 
         return str(RENDERERS.create("html").render(self.record, self.evidence))
 
+    def answers(self) -> Answers:
+        """Every answer with what was asked and how it was judged, row by row.
+
+        Raises
+        ------
+        ConfigError
+            The run holds no texts.
+        """
+        from auditor.run.answers import Answers
+
+        return Answers(self.record, self.evidence, self.verdicts)
+
     def to_pandas(self) -> pd.DataFrame:
-        """One row per verdict.
+        """One row per answer: texts, words, groups, arm, answer, score, outcome (`auditor.run.answers.AnswerRow`).
 
         Raises
         ------
@@ -140,7 +154,9 @@ class Result:
         except ImportError as error:
             raise MissingDependency("to_pandas()", "pandas", "pandas") from error
 
-        return pd.DataFrame([dataclasses.asdict(v) for v in self.verdicts])
+        from auditor.run.answers import COLUMNS
+
+        return pd.DataFrame([dataclasses.asdict(row) for row in self.answers()], columns=list(COLUMNS))
 
     def _repr_html_(self) -> str:
         """A frame with the whole report, for notebooks."""
@@ -148,6 +164,9 @@ class Result:
             '<iframe style="width:100%;height:640px;border:1px solid #ccc" sandbox '
             f'srcdoc="{html.escape(self.to_html(), quote=True)}"></iframe>'
         )
+
+    def __str__(self) -> str:
+        return self.to_text()
 
     def __repr__(self) -> str:
         counts = self.record["counts"]

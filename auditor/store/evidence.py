@@ -47,6 +47,11 @@ class Evidence:
         self._kept: OrderedDict[int, tuple[Case, dict[str, Check]]] = OrderedDict()
         weakref.finalize(self, _close, self._files)  # nobody has to close what a result hands out
 
+    def cases(self) -> Iterator[tuple[Case, dict[str, Check]]]:
+        """Each case with the checks of its variants, in the order written."""
+        for _, line in scan(self.path / "cases.jsonl", CASE):
+            yield line.case(), line.checks()
+
     def case(self, case_id: str) -> Case:
         """The case with this id."""
         return self._found(case_id, "case")[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -78,6 +78,10 @@ class MemoryEvidence:
             for case, _ in folder.cases.values()
             for variant in (case.original, *case.variants)
         }
+
+    def cases(self) -> Iterator[tuple[Case, Mapping[str, Check]]]:
+        """Each case with the checks of its variants, in the order added."""
+        yield from self._folder.cases.values()
 
     def case(self, case_id: str) -> Case:
         """The case with this id."""

@@ -15,7 +15,8 @@ from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.shown import quoted
 
 Names = Annotated[tuple[str, ...], BeforeValidator(lambda v: (v,) if isinstance(v, str) else v)]
-Kind = Literal["label", "number", "words"]
+Kind = Literal["label", "labels", "number", "words"]
+BESIDE = ".import.toml"  # what stands beside a table of answers that a run was written to
 LONG_ANSWER = 60  # characters in the mean, from which an answer is a text
 FEW = 400  # different values of a column that names groups, at the most
 ORIGINAL = ("baseline", "original", "unchanged", "control", "base")
@@ -107,6 +108,14 @@ class Roles(BaseModel):
         Columns: what became of a call ("ok", "refused", "unparsed", "failed"), the log odds beside a label.
     delta : float, optional
         Largest net difference that counts as none.
+    edits, version : str, optional
+        Columns of a table that a run was written to: what was changed, as JSON, and the id of the changed text.
+    primary, unmarked : mapping
+        Attribute → the pair that is compared first; groups that name nobody in particular.
+    graded : tuple of str
+        Formats whose answers are a number from 0 to 100 beside a label.
+    control : mapping
+        Model → whether texts that need different answers got them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -131,6 +140,12 @@ class Roles(BaseModel):
     status: str | None = None
     score: str | None = None
     delta: float | None = None
+    edits: str | None = None
+    version: str | None = None
+    primary: Mapping[str, tuple[str, str]] = Field(default_factory=dict)
+    unmarked: Mapping[str, Names] = Field(default_factory=dict)
+    graded: Names = ()
+    control: Mapping[str, bool] = Field(default_factory=dict)
 
     def columns(self) -> list[str]:
         """Every column that is named, once."""
@@ -138,7 +153,10 @@ class Roles(BaseModel):
         named += [
             *self.model,
             *self.format,
-            *(c for c in (self.replicate, self.gold, self.word, self.status, self.score) if c),
+            *filter(
+                None,
+                (self.replicate, self.gold, self.word, self.status, self.score, self.edits, self.version),
+            ),
         ]
         named += [self.long.attribute, self.long.group] if self.long else []
         return list(dict.fromkeys([*named, *([self.arm.column] if self.arm else [])]))
@@ -156,12 +174,12 @@ class Roles(BaseModel):
                 f"no column {quoted(missing[0])} in {table.sources[0].file}; "
                 f"it has {', '.join(map(quoted, table.columns))}"
             )
-        if not self.groups and self.long is None:
+        if not self.groups and self.long is None and self.edits is None:
             raise ConfigError(
                 "no column names a group, so there is nobody to compare. Name it in import.toml: "
                 '[groups] gender = "COLUMN", or [long] attribute = "COLUMN", group = "COLUMN"'
             )
-        if self.kind == "label" and not self.favourable:
+        if self.kind in ("label", "labels") and not self.favourable and self.edits is None:
             labels = sorted({v for v in table.columns[self.answer] if v is not None})
             raise ConfigError(
                 f"it is not known which answer is good to get: {', '.join(map(quoted, labels[:8]))}"

@@ -8,15 +8,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+
 from auditor.contrib.imports.mapping import Roles, number
 from auditor.contrib.imports.tables import Table
 from auditor.core.errors import DataFileError
-from auditor.core.types import Answer, AnswerStatus
+from auditor.core.types import Answer, AnswerStatus, Edit
 from auditor.measure.claims import Question
-from auditor.measure.observations import STATUS, Arm, Observations, Shape
+from auditor.measure.observations import STATUS, Arm, Observations, Shape, shape_of
 
 WRITTEN = "as written"  # the group of a text that is not known to name any
 UNIT = "points"
+EDITS = msgspec.json.Decoder(tuple[Edit, ...])
+LABELS = msgspec.json.Decoder(tuple[str, ...])
 
 
 @dataclass(kw_only=True, slots=True)
@@ -64,6 +68,8 @@ class Row(NamedTuple):
     format: str
     replicate: str | None
     before: tuple[tuple[str, str], ...]  # groups of the source text, where a column says them
+    version: str  # its id, where a column says it
+    shape: Shape | None  # None: it follows from arm and groups
     answer: Answer
 
 
@@ -97,8 +103,8 @@ def observe(table: Table, roles: Roles) -> Imported:
     versions = _versions(rows, own)
     observations = Observations()
     models: dict[str, Counter[str]] = {}
-    for (text, shape, _), answers in versions.items():
-        version = observations.shape(text, shape)
+    for (text, shape, _, name), answers in versions.items():
+        version = observations.shape(text, shape, name)
         for (model, format_), given in answers.items():
             observations.answers(version, model=model, format=format_, answers=given)
     for row in rows:
@@ -112,6 +118,7 @@ def observe(table: Table, roles: Roles) -> Imported:
 
 def _rows(table: Table, roles: Roles, counted: Counted) -> Iterator[Row]:
     columns = table.columns
+    shapes: dict[str, Shape] = {}
 
     def name(names: tuple[str, ...], row: int, otherwise: str) -> str:
         return " · ".join(columns[n][row] or "" for n in names) or otherwise
@@ -127,11 +134,14 @@ def _rows(table: Table, roles: Roles, counted: Counted) -> Iterator[Row]:
             arm = _arm(roles, said)
             if arm == Arm.PLACEBO:
                 label = f"{said} {(columns[roles.long.group][n] or '') if roles.long else ''}"
-        if arm in (None, Arm.EDITED) and not groups:
+        if arm in (None, Arm.EDITED) and not groups and roles.edits is None:
             counted.no_group += 1
             continue
         answer = _answer(columns, roles, n)
         counted.unreadable += answer.status == "unparsed"
+        edits = columns[roles.edits][n] if roles.edits else None
+        if edits is not None and edits not in shapes:
+            shapes[edits] = shape_of(_edits(edits))
         yield Row(
             text=name(roles.text, n, "text"),
             arm=arm,
@@ -140,6 +150,8 @@ def _rows(table: Table, roles: Roles, counted: Counted) -> Iterator[Row]:
             model=name(roles.model, n, "recorded"),
             format=name(roles.format, n, "recorded"),
             replicate=columns[roles.replicate][n] if roles.replicate else None,
+            version=(columns[roles.version][n] or "") if roles.version else "",
+            shape=None if edits is None else shapes[edits],
             before=tuple((a, v) for a, c in roles.original.items() if (v := columns[c][n]) is not None),
             answer=answer,
         )
@@ -183,8 +195,8 @@ def _answer(columns: Mapping[str, list[str | None]], roles: Roles, n: int) -> An
     score = number(columns[roles.score][n] or "") if roles.score is not None else None
     if status != "ok" or raw is None:
         return Answer(value=None, status=status)
-    if roles.kind == "label":
-        return Answer(value=raw, status=status, number=score)
+    if roles.kind in ("label", "labels"):
+        return Answer(value=raw if roles.kind == "label" else _labels(raw), status=status, number=score)
     value = float(len(raw.split())) if roles.kind == "words" else number(raw)
     return Answer(value=value, status="unparsed" if value is None else status)
 
@@ -206,7 +218,21 @@ def _distinct(rows: Iterator[Row], counted: Counted) -> list[Row]:
     return kept
 
 
-Versions = dict[tuple[str, Shape, str], dict[tuple[str, str], list[Answer]]]
+def _labels(written: str) -> tuple[str, ...]:
+    try:
+        return LABELS.decode(written)
+    except msgspec.DecodeError as error:
+        raise DataFileError(f"not a list of labels: {written[:60]!r} ({error})") from None
+
+
+def _edits(written: str) -> tuple[Edit, ...]:
+    try:
+        return EDITS.decode(written)
+    except msgspec.DecodeError as error:
+        raise DataFileError(f"not the edits of a version: {written[:60]!r} ({error})") from None
+
+
+Versions = dict[tuple[str, Shape, str, str], dict[tuple[str, str], list[Answer]]]
 
 
 def _versions(rows: list[Row], own: Mapping[str, Mapping[str, str]]) -> Versions:
@@ -214,18 +240,21 @@ def _versions(rows: list[Row], own: Mapping[str, Mapping[str, str]]) -> Versions
     out: Versions = {}
     made: dict[tuple[object, ...], list[Shape]] = {}
     for row in rows:
-        key = row[:4]
+        key = (*row[:4], row.version, row.shape)
         if key not in made:
             made[key] = list(_shapes(row, own))
         for shape in made[key]:
             label = row.label if shape.arm == Arm.PLACEBO else ""
-            answers = out.setdefault((row.text, shape, label), {})
+            answers = out.setdefault((row.text, shape, label, row.version), {})
             answers.setdefault((row.model, row.format), []).append(row.answer)
     return out
 
 
 def _shapes(row: Row, own: Mapping[str, Mapping[str, str]]) -> Iterator[Shape]:
     """What a row is a version of: one shape, or one for each attribute where no text is known as the unchanged one."""
+    if row.shape is not None:
+        yield row.shape
+        return
     if row.arm in (Arm.ORIGINAL, Arm.PLACEBO):
         placebo = row.arm == Arm.PLACEBO
         yield Shape(row.arm, (), (), (), (row.label,) if placebo else (), int(placebo), 0, 0)
@@ -276,13 +305,18 @@ def _question(table: Observations, roles: Roles) -> Question:
         for attribute, source, _ in shape.directions
         if source.startswith(WRITTEN)
     }
-    unmarked = {a: [s for name, s in sources if name == a] for a in {name for name, _ in sources}}
+    named = {name for name, _ in sources} | set(roles.unmarked)
+    unmarked = {a: [s for name, s in sources if name == a] + [*roles.unmarked.get(a, ())] for a in named}
+    labels = roles.kind in ("label", "labels")
     return Question(
-        outcomes=roles.favourable if roles.kind == "label" else (),
-        number=roles.kind != "label",
-        unit=roles.unit or UNIT,
+        outcomes=roles.favourable if labels else (),
+        number=not labels,
+        unit=roles.unit or ("" if roles.edits else UNIT),
         references=dict(roles.references),
+        primary=dict(roles.primary),
         unmarked=unmarked,
+        graded=frozenset(roles.graded),
+        positive_control=dict(roles.control),
         delta=roles.delta,
     )
 

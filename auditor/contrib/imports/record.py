@@ -41,7 +41,7 @@ def write(table: Table, roles: Roles, root: Path) -> Path:
     ConfigError, DataFileError
         The mapping does not fit the table, or no row is left.
     """
-    started = datetime.now(UTC)
+    started, labels = datetime.now(UTC), roles.kind in ("label", "labels")
     imported = observe(table, roles)
     made = claims(imported.table, imported.question)
     sources = [dataclasses.asdict(source) for source in table.sources]
@@ -64,7 +64,7 @@ def write(table: Table, roles: Roles, root: Path) -> Path:
             "spec": {
                 "task": roles.task,
                 "models": list(imported.models),
-                "kind": "classification" if roles.kind == "label" else "score",
+                "kind": "classification" if labels else "score",
                 "protocol": "default",
                 "suite": KIND,
                 "data": ", ".join(source.file for source in table.sources),
@@ -120,7 +120,11 @@ def _counts(counted: Counted) -> dict[str, int]:
 
 def _model(answers: Counter[str], roles: Roles) -> dict[str, object]:
     lost = {status: answers[status] for status in LOST if answers[status]}
-    labels = {k: n for k, n in answers.items() if k not in (*LOST, "ok")} if roles.kind == "label" else {}
+    labels = (
+        {k: n for k, n in answers.items() if k not in (*LOST, "ok")}
+        if roles.kind in ("label", "labels")
+        else {}
+    )
     return {"counts": lost, "answers": labels, "deterministic": False, "style": "recorded", "reported": []}
 
 
@@ -130,7 +134,7 @@ def _vocabulary(imported: Imported, roles: Roles) -> dict[str, object]:
         for attribute, _, group in shape.directions:
             own = groups.setdefault(attribute, _labels(attribute))
             own.setdefault(group, group)
-    favourable = list(roles.favourable) if roles.kind == "label" else None
+    favourable = list(roles.favourable) if roles.kind in ("label", "labels") else None
     return {"favourable": favourable, "attributes": sorted(groups), "groups": groups}
 
 

@@ -1,0 +1,261 @@
+"""The answers of a finished run as one table, of which ``audit import`` makes the same claims."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from auditor.contrib.imports.mapping import Roles
+from auditor.core.errors import ConfigError, MissingDependency
+from auditor.core.shown import csv_text
+from auditor.core.types import Answer, Case, Check, Response, Variant, Verdict, text_of
+from auditor.measure.observations import Shape, log_odds, shape_of
+from auditor.models.outcome import unanswered
+from auditor.run import controls
+from auditor.run.audit import plan_of
+from auditor.run.parts import dictionaries_of
+
+UNASKED = "not asked"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class AnswerRow:
+    """One answer, with what was asked and how it was judged.
+
+    Attributes
+    ----------
+    arm : str
+        "original", "edited", "placebo" or "reworded".
+    changed_text : str
+        What the model was asked about; ``text`` is the original.
+    groups, words_out, words_in : str
+        Attribute and group of each change; the words that were taken out and put in.
+    edits : str
+        All edits, as JSON.
+    answer : str or float or None
+        The label, the number, the text; a set of labels is JSON.
+    score : float or None
+        The number of an answer, or the log odds of the label that is compared.
+    outcome, hidden, distance
+        Of the verdict on the variant.
+    """
+
+    text_id: str
+    variant_id: str
+    arm: str
+    attributes: str
+    groups: str
+    words_out: str
+    words_in: str
+    text: str
+    changed_text: str
+    model: str
+    format: str
+    replicate: int
+    status: str
+    answer: str | float | None
+    score: float | None
+    outcome: str | None
+    hidden: bool | None
+    distance: float | None
+    sampling: str
+    valid: bool
+    edits: str
+
+
+COLUMNS = tuple(field.name for field in dataclasses.fields(AnswerRow))
+
+
+class Answers:
+    """Reads the answers of a run of texts.
+
+    Parameters
+    ----------
+    record : mapping
+        Of a run of texts.
+    evidence : Evidence
+        Its cases, prompts and answers.
+    verdicts : iterable of Verdict
+        Its judgements.
+
+    Raises
+    ------
+    ConfigError
+        Its task cannot be read any more.
+    """
+
+    def __init__(self, record: Mapping[str, Any], evidence: Any, verdicts: Iterable[Verdict]) -> None:
+        from auditor import tasks
+
+        if record["spec"].get("suite") == "import" or "target" in record["spec"]:
+            raise ConfigError(f"{record['id']} holds no texts: only runs of texts have a table of answers.")
+        self.evidence, self.record = evidence, record
+        self.plan = plan_of(record["spec"])
+        self.task = tasks.load(self.plan.task)
+        self.models = dict(record["models"])
+        self.outcomes = tuple(
+            dict.fromkeys(c["label"] for c in record["claims"] if c["family"] == "net" and c["label"])
+        )
+        compared = controls.outcomes(self.task, {})
+        self._score_of = compared[0] if len(compared) == 1 else None
+        self._verdicts: dict[tuple[str, str, str], Verdict] = {
+            (v.variant_id, v.model, v.format): v for v in verdicts
+        }
+
+    def __iter__(self) -> Iterator[AnswerRow]:
+        texts: dict[str, None] = {}
+        for case, checks in self.evidence.cases():
+            texts.setdefault(text_of(case.id))
+            once = 0 < (self.plan.repeat or 0) < len(texts) and self.task.kind != "generation"
+            for variant in (case.original, *case.variants):
+                yield from self._of_variant(case, variant, checks, once=once)
+
+    def _of_variant(
+        self, case: Case, variant: Variant, checks: dict[str, Check], *, once: bool
+    ) -> Iterator[AnswerRow]:
+        shape = shape_of(variant.edits)
+        check = checks.get(variant.id)
+        given: dict[tuple[str, str], list[Response]] = {}
+        for response in self.evidence.responses(variant.id):
+            given.setdefault((response.model, response.format), []).append(response)
+        valid = check is None or check.status != "invalid"
+        for name, told in self.models.items():
+            asked = 1 if once or shape.kind == "wording" else told["replicates"]
+            for form in told["formats"]:
+                answers = [r for r in given.get((name, form), ()) if r.replicate < asked]
+                for response in answers or self._unasked(variant, name, form):
+                    yield self._row(case, variant, shape, response, valid)
+
+    def _unasked(self, variant: Variant, model: str, form: str) -> list[Response]:
+        """What stands for a prompt that a run which stopped had no time for."""
+        prompts = [p for p in self.evidence.prompts(variant.id) if p.format == form]
+        return [
+            Response(
+                variant_id=variant.id,
+                prompt_sha256=p.sha256,
+                format=form,
+                replicate=0,
+                error=UNASKED,
+                model=model,
+            )
+            for p in prompts[:1]
+        ]
+
+    def _row(self, case: Case, variant: Variant, shape: Shape, response: Response, valid: bool) -> AnswerRow:
+        if response.error == UNASKED:
+            answer = Answer(status="not_asked")
+        elif response.error is not None:
+            answer = unanswered(response.error)
+        else:
+            style = self.models[response.model]["style"]
+            answer = self.task.read(response.output or "", style, response.format)
+        value, score = answer.value, answer.number
+        if isinstance(value, float | int) and not isinstance(value, bool):
+            score = float(value) if score is None else score
+        elif score is None and value is not None and self._score_of is not None and response.scores:
+            p = response.scores.get(self._score_of)
+            score = None if p is None else log_odds(p)
+        verdict = self._verdicts.get((variant.id, response.model, response.format))
+        return AnswerRow(
+            text_id=case.id,
+            variant_id=variant.id,
+            arm=shape.arm.name.lower(),
+            attributes=" + ".join(shape.attributes),
+            groups=" + ".join(f"{a}: {before} > {after}" for a, before, after in shape.directions),
+            words_out=" + ".join(shape.words_out),
+            words_in=" + ".join(shape.words_in),
+            text=_plain(case.original.input),
+            changed_text=_plain(variant.input),
+            model=response.model,
+            format=response.format,
+            replicate=response.replicate,
+            status=answer.status,
+            answer=json.dumps(value) if isinstance(value, tuple) else value,
+            score=score,
+            outcome=None if verdict is None else verdict.outcome,
+            hidden=None if verdict is None else verdict.hidden,
+            distance=None if verdict is None else verdict.distance,
+            sampling=case.sampling,
+            valid=valid,
+            edits=msgspec.json.encode(variant.edits).decode(),
+        )
+
+    def roles(self) -> Roles:
+        """What ``audit import`` needs to compute the claims of the run from these rows."""
+        plan, task = self.plan, self.task
+        dictionaries = dictionaries_of(plan)
+        seen = self.record["controls"]["positive_control"]
+        control = {
+            name: all(told["seen"] for key, told in seen.items() if key.partition(", ")[0] == name)
+            for name in self.models
+            if any(key.partition(", ")[0] == name for key in seen)
+        }
+        return Roles(
+            text=("text_id",),
+            answer="answer",
+            kind={"score": "number", "generation": "words", "multilabel": "labels"}.get(task.kind, "label"),
+            favourable=self.outcomes,
+            unit=str(task.unit or "") if task.kind == "score" else "",
+            edits="edits",
+            version="variant_id",
+            model=("model",),
+            format=("format",),
+            replicate="replicate",
+            status="status",
+            score="score",
+            where={"sampling": ("iid",), "valid": ("true", "True")},
+            references=plan.references,
+            primary={d.attribute: d.primary for d in dictionaries if d.primary is not None},
+            unmarked={
+                d.attribute: u
+                for d in dictionaries
+                if (u := tuple(g.name for g in d.groups.values() if g.unmarked))
+            },
+            graded=tuple(f for f in task.formats if task.graded(f)),
+            control=control,
+            task=task.name,
+            delta=plan.tolerance if task.kind == "score" else plan.delta,
+        )
+
+    def csv(self) -> str:
+        """The table as CSV that no spreadsheet takes for formulas."""
+        rows = ([_cell(value) for value in dataclasses.astuple(row)] for row in self)
+        return csv_text([COLUMNS, *rows])
+
+    def parquet(self) -> bytes:
+        """The table as Parquet.
+
+        Raises
+        ------
+        MissingDependency
+            pyarrow is not installed.
+        """
+        try:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+        except ImportError as error:
+            raise MissingDependency("The Parquet table", "pyarrow", "parquet") from error
+        kinds = {"replicate": pa.int32(), "score": pa.float64(), "distance": pa.float64()}
+        kinds |= {"hidden": pa.bool_(), "valid": pa.bool_()}
+        schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS])
+        rows = [dataclasses.asdict(row) | {"answer": _text(row.answer)} for row in self]
+        file = io.BytesIO()
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), file, compression="zstd")
+        return file.getvalue()
+
+
+def _cell(value: str | float | None) -> str | float | None:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _text(answer: str | float | None) -> str | None:
+    return answer if answer is None or isinstance(answer, str) else repr(answer)
+
+
+def _plain(text: Any) -> str:
+    return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
