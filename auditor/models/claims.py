@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 
 try:
     import fcntl
@@ -60,7 +60,7 @@ def _place(key: str) -> int:
 
 
 _files: dict[str, _File] = {}
-_guard = Lock()
+_guard = RLock()  # the garbage collector may close claims in the midst of taking others
 
 
 class Claims:

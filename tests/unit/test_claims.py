@@ -9,9 +9,10 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -321,3 +322,19 @@ def test_an_answer_that_comes_between_the_look_and_the_claim_is_taken(tmp_path: 
         len(Claims(tmp_path / "c").take(map(client._digest, ((r.prompt.sha256, 0) for r in ask_for("a")))))
         == 1
     )
+
+
+def test_a_cache_may_be_collected_while_another_claims(tmp_path: Path) -> None:
+    ours, forgotten = Cache(tmp_path / "c"), [Cache(tmp_path / "c")]
+    assert forgotten[0].claim(["aa"]) == {"aa"}
+    taken: set[str] = set()
+
+    def keys() -> Iterator[str]:
+        yield "bb"
+        forgotten.clear()
+        yield "aa"
+
+    thread = Thread(target=lambda: taken.update(ours.claim(keys())), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert taken == {"aa", "bb"}
