@@ -22,6 +22,7 @@ from auditor.perturb._match import Hit, Matcher, settle
 from auditor.perturb._wanted import EVERY, Wanted
 from auditor.perturb.dictionaries import Dictionary, load
 from auditor.perturb.dictionaries.full_names import full_names
+from auditor.perturb.irrelevant import Irrelevant, irrelevant
 from auditor.perturb.mutation import MutationSuite, apply
 from auditor.text.english import article_for, match_case
 
@@ -96,6 +97,8 @@ class Lines(Suite):
         With the case id it determines every choice.
     limit_chars : callable or None
         Number of characters of a text that the model gets to see; a text that would be cut gets no line.
+    irrelevant : mapping, optional
+        What the task names as irrelevant: one placebo of it for each attribute, beside another name of the group.
 
     Attributes
     ----------
@@ -133,7 +136,9 @@ class Lines(Suite):
         per_seed: int | None = 8,
         seed: int = 7,
         limit_chars: Callable[[str], int] | None = None,
+        irrelevant: Irrelevant | None = None,
     ) -> None:
+        self._irrelevant = irrelevant or {}
         self._feed = Feed()
         self._inner = make(self._feed)
         self._seeds = iter(seeds)
@@ -305,6 +310,12 @@ class Lines(Suite):
         if not variants:
             return None
         placebos = [edits for a in sorted(varied) if (edits := writer.placebo(a, named[a]))]
+        placebos += [
+            edits
+            for a in sorted(varied)
+            for edits in irrelevant(text, self._irrelevant, a, 1, rng)
+            if placebos
+        ]
         variants += [_variant(f"{case_id}.p{n}", text, edits, named) for n, edits in enumerate(placebos)]
         return Case(
             id=case_id,

@@ -21,6 +21,7 @@ from auditor.perturb._agree import edits_of
 from auditor.perturb._match import Hit, Matcher, Scan, settle
 from auditor.perturb._seams import misread
 from auditor.perturb.dictionaries import Dictionary, Term, neutral
+from auditor.perturb.irrelevant import Irrelevant, irrelevant
 from auditor.perturb.mutation import apply
 from auditor.perturb.wordings import frames, mixed
 
@@ -47,6 +48,8 @@ class Placebos:
         The neutral words; None takes those that come with the tool.
     limit_chars : callable or None
         Number of characters of a text that the model gets to see.
+    irrelevant : mapping, optional
+        What the task names as irrelevant; half of the placebos of an attribute are of it where the text has any.
 
     Attributes
     ----------
@@ -74,7 +77,9 @@ class Placebos:
         dictionaries: Sequence[Dictionary],
         words: Dictionary | None = None,
         limit_chars: Callable[[str], int] | None = None,
+        irrelevant: Irrelevant | None = None,
     ) -> None:
+        self._irrelevant = irrelevant or {}
         self._dictionaries = {d.attribute: d for d in dictionaries}
         self.primary = {d.attribute: d.primary for d in dictionaries if d.primary is not None}
         self._words = neutral() if words is None else words
@@ -119,6 +124,8 @@ class Placebos:
             wanted = len(arms[attribute]) if n is None else min(n, len(arms[attribute]))
             made: dict[tuple[object, ...], tuple[Edit, ...]] = {}
             drawn: dict[tuple[object, ...], tuple[Edit, ...]] = {}
+            for named in irrelevant(text[:kept], self._irrelevant, attribute, -(-wanted // 2), rng):
+                made[tuple((e.where, e.target) for e in named)] = named
             for draw in range(wanted * _TRIES):
                 if len(made) == wanted:
                     break

@@ -376,6 +376,7 @@ def _with_lines(plan: Plan, task: Any, make: Any, common: Mapping[str, Any]) -> 
         attributes=plan.attributes,
         per_seed=plan.per_seed,
         limit_chars=task.kept,
+        irrelevant=task.irrelevant,
     )
 
 
@@ -387,7 +388,7 @@ def _placebos(suite: Any, dictionaries: Sequence[Any], task: Any) -> Any:
         return None
     from auditor.perturb.placebo import Placebos
 
-    return Placebos(dictionaries=dictionaries, limit_chars=task.kept)
+    return Placebos(dictionaries=dictionaries, limit_chars=task.kept, irrelevant=task.irrelevant)
 
 
 def _seeds(
@@ -397,7 +398,7 @@ def _seeds(
     from auditor.text.language import looks_english
 
     if seeds is not None:
-        texts = list(seeds)
+        texts = tasks.seeds.crossed(list(seeds), task.against_path)
         facts["seeds"] = {
             "source": tasks.given.SOURCE,
             "n": len(texts),
@@ -414,15 +415,15 @@ def _seeds(
             text_column=plan.text_column or "text",
             label_column=plan.label_column,
             id_column=plan.id_column,
-            limit=plan.limit,
+            limit=None if task.against_path else plan.limit,
         )
-        texts = list(file.seeds)
+        texts = tasks.seeds.crossed(file, task.against_path, plan.limit)
         facts["seeds"] = {
             "source": plan.data or f"embedded texts of task {task.name}",
             "n": len(texts),
             "skipped": file.skipped,
             "repeated": file.repeated,
-            "sha256": file.sha256,
+            "sha256": tasks.seeds.digest_of(texts) if task.against_path else file.sha256,
         }
     if others := sum(not looks_english(seed.text) for seed in texts):
         facts["seeds"]["not_english"] = others  # a warning: they are used like all others

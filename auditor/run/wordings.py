@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from auditor.core.types import Case, Check, draws_of
+from auditor.perturb.irrelevant import is_irrelevant
 from auditor.perturb.name_lines import line_end
 from auditor.perturb.wordings import unframed, worded
 
@@ -15,12 +16,16 @@ TRIED = 8  # neutral edits that are checked for each wording wanted, and pairs o
 
 
 def checked(gate: Any, cases: Sequence[Case]) -> dict[str, Check]:
-    """The check of every variant of ``cases``; what lies in a line in front of a text alone needs no parse."""
+    """The check of every variant of ``cases``.
+
+    What lies in a line in front of a text alone, and what the task names as irrelevant, needs no parse.
+    """
     found: dict[str, Check] = {}
     for case in cases:
         end = line_end(case)
-        for v in case.variants if end else ():
-            if all(isinstance(e.where, tuple) and e.where[1] < end for e in v.edits):
+        for v in case.variants:
+            inside = all(isinstance(e.where, tuple) and e.where[1] < end for e in v.edits)
+            if inside or is_irrelevant(v.edits):
                 found[v.id] = Check(variant_id=v.id, check=case.suite, status="valid")
     left = [
         dataclasses.replace(case, variants=tuple(v for v in case.variants if v.id not in found))

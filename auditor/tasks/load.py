@@ -143,6 +143,8 @@ _UNION_ARMS = frozenset(
 
 _NOT_IN_DIGEST: Any = {
     "seeds": True,
+    "against": True,
+    "irrelevant": True,
     "controls": True,
     "description": True,
     "subject": True,
@@ -187,7 +189,9 @@ def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
         sha256=digest(content),
         source=f"prompts/{path.name}" if builtin else str(path),
         subject=part.subject.strip(),
-        seeds_path=_seeds_path(part.seeds, path, builtin=builtin),
+        seeds_path=_beside(path, "seeds", part.seeds, builtin=builtin),
+        against_path=_beside(path, "against", part.against, builtin=builtin),
+        irrelevant=MappingProxyType(part.irrelevant),
         reader=_reader(part, scale),
     )
 
@@ -235,12 +239,12 @@ def _distinct(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(normalise(word) for word in words))
 
 
-def _seeds_path(seeds: str | None, path: Path, *, builtin: bool) -> Path | None:
-    if seeds is None:
+def _beside(path: Path, field: str, name: str | None, *, builtin: bool) -> Path | None:
+    if name is None:
         return None
     if builtin:
-        return data.path("embedded", "seeds", seeds)
-    return _below(path, "seeds", seeds)
+        return data.path("embedded", "seeds", name)
+    return _below(path, field, name)
 
 
 def _below(path: Path, field: str, name: str) -> Path:

@@ -100,6 +100,12 @@ class FormatPart(Part):
     max_tokens: Annotated[StrictInt, Field(ge=1, le=100_000)] = 16
     graded: StrictBool = False
 
+    @model_validator(mode="after")
+    def _number_is_graded(self) -> Self:
+        if "{score}" in self.answer and not self.graded:
+            raise ValueError("an answer with {score} is graded: add `graded: true`")
+        return self
+
     @field_validator("answer")
     @classmethod
     def _has_label(cls, value: str) -> str:
@@ -147,6 +153,8 @@ class TaskFile(Part):
     temperature: Annotated[StrictInt | StrictFloat, Field(ge=0, le=2)] = 0
     subject: StrictStr = ""
     seeds: StrictStr | None = None
+    against: Text | None = None
+    irrelevant: dict[Name, tuple[Annotated[tuple[Text, ...], Field(min_length=2)], ...]] = {}
     controls: Text | None = None
 
     @field_validator("format")
@@ -190,9 +198,8 @@ class TaskFile(Part):
             raise ValueError(f"favourable: {self.favourable!r} is none of the labels ({', '.join(names)})")
         if self.default_format is not None and self.default_format not in self.formats:
             raise ValueError(f"default_format: {self.default_format!r} is none of {', '.join(self.formats)}")
-        if any(form.graded for form in self.formats.values()) and (
-            len(names) != 2 or self.favourable is None
-        ):
+        alone = any(form.graded and "{score}" not in form.answer for form in self.formats.values())
+        if alone and (len(names) != 2 or self.favourable is None):
             raise ValueError("formats: graded answers need two labels, one of them favourable")
         self._check_names()
         return self

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import hashlib
+import itertools
 import json
 import operator
 import os
@@ -12,6 +14,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import overload
+
+from pydantic import BaseModel, Field, ValidationError
 
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, DataFileError
@@ -169,6 +173,57 @@ def collect(
         sha256=sha256 or digest_of(collected.seeds),
         source=where.source,
     )
+
+
+class Against(BaseModel):
+    """A text that others are judged against; ``labels`` by the id of the other, ``label`` for all not named there."""
+
+    id: str
+    text: str = Field(min_length=1)
+    label: str | None = None
+    labels: dict[str, str] = {}
+
+
+def crossed(seeds: Sequence[SourceText], against: Path | None, limit: int | None = None) -> list[SourceText]:
+    """Put each text of the file ``against`` behind each of ``seeds``: a résumé and a post make one text.
+
+    First come, text by text, the pairs that the file names in ``labels``, then all others. Without a file the texts
+    stay as they are.
+
+    Parameters
+    ----------
+    seeds : sequence of SourceText
+        What is judged.
+    against : Path or None
+        JSON lines: ``id``, ``text``, and the gold label of a pair: ``labels`` by the id of the seed, else ``label``.
+    limit : int or None
+        The most pairs.
+
+    Raises
+    ------
+    DataFileError
+        A line of the file is no such object.
+    """
+    if against is None:
+        return list(seeds)
+    try:
+        others = [
+            Against.model_validate(row)
+            for _, row in readers.from_file(against, readers.content(against), "text")[1]
+        ]
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise DataFileError(f"{against}: field {first['loc'][0]}: {first['msg']}") from None
+    pairs = sorted(itertools.product(seeds, others), key=lambda pair: pair[0].id not in pair[1].labels)
+    return [
+        dataclasses.replace(
+            seed,
+            id=f"{seed.id}.{other.id}",
+            text=f"{seed.text}\n\n{other.text}",
+            label=other.labels.get(seed.id, other.label),
+        )
+        for seed, other in pairs[:limit]
+    ]
 
 
 def digest_of(seeds: Iterable[SourceText]) -> str:

@@ -27,14 +27,19 @@ class Format:
 
     ``answer`` is the form of an answer, with ``{label}`` (verbatim), ``{json}`` (as JSON) and ``{reason}``;
     worked examples are written with it. ``max_tokens`` bounds the output. The answer in a ``graded`` format is a number
-    from 0 to 100, for how much speaks for the favourable label; it is asked without worked examples, whose figures
-    would be an anchor.
+    from 0 to 100, for how much speaks for the favourable label, or with ``{score}`` such a number beside the label; it
+    is asked without worked examples, whose figures would be an anchor.
     """
 
     instruction: str
     answer: str
     max_tokens: int
     graded: bool = False
+
+    @property
+    def scored(self) -> bool:
+        """Whether an answer holds a number beside its label."""
+        return "{score}" in self.answer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,6 +85,10 @@ class Task:
         What the person is called whom a text is about and who is judged ("the applicant"); empty where there is none.
     controls : tuple of (str, str)
         Pairs of texts that need different answers, for the positive control; empty where the task has none.
+    against_path : Path or None
+        Texts that each given text is judged against (posts, for résumés); see `auditor.tasks.seeds.crossed`.
+    irrelevant : mapping of str to tuple of tuple of str
+        What may be written for each other in a text without a bearing on the answer; see `auditor.perturb.irrelevant`.
 
     Examples
     --------
@@ -115,6 +124,8 @@ class Task:
     tolerance: float | None = None
     subject: str = ""
     controls: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
+    against_path: Path | None = field(default=None, compare=False)
+    irrelevant: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict, compare=False)
     reader: Reader = field(compare=False, repr=False)
 
     @property
@@ -206,14 +217,20 @@ class Task:
         """Write ``value`` in the form that ``format`` asks for."""
         plain = ", ".join(value) or "none" if isinstance(value, tuple) else _plain(value)
         form = self._format(format)
-        if form.graded and isinstance(value, str):
-            value = GRADES[value == self.favourable]
-            plain = _plain(value)
+        grade = _plain(GRADES[value == self.favourable])
+        if form.graded and not form.scored and isinstance(value, str):
+            value, plain = float(grade), grade
         data = list(value) if isinstance(value, tuple) else value
-        filled = form.answer
-        parts = {"{label}": plain, "{json}": json.dumps(data, ensure_ascii=False), "{reason}": reason}
+        parts = {
+            "{label}": plain,
+            "{json}": json.dumps(data, ensure_ascii=False),
+            "{reason}": reason,
+            "{score}": grade,
+        }
         # One pass: what is filled in may itself hold a placeholder.
-        return re.sub(r"\{(?:label|json|reason)\}", lambda match: parts[match.group()], filled).strip()
+        return re.sub(
+            r"\{(?:label|json|reason|score)\}", lambda match: parts[match.group()], form.answer
+        ).strip()
 
     def read(self, output: str, style: Literal["chat", "text"] = "chat", format: str | None = None) -> Answer:
         """Say what ``output`` means; never raises on a string. See `auditor.tasks.answers`.
@@ -225,11 +242,21 @@ class Task:
         style : {"chat", "text"}
             How the model is asked: "chat" for generators, "text" for classifiers.
         format : str or None
-            The format that was asked in. A graded answer is the favourable label from 50 on.
+            The format that was asked in. A graded answer is the favourable label from 50 on; one with a label and a
+            score is read if both can be.
         """
         if style == "text" or not self.graded(format):
             return self.reader.read(output, style)
-        told = dataclasses.replace(self.reader, kind="score", scale=GRADES, unit="").read(output)
+        reader = dataclasses.replace(self.reader, kind="score", scale=GRADES, unit="")
+        if self._format(str(format)).scored:
+            told = dataclasses.replace(reader, keys=("score",), markers=("score",)).read(output)
+            named = self.reader.read(output)
+            if named.status != "ok":
+                return named
+            if not isinstance(told.value, float):
+                return Answer(status="unparsed", reason=f"the score: {told.reason}")
+            return dataclasses.replace(named, number=told.value)
+        told = reader.read(output)
         if not isinstance(told.value, float):
             return told
         (other,) = (label for label in self.labels if label != self.favourable)
@@ -250,13 +277,13 @@ class Task:
         DataFileError
             Its file is missing or malformed.
         """
-        from auditor.tasks.seeds import read
+        from auditor.tasks.seeds import crossed, read
 
         if self.seeds_path is None:
             raise ConfigError(
                 f"the task {self.name!r} brings no texts of its own; name a file of texts with --data FILE"
             )
-        return list(read(self.seeds_path))
+        return crossed(read(self.seeds_path), self.against_path)
 
     def _format(self, name: str) -> Format:
         if name not in self.formats:
