@@ -122,6 +122,15 @@ class ExamplePart(Part):
     reason: StrictStr = ""
 
 
+class Against(BaseModel):
+    """A text that others are judged against; ``labels`` by the id of the other, ``label`` for all not named there."""
+
+    id: StrictStr
+    text: Text
+    label: StrictStr | None = None
+    labels: dict[str, StrictStr] = {}
+
+
 class TaskFile(Part):
     """A whole task file."""
 

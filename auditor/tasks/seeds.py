@@ -15,8 +15,6 @@ from itertools import islice
 from pathlib import Path
 from typing import overload
 
-from pydantic import BaseModel, Field, ValidationError
-
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.types import SourceText, Span, digest
@@ -175,15 +173,6 @@ def collect(
     )
 
 
-class Against(BaseModel):
-    """A text that others are judged against; ``labels`` by the id of the other, ``label`` for all not named there."""
-
-    id: str
-    text: str = Field(min_length=1)
-    label: str | None = None
-    labels: dict[str, str] = {}
-
-
 def crossed(seeds: Sequence[SourceText], against: Path | None, limit: int | None = None) -> list[SourceText]:
     """Put each text of the file ``against`` behind each of ``seeds``: a résumé and a post make one text.
 
@@ -206,6 +195,10 @@ def crossed(seeds: Sequence[SourceText], against: Path | None, limit: int | None
     """
     if against is None:
         return list(seeds)
+    from pydantic import ValidationError
+
+    from auditor.tasks.schema import Against
+
     try:
         others = [
             Against.model_validate(row)
