@@ -7,7 +7,8 @@ Usage::
 - ``sentiment``: the embedded subjects on the embedded film reviews; the two pictures show it;
 - ``german-credit``: a logistic regression on the German credit data (Hofmann 1994), sex and age band of
   ``personal_status`` protected;
-- ``rankings-gpt-3.5-turbo``: recorded rankings of résumés that differ in the name alone. Labelled test data.
+- ``rankings-gpt-3.5-turbo``: recorded rankings of résumés that differ in the name alone. Labelled test data;
+- ``care-summaries``: recorded summaries of care notes about women and men (``docs/museum.md``).
 
 What needs data that are not there is left out, and said.
 """
@@ -117,6 +118,13 @@ def rankings(work: Path, data: Path) -> None:
     shutil.copy(work / "rankings.html", OUT / "rankings-gpt-3.5-turbo.html")
 
 
+def care(work: Path, data: Path) -> None:
+    """Words of health in recorded summaries, by the mapping of the museum."""
+    roles = ROOT / "examples" / "museum" / "health.toml"
+    run("import", str(data), "--map", str(roles), "--name", "care summaries", "--out", str(work))
+    shutil.copy(newest(work) / "report.html", OUT / "care-summaries.html")
+
+
 def main() -> None:
     """Make every example whose data are there."""
     parser = argparse.ArgumentParser(
@@ -129,6 +137,7 @@ def main() -> None:
         os.chdir(folder)  # no path of this machine gets into a report
         for name, make, needed in (
             ("german", german, data / "german" / "german_raw.csv"),
+            ("care", care, data / "recorded_llm" / "care_summaries.csv.gz"),
             ("rankings", rankings, data / "hiring_recorded" / "gpt-3.5-turbo-0613_rankings.jsonl.gz"),
         ):
             if not needed.exists():

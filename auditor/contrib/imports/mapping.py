@@ -15,7 +15,7 @@ from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.shown import quoted
 
 Names = Annotated[tuple[str, ...], BeforeValidator(lambda v: (v,) if isinstance(v, str) else v)]
-Kind = Literal["label", "labels", "number", "words"]
+Kind = Literal["label", "labels", "number", "words", "matches"]
 BESIDE = ".import.toml"  # what stands beside a table of answers that a run was written to
 LONG_ANSWER = 60  # characters in the mean, from which an answer is a text
 FEW = 400  # different values of a column that names groups, at the most
@@ -93,7 +93,12 @@ class Roles(BaseModel):
     model, format, replicate, gold : str or tuple, optional
         Columns; what they lack is "model", "recorded", the order of the rows, unknown.
     answer, kind : str
-        The column of answers and what is taken of it: the label, the number, or how many words were written.
+        The column of answers and what is taken of it: the label, the number, how many words were written, or how many
+        of them ``pattern`` matches.
+    pattern : str, optional
+        A regular expression, for matches; upper and lower case are alike.
+    parts : mapping
+        Column → a regular expression whose named groups become columns.
     favourable : tuple of str
         Labels that are good to get.
     unit : str
@@ -136,6 +141,8 @@ class Roles(BaseModel):
     gold: str | None = None
     where: Mapping[str, Names] = Field(default_factory=dict)
     references: Mapping[str, str] = Field(default_factory=dict)
+    pattern: str = ""
+    parts: Mapping[str, str] = Field(default_factory=dict)
     task: str = "imported"
     status: str | None = None
     score: str | None = None

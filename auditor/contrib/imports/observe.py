@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from auditor.contrib.imports.mapping import Roles, number
-from auditor.contrib.imports.tables import Table
+from auditor.contrib.imports.tables import Table, divided
 from auditor.core.errors import DataFileError
 from auditor.core.types import Answer, AnswerStatus, Edit
 from auditor.measure.claims import Question
@@ -93,6 +94,7 @@ def observe(table: Table, roles: Roles) -> Imported:
     DataFileError
         No row is left.
     """
+    table = divided(table, roles.parts)
     roles.check(table)
     counted = Counted(rows=len(table))
     rows = _distinct(_rows(table, roles, counted), counted)
@@ -197,7 +199,13 @@ def _answer(columns: Mapping[str, list[str | None]], roles: Roles, n: int) -> An
         return Answer(value=None, status=status)
     if roles.kind in ("label", "labels"):
         return Answer(value=raw if roles.kind == "label" else _labels(raw), status=status, number=score)
-    value = float(len(raw.split())) if roles.kind == "words" else number(raw)
+    value = (
+        float(len(raw.split()))
+        if roles.kind == "words"
+        else float(len(re.findall(roles.pattern, raw, re.IGNORECASE)))
+        if roles.kind == "matches"
+        else number(raw)
+    )
     return Answer(value=value, status="unparsed" if value is None else status)
 
 

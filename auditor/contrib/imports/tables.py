@@ -12,16 +12,17 @@ import hashlib
 import importlib
 import io
 import json
+import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import TextIO, TypeAlias
 
 from auditor.core import csvfile
-from auditor.core.errors import DataFileError, MissingDependency
+from auditor.core.errors import ConfigError, DataFileError, MissingDependency
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 Column: TypeAlias = "list[str | None]"
@@ -104,6 +105,34 @@ def joined(table: Table, other: Table, on: str) -> Table:
         if name not in table.columns
     }
     return Table(columns=table.columns | fresh, sources=(*table.sources, *other.sources))
+
+
+def divided(table: Table, parts: Mapping[str, str]) -> Table:
+    """``table`` with a column for each named group of the patterns that ``parts`` has for its columns.
+
+    Raises
+    ------
+    ConfigError
+        A column is missing, or a pattern is none.
+
+    Examples
+    --------
+    >>> table = Table(columns={"variant": ["name_ann", "plain"]}, sources=())
+    >>> divided(table, {"variant": "(?P<axis>.+)_(?P<level>.+)"}).columns["level"]
+    ['ann', None]
+    """
+    fresh: dict[str, Column] = {}
+    for name, pattern in parts.items():
+        if name not in table.columns:
+            raise ConfigError(f"parts: no column {name!r}; there are {', '.join(table.columns)}")
+        try:
+            found = re.compile(pattern)
+        except re.error as error:
+            raise ConfigError(f"parts.{name}: {pattern!r} is no pattern: {error}") from None
+        matches = {v: found.fullmatch(v) for v in table.columns[name] if v is not None}
+        for group in found.groupindex:
+            fresh[group] = [m[group] if v and (m := matches[v]) else None for v in table.columns[name]]
+    return Table(columns=table.columns | fresh, sources=table.sources)
 
 
 def _files(path: Path) -> list[Path]:
