@@ -170,7 +170,9 @@ class Observations:
         self.golds: dict[int, str] = {}
         self._version_text, self._version_shape = array("i"), array("i")
         self._version_name, self._version_groups = array("i"), array("i")
+        self._version_parts = array("i")  # as long as the others, or empty
         self._names: Codes[str] = Codes()
+        self._parts: Codes[tuple[str, ...]] = Codes()
         self._version, self._model, self._format = array("i"), array("h"), array("h")
         self._replicate, self._status, self._label = array("h"), array("b"), array("i")
         self._score = array("d")
@@ -184,18 +186,35 @@ class Observations:
         """Add a version of ``text``; returns its row."""
         return self.shape(text, shape_of(edits), name)
 
-    def shape(self, text: str, shape: Shape, name: str = "", groups: tuple[tuple[str, str], ...] = ()) -> int:
-        """Add a version whose shape is known; ``name`` is its id."""
-        rest = name[len(text) :] if name.startswith(text) else WHOLE + name if name else ""
+    def shape(
+        self,
+        text: str,
+        shape: Shape,
+        name: str = "",
+        groups: tuple[tuple[str, str], ...] = (),
+        parts: Iterable[str] | None = None,
+    ) -> int:
+        """Add a version whose shape is known; ``name`` is its id, ``parts`` those of what it is put together from.
+
+        Parts are given for all versions of a table or for none.
+        """
         self._version_text.append(self.texts.of(text))
         self._version_shape.append(self.shapes.of(shape))
-        self._version_name.append(self._names.of(rest))
+        self._version_name.append(self._names.of(_rest(text, name)))
         self._version_groups.append(self.groups.of(groups))
+        if parts is not None:
+            self._version_parts.append(self._parts.of(tuple(_rest(text, part) for part in parts)))
         return len(self._version_text) - 1
 
     def name(self, row: int) -> str:
         """The id of a version; empty where it was added without."""
-        name = self._names.values[self._version_name[row]]
+        return self._whole(row, self._names.values[self._version_name[row]])
+
+    def parts(self, row: int) -> tuple[str, ...]:
+        """The ids of the versions that a version is put together from."""
+        return tuple(self._whole(row, part) for part in self._parts.values[self._version_parts[row]])
+
+    def _whole(self, row: int, name: str) -> str:
         if name.startswith(WHOLE):
             return name.removeprefix(WHOLE)
         return f"{self.texts.values[self._version_text[row]]}{name}" if name else ""
@@ -317,6 +336,12 @@ class Observations:
             hidden=hidden[told],
             distance=np.array(self._distance),
         )
+
+
+def _rest(text: str, name: str) -> str:
+    """What of an id is kept beside that of its text: the same for many."""
+    known = name.startswith(text) and name != text
+    return name[len(text) :] if known else WHOLE + name if name else ""
 
 
 class Columns(NamedTuple):

@@ -33,24 +33,17 @@ def judge(
     compared = {i: own for i, own in given.items() if i not in shapes or shapes[i].kind != "wording"}
     told = loop.oracle.judge(case, compared, shapes)
     loop.observed.take(given, model=tally.model.name, format=name)
-    verdicts: list[Verdict] = []
     counted: list[Verdict] = []
     for v, is_hidden in zip(told, hidden(case, told, checks), strict=True):
         placebo = shapes[v.variant_id].arm == Arm.PLACEBO
         # Order 0: no group changed. ``attributes`` are those whose edits a placebo copies.
         verdict = _named(v, is_hidden, 0 if placebo else v.order, tally.model.name, name)
         loop.observed.judge(verdict)
-        if not placebo:
-            verdicts.append(verdict)
-            if checks[v.variant_id].status != "invalid":
-                counted.append(verdict)
+        if not placebo and checks[v.variant_id].status != "invalid":
+            counted.append(verdict)
     if case.sampling == "iid":
         loop.figures.take(case, compared, model=tally.model.name, format=name)
     tally.judged = tally.judged or any(v.outcome in ("pass", "violation") for v in counted)
-    if loop.plan.protocol == "hinter":
-        from auditor.contrib.hinter.statistics import mutants_of
-
-        tally.mutants += mutants_of(case, verdicts, checks, name)
     _keep(loop, tally, case, name, compared, counted, checks)
     return counted
 

@@ -37,6 +37,8 @@ class Observed:
         All that are asked.
     score_of : str or None
         The label whose log odds are the score of an answer that is a label.
+    parts : bool
+        Whether joint versions are to know what they are put together from.
 
     Attributes
     ----------
@@ -48,11 +50,13 @@ class Observed:
         Variants of drawn cases that the validity check found wrong, asked about or not.
     """
 
-    def __init__(self, models: Iterable[str] = (), score_of: str | None = None) -> None:
+    def __init__(
+        self, models: Iterable[str] = (), score_of: str | None = None, *, parts: bool = False
+    ) -> None:
         self.table, self.directed, self.discarded = Observations(), Observations(), Observations()
         for name in models:  # in their order, whichever answers first
             self.table.models.of(name)
-        self._score_of = score_of
+        self._score_of, self._parts = score_of, parts
         self._rows: dict[str, Row] = {}  # of the versions of this round, by variant id
         self._shapes: dict[tuple[Any, ...], Shape] = {}
 
@@ -66,11 +70,14 @@ class Observed:
         shapes = [self.shape(v) for v in case.variants]
         if case.label is not None:
             table.golds[table.texts.of(case.id)] = case.label
+        by_choices = {v.choices: v.id for v in case.variants} if self._parts else {}
         for variant, shape in zip((case.original, *case.variants), (ORIGINAL, *shapes), strict=True):
             kept = variant is case.original or variant.id in valid
             if kept or table is self.table:
                 place = table if kept else self.discarded
-                row = place.shape(case.id, shape, variant.id, tuple(variant.groups.items()))
+                groups = tuple(variant.groups.items())
+                parts = _parts_of(variant, by_choices) if self._parts else None
+                row = place.shape(case.id, shape, variant.id, groups, parts)
                 self._rows[variant.id] = Row(place, row)
         return shapes
 
@@ -123,6 +130,14 @@ class Observed:
                 self._shapes.clear()
             found = self._shapes[key] = shape_of(variant.edits)
         return found
+
+
+def _parts_of(variant: Variant, by_choices: Mapping[frozenset[Any], str]) -> list[str]:
+    """The ids of the versions of one attribute that a joint one is put together from."""
+    if variant.order < 2:
+        return []
+    alone = [frozenset(c for c in variant.choices if c[0] == name) for name in variant.attributes]
+    return [by_choices[one] for one in alone if one in by_choices]
 
 
 def score_of(task: Any) -> str | None:

@@ -112,8 +112,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     if loop.plan.protocol != "hinter":
         record["tokens"] = _tokens(loop)
     if loop.plan.protocol == "hinter":
-        record["hinter"] = _hinter(loop)
-        record["hinter_figures"] = _hinter_figures(loop)
+        record |= _hinter(loop)
     if loop.until is not None:
         record["looks"] = loop.until.record()
     return record
@@ -457,19 +456,15 @@ def _drawn_again(suite: GrammarSuite, verdicts: list[Verdict]) -> tuple[GrammarS
 
 
 def _hinter(loop: Loop) -> dict[str, Any]:
-    """The paper's own measures for each model, raw: mutants are the units, nothing is controlled."""
-    from auditor.contrib.hinter import statistics as hinter
+    """The paper's own measures for each model, raw (mutants are the units, nothing is controlled), and its figures."""
+    from auditor.contrib.hinter import figures, statistics
 
+    tables = loop.observed.table, loop.observed.discarded
+    made = {t.model.name: list(statistics.mutants(*tables, t.model.name, t.formats)) for t in loop.tallies}
     return {
-        tally.model.name: [m.as_record() for m in hinter.measures(tally.mutants)] for tally in loop.tallies
+        "hinter": {name: [m.as_record() for m in statistics.measures(own)] for name, own in made.items()},
+        "hinter_figures": figures.record(made),
     }
-
-
-def _hinter_figures(loop: Loop) -> dict[str, Any]:
-    """Counts of the paper's tables and figures, over all pairs of attributes."""
-    from auditor.contrib.hinter import figures as hinter_figures
-
-    return hinter_figures.record({t.model.name: t.mutants for t in loop.tallies})
 
 
 def _provenance(loop: Loop, started: datetime, seconds: float) -> dict[str, Any]:

@@ -55,7 +55,11 @@ class State:
         self.plan = parts.plan
         self.counts: Counter[str] = Counter()
         self.oracle = Judge(parts.oracle, parts.suite)
-        self.observed = Observed([model.name for model in parts.models], score_of(parts.task))
+        self.observed = Observed(
+            [model.name for model in parts.models],
+            score_of(parts.task),
+            parts=self.plan.protocol == "hinter",
+        )
         self.figures = Figures(parts.suite)
         self.status_reason = ""
         self.stopped_by = ""  # the limit of the plan that was reached

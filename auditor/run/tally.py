@@ -64,7 +64,6 @@ class Tally:
     waiting: list[Response] = field(default_factory=list)  # to be journaled together
     planned: int = 0
     first: First = field(default_factory=First)
-    mutants: list[Any] = field(default_factory=list)  # under --protocol hinter
     hidden: list[tuple[Case, str, str]] = field(default_factory=list)  # case, variant id, format
     canaries: dict[tuple[str, str], dict[str, list[Any]]] = field(
         default_factory=dict

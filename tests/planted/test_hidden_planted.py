@@ -9,12 +9,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from auditor.contrib.hinter.statistics import measures, mutants_of
+from auditor.contrib.hinter.statistics import measures, mutants
 from auditor.core.types import Answer, Case, Check, Edit, Variant, Verdict
 from auditor.measure.hidden_lattice import mark_hidden
 from auditor.measure.noise import hidden_by_chance
 from auditor.measure.observations import Observations
 from auditor.measure.rates import estimates, noise_floor
+from auditor.run.observed import Observed
 from auditor.tasks.oracles.label import LabelOracle
 
 NAMES = ("body", "gender", "race")
@@ -135,12 +136,12 @@ def test_a_three_way_interaction_is_hidden_at_order_three_only() -> None:
 def test_the_papers_counting_agrees_on_planted_effects() -> None:
     for rule, share in ((interaction, 1.0), (additive, 0.0)):
         audit = Audit(make_cases(30, 2), rule)
-        mutants = [
-            mutant
-            for case in audit.cases
-            for mutant in mutants_of(case, [v for v in audit.verdicts if v.case_id == case.id], {})
-        ]
-        (found,) = measures(mutants)
+        observed = Observed(["planted"], parts=True)
+        for case in audit.cases:
+            observed.add(case, {v.id for v in case.variants})
+        for told in audit.verdicts:
+            observed.judge(told)
+        (found,) = measures(mutants(observed.table, observed.discarded, "planted", ["bare"]))
         assert found.as_record()["hidden_share"] == share
         assert found.hidden == sum(v.hidden is True for v in audit.verdicts)
 

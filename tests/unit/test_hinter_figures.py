@@ -8,8 +8,7 @@ import pytest
 
 from auditor.contrib.hinter import figures as hinter_figures
 from auditor.contrib.hinter import report as shown
-from auditor.contrib.hinter.statistics import Mutant, measures, with_discarded
-from auditor.core.types import Verdict
+from auditor.contrib.hinter.statistics import Mutant, measures
 from auditor.report.charts import bars
 
 
@@ -169,24 +168,3 @@ def test_both_reports_show_the_figures() -> None:
         assert f"HInter, {figure.title}" in text
         assert f"HInter, {figure.title}: " in page.replace("&#39;", "'")
     assert page.count('class="chart matrix"') == 7
-
-
-def test_answers_to_discarded_mutants_are_filled_in() -> None:
-    mutants = [
-        mutant("a@bare", "x", ("race",), False),
-        mutant("b@bare", "x", ("race",), None, valid=False),
-        mutant("c@bare", "x", ("race",), None, valid=False),
-        mutant("d@bare", "x", ("race",), None, valid=False),
-    ]
-    verdicts = [
-        Verdict(case_id="x", variant_id=name, order=1, attributes=("race",), outcome=outcome, format=form)
-        for name, outcome, form in (
-            ("a", "violation", "bare"),
-            ("b", "violation", "bare"),
-            ("c", "skipped", "bare"),
-            ("d", "violation", "json"),
-        )
-    ]
-    filled = list(with_discarded(mutants, verdicts))
-    assert [m.error for m in filled] == [False, True, None, None]
-    assert hinter_figures.totals(filled).atomic.discarded_errors == 1

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
-from auditor.contrib.hinter.statistics import NOTE, Mutant, measures, mutants_of, with_discarded
-from auditor.core.types import Case, Check, Edit, Variant, Verdict
+from collections.abc import Iterable
+
+from auditor.contrib.hinter.figures import totals
+from auditor.contrib.hinter.statistics import NOTE, Mutant, measures, mutants
+from auditor.core.types import Case, Edit, Variant, Verdict
+from auditor.run.observed import Observed
 
 
 def atom(name: str, original: str, attribute: str, error: bool | None = False, valid: bool = True) -> Mutant:
@@ -92,40 +96,67 @@ def edit(attribute: str, at: int) -> Edit:
     )
 
 
+def observed(*variants: Variant, valid: Iterable[str], told: dict[str, str]) -> Observed:
+    case = Case(id="c", suite="hinter.v1", original=Variant(id="c.o", input="x"), variants=variants)
+    made = Observed(["m"], parts=True)
+    made.add(case, set(valid))
+    for name, outcome in told.items():
+        made.judge(
+            Verdict(
+                case_id="c", variant_id=name, order=1, attributes=(), outcome=outcome, model="m", format="f"
+            )  # type: ignore[arg-type]
+        )
+    return made
+
+
 def test_mutants_of_a_judged_case() -> None:
     g, r = edit("gender", 0), edit("race", 5)
-    case = Case(
-        id="c",
-        suite="hinter.v1",
-        original=Variant(id="c.o", input="x"),
-        variants=(
-            Variant(id="g", input="1", edits=(g,)),
-            Variant(id="r", input="2", edits=(r,)),
-            Variant(id="j", input="3", edits=(g, r)),
+    made = observed(
+        Variant(id="g", input="1", edits=(g,)),
+        Variant(id="r", input="2", edits=(r,)),
+        Variant(id="c.j", input="3", edits=(g, r)),
+        valid=["g", "c.j"],
+        told={"g": "pass", "c.j": "violation", "r": "skipped"},
+    )
+    assert list(mutants(made.table, made.discarded, "m", ["f"])) == [
+        Mutant(id="g@f", original="c", attributes=("gender",), valid=True, error=False),
+        Mutant(
+            id="c.j@f",
+            original="c",
+            attributes=("gender", "race"),
+            valid=True,
+            error=True,
+            parts=("g@f", "r@f"),
         ),
-    )
-    verdicts = [
-        Verdict(case_id="c", variant_id=v, order=1, attributes=(), outcome=o)  # type: ignore[arg-type]
-        for v, o in (("g", "pass"), ("j", "violation"))
-    ]
-    checks = {"r": Check(variant_id="r", check="k", status="invalid")}
-    assert list(mutants_of(case, verdicts, checks)) == [
-        Mutant(id="g", original="c", attributes=("gender",), valid=True, error=False),
-        Mutant(id="r", original="c", attributes=("race",), valid=False, error=None),
-        Mutant(id="j", original="c", attributes=("gender", "race"), valid=True, error=True, parts=("g", "r")),
+        Mutant(id="r@f", original="c", attributes=("race",), valid=False, error=None),
     ]
 
 
-def test_discarded_mutants_of_a_text_without_a_valid_one_are_judged() -> None:
-    case = Case(
-        id="c",
-        suite="hinter.v1",
-        original=Variant(id="c.o", input="x"),
-        variants=(Variant(id="r", input="2", edits=(edit("race", 5),)),),
+def test_a_part_is_the_same_change_at_the_same_place() -> None:
+    """The same word twice in a text: the joint mutant is put together from the one that it changes."""
+    first, second = edit("gender", 0), edit("gender", 9)
+    race = edit("race", 5)
+    made = observed(
+        Variant(id="a", input="1", edits=(first,)),
+        Variant(id="b", input="2", edits=(second,)),
+        Variant(id="r", input="3", edits=(race,)),
+        Variant(id="j", input="4", edits=(second, race)),
+        valid="abrj",
+        told={"a": "violation", "b": "pass", "r": "pass", "j": "violation"},
     )
-    checks = {"r": Check(variant_id="r", check="k", status="invalid")}
-    told = Verdict(
-        case_id="c", variant_id="r", order=1, attributes=("race",), outcome="violation", format="chat"
+    (found,) = measures(mutants(made.table, made.discarded, "m", ["f"]))
+    assert found.hidden == 1
+
+
+def test_discarded_mutants_are_judged_where_they_were_asked_about() -> None:
+    """Each format makes mutants of its own, and what was skipped is no error."""
+    made = observed(
+        *(Variant(id=name, input=name, edits=(edit("race", 5 + n),)) for n, name in enumerate("abc")),
+        valid="a",
+        told={"a": "pass", "b": "violation", "c": "skipped"},
     )
-    (mutant,) = with_discarded(mutants_of(case, [], checks, "chat"), [told])
-    assert (mutant.id, mutant.valid, mutant.error) == ("r@chat", False, True)
+    both = list(mutants(made.table, made.discarded, "m", ["f", "g"]))
+    assert {m.id: m.error for m in both} == {
+        "a@f": False, "b@f": True, "c@f": None, "a@g": None, "b@g": None, "c@g": None,
+    }  # fmt: skip
+    assert totals(m for m in both if m.id.endswith("@f")).atomic.discarded_errors == 1

@@ -9,10 +9,13 @@ atomic only, joint only and both of RQ4 (Figures 10 and 11).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from auditor.core.types import Case, Check, Verdict
+import numpy as np
+
+from auditor.measure.observations import Arm, Observations
+from auditor.measure.rates import PASS, VIOLATION
 
 NOTE = (
     "Counted as in the HInter paper: mutants are the units, without repeats, controls or intervals. Mutants "
@@ -281,52 +284,30 @@ def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def mutants_of(
-    case: Case, verdicts: Sequence[Verdict], checks: Mapping[str, Check], format: str = ""
+def mutants(
+    valid: Observations, discarded: Observations, model: str, formats: Iterable[str]
 ) -> Iterator[Mutant]:
-    """The mutants of one case that one model judged.
+    """The mutants of a run that one model was asked about; each format makes mutants of its own.
 
     Parameters
     ----------
-    case : Case
-        An original and its variants of order 1 and 2.
-    verdicts : sequence of Verdict
-        Those of one model and one format.
-    checks : mapping of str to Check
-        By variant id; a variant without a check counts as valid.
-    format : str
-        That of the verdicts. A model may be asked in several: each makes mutants of its own.
+    valid, discarded : Observations
+        Mutants that the invariant kept, and those that it rejected; versions know their parts.
     """
-    outcomes = {v.variant_id: v.outcome for v in verdicts}
-    # Not read from the verdicts: a text whose mutants are all discarded has none.
-    mark = f"@{format}" if format else ""
-    by_choices = {variant.choices: variant.id for variant in case.variants}
-    judged = {"violation": True, "pass": False}
-    for variant in case.variants:
-        check = checks.get(variant.id)
-        alone = [frozenset(c for c in variant.choices if c[0] == name) for name in variant.attributes]
-        parts = [by_choices[part] for part in alone if part in by_choices] if variant.order > 1 else []
-        yield Mutant(
-            id=variant.id + mark,
-            original=case.id,
-            attributes=variant.attributes,
-            valid=check is None or check.status != "invalid",
-            error=judged.get(outcomes.get(variant.id, "")),
-            parts=tuple(part + mark for part in parts),
-        )
-
-
-def with_discarded(mutants: Iterable[Mutant], verdicts: Iterable[Verdict]) -> Iterator[Mutant]:
-    """Fill in what a model answered to mutants that the invariant discarded, where it was asked (RQ3.2).
-
-    Parameters
-    ----------
-    mutants : iterable of Mutant
-        From `mutants_of`.
-    verdicts : iterable of Verdict
-        Those of discarded variants, of the same model.
-    """
-    judged = {"violation": True, "pass": False}
-    told = {v.variant_id + (f"@{v.format}" if v.format else ""): judged.get(v.outcome) for v in verdicts}
-    for mutant in mutants:
-        yield mutant if mutant.valid else replace(mutant, error=told.get(mutant.id, mutant.error))
+    for table, kept in ((valid, True), (discarded, False)):
+        told, columns = table.judged(), table.columns()
+        edited = np.array([s.arm == Arm.EDITED for s in table.shapes.values], dtype=bool)
+        rows = np.flatnonzero(edited[columns.version_shape]).tolist()
+        for name in formats:
+            here = (told.model == table.models.get(model)) & (told.format == table.formats.get(name))
+            outcome = np.full(len(columns.version_text), -1)
+            outcome[told.version[here]] = told.outcome[here]
+            for row in rows:
+                yield Mutant(
+                    id=f"{table.name(row)}@{name}",
+                    original=table.texts.values[columns.version_text[row]],
+                    attributes=table.shapes.values[columns.version_shape[row]].attributes,
+                    valid=kept,
+                    error={VIOLATION: True, PASS: False}.get(int(outcome[row])),
+                    parts=tuple(f"{part}@{name}" for part in table.parts(row)),
+                )
