@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import combinations
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 import numpy as np
 
 from auditor.core.counting import plural
-from auditor.core.types import Finding, Verdict
+from auditor.core.types import Finding
 from auditor.measure import scores
 from auditor.measure.intervals import mean_interval
 from auditor.measure.multiplicity import resamples_for
@@ -32,76 +31,17 @@ from auditor.measure.scores import (
     MIN_SEEDS,
     Arm,
     Difference,
-    Direction,
     Place,
     amount,
     differences,
     finite,
 )
+from auditor.measure.text_metrics import Metrics, Pair
 
 PAIR = "GEN140"
 SIGNED = {"refusal": "share of answers", "sentiment": "", "length": "words", "preference": ""}
 UNSIGNED = ("wording", "meaning")
 FULL = 49_999  # patterns at most: all tests are drawn in full here
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Measured:
-    """The metrics of one variant against its original; a metric that could not be measured is missing.
-
-    Attributes
-    ----------
-    signed : mapping of str to (float, float)
-        Metric → mean of the original's answers, mean of the variant's.
-    noise : mapping of str to float
-        Signed metric → mean absolute difference of two answers to one prompt.
-    between, within, largest : mapping of str to float
-        Unsigned metric → mean distance between the sides, mean distance inside them, and the largest one inside.
-    splits : mapping of str to tuple of float
-        Unsigned metric → the excess for every way to deal the answers to the two prompts, the real one first.
-    """
-
-    signed: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    noise: Mapping[str, float] = field(default_factory=dict)
-    between: Mapping[str, float] = field(default_factory=dict)
-    within: Mapping[str, float] = field(default_factory=dict)
-    splits: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    largest: Mapping[str, float] = field(default_factory=dict)
-
-
-def splits(matrix: Sequence[Sequence[float]], n: int) -> tuple[float, ...]:
-    """Excess of between over within for every way to call ``n`` of the answers the original's.
-
-    Parameters
-    ----------
-    matrix : square, shape (answers, answers)
-        Distances; the original's ``n`` answers come first.
-    n : int
-        At least 1, fewer than all; one side has two answers or more.
-
-    Returns
-    -------
-    tuple of float
-        The observed excess first.
-
-    Examples
-    --------
-    >>> splits([[0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 0, 0]], 2)
-    (1.0, -0.5, -0.5, -0.5, -0.5, 1.0)
-    """
-    every = range(len(matrix))
-    out = []
-    for chosen in combinations(every, n):
-        rest = [i for i in every if i not in chosen]
-        between = fmean(matrix[i][j] for i in chosen for j in rest)
-        own = [
-            fmean(matrix[i][j] for i, j in combinations(part, 2)) for part in (chosen, rest) if len(part) > 1
-        ]
-        out.append(between - fmean(own))
-    return tuple(out)
-
-
-Table = Mapping[str, Mapping[tuple[str, str], Mapping[str, Measured]]]  # model -> (case, format) -> variant
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,66 +53,44 @@ class Study:
 
 
 def study(
-    verdicts: Sequence[Verdict],
-    placebos: Sequence[Verdict],
-    edits: Mapping[str, tuple[Direction, ...]],
-    measured: Table,
-    *,
-    deterministic: Mapping[str, bool],
-    preferences: Mapping[str, Mapping[tuple[str, str], Mapping[str, float]]] | None = None,
-    seed: int = 7,
-    resamples: int = 1999,
+    metrics: Metrics, *, deterministic: Mapping[str, bool], seed: int = 7, resamples: int | None = None
 ) -> Study:
     """All metrics of a run; p values are not yet adjusted.
 
     Parameters
     ----------
-    verdicts, placebos : sequence of Verdict
-        Which variants count; outcomes do not matter.
-    edits : mapping of str to tuple
-        Variant id → the directions of its edits.
-    measured : mapping
-        Model → (case, format) → variant → metrics.
+    metrics : Metrics
+        Of the variants that count, and of placebos.
     deterministic : mapping of str to bool
         By model, as declared.
-    preferences : mapping, optional
-        As ``measured``: a judge's preference in [-1, 1]; above 0 the variant's answer was preferred.
     seed : int
         Of the tests.
-    resamples : int
-        Patterns for each test, at least; more where the family is so large that they could show nothing.
+    resamples : int or None
+        Patterns for each test, at least; None means as many as four directions need.
+        More where the family is so large that they could show nothing.
     """
     # All rows of all models and formats are one family.
-    ways = {(v.model, v.format, v.attributes, edits[v.variant_id]) for v in verdicts}
+    ways = metrics.places()
+    least = resamples_for(4 * len({way.directions for way in ways})) if resamples is None else resamples
     rows_in_all = len(SIGNED) * len(ways) + len(UNSIGNED) * len({way[:3] for way in ways})
-    resamples = min(FULL, resamples_for(rows_in_all, least=resamples))
+    resamples = min(FULL, resamples_for(rows_in_all, least=least))
     signed: list[Difference] = []
     for number, (metric, unit) in enumerate(SIGNED.items()):
-        rows, others = (
-            [
-                arm
-                for v in group
-                if (arm := _signed_arm(v, edits, measured, metric, preferences or {})) is not None
-            ]
-            for group in (verdicts, placebos)
-        )
+        rows, others = (list(metrics.of(metric, placebo=placebo)) for placebo in (False, True))
         if not rows or (all(a.value == 0 for a in rows) and metric == "refusal"):
             continue
         signed += differences(
-            rows,
-            others,
+            *([Arm(*pair[:4]) for pair in some] for some in (rows, others)),
             metric=metric,
             unit=unit,
-            noise=_signed_noise(measured, metric),
+            noise=_noise([*rows, *others]),
             rng=np.random.default_rng([seed, 10, number]),
             resamples=resamples,
         )
     unsigned: list[Difference] = []
     for number, metric in enumerate(UNSIGNED):
         unsigned += distances(
-            verdicts,
-            placebos,
-            measured,
+            metrics,
             metric=metric,
             deterministic=deterministic,
             rng=np.random.default_rng([seed, 11, number]),
@@ -181,41 +99,20 @@ def study(
     return Study(signed=tuple(signed), unsigned=tuple(unsigned))
 
 
-def _signed_arm(
-    v: Verdict,
-    edits: Mapping[str, tuple[Direction, ...]],
-    measured: Table,
-    metric: str,
-    preferences: Mapping[str, Mapping[tuple[str, str], Mapping[str, float]]],
-) -> Arm | None:
-    key = (v.case_id, v.format)
-    place = Place(v.model, v.format, v.attributes, edits[v.variant_id])
-    if metric == "preference":
-        value = preferences.get(v.model, {}).get(key, {}).get(v.variant_id)
-        return None if value is None else Arm(place, v.case_id, v.variant_id, value)
-    found = measured.get(v.model, {}).get(key, {}).get(v.variant_id)
-    if found is None or metric not in found.signed:
-        return None
-    before, after = found.signed[metric]
-    return Arm(place, v.case_id, v.variant_id, after - before)
+def _noise(rows: Iterable[Pair]) -> dict[str, float | None]:
+    """By model the mean over texts and formats of how far two answers to one prompt lie apart."""
+    found: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for pair in rows:
+        if pair.spread is not None:
+            found[pair.place.model][pair.case_id, pair.place.format].append(pair.spread)
+    return {model: fmean(map(fmean, by_text.values())) for model, by_text in found.items()}
 
 
-def _signed_noise(measured: Table, metric: str) -> dict[str, float | None]:
-    out: dict[str, float | None] = {}
-    for model, by_case in measured.items():
-        means = [
-            fmean(found)
-            for given in by_case.values()
-            if (found := [m.noise[metric] for m in given.values() if metric in m.noise])
-        ]
-        out[model] = fmean(means) if means else None
-    return out
+Pairs = Mapping[str, Sequence[Pair]]  # by text
 
 
 def distances(
-    verdicts: Iterable[Verdict],
-    placebos: Iterable[Verdict],
-    measured: Table,
+    metrics: Metrics,
     *,
     metric: str,
     deterministic: Mapping[str, bool],
@@ -225,23 +122,22 @@ def distances(
 ) -> list[Difference]:
     """Excess of an unsigned metric, one row for each model, format and attribute set.
 
-    The mean is over seeds, of all variants of the seed. The test takes the first variant of each seed, which
+    The mean is over texts, of all variants of the text. The test takes the first variant of each text, which
     the answers had no part in choosing, because dealing anew is exact for one pair of prompts. A claim needs
     more than noise and more than placebo edits do. Where a model is declared deterministic there is no noise to
     deal with, and the placebo edits alone decide.
     """
-    found = _by_place(verdicts, measured, metric)
-    beside = _by_place(placebos, measured, metric)
+    found, beside = (_by_place(metrics.of(metric, placebo=placebo)) for placebo in (False, True))
     out = []
     for place in sorted(found):
         seeds = found[place]
         silent = deterministic.get(place.model, False)
-        values = {case: _excess([m for _, m in given], metric, silent) for case, given in seeds.items()}
+        values = {case: _excess(given, silent) for case, given in seeds.items()}
         d = {case: value for case, value in sorted(values.items()) if value is not None}
         other = {
             case: value
             for case, given in sorted(beside.get(place, {}).items())
-            if case in d and (value := _excess([m for _, m in given], metric, silent)) is not None
+            if case in d and (value := _excess(given, silent)) is not None
         }
         if not d:
             out.append(_blank(place, metric, len(seeds), "not tested: the same prompt was not repeated"))
@@ -251,33 +147,28 @@ def distances(
             note = f"not tested: {plural(len(d), 'seed')}, at least {MIN_SEEDS} are needed"
             out.append(replace(row, notes=(note,)))
             continue
-        p_noise = None if silent else _dealt(seeds, d, metric, rng=rng, resamples=resamples)
+        p_noise = None if silent else _dealt(seeds, d, rng=rng, resamples=resamples)
         out.append(_beside_placebo(row, d, other, p_noise, rng=rng, resamples=resamples))
     return out
 
 
-def _by_place(
-    verdicts: Iterable[Verdict], measured: Table, metric: str
-) -> dict[Place, dict[str, list[tuple[str, Measured]]]]:
-    out: dict[Place, dict[str, list[tuple[str, Measured]]]] = defaultdict(lambda: defaultdict(list))
-    for v in verdicts:
-        found = measured.get(v.model, {}).get((v.case_id, v.format), {}).get(v.variant_id)
-        if found is not None and metric in found.between:
-            out[Place(v.model, v.format, v.attributes)][v.case_id].append((v.variant_id, found))
+def _by_place(rows: Iterable[Pair]) -> dict[Place, dict[str, list[Pair]]]:
+    out: dict[Place, dict[str, list[Pair]]] = defaultdict(lambda: defaultdict(list))
+    for pair in rows:
+        out[pair.place._replace(directions=())][pair.case_id].append(pair)
     return out
 
 
-def _excess(given: Sequence[Measured], metric: str, silent: bool) -> float | None:
+def _excess(given: Sequence[Pair], silent: bool) -> float | None:
     if silent:
-        return fmean(m.between[metric] for m in given)
-    found = [m.between[metric] - m.within[metric] for m in given if metric in m.within]
+        return fmean(m.value for m in given)
+    found = [m.value - m.spread for m in given if m.spread is not None]
     return fmean(found) if found else None
 
 
 def _dealt(
-    seeds: Mapping[str, Sequence[tuple[str, Measured]]],
+    seeds: Pairs,
     cases: Iterable[str],
-    metric: str,
     *,
     rng: np.random.Generator,
     resamples: int,
@@ -285,9 +176,9 @@ def _dealt(
     """P value of the exchange test, one-sided, with the observed arrangement counted in."""
     ways = []
     for case in cases:
-        chosen = next((m for _, m in sorted(seeds[case], key=lambda p: p[0]) if metric in m.splits), None)
+        chosen = next((m for m in sorted(seeds[case], key=lambda p: p.variant_id) if m.splits), None)
         if chosen is not None:
-            ways.append(np.asarray(chosen.splits[metric], dtype=float))
+            ways.append(np.asarray(chosen.splits, dtype=float))
     observed = sum(float(w[0]) for w in ways)
     drawn = np.zeros(resamples)
     for w in ways:
@@ -299,17 +190,13 @@ def _row(
     place: Place,
     metric: str,
     d: Mapping[str, float],
-    seeds: Mapping[str, Sequence[tuple[str, Measured]]],
+    seeds: Pairs,
     level: float,
 ) -> Difference:
     value, low, high = mean_interval(list(d.values()), level)
     every = [pair for case in d for pair in seeds[case]]
-    own = [
-        fmean(found)
-        for case in d
-        if (found := [m.within[metric] for _, m in seeds[case] if metric in m.within])
-    ]
-    clearest = sorted(every, key=lambda p: (-p[1].between[metric], p[0]))
+    own = [fmean(found) for case in d if (found := [m.spread for m in seeds[case] if m.spread is not None])]
+    clearest = sorted(every, key=lambda p: (-p.value, p.variant_id))
     return Difference(
         place=place,
         metric=metric,
@@ -322,7 +209,7 @@ def _row(
         n_variants=len(every),
         discordant=sum(abs(x) > 1e-12 for x in d.values()),
         noise=fmean(own) if own else None,
-        exemplars=tuple(variant_id for variant_id, _ in clearest[:EXEMPLARS]),
+        exemplars=tuple(pair.variant_id for pair in clearest[:EXEMPLARS]),
     )
 
 

@@ -25,11 +25,6 @@ def is_free(loop: State) -> bool:
     return loop.parts.task.kind in KINDS and loop.plan.oracle != "probability"
 
 
-def keep(loop: State, tally: Tally, case: Case, name: str, present: Mapping[str, Sequence[Answer]]) -> None:
-    """Keep the metrics of a case: for texts, figures only."""
-    tally.texts[case.id, name] = loop.parts.oracle.measure(case, present)
-
-
 async def prefer(
     loop: State, tally: Tally, cases: Sequence[Case], checks: Mapping[str, Check], answers: Mapping[str, Any]
 ) -> None:
@@ -39,7 +34,7 @@ async def prefer(
     from auditor.tasks.oracles.wording import mask, masked_terms
 
     await loop.judge.calibrate()
-    keys: list[tuple[str, str, str]] = []
+    keys: list[tuple[str, str]] = []
     pairs: list[tuple[str, str]] = []
     for case in cases:
         for name in tally.formats:
@@ -52,13 +47,13 @@ async def prefer(
                 if first is None or text is None or checks[variant.id].status == "invalid":
                     continue
                 terms = masked_terms(variant.edits)
-                keys.append((case.id, name, variant.id))
+                keys.append((name, variant.id))
                 pairs.append((mask(first, terms), mask(text, terms)))
-    names = [about(variant_id, tally.model.name, name) for _, name, variant_id in keys]
+    names = [about(variant_id, tally.model.name, name) for name, variant_id in keys]
     told = await loop.judge.prefer(pairs, names)
-    for (case_id, name, variant_id), value in zip(keys, told, strict=True):
+    for (name, variant_id), value in zip(keys, told, strict=True):
         if value is not None:
-            tally.preferences.setdefault((case_id, name), {})[variant_id] = value
+            loop.observed.prefer(variant_id, value, model=tally.model.name, format=name)
     loop.stop(loop.judge.client, what=f"The judge {loop.judge.model.name} was stopped: ")
 
 
@@ -149,24 +144,12 @@ def _scores(loop: State, claims: Sequence[Claim]) -> tuple[list[Finding], dict[s
 
 
 def _pairs(loop: State) -> tuple[list[Finding], dict[str, Any]]:
-    import numpy as np
-
     from auditor.measure import pairs, scores
-    from auditor.measure.hidden_findings import Seen
 
-    table = loop.observed.table
-    told = table.judged()
-    every = list(Seen.of(table, told, np.arange(len(told.version))))
-    variants, placebos = ([one for one in every if bool(one.verdict.order) is real] for real in (True, False))
     found = pairs.study(
-        [one.verdict for one in variants],
-        [one.verdict for one in placebos],
-        {one.verdict.variant_id: one.directions for one in every},
-        {t.model.name: t.texts for t in loop.tallies},
+        loop.observed.metrics,
         deterministic={t.model.name: t.model.deterministic for t in loop.tallies},
-        preferences={t.model.name: t.preferences for t in loop.tallies},
         seed=loop.plan.seed,
-        resamples=scores.resamples_for(4 * len({one.directions for one in variants})),
     )
     rows = [*found.unsigned, *found.signed]
     judge = loop.judge

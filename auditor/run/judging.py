@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from auditor.core.types import Answer, Case, Check, Verdict
 from auditor.measure.observations import Arm
-from auditor.run import free
 from auditor.run.tally import KEPT_HIDDEN, Tally
 from auditor.run.verdict import hidden
 
@@ -44,7 +43,15 @@ def judge(
     if case.sampling == "iid":
         loop.figures.take(case, compared, model=tally.model.name, format=name)
     tally.judged = tally.judged or any(v.outcome in ("pass", "violation") for v in counted)
-    _keep(loop, tally, case, name, compared, counted, checks)
+    if loop.parts.task.kind == "generation":  # figures are kept, texts are not
+        measured = loop.parts.oracle.measure(case, compared)
+        loop.observed.measure(measured, model=tally.model.name, format=name)
+    for v in counted:
+        if v.hidden:  # whole cases of those only that can be asked again
+            kept = len(tally.hidden) < KEPT_HIDDEN or case.sampling == "directed"
+            tally.hidden.append(
+                (case if kept else dataclasses.replace(case, variants=()), v.variant_id, name)
+            )
     return counted
 
 
@@ -63,24 +70,3 @@ def _named(v: Verdict, is_hidden: bool | None, order: int, model: str, name: str
         model=model,
         format=name,
     )
-
-
-def _keep(
-    loop: State,
-    tally: Tally,
-    case: Case,
-    name: str,
-    given: Mapping[str, Sequence[Answer]],
-    verdicts: Sequence[Verdict],
-    checks: Mapping[str, Check],
-) -> None:
-    """Keep what of a case has to be asked again, and what no table holds."""
-    for v in verdicts:
-        if v.hidden:  # whole cases of those only that can be asked again
-            kept = len(tally.hidden) < KEPT_HIDDEN or case.sampling == "directed"
-            tally.hidden.append(
-                (case if kept else dataclasses.replace(case, variants=()), v.variant_id, name)
-            )
-    if loop.parts.task.kind == "generation":  # figures stay in memory, texts do not
-        valid = {i: own for i, own in given.items() if i not in checks or checks[i].status != "invalid"}
-        free.keep(loop, tally, case, name, valid)

@@ -12,6 +12,7 @@ from auditor.core.types import Answer, Case, Variant, Verdict
 from auditor.measure.claims import Question
 from auditor.measure.observations import Arm, Observations, Shape, shape_of
 from auditor.measure.rates import VIOLATION
+from auditor.measure.text_metrics import Measured, Metrics
 from auditor.run.controls import outcomes
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Observed:
         Cases that earlier verdicts led to.
     discarded : Observations
         Variants of drawn cases that the validity check found wrong, asked about or not.
+    metrics : Metrics
+        What answers that are texts came to, of the versions in ``table``.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class Observed:
         self.table, self.directed, self.discarded = Observations(), Observations(), Observations()
         for name in models:  # in their order, whichever answers first
             self.table.models.of(name)
+        self.metrics = Metrics(self.table)
         self._score_of, self._parts = score_of, parts
         self._rows: dict[str, Row] = {}  # of the versions of this round, by variant id
         self._shapes: dict[tuple[Any, ...], Shape] = {}
@@ -93,6 +97,21 @@ class Observed:
         """Add what the oracle said."""
         if (place := self._rows.get(verdict.variant_id)) is not None:
             place.table.judge(place.row, verdict)
+
+    def measure(self, found: Mapping[str, Measured], *, model: str, format: str) -> None:
+        """Add what the free answers of one model to the variants of one case came to."""
+        for variant_id, metrics in found.items():
+            if (row := self._drawn(variant_id)) is not None:
+                self.metrics.add(row, model, format, metrics)
+
+    def prefer(self, variant_id: str, value: float, *, model: str, format: str) -> None:
+        """Add what the judge of texts said."""
+        if (row := self._drawn(variant_id)) is not None:
+            self.metrics.prefer(row, model, format, value)
+
+    def _drawn(self, variant_id: str) -> int | None:
+        place = self._rows.get(variant_id)
+        return place.row if place is not None and place.table is self.table else None
 
     def given(self, variant_id: str, model: str, format: str) -> list[Any]:
         """The answers of this round to one version that could be read."""

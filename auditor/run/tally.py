@@ -69,10 +69,6 @@ class Tally:
         default_factory=dict
     )  # (prompt, format) -> time -> answers
     control: dict[str, Any] = field(default_factory=dict)  # of the positive control
-    texts: dict[tuple[str, str], Any] = field(
-        default_factory=dict
-    )  # (case, format) -> variant -> metrics of free text
-    preferences: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)  # of the judge
 
     def count(self, name: str, value: Any) -> None:
         """Count an answer that was read in the format ``name``."""

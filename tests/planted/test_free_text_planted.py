@@ -13,8 +13,11 @@ import pytest
 
 from auditor import Result, SourceText, audit
 from auditor.core.protocols import Model, Reply
-from auditor.core.types import Request, Verdict
+from auditor.core.types import Request
 from auditor.measure import pairs, scores
+from auditor.measure.observations import Observations
+from auditor.measure.text_metrics import Metrics
+from auditor.testing.judged import shape
 
 ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
 PLACES = ["in the harbour", "at the mill", "on the hill", "near the bridge"]
@@ -243,17 +246,6 @@ STEPS = {
 }
 
 
-def _verdicts(kind: str) -> list[Verdict]:
-    return [
-        Verdict(
-            case_id=f"c{c}", variant_id=f"c{c}.{kind}{i}", order=1, attributes=("gender",), outcome="pass",
-            model="m", format="plain",
-        )
-        for c in range(20)
-        for i in range(2)
-    ]  # fmt: skip
-
-
 def _arms(kind: str, values: Mapping[tuple[int, str], float]) -> list[scores.Arm]:
     return [
         scores.Arm(
@@ -301,14 +293,11 @@ def test_noise_alone_makes_few_claims_about_texts() -> None:
     false = 0
     for number in range(RUNS):
         chosen = rng.choice(len(pool), size=20, replace=False)
-        measured = {
-            "m": {
-                (f"c{c}", "plain"): {f"c{c}.v{i}": pool[at][i] for i in range(2)}
-                for c, at in enumerate(chosen)
-            }
-        }
-        found = pairs.study(
-            _verdicts("v"), [], STEPS, measured, deterministic={"m": False}, seed=number, resamples=499
-        )
+        metrics = Metrics(Observations())
+        for c, at in enumerate(chosen):
+            for i in range(2):
+                row = metrics.table.shape(f"c{c}", shape(("gender",), *STEPS[f"c{c}.v{i}"]), f"c{c}.v{i}")
+                metrics.add(row, "m", "plain", pool[at][i])
+        found = pairs.study(metrics, deterministic={"m": False}, seed=number, resamples=499)
         false += any(d.verdict == "shown" for d in scores.decide([*found.unsigned, *found.signed]))
     assert false <= MOST

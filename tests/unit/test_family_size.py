@@ -4,38 +4,26 @@ of resamples or on a normal approximation.
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
-from auditor.core.types import Verdict
 from auditor.measure import pairs
 from auditor.measure.multiplicity import resamples_for, too_coarse
-
-
-def verdict(attribute: str, case: str, name: str, outcome: str = "violation") -> Verdict:
-    return Verdict(
-        case_id=case,
-        variant_id=name,
-        order=1,
-        attributes=(attribute,),
-        outcome=outcome,  # type: ignore[arg-type]
-        model="m",
-        format="plain",
-    )
+from auditor.measure.observations import Observations
+from auditor.measure.text_metrics import Measured, Metrics
+from auditor.testing.judged import shape
 
 
 def test_free_text_draws_for_the_rows_of_all_models(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
     monkeypatch.setattr(pairs, "distances", lambda *_, resamples, **__: drawn.append(resamples) or [])
-    edits = {f"v{g}": (("a", "x", f"g{g}"),) for g in range(20)}
-    verdicts = [
-        dataclasses.replace(verdict("a", "c0", name), model=model)
-        for name in edits
-        for model in ("m", "n", "o")
-    ]
-    pairs.study(verdicts, [], edits, {}, deterministic={})
+    table = Observations()
+    metrics = Metrics(table)
+    for g in range(20):
+        row = table.shape("c0", shape(("a",), ("a", "x", f"g{g}")), f"v{g}")
+        for model in ("m", "n", "o"):
+            metrics.add(row, model, "plain", Measured(between={"wording": 0.0}))
+    pairs.study(metrics, deterministic={})
     assert drawn == [resamples_for(4 * 60 + 2 * 3)] * 2 != [1999] * 2
 
 

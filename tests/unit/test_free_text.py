@@ -15,7 +15,8 @@ from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Answer, Case, Edit, Request, Variant
-from auditor.measure import pairs, scores
+from auditor.measure import scores
+from auditor.measure.text_metrics import splits
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.judge import PairJudge, Tallied, count, embedder
@@ -221,7 +222,7 @@ def test_dealing_anew_keeps_the_mean_at_zero_and_has_the_real_one_first() -> Non
     rng = np.random.default_rng(0)
     points = rng.normal(size=6)
     matrix = [[float(abs(a - b)) for b in points] for a in points]
-    dealt = pairs.splits(matrix, 3)
+    dealt = splits(matrix, 3)
     assert len(dealt) == 20
     assert np.mean(dealt) == pytest.approx(0, abs=1e-12)
     assert dealt[0] == pytest.approx(

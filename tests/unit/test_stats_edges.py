@@ -10,6 +10,7 @@ from auditor.measure import pairs, scores
 from auditor.measure.intervals import korn_graubard, mean_share
 from auditor.measure.noise import hidden_by_chance
 from auditor.measure.paired import sign_flip
+from auditor.measure.text_metrics import Pair
 
 
 def rng() -> np.random.Generator:
@@ -63,8 +64,9 @@ def test_the_sign_flip_test_needs_no_memory_for_all_patterns_at_once(monkeypatch
 
 def free_text(seeds: int, *, p_noise: float | None) -> scores.Difference:
     d = {f"c{n}": 0.5 + n / 100 for n in range(seeds)}
-    measured = {case: [("v", pairs.Measured(between={"wording": 0.5}))] for case in d}
-    row = pairs._row(scores.Place("m", "plain", ("a",)), "wording", d, measured, 0.95)
+    place = scores.Place("m", "plain", ("a",))
+    measured = {case: [Pair(place, case, "v", 0.5)] for case in d}
+    row = pairs._row(place, "wording", d, measured, 0.95)
     return pairs._beside_placebo(row, d, dict.fromkeys(d, 0.0), p_noise, rng=rng(), resamples=1999)
 
 
@@ -76,8 +78,9 @@ def test_free_text_needs_both_comparisons() -> None:
 
 def test_the_real_way_to_deal_answers_is_as_likely_as_any_other() -> None:
     def dealt(seeds: int, ways: tuple[float, ...]) -> float:
-        given = {f"c{n}": [("v", pairs.Measured(splits={"wording": ways}))] for n in range(seeds)}
-        return pairs._dealt(given, given, "wording", rng=rng(), resamples=3999)
+        place = scores.Place("m", "plain", ("a",))
+        given = {f"c{n}": [Pair(place, f"c{n}", "v", 0.0, splits=ways)] for n in range(seeds)}
+        return pairs._dealt(given, given, rng=rng(), resamples=3999)
 
     assert dealt(1, (1.0, 0.0)) == pytest.approx(0.5, abs=0.03)
     assert dealt(2, (1.0, 0.0, 0.0)) == pytest.approx(1 / 9, abs=0.02)

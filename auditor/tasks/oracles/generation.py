@@ -10,7 +10,7 @@ from typing import Any
 
 from auditor.core.protocols import Oracle
 from auditor.core.types import Answer, Case, Edit, Outcome, Variant, Verdict
-from auditor.measure.pairs import Measured, splits
+from auditor.measure.text_metrics import Measured, splits
 from auditor.tasks.oracles import wording
 from auditor.tasks.oracles.walk import Judged, verdicts
 

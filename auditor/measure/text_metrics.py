@@ -1,0 +1,164 @@
+"""What pairs of free answers came to, in columns beside the table of observations."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from statistics import fmean
+from typing import NamedTuple
+
+import numpy as np
+
+from auditor.measure.observations import Arm, Codes, Observations
+from auditor.measure.scores import Place
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """The metrics of one variant against its original; a metric that could not be measured is missing.
+
+    Attributes
+    ----------
+    signed : mapping of str to (float, float)
+        Metric → mean of the original's answers, mean of the variant's.
+    noise : mapping of str to float
+        Signed metric → mean absolute difference of two answers to one prompt.
+    between, within, largest : mapping of str to float
+        Unsigned metric → mean distance between the sides, mean distance inside them, and the largest one inside.
+    splits : mapping of str to tuple of float
+        Unsigned metric → the excess for every way to deal the answers to the two prompts, the real one first.
+    """
+
+    signed: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    noise: Mapping[str, float] = field(default_factory=dict)
+    between: Mapping[str, float] = field(default_factory=dict)
+    within: Mapping[str, float] = field(default_factory=dict)
+    splits: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    largest: Mapping[str, float] = field(default_factory=dict)
+
+
+def splits(matrix: Sequence[Sequence[float]], n: int) -> tuple[float, ...]:
+    """Excess of between over within for every way to call ``n`` of the answers the original's.
+
+    Parameters
+    ----------
+    matrix : square, shape (answers, answers)
+        Distances; the original's ``n`` answers come first.
+    n : int
+        At least 1, fewer than all; one side has two answers or more.
+
+    Returns
+    -------
+    tuple of float
+        The observed excess first.
+
+    Examples
+    --------
+    >>> splits([[0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 0, 0]], 2)
+    (1.0, -0.5, -0.5, -0.5, -0.5, 1.0)
+    """
+    every = range(len(matrix))
+    out = []
+    for chosen in combinations(every, n):
+        rest = [i for i in every if i not in chosen]
+        between = fmean(matrix[i][j] for i in chosen for j in rest)
+        own = [
+            fmean(matrix[i][j] for i, j in combinations(part, 2)) for part in (chosen, rest) if len(part) > 1
+        ]
+        out.append(between - fmean(own))
+    return tuple(out)
+
+
+class Metrics:
+    """What pairs of free answers came to: columns beside a table, a row for each version, model, format and metric.
+
+    Attributes
+    ----------
+    table : Observations
+        That of the versions.
+    """
+
+    def __init__(self, table: Observations) -> None:
+        self.table = table
+        self._metrics: Codes[str] = Codes()
+        self._version, self._model, self._format = array("i"), array("h"), array("h")
+        self._metric, self._value, self._spread = array("h"), array("d"), array("d")
+        self._from, self._splits = array("q"), array("d")
+
+    def add(self, version: int, model: str, format: str, found: Measured) -> None:
+        """Add the metrics of a version against its original."""
+        for metric, (before, after) in found.signed.items():
+            self._row(version, model, format, metric, after - before, found.noise.get(metric))
+        for metric, between in found.between.items():
+            self._row(version, model, format, metric, between, found.within.get(metric))
+            self._splits.extend(found.splits.get(metric, ()))
+
+    def prefer(self, version: int, model: str, format: str, value: float) -> None:
+        """Add a judge's preference in [-1, 1]: above 0 the answer to the version was preferred."""
+        self._row(version, model, format, "preference", value, None)
+
+    def _row(
+        self, version: int, model: str, format: str, metric: str, value: float, spread: float | None
+    ) -> None:
+        self._version.append(version)
+        self._model.append(self.table.models.of(model))
+        self._format.append(self.table.formats.of(format))
+        self._metric.append(self._metrics.of(metric))
+        self._value.append(value)
+        self._spread.append(math.nan if spread is None else spread)
+        self._from.append(len(self._splits))
+
+    def of(self, metric: str, *, placebo: bool = False) -> Iterator[Pair]:
+        """The rows of one metric, of edited versions or of placebos."""
+        table, columns = self.table, self.table.columns()
+        wanted = Arm.PLACEBO if placebo else Arm.EDITED
+        own = np.array([s.arm == wanted for s in table.shapes.values], dtype=bool)
+        version = np.array(self._version, dtype=np.int64)
+        here = np.array(self._metric, dtype=np.int64) == self._metrics.get(metric)
+        ends = [*self._from[1:], len(self._splits)] if self._from else []
+        for row in np.flatnonzero(here & own[columns.version_shape[version]]).tolist():
+            n = self._version[row]
+            shape = table.shapes.values[columns.version_shape[n]]
+            model, name = table.models.values[self._model[row]], table.formats.values[self._format[row]]
+            yield Pair(
+                Place(model, name, shape.attributes, shape.directions),
+                table.texts.values[columns.version_text[n]],
+                table.name(n),
+                self._value[row],
+                None if math.isnan(self._spread[row]) else self._spread[row],
+                tuple(self._splits[self._from[row] : ends[row]]),
+            )
+
+    def places(self) -> set[Place]:
+        """What edited versions were measured on."""
+        shapes = self.table.shapes.values
+        shape = self.table.columns().version_shape[np.array(self._version, dtype=np.int64)]
+        cells = {*zip(self._model, self._format, shape.tolist(), strict=True)}
+        return {
+            Place(
+                self.table.models.values[m],
+                self.table.formats.values[f],
+                shapes[s].attributes,
+                shapes[s].directions,
+            )
+            for m, f, s in cells
+            if shapes[s].arm == Arm.EDITED
+        }
+
+
+class Pair(NamedTuple):
+    """One metric of one version against its original.
+
+    ``value`` is a difference or a distance, ``spread`` the same of two answers to one prompt; ``splits`` are as
+    `splits` has them.
+    """
+
+    place: Place
+    case_id: str
+    variant_id: str
+    value: float
+    spread: float | None = None
+    splits: tuple[float, ...] = ()
