@@ -111,7 +111,7 @@ def _all(variant: Variant, groups: Mapping[str, Collection[str]], end: str) -> b
 
 
 def _of_set(model: str, attributes: tuple[str, ...], rows: Sequence[Turned], task: Task) -> Ends:
-    if task.kind == "score":
+    if task.kind.number:
         return Ends(model=model, attributes=attributes, difference=_difference(rows))
     known, good = set(task.labels), task.favourable
     changed = [(case_id, other, named) for case_id, other, named, turned in rows if turned]

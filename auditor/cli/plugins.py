@@ -15,7 +15,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 @app.command()
 def plugins(format: common.Format = "terminal") -> int:
-    """List suites, checks, oracles, models, renderers and sections: those built in and those of installed packages."""
+    """List plugins of every kind: those built in and those of installed packages."""
     common.check_format(format)
     return common.print_as(format, listed(), _lines)
 
@@ -41,9 +41,10 @@ def listed() -> list[dict[str, Any]]:
     """One row for each plugin; those of other packages are imported to see whether they load."""
     from auditor.core import registry
     from auditor.core.errors import PluginError
+    from auditor.tasks.kinds import KINDS
 
     rows = []
-    for kind in registry.KINDS:
+    for kind in (*registry.KINDS, KINDS):
         for name in kind.names():
             problem, origin = "", kind.origin(name)
             if origin != "built in":

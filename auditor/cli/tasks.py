@@ -34,7 +34,7 @@ def list_tasks(format: common.Format = "terminal") -> int:
         rows.append(
             {
                 "name": name,
-                "kind": task.kind,
+                "kind": task.kind.name,
                 "labels": list(task.labels),
                 "scale": None if task.scale is None else list(task.scale),
                 "unit": task.unit,
@@ -60,7 +60,7 @@ def _answers(row: dict[str, Any]) -> str:
     """What a task is answered with, in a few words."""
     from auditor.report.words import figure
 
-    if row["kind"] == "generation":
+    if not row["labels"] and row["scale"] is None:
         return "free text"
     if row["scale"] is not None:
         low, high = map(figure, row["scale"])
@@ -94,13 +94,14 @@ def new(
     """Write a commented task file to start from."""
     from auditor import tasks
     from auditor.core.errors import ConfigError
+    from auditor.tasks import kinds
 
     path = out or Path(f"{name}.yaml")
     if path.exists():
         raise ConfigError(f"{path} exists already; give another file with --out.")
     path.write_text(tasks.template(name, kind), encoding="utf-8")
-    # These two have no data sets of texts; a grammar of the shipped task of the kind fits.
-    source = f"--suite grammar --grammar {kind}" if kind in ("coreference", "fill-mask") else "--data TEXTS"
+    # Some have no data sets of texts; a grammar of the shipped task of the kind fits.
+    source = f"--suite grammar --grammar {kind}" if kinds.of(kind).sketch.grammar else "--data TEXTS"
     following = f"audit --task {common.quoted(path)} {source} --model SPEC --dry-run"
     common.say(path, f"Next: edit it, then {following}")
     return 0

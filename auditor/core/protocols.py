@@ -1,7 +1,7 @@
 """The places to extend: one base class for each kind of plug-in; what has a default need not be written.
 
-A package offers its classes as entry points, one group for each kind: ``auditor.perturb``, ``auditor.checks``,
-``auditor.models``, ``auditor.tasks.oracles``, ``auditor.renderers``, ``auditor.sections``. Names end in a version
+A package offers its classes as entry points, one group for each kind: ``auditor.suites``, ``auditor.checks``,
+``auditor.models``, ``auditor.oracles``, ``auditor.renderers``, ``auditor.sections``. Names end in a version
 (``org/name.v1``); a change of behaviour is a new version.
 """
 

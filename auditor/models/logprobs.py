@@ -18,7 +18,6 @@ from typing import Any
 LEAST_MASS = 0.5  # of the labels together; with less, the label is not decided at this token
 AMBIGUOUS = 0.01  # share of the labels' mass that may begin several of them
 ENOUGH = 5  # alternatives that bound how likely a token is that is none of them
-_KINDS = ("classification", "decision", "coreference", "fill-mask", "ranking")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,7 +67,7 @@ def _pair(entry: object) -> tuple[str, float] | None:
 
 def can_score(task: Any) -> bool:
     """Whether answers to ``task`` hold one of two or more labels."""
-    return len(getattr(task, "labels", None) or ()) > 1 and getattr(task, "kind", "") in _KINDS
+    return task is not None and task.kind.one_label and len(task.labels) > 1
 
 
 def scores(task: Any, tokens: Sequence[Token]) -> Mapping[str, float] | None:

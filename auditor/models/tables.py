@@ -1,8 +1,6 @@
 """Models that decide on table rows: ``sklearn:FILE``, ``python:MODULE:FUNCTION``, ``exec:COMMAND``.
 
-Tabular search calls ``predict(X) -> labels`` on many rows at once. A language model that decides on rows is
-the same call behind a row-to-prompt task, and so is a server (``http:FILE.yaml``): `predict_from_client` is
-where they join.
+Tabular search calls ``predict(X) -> labels`` on many rows at once.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from auditor.core import userfile
 from auditor.core.counting import plural
@@ -33,9 +31,6 @@ from auditor.models.program import TIMEOUT_S, Program, Promise, digests, split
 from auditor.models.python import _source_digest as source_digest
 from auditor.models.python import load as load_python
 from auditor.models.scalar import scalar
-
-if TYPE_CHECKING:
-    from auditor.models.rows import RowClient
 
 KINDS = ("sklearn", "python", "exec")
 LEAST_UNPACKED = 2**28  # bytes that any model file may unpack to
@@ -141,46 +136,6 @@ def load_table_model(
         frame=bool(getattr(function, "frame", False)),
         slow=bool(getattr(function, "slow", False)),
     )
-
-
-def predict_from_client(asked: RowClient) -> TableModel:
-    """A language model behind a row-to-prompt task, or a server, as a model of rows.
-
-    Rows that got no label (unparsed, refused, failed, no majority) come back as None. A server's labels that are
-    all numbers come back as numbers.
-    """
-    if asked.task.sha256:
-        task = f"; task {asked.task.name} {digest(asked.task.sha256, size=8)}"
-        predict = asked.predict
-    else:
-        task = ""
-
-        def predict(rows: Any) -> Any:
-            return _as_numbers(asked.predict(rows))
-
-    return TableModel(
-        name=asked.model.name,
-        predict=predict,
-        fingerprint=f"{asked.model.fingerprint}{task}",
-        slow=True,
-        close=asked.close,
-    )
-
-
-def _as_numbers(labels: Any) -> Any:
-    import numpy as np
-
-    known = [label for label in labels if label is not None]
-    for kind in (int, float):
-        try:
-            numbers = [kind(label) for label in known]
-        except ValueError:
-            continue
-        if len(known) == len(labels):
-            return np.array(numbers)
-        left = iter(numbers)
-        return np.array([None if label is None else next(left) for label in labels], dtype=object)
-    return labels
 
 
 def _sklearn(spec: str, path: Path, columns: Sequence[str], trust_pickle: bool) -> TableModel:

@@ -86,7 +86,7 @@ class Transformers(Model):
         self._model.to(device).eval()
         config = self._model.config
         self._multi = getattr(config, "problem_type", None) == "multi_label_classification" or (
-            getattr(task, "kind", None) == "multilabel"
+            task is not None and task.kind.several
         )
         self._limit = _limit(self._tokenizer, config)
         self.style: Literal["text", "chat"] = "chat" if self.kind == "causal" else "text"

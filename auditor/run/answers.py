@@ -111,7 +111,7 @@ class Answers:
         texts: dict[str, None] = {}
         for case, checks in self.evidence.cases():
             texts.setdefault(text_of(case.id))
-            once = 0 < (self.plan.repeat or 0) < len(texts) and self.task.kind != "generation"
+            once = 0 < (self.plan.repeat or 0) < len(texts) and not self.task.kind.text
             for variant in (case.original, *case.variants):
                 yield from self._of_variant(case, variant, checks, once=once)
 
@@ -198,9 +198,9 @@ class Answers:
         return Roles(
             text=("text_id",),
             answer="answer",
-            kind={"score": "number", "generation": "words", "multilabel": "labels"}.get(task.kind, "label"),
+            kind=task.kind.column,
             favourable=self.outcomes,
-            unit=str(task.unit or "") if task.kind == "score" else "",
+            unit=task.unit,
             edits="edits",
             version="variant_id",
             model=("model",),
@@ -219,7 +219,7 @@ class Answers:
             graded=tuple(f for f in task.formats if task.graded(f)),
             control=control,
             task=task.name,
-            delta=plan.tolerance if task.kind == "score" else plan.delta,
+            delta=plan.tolerance if task.kind.number else plan.delta,
         )
 
     def csv(self) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 from auditor.core.errors import ConfigError, UnknownPlugin, UserError
 from auditor.core.shown import csv_text
 from auditor.core.types import Case, Verdict
+from auditor.tasks.task import Task
 
 FIELDS = ("text", "label", "label_source", "case", "variant", "tokens")
 
@@ -201,7 +202,7 @@ def _rows(
     wrong: Sequence[Verdict],
     tokens: Sequence[str],
     by_token: bool,
-    task: Any,
+    task: Task,
     dropped: dict[str, int],
 ) -> list[Row]:
     label, source = None, "data"

@@ -9,7 +9,6 @@ from typing import Any
 
 from auditor.core.plan import CONFIRM_REPLICATES
 from auditor.core.types import Answer, Case, Progress, Request
-from auditor.run import free
 from auditor.run.state import State
 from auditor.run.tally import Tally
 
@@ -31,7 +30,7 @@ async def confirm(loop: State) -> dict[tuple[str, str, str], dict[str, Any]]:
             continue
         if loop.plan.oracle == "probability":
             continue  # what is asked again is compared by label
-        if loop.parts.task.kind in free.KINDS:
+        if loop.parts.task.kind.by_degrees:
             continue  # for the reason that `free.NOT_CONFIRMED` gives in the record
         chosen = [
             (variant_id, name, lattice_cells(case, variant_id))

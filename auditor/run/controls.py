@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 from auditor.core.types import Case, Edit, Variant, draws_of
+from auditor.tasks.task import Task
 
 PLACEBO_CAP = 24  # placebo variants of one seed where the plan sets no number
 TRIED = 400  # combinations of placebo edits that are tried, for each set of attributes
@@ -143,27 +144,26 @@ class Pair:
     texts: tuple[str, str]
 
 
-def control_pairs(task: Any) -> list[Pair]:
+def control_pairs(task: Task) -> list[Pair]:
     """The control texts of a task: those that come with it, or that its file names; else none.
 
     They differ in what the task is about (a review that praises and one that damns), so that a model which
     answers both alike cannot show an effect of anything.
     """
-    texts = getattr(task, "controls", ())
-    return [Pair(id=f"control.{n}", texts=pair) for n, pair in enumerate(texts)]
+    return [Pair(id=f"control.{n}", texts=pair) for n, pair in enumerate(task.controls)]
 
 
-def outcomes(task: Any, given: Mapping[str, int]) -> tuple[str, ...]:
+def outcomes(task: Task, given: Mapping[str, int]) -> tuple[str, ...]:
     """The labels whose share is compared between groups.
 
     The favourable one; of two labels "positive" or else the first one, because the other mirrors it; of many
     the twelve that were given most often.
     """
-    if task.kind in ("score", "generation") or not task.labels:
+    if not task.labels:
         return ()
     if task.favourable is not None:
         return (task.favourable,)
-    if len(task.labels) <= 2 and task.kind != "multilabel":
+    if len(task.labels) <= 2 and not task.kind.several:
         return ("positive",) if "positive" in task.labels else (task.labels[0],)
     ranked = sorted(task.labels, key=lambda label: (-given.get(label, 0), label))
     return tuple(sorted(label for label in ranked[:12] if given.get(label)))

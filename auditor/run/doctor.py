@@ -19,6 +19,7 @@ from auditor.core.types import Prompt, Request, Response
 if TYPE_CHECKING:
     from auditor.core.protocols import Model
     from auditor.models.prices import Price
+    from auditor.tasks.task import Task
 
 MAX_CALLS = 8  # without those that are repeated
 MAX_REPEATED = 24
@@ -43,7 +44,7 @@ class Check:
 class _Examination:
     """The checks of one model, in the order in which they are told."""
 
-    def __init__(self, spec: str, task: Any) -> None:
+    def __init__(self, spec: str, task: Task) -> None:
         self.spec, self.task = spec, task
         self.checks: list[Check] = []
         self.responses: list[Response] = []
@@ -156,7 +157,7 @@ async def aexamine(
     return found.result()
 
 
-def _prompts(task: Any, style: str) -> list[Prompt]:
+def _prompts(task: Task, style: str) -> list[Prompt]:
     """Prompts for a few texts, the shortest of the task's own first."""
     texts = [PLAIN] if task.seeds_path is None else [s.text for s in task.seeds()]
     chosen = sorted(texts, key=lambda t: (len(t), t))[:TEXTS]

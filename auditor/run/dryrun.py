@@ -121,7 +121,7 @@ def _power(parts: Parts, table: Observations, tallies: Sequence[Tally]) -> dict[
     from auditor.run.observed import question
 
     task = parts.task
-    if parts.plan.protocol != "default" or task.kind == "generation":
+    if parts.plan.protocol != "default" or task.kind.text:
         return {}
     labels = dict.fromkeys(task.labels or (), 1)
     asked = question(task, parts.plan, parts.dictionaries, {}, labels)
@@ -172,7 +172,7 @@ def _has_canaries(parts: Parts, model: Model) -> bool:
         not model.deterministic
         and plan.protocol == "default"
         and not plan.batch
-        and parts.task.kind != "generation"
+        and not parts.task.kind.text
         and not isinstance(parts.suite, StoredCases)
     )
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from auditor.run.state import State
     from auditor.run.tally import Tally
 
-KINDS = ("score", "generation")
 NOT_CONFIRMED = (
     "joint changes are not asked again one by one: answers of this kind differ by degrees, and what several attributes "
     "do together is told by the differences of their own rows"
@@ -22,7 +21,7 @@ NOT_CONFIRMED = (
 
 def is_free(loop: State) -> bool:
     """Whether answers are amounts or texts and are compared as such."""
-    return loop.parts.task.kind in KINDS and loop.plan.oracle != "probability"
+    return loop.parts.task.kind.by_degrees and loop.plan.oracle != "probability"
 
 
 async def prefer(
@@ -81,7 +80,7 @@ def study(loop: State, claims: Sequence[Claim]) -> FreeText | None:
     """
     if not is_free(loop):
         return None
-    score = loop.parts.task.kind == "score"
+    score = loop.parts.task.kind.number
     findings, section = _scores(loop, claims) if score else _pairs(loop)
     if loop.plan.protocol != "default":
         findings = []

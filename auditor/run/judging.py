@@ -43,7 +43,7 @@ def judge(
     if case.sampling == "iid":
         loop.figures.take(case, compared, model=tally.model.name, format=name)
     tally.judged = tally.judged or any(v.outcome in ("pass", "violation") for v in counted)
-    if loop.parts.task.kind == "generation":  # figures are kept, texts are not
+    if loop.parts.task.kind.text:  # figures are kept, texts are not
         measured = loop.parts.oracle.measure(case, compared)
         loop.observed.measure(measured, model=tally.model.name, format=name)
     for v in counted:

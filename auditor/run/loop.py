@@ -113,8 +113,9 @@ class Loop(State):
             for variant in (case.original, *case.variants):
                 if variant is not case.original and not self.asked(checks[variant.id]):
                     continue
+                text = str(variant.input)
                 for style, name in styles:
-                    prompt = task.bare(variant.input) if style == "text" else task.render(variant.input, name)
+                    prompt = task.bare(text) if style == "text" else task.render(text, name)
                     prompts[variant.id, name] = prompt
                     written.append((variant.id, prompt))
         if self.folder is not None:
@@ -202,13 +203,11 @@ class Loop(State):
 
     def once(self, case: Case) -> bool:
         """Whether the plan asks the prompts of a case once, whatever the replicates; texts are known by several."""
-        return (
-            bool(self.plan.repeat) and case.id not in self._repeated and self.parts.task.kind != "generation"
-        )
+        return bool(self.plan.repeat) and case.id not in self._repeated and not self.parts.task.kind.text
 
     def _once(self, case: Case) -> bool:
         """Whether a first answer that is the same is enough: in a search, where labels are compared."""
-        return self._lazy(case) and self.parts.task.kind not in free.KINDS
+        return self._lazy(case) and not self.parts.task.kind.by_degrees
 
     def _again(self, tally: Tally, case: Case, answers: Answers) -> list[Variant]:
         """Of a case that was asked once: what differs from the original or has no label, and the original."""

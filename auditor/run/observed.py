@@ -14,6 +14,7 @@ from auditor.measure.observations import Arm, Observations, Shape, shape_of
 from auditor.measure.rates import VIOLATION
 from auditor.measure.text_metrics import Measured, Metrics
 from auditor.run.controls import outcomes
+from auditor.tasks.task import Task
 
 if TYPE_CHECKING:
     from auditor.core.plan import Plan
@@ -159,14 +160,14 @@ def _parts_of(variant: Variant, by_choices: Mapping[frozenset[Any], str]) -> lis
     return [by_choices[one] for one in alone if one in by_choices]
 
 
-def score_of(task: Any) -> str | None:
+def score_of(task: Task) -> str | None:
     """The label whose log odds tell the answers of ``task`` apart: one of two."""
     labels = outcomes(task, {})
     return labels[0] if len(labels) == 1 else None
 
 
 def question(
-    task: Any,
+    task: Task,
     plan: Plan,
     dictionaries: Sequence[Any],
     controls: Mapping[str, bool | None],
@@ -175,12 +176,12 @@ def question(
     """What the claims of ``plan`` are about."""
     return Question(
         outcomes=outcomes(task, given),
-        number=task.kind == "score",
-        unit=str(getattr(task, "unit", "") or ""),
+        number=task.kind.number,
+        unit=task.unit,
         graded=frozenset(f for f in task.formats if task.graded(f)),
         primary={d.attribute: d.primary for d in dictionaries if d.primary is not None},
         references=plan.references,
         unmarked={d.attribute: [g.name for g in d.groups.values() if g.unmarked] for d in dictionaries},
-        delta=plan.tolerance if task.kind == "score" else plan.delta,
+        delta=plan.tolerance if task.kind.number else plan.delta,
         positive_control=controls,
     )

@@ -8,6 +8,7 @@ from typing import Any
 from auditor.core.types import Prompt, Response
 from auditor.report.opinions import Opinion, Question
 from auditor.run.free import about
+from auditor.tasks.task import Task
 
 ORDERS = (("original", "variant"), ("variant", "original"))
 
@@ -49,7 +50,7 @@ def opinion(
     )
 
 
-def _label(task: Any, prompt: Prompt, came: Response | None) -> str | None:
+def _label(task: Task, prompt: Prompt, came: Response | None) -> str | None:
     if came is None or came.output is None:
         return None
     read = task.read(came.output, "chat" if prompt.text is None else "text")

@@ -14,6 +14,7 @@ from auditor.core.protocols import Gate, Model, Oracle, PlaceboMaker, Suite
 from auditor.core.types import Case, Check, SourceText, id_of
 from auditor.run import cluster, plugins
 from auditor.run.controls import CANARIES, CANARY_REPLICATES, control_pairs, outcomes
+from auditor.tasks.task import Task
 
 WORKER_MEMORY = 20_000  # parses and pairs of sentences that one of several workers remembers
 BARE = "bare"  # the format name of an input that is sent as it is
@@ -24,7 +25,7 @@ class Parts:
     """The stages of one run, built from a plan by `prepare`."""
 
     plan: Plan
-    task: Any
+    task: Task
     suite: Suite
     gate: Gate | None  # batch validity; None where the checks come with the cases
     agreement: Any
@@ -76,7 +77,7 @@ def prepare(
 
     task = tasks.load(plan.task)
     _require_one_process(plan)
-    if plan.redact and task.kind == "generation":
+    if plan.redact and task.kind.text:
         raise ConfigError(
             f"--redact keeps the label of an answer, and the answers to task {task.name!r} are texts. "
             "Leave --redact out."
@@ -141,11 +142,11 @@ def shuffled(texts: Iterable[SourceText], seed: int) -> list[SourceText]:
     return sorted(texts, key=lambda text: id_of("s", [seed, text.id, text.text]))
 
 
-def _require_claims(plan: Plan, task: Any, n_seeds: int | None) -> None:
+def _require_claims(plan: Plan, task: Task, n_seeds: int | None) -> None:
     """Refuse to stop early where nothing is claimed, or nobody knows where the end is."""
     if not plan.until_decided:
         return
-    if task.kind == "generation":
+    if task.kind.text:
         raise ConfigError(
             f"--until-decided looks at claims about labels or numbers; the answers to task {task.name!r} are texts. "
             "Leave --until-decided out."
@@ -165,13 +166,13 @@ def _require_one_process(plan: Plan) -> None:
         )
 
 
-def _require_adaptive(plan: Plan, task: Any) -> None:
+def _require_adaptive(plan: Plan, task: Task) -> None:
     if plan.strategy != "adaptive":
         return
-    if task.kind in ("score", "generation"):
+    if task.kind.by_degrees:
         raise ConfigError(
             f"--strategy adaptive goes where labels change; the answers to task {task.name!r} are "
-            f"{'amounts' if task.kind == 'score' else 'texts'}, which differ by degrees. Leave --strategy out."
+            f"{task.kind.noun}, which differ by degrees. Leave --strategy out."
         )
     if plan.batch:
         raise ConfigError(
@@ -189,19 +190,19 @@ def _require_adaptive(plan: Plan, task: Any) -> None:
         )
 
 
-def _oracle(plan: Plan, task: Any) -> Oracle:
+def _oracle(plan: Plan, task: Task) -> Oracle:
     """Chosen by the plan, or else by the kind of the task."""
     from auditor.core.registry import ORACLES
 
     if of_package(plan.oracle):
         return plugins.create(ORACLES, plan.oracle, {"task": task})
     if plan.oracle != "probability":
-        if task.kind == "score":
-            tolerance = task.tolerance if plan.tolerance is None else plan.tolerance
-            return ORACLES.create("score", tolerance=tolerance)
-        if task.kind == "generation":
-            return ORACLES.create("generation", **_embedding(plan))
-        return ORACLES.create("labelset" if task.kind == "multilabel" else "label")
+        options: dict[str, Any] = {}
+        if "tolerance" in task.kind.options:
+            options["tolerance"] = task.tolerance if plan.tolerance is None else plan.tolerance
+        if "embedding" in task.kind.options:
+            options |= _embedding(plan)
+        return ORACLES.create(task.kind.oracle, **options)
     label = next(iter((*outcomes(task, {}), *task.labels)), None)
     if label is None:
         raise ConfigError(
@@ -224,14 +225,14 @@ def _embedding(plan: Plan) -> dict[str, Any]:
     return {"embed": embedder(plan.embedding)}
 
 
-def _judge(plan: Plan, task: Any) -> Model | None:
+def _judge(plan: Plan, task: Task) -> Model | None:
     """The model that compares texts; only free text has any."""
     for name, given, kind in (
         ("judge", plan.judge, "generation"),
         ("embedding", plan.embedding, "generation"),
         ("tolerance", plan.tolerance, "score"),
     ):
-        if given is not None and task.kind != kind:
+        if given is not None and name not in task.kind.options:
             raise ConfigError(
                 f"--{name} belongs to tasks of kind {kind}; {task.name!r} is of kind {task.kind}."
             )
@@ -243,7 +244,7 @@ def _judge(plan: Plan, task: Any) -> Model | None:
     return models.make(plan.judge, base_url=plan.base_url, task=tasks.load("judge"), server=reach)
 
 
-def _shares(plan: Plan, task: Any, label: str) -> dict[str, float]:
+def _shares(plan: Plan, task: Task, label: str) -> dict[str, float]:
     """Share of the people in each occupation whom the possessive ``label`` stands for, as the grammar says."""
     from auditor.perturb import grammar
     from auditor.tasks.oracles.probability import shares_of
@@ -263,7 +264,7 @@ def _shares(plan: Plan, task: Any, label: str) -> dict[str, float]:
 
 
 def stages(
-    plan: Plan, task: Any, texts: Sequence[SourceText] | Iterator[SourceText], facts: dict[str, Any]
+    plan: Plan, task: Task, texts: Sequence[SourceText] | Iterator[SourceText], facts: dict[str, Any]
 ) -> tuple[Any, Any, Any, int | None, Any]:
     """Suite, gate, agreement check, the number of seeds where it is known, and what makes placebo variants."""
     from auditor.core.registry import CHECKS, SUITES
@@ -317,7 +318,7 @@ def stages(
     return suite, gate, agreement, len(texts) if isinstance(texts, Sequence) else None, placebos
 
 
-def who(plan: Plan, task: Any) -> str:
+def who(plan: Plan, task: Task) -> str:
     """Whose words are changed: as the plan says, or those of the person whom the task judges, or everybody's."""
     return plan.who or ("subject" if task.subject else "all-one-way")
 
@@ -331,7 +332,7 @@ def _groups(plan: Plan) -> dict[str, list[str]]:
     return found
 
 
-def _leave_calls(plan: Plan, task: Any, suite: Any, models: Sequence[Model]) -> None:
+def _leave_calls(plan: Plan, task: Task, suite: Any, models: Sequence[Model]) -> None:
     """A search takes all calls there are; as many are kept as it takes to ask its candidates again."""
     unsure = [m for m in models if not m.deterministic]
     if plan.max_calls is None or not unsure:
@@ -356,7 +357,7 @@ def _mutation(plan: Plan, gate: Any) -> Any:
     return partial(SUITES.create, "mutation.adaptive", gate=gate, patience=None if limited else PATIENCE)
 
 
-def _with_lines(plan: Plan, task: Any, make: Any, common: Mapping[str, Any]) -> Any | None:
+def _with_lines(plan: Plan, task: Task, make: Any, common: Mapping[str, Any]) -> Any | None:
     """The suite that also puts lines in front of texts, where the plan or the task asks for it."""
     from auditor.perturb.name_lines import NAME, WORDS, Lines
 
@@ -380,7 +381,7 @@ def _with_lines(plan: Plan, task: Any, make: Any, common: Mapping[str, Any]) -> 
     )
 
 
-def _placebos(suite: Any, dictionaries: Sequence[Any], task: Any) -> Any:
+def _placebos(suite: Any, dictionaries: Sequence[Any], task: Task) -> Any:
     """The suite's own placebos, or for the suite of this project those made from its dictionaries."""
     if suite.brings_placebos:
         return suite
@@ -392,7 +393,7 @@ def _placebos(suite: Any, dictionaries: Sequence[Any], task: Any) -> Any:
 
 
 def _seeds(
-    plan: Plan, task: Any, seeds: Iterable[SourceText] | None, facts: dict[str, Any]
+    plan: Plan, task: Task, seeds: Iterable[SourceText] | None, facts: dict[str, Any]
 ) -> list[SourceText]:
     from auditor import tasks
     from auditor.text.language import looks_english
@@ -430,7 +431,7 @@ def _seeds(
     return texts
 
 
-def _grammar(plan: Plan, task: Any) -> Any:
+def _grammar(plan: Plan, task: Task) -> Any:
     """The suite that generates cases; by default from the grammar of the task's name."""
     from auditor.core.registry import SUITES
     from auditor.perturb import grammar
@@ -476,7 +477,7 @@ def dictionaries_of(plan: Plan) -> list[Any]:
     return [chosen[name] for name in sorted(chosen)]
 
 
-def _models(plan: Plan, task: Any) -> list[Model]:
+def _models(plan: Plan, task: Task) -> list[Model]:
     from auditor import models
     from auditor.core.registry import MODELS
 
@@ -519,7 +520,7 @@ class StoredCases(Suite):
         return taken
 
 
-def formats_for(plan: Plan, task: Any, model: Model | None) -> tuple[str, ...]:
+def formats_for(plan: Plan, task: Task, model: Model | None) -> tuple[str, ...]:
     """The prompt formats that ``model`` is asked in; a classifier gets the bare input."""
     if model is not None and model.style == "text":
         return (BARE,)

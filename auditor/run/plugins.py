@@ -12,6 +12,7 @@ from auditor.core.plan import Plan
 from auditor.core.protocols import Gate, Suite
 from auditor.core.registry import Registry
 from auditor.core.types import Check, SourceText, Variant
+from auditor.tasks.task import Task
 
 P = TypeVar("P")
 OFFERED = (
@@ -136,7 +137,7 @@ def _own_options(plan: Plan, name: str) -> dict[str, object]:
 
 
 def stages(
-    plan: Plan, task: Any, texts: Sequence[SourceText], facts: dict[str, Any], dictionaries: Sequence[Any]
+    plan: Plan, task: Task, texts: Sequence[SourceText], facts: dict[str, Any], dictionaries: Sequence[Any]
 ) -> tuple[Any, Any, Any, int | None, Any]:
     """Suite, gate, agreement check, the number of seeds where it is known, and what makes placebo variants.
 

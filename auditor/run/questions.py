@@ -20,7 +20,7 @@ async def canaries(loop: State, prompts: Mapping[tuple[str, str], Prompt], cases
     plan = loop.plan
     if loop.status_reason or plan.protocol != "default" or isinstance(loop.parts.suite, StoredCases):
         return
-    if loop.parts.task.kind == "generation":
+    if loop.parts.task.kind.text:
         return  # nobody expects a text to come again word for word
     if plan.batch:
         return  # each time would be a batch of its own, up to a day apart

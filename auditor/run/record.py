@@ -46,8 +46,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
 
     observed = loop.observed
     tables = (observed.table, observed.directed)
-    oracle = loop.plan.oracle or loop.parts.task.kind
-    noise = {tally.model.name: _noise(loop, tally, oracle) for tally in loop.tallies}
+    noise = {tally.model.name: _noise(loop, tally) for tally in loop.tallies}
     estimates = rates.estimates(observed.table, observed.discarded)
     estimates += [
         rates.row("noise_floor", value, rates.Place(name, ""))
@@ -80,7 +79,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "status_reason": reason,
         "stopped_by": loop.stopped_by or None,
         "spec": loop.plan.as_dict()
-        | {"models": [t.model.name for t in loop.tallies], "kind": loop.parts.task.kind},
+        | {"models": [t.model.name for t in loop.tallies], "kind": loop.parts.task.kind.name},
         "provenance": _provenance(loop, started, seconds),
         "counts": _counts(loop),
         "estimates": estimates,
@@ -122,7 +121,7 @@ def _claims(loop: Loop) -> list[Claim]:
     """Who is worse off, by how much, how sure: for the default protocol, where answers are labels or numbers."""
     from auditor.measure.families import claims
 
-    if loop.plan.protocol != "default" or loop.parts.task.kind == "generation":
+    if loop.plan.protocol != "default" or loop.parts.task.kind.text:
         return []
     if loop.until is not None:  # as they are after all looks
         return loop.until.claims()
@@ -184,7 +183,7 @@ def _performance(loop: Loop) -> dict[str, Any]:
         names = ", ".join(repr(text) for text in gold["examples"])
         reason = f"none of the {gold['given']} gold labels names a label of the task (such as {names})"
         return {"status": "not_tested", "reason": reason, "gold": gold}
-    given = {case: told.value for case, told in read.items() if told.status == "ok"}
+    given = {case: told.value for case, told in read.items() if isinstance(told.value, str | tuple)}
     originals = performance.originals(table, given, loop.parts.oracle.answer)
     models = [performance.table(*place, originals[place]) for place in sorted(originals)]
     source = loop.parts.facts.get("seeds", {}).get("source", "the stored cases")
@@ -206,8 +205,7 @@ def _why_partial(loop: Loop) -> str:
 def _unread(loop: Loop, tally: Tally) -> dict[str, Any]:
     """What became of the answers of one model, and what was expected instead of the example."""
     variant, output = tally.unread or ("", "")
-    kinds = {"score": "a number", "generation": "a text"}
-    expected = unread.listed(loop.parts.task.labels) or kinds.get(loop.parts.task.kind, "an answer")
+    expected = unread.listed(loop.parts.task.labels) or loop.parts.task.kind.answered_with
     return {
         "answers": len(tally.seen),
         **{key: tally.counts[key] for key in ("unparsed", "refused", "filtered", "failed")},
@@ -220,15 +218,15 @@ def _unread(loop: Loop, tally: Tally) -> dict[str, Any]:
     }
 
 
-def _noise(loop: Loop, tally: Tally, oracle: str) -> Estimate | dict[str, Any]:
+def _noise(loop: Loop, tally: Tally) -> Estimate | dict[str, Any]:
     """The same-prompt noise of one model: an estimate, a declaration, or why there is none."""
     from auditor.measure.rates import noise_floor
 
     if tally.model.deterministic:
         return {"declared": True}
-    if oracle == "probability":
+    if loop.plan.oracle == "probability":
         return _none("scores are compared, and the noise of labels says nothing about them")
-    if oracle in ("score", "generation"):
+    if loop.parts.task.kind.by_degrees:
         return _none("see the table of differences")
     estimate = noise_floor(loop.observed.table, tally.model.name) if tally.replicates > 1 else None
     return estimate or _none("no prompt was asked twice" if tally.replicates == 1 else NO_TWO)
@@ -289,7 +287,7 @@ def _cautions(loop: Loop, tally: Tally) -> list[cautions.Caution]:
     from auditor.tasks.oracles.label import label_text
 
     task = loop.parts.task
-    texts = task.kind == "generation"
+    texts = task.kind.text
     given = {asked: told for asked, told in tally.given.items() if not task.graded(asked)}  # numbers say more
     labels = {v: str(label_text(v)) for given in tally.given.values() for v in given} if not texts else {}
     name = tally.model.name

@@ -20,8 +20,8 @@ from auditor.tables.schema import Schema, uniform
 from auditor.tables.slices import Slices, slices
 
 if TYPE_CHECKING:
-    from auditor.models.rows import RowClient
     from auditor.models.tables import TableModel
+    from auditor.tables.rows import RowClient
 
 GIVEN = 500  # given rows from which on slices are about them
 SLICE_CASES = 20_000
@@ -37,7 +37,7 @@ def open_model(
     ``book`` takes note of rows and answers, those of an earlier, cut-off try included.
     """
     book = book or Book()
-    from auditor.models.tables import load_table_model, predict_from_client
+    from auditor.models.tables import load_table_model
 
     if not plan.served:
         try:
@@ -59,7 +59,7 @@ def open_model(
     from auditor.models.budget import BOOK, Budget
     from auditor.models.cache import Cache
     from auditor.models.client import definitive
-    from auditor.models.rows import RowClient
+    from auditor.tables.rows import RowClient, predict_from_client
 
     task, adapter, spell = _adapter(plan)
     budget = Budget(
@@ -131,7 +131,7 @@ def _adapter(plan: TabularPlan) -> tuple[Any, Any, Any]:
     """Task, adapter and how a row is spelled; None for the default."""
     if plan.task is None:
         from auditor.models.http import HttpTemplate
-        from auditor.models.rows import RowDecision, row_json
+        from auditor.tables.rows import RowDecision, row_json
 
         return RowDecision(), HttpTemplate(plan.model.partition(":")[2], rows=True), row_json
     from auditor import models

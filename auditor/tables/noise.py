@@ -17,7 +17,7 @@ from auditor.tables.result import TabularResult
 from auditor.tables.schema import Schema
 
 if TYPE_CHECKING:
-    from auditor.models.rows import RowClient
+    from auditor.tables.rows import RowClient
 
 LEVEL = 0.05
 CASES = 1_000  # that the test looks at

@@ -28,8 +28,8 @@ from auditor.tables.slices import Slices
 from auditor.tables.wald import NOTE
 
 if TYPE_CHECKING:
-    from auditor.models.rows import RowClient
     from auditor.models.tables import TableModel
+    from auditor.tables.rows import RowClient
 
 FILES = ("schema.yaml", "finds.csv", "pairs.csv", "votes.npz", "judged.npz", "retrained.skops")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "skops", "z3-solver", "lime")

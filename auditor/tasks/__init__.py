@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from auditor.tasks.answers import Reader
 from auditor.tasks.given import read as read_given
+from auditor.tasks.kinds.base import Kind
 from auditor.tasks.load import available, load
 from auditor.tasks.seeds import SeedFile
 from auditor.tasks.seeds import read as read_seeds
@@ -13,6 +14,7 @@ from auditor.tasks.template import template
 __all__ = [
     "Example",
     "Format",
+    "Kind",
     "Reader",
     "SeedFile",
     "Task",

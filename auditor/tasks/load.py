@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.core import data, yamlfile
 from auditor.core.counting import plural
-from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
+from auditor.core.errors import DataFileError, UnknownPlugin
 from auditor.core.types import digest
-from auditor.tasks import controls
-from auditor.tasks.answers import PARSER, Reader
-from auditor.tasks.task import Example, Format, Task, Value
+from auditor.tasks import controls, kinds
+from auditor.tasks.answers import PARSER, Reader, Value
+from auditor.tasks.task import Example, Format, Task
 from auditor.tasks.wording import bare, normalise
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from auditor.tasks.schema import TaskFile
 
 _LARGEST = 1_000_000  # bytes; a task file is read whole and kept in memory
-_KEYS = {"multilabel": ("labels", "label", "answer"), "score": ("score", "answer", "label")}
 
 
 def available() -> list[str]:
@@ -53,8 +52,6 @@ def load(name_or_path: str | Path) -> Task:
         No task has this name.
     DataFileError
         The file does not exist or is malformed; the message names file, line and field.
-    ConfigError
-        The task is of a kind that this version does not run.
     """
     text = os.fspath(name_or_path)
     is_path = (
@@ -79,13 +76,6 @@ def _from_file(path: Path, *, builtin: bool) -> Task:
     if raw is None:
         raise DataFileError(f"{path}: the file is empty; `audit tasks new` writes one to start from")
     part = _validate(path, raw, lines)
-    from auditor.tasks.schema import SUPPORTED
-
-    if part.kind not in SUPPORTED:
-        raise ConfigError(
-            f"{path}: tasks of kind {part.kind!r} are not supported by this version; "
-            f"supported: {', '.join(SUPPORTED)}"
-        )
     task = _build(part, path, builtin=builtin)
     _prove(task, part, path)
     control_texts = _controls_path(part, path, builtin=builtin)
@@ -153,12 +143,13 @@ _NOT_IN_DIGEST: Any = {
 
 
 def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
+    kind = kinds.of(part.kind)
     scale = (float(part.scale.low), float(part.scale.high)) if part.scale else None
     # What shapes prompts and reading; where the texts lie does not.
     content = part.model_dump(mode="json", exclude=_NOT_IN_DIGEST)
     return Task(
         name=part.name,
-        kind=part.kind,
+        kind=kind,
         description=part.description.strip(),
         labels=tuple(label.name for label in part.labels),
         aliases=MappingProxyType({label.name: label.aliases for label in part.labels}),
@@ -166,7 +157,10 @@ def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
         system=part.system.strip(),
         question=_with_labels(part.question, part),
         tag=part.input.tag,
-        examples=tuple(_example(e.text, e.label, e.reason, part.kind) for e in part.examples),
+        examples=tuple(
+            Example(text=e.text.strip(), value=kind.value(e.label), reason=e.reason.strip())
+            for e in part.examples
+        ),
         formats=MappingProxyType(
             {
                 name: Format(
@@ -201,15 +195,6 @@ def _with_labels(text: str, part: TaskFile) -> str:
     return text.replace("{labels}", "\n".join(f"- {label.name}" for label in part.labels)).strip()
 
 
-def _example(text: str, label: str | float | tuple[str, ...], reason: str, kind: str) -> Example:
-    value: Value = label
-    if kind == "multilabel":
-        value = tuple(
-            sorted((label,) if isinstance(label, str) else label if isinstance(label, tuple) else ())
-        )
-    return Example(text=text.strip(), value=value, reason=reason.strip())
-
-
 def _reader(part: TaskFile, scale: tuple[float, float] | None) -> Reader:
     names: dict[str, str] = {}
     for label in part.labels:
@@ -222,13 +207,11 @@ def _reader(part: TaskFile, scale: tuple[float, float] | None) -> Reader:
     for plain, targets in stripped.items():
         if plain and len(targets) == 1:
             names.setdefault(plain, next(iter(targets)))
-    standard = _KEYS.get(part.kind, ("label", "answer"))
-    extra_markers = ("answer", "label", "labels") if part.kind == "multilabel" else ("answer", standard[0])
-    return Reader(
-        kind=part.kind,
+    kind = kinds.of(part.kind)
+    return kind.reader(
         names=MappingProxyType(names),
-        keys=_distinct((*standard, *part.answer.keys)),
-        markers=_distinct((*extra_markers, *part.answer.markers)),
+        keys=_distinct((*kind.keys, *part.answer.keys)),
+        markers=_distinct((*kind.markers, *part.answer.markers)),
         scale=scale,
         unit=part.scale.unit if part.scale else "",
         none=_distinct(part.answer.none),
@@ -267,10 +250,8 @@ def _controls_path(part: TaskFile, path: Path, *, builtin: bool) -> Path | None:
 
 def _prove(task: Task, part: TaskFile, path: Path) -> None:
     """Read every answer that the formats ask for, before a model is paid to give it."""
-    from auditor.tasks.schema import ONE_LABEL
-
     for i, example in enumerate(task.examples):
-        if task.kind in ONE_LABEL and example.value not in task.labels:
+        if task.kind.wrong(example.value, task.labels):
             raise DataFileError(
                 f"{path}: field examples.{i}.label: {example.value!r} is none of the labels "
                 f"({', '.join(task.labels)})"
@@ -284,20 +265,14 @@ def _prove(task: Task, part: TaskFile, path: Path) -> None:
         values: list[tuple[str, Value, str]] = [
             (f"examples.{i}", e.value, e.reason) for i, e in enumerate(task.examples)
         ]
-        values += [("labels", value, "Some words about it.") for value in _possible(task)]
+        values += [
+            ("labels", value, "Some words about it.") for value in task.kind.possible(task.labels, task.scale)
+        ]
         for where, value, reason in values:
             written = task.write(value, name, reason)
-            got: Any = task.read(written, "chat", name)
+            got = task.read(written, "chat", name)
             if got.status != "ok" or got.value != value:
                 raise DataFileError(
                     f"{path}: field formats.{name}.answer: {written!r} (from {where}) reads back as "
                     f"{got.status}{': ' + got.reason if got.reason else ''}, not as {value!r}"
                 )
-
-
-def _possible(task: Task) -> list[Value]:
-    if task.kind == "score" and task.scale is not None:
-        return list(task.scale)
-    if task.kind == "multilabel":
-        return [(), *((label,) for label in task.labels), tuple(sorted(task.labels))]
-    return list(task.labels)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import (
     BaseModel,
@@ -19,24 +19,12 @@ from pydantic import (
     model_validator,
 )
 
+from auditor.core.errors import UserError
+from auditor.tasks import kinds
 from auditor.tasks.answers import FORMER, PARSER
 from auditor.tasks.wording import normalise
 
 FORMAT = 1
-KINDS = (
-    "classification",
-    "multilabel",
-    "score",
-    "ranking",
-    "fill-mask",
-    "coreference",
-    "decision",
-    "generation",
-)
-ONE_LABEL = ("classification", "decision", "coreference", "fill-mask")  # answers are read alike
-LABELLED = (*ONE_LABEL, "multilabel")
-SUPPORTED = (*LABELLED, "score", "generation")
-
 NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 Name = Annotated[StrictStr, Field(pattern=NAME)]
 Text = Annotated[StrictStr, Field(min_length=1)]
@@ -136,16 +124,7 @@ class TaskFile(Part):
 
     format: StrictInt
     name: Name
-    kind: Literal[
-        "classification",
-        "multilabel",
-        "score",
-        "ranking",
-        "fill-mask",
-        "coreference",
-        "decision",
-        "generation",
-    ]
+    kind: StrictStr
     description: StrictStr = ""
     labels: tuple[LabelPart, ...] = ()
     favourable: StrictStr | None = None
@@ -173,6 +152,14 @@ class TaskFile(Part):
             raise ValueError(f"this version reads format {FORMAT}, the file says {value}")
         return value
 
+    @field_validator("kind")
+    @classmethod
+    def _known_kind(cls, value: str) -> str:
+        try:
+            return kinds.of(value).name
+        except UserError:
+            raise ValueError(f"{value!r} is none of {', '.join(kinds.plain_names())}") from None
+
     @field_validator("labels", mode="before")
     @classmethod
     def _plain_labels(cls, value: object) -> object:
@@ -197,12 +184,15 @@ class TaskFile(Part):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         names = [label.name for label in self.labels]
-        if self.kind in LABELLED and len(names) < 2:
-            raise ValueError(f"labels: a task of kind {self.kind} needs at least two labels")
-        if self.kind in ("score", "generation") and names:
-            raise ValueError(f"labels: a task of kind {self.kind} has none")
-        if (self.kind == "score") != (self.scale is not None):
-            raise ValueError("scale: {low, high} goes with kind score, and with no other")
+        kind = kinds.of(self.kind)
+        if kind.labelled and len(names) < 2:
+            raise ValueError(f"labels: a task of kind {kind} needs at least two labels")
+        if not kind.labelled and names:
+            raise ValueError(f"labels: a task of kind {kind} has none")
+        if kind.number != (self.scale is not None):
+            raise ValueError(
+                "scale: {low, high} goes with answers that are numbers (kind score), and with no others"
+            )
         if self.favourable is not None and self.favourable not in names:
             raise ValueError(f"favourable: {self.favourable!r} is none of the labels ({', '.join(names)})")
         if self.default_format is not None and self.default_format not in self.formats:

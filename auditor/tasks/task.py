@@ -8,14 +8,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.types import Answer, Message, Prompt, SourceText
-from auditor.tasks.answers import Reader
+from auditor.tasks.answers import Reader, Style, Value
+from auditor.tasks.kinds.base import Kind
+from auditor.tasks.kinds.score import NumberReader
 from auditor.tasks.wording import normalise
-
-Value = str | float | tuple[str, ...]
 
 GRADES = (0.0, 100.0)  # of a graded answer
 _WORD = re.compile(r"\S+")
@@ -57,8 +56,10 @@ class Task:
 
     Attributes
     ----------
-    name, kind, description : str
+    name, description : str
         As in the task file.
+    kind : Kind
+        The kind that the task file names.
     labels : tuple of str
         Verbatim, in the file's order; empty for scores and free text.
     aliases : mapping of str to tuple of str
@@ -101,7 +102,7 @@ class Task:
     """
 
     name: str
-    kind: str
+    kind: Kind
     description: str
     labels: tuple[str, ...]
     aliases: Mapping[str, tuple[str, ...]]
@@ -232,7 +233,7 @@ class Task:
             r"\{(?:label|json|reason|score)\}", lambda match: parts[match.group()], form.answer
         ).strip()
 
-    def read(self, output: str, style: Literal["chat", "text"] = "chat", format: str | None = None) -> Answer:
+    def read(self, output: str, style: Style = "chat", format: str | None = None) -> Answer:
         """Say what ``output`` means; never raises on a string. See `auditor.tasks.answers`.
 
         Parameters
@@ -247,16 +248,15 @@ class Task:
         """
         if style == "text" or not self.graded(format):
             return self.reader.read(output, style)
-        reader = dataclasses.replace(self.reader, kind="score", scale=GRADES, unit="")
         if self._format(str(format)).scored:
-            told = dataclasses.replace(reader, keys=("score",), markers=("score",)).read(output)
+            told = NumberReader(keys=("score",), markers=("score",), scale=GRADES).read(output)
             named = self.reader.read(output)
             if named.status != "ok":
                 return named
             if not isinstance(told.value, float):
                 return Answer(status="unparsed", reason=f"the score: {told.reason}")
             return dataclasses.replace(named, number=told.value)
-        told = reader.read(output)
+        told = NumberReader(keys=self.reader.keys, markers=self.reader.markers, scale=GRADES).read(output)
         if not isinstance(told.value, float):
             return told
         (other,) = (label for label in self.labels if label != self.favourable)

@@ -15,6 +15,7 @@ import pytest
 
 import auditor
 from auditor.core import registry
+from auditor.tasks.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "auditor"
@@ -58,7 +59,7 @@ def test_the_help_loads_nothing_heavy() -> None:
     assert done.returncode == 0, done.stderr
 
 
-PLUGINS = [(kind, name) for kind in registry.KINDS for name in kind.names() if kind.is_own(name)]
+PLUGINS = [(kind, name) for kind in (*registry.KINDS, KINDS) for name in kind.names() if kind.is_own(name)]
 
 
 @pytest.mark.parametrize(("kind", "name"), PLUGINS, ids=[f"{k.kind}:{n}" for k, n in PLUGINS])

@@ -42,7 +42,7 @@ def test_the_first_version_has_its_tasks() -> None:
 
 
 def test_the_tasks_of_the_paper_and_three_decisions() -> None:
-    kinds = {name: (load(name).kind, len(load(name).labels), load(name).favourable) for name in TASKS}
+    kinds = {name: (load(name).kind.name, len(load(name).labels), load(name).favourable) for name in TASKS}
     assert kinds["ecthr"] == ("multilabel", 10, None)
     assert kinds["scotus"] == ("classification", 14, None)
     assert kinds["ledgar"] == ("classification", 100, None)
@@ -91,7 +91,7 @@ def test_frames_name_no_people(task: Task) -> None:
 
 
 def test_examples_show_every_label_equally_often(task: Task) -> None:
-    if 0 < len(task.labels) <= len(task.examples) and task.kind != "multilabel":
+    if 0 < len(task.labels) <= len(task.examples) and not task.kind.several:
         shown = [example.value for example in task.examples]
         assert len({shown.count(label) for label in task.labels}) == 1
 
@@ -110,7 +110,7 @@ def test_what_a_format_asks_for_is_what_is_read(task: Task) -> None:
     for form in task.formats:
         for label in task.labels:
             others = " ".join(other for other in task.labels if other != label)
-            value = (label,) if task.kind == "multilabel" else label
+            value = (label,) if task.kind.several else label
             written = task.write(value, form, reason=f"Someone could say {others}, and it would be wrong.")
             assert task.read(written, "chat", form).value == value
 
@@ -119,14 +119,14 @@ def test_what_a_format_asks_for_is_what_is_read(task: Task) -> None:
     "output", ["", "I'm sorry, but I can't help with that.", "maybe", "both", "42 apples", "{}", "null"]
 )
 def test_no_label_out_of_nothing(task: Task, output: str) -> None:
-    if task.kind == "generation" and output:
+    if task.kind.text and output:
         pytest.skip("any text is an answer")
     assert task.read(output, "chat").status in ("unparsed", "refused")
     assert task.read(output, "text").status == "unparsed"
 
 
 def test_both_labels_are_none(task: Task) -> None:
-    if task.kind in ("classification", "decision"):
+    if task.kind.name in ("classification", "decision"):
         assert task.read(" or ".join(task.labels)).status == "unparsed"
         for label in task.labels:
             assert task.read(f"It is not the case that I would {label}.").status == "unparsed"

@@ -17,10 +17,10 @@ from auditor.cli.main import run as audit
 from auditor.core.errors import ConfigError
 from auditor.core.protocols import Model
 from auditor.models.budget import Budget
-from auditor.models.rows import RowClient, row_text
 from auditor.tables import TabularPlan, audit_table, load_task
 from auditor.tables.column import Column
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator
+from auditor.tables.rows import RowClient, row_text
 from auditor.tables.schema import Schema
 
 pytestmark = pytest.mark.e2e

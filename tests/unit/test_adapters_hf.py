@@ -14,7 +14,7 @@ from auditor import models
 from auditor.core.errors import BadRequest, CallError, ConfigError
 from auditor.core.protocols import Reply
 from auditor.core.types import Message, Prompt, Request
-from auditor.tasks import load
+from auditor.tasks import kinds, load
 
 torch_library = pytest.importorskip("torch", reason="the extra local is not installed")
 pytest.importorskip("transformers", reason="the extra local is not installed")
@@ -207,7 +207,7 @@ def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_masked_model_gives_the_chance_of_each_word(masked: Path) -> None:
-    task = SimpleNamespace(labels=("his", "her"), kind="classification")
+    task = SimpleNamespace(labels=("his", "her"), kind=kinds.of("classification"))
     adapter = make(masked, task)
     replies = ask(adapter, *(f"The {job} lost [MASK] keys." for job in JOBS))
     assert [r.text for r in replies if isinstance(r, Reply)] == list(JOBS.values())
@@ -219,7 +219,7 @@ def test_a_masked_model_gives_the_chance_of_each_word(masked: Path) -> None:
 
 
 def test_a_masked_model_says_what_it_cannot_be_asked(masked: Path) -> None:
-    task = SimpleNamespace(labels=("his", "her"), kind="classification")
+    task = SimpleNamespace(labels=("his", "her"), kind=kinds.of("classification"))
     adapter = make(masked, task)
     none, two, cut, fine = ask(
         adapter, "No mask.", "[MASK] [MASK]", "a " * 40 + "[MASK]", "the nurse lost [MASK] keys ."
@@ -231,7 +231,7 @@ def test_a_masked_model_says_what_it_cannot_be_asked(masked: Path) -> None:
     with pytest.raises(ConfigError, match="this task has none"):
         make(masked)
     with pytest.raises(ConfigError, match="not one word"):
-        make(masked, SimpleNamespace(labels=("their own",), kind="classification"))
+        make(masked, SimpleNamespace(labels=("their own",), kind=kinds.of("classification")))
 
 
 def test_a_causal_model_scores_labels_as_continuations(tmp_path: Path) -> None:
@@ -490,7 +490,10 @@ def test_a_chat_model_writes_its_answer_whatever_stands_beside_it_in_the_batch(s
 
 def test_an_answer_ends_at_the_task_s_limit_and_scores_are_optional(speaker: Path) -> None:
     short = SimpleNamespace(
-        labels=("positive", "negative"), kind="classification", formats=("plain",), max_tokens=lambda _f: 1
+        labels=("positive", "negative"),
+        kind=kinds.of("classification"),
+        formats=("plain",),
+        max_tokens=lambda _f: 1,
     )
     adapter = models.make(f"hf:chat:{speaker}", task=short, scores=True)
     replies = list(asyncio.run(adapter.generate(chats(*CHATS))))
@@ -557,7 +560,7 @@ def test_labels_can_be_asked_for_and_a_missing_template_is_one_clear_error(
     tokenizer(tmp_path)
     for spec, given in (
         (f"hf:chat:{tmp_path}", task),
-        (f"hf:{tmp_path}", SimpleNamespace(labels=(), kind="score")),
+        (f"hf:{tmp_path}", SimpleNamespace(labels=(), kind=kinds.of("score"))),
     ):
         with pytest.raises(ConfigError, match=r"no chat template.*hf:labels:ID"):
             models.make(spec, task=given)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from auditor.tasks import kinds
 from auditor.tasks.answers import Reader
+from auditor.tasks.kinds.generation import TextReader
+from auditor.tasks.kinds.score import NumberReader
 from auditor.tasks.prose import is_refusal
 from auditor.tasks.wording import normalise
 
 
 def reader(kind: str, labels: dict[str, list[str]], **options: object) -> Reader:
     names = {normalise(n): label for label, aliases in labels.items() for n in [label, *aliases]}
-    return Reader(kind=kind, names=names, **options)  # type: ignore[arg-type]
+    return kinds.of(kind).reader(names=names, **options)  # type: ignore[arg-type]
 
 
 SENTIMENT = reader(
@@ -29,8 +32,8 @@ ARTICLES = reader(
     keys=("labels",),
     markers=("answer", "labels"),
 )
-SCORE = Reader(kind="score", keys=("score",), markers=("score", "answer"), scale=(0.0, 10.0))
-TEXT = Reader(kind="generation")
+SCORE = NumberReader(keys=("score",), markers=("score", "answer"), scale=(0.0, 10.0))
+TEXT = TextReader()
 
 POSITIVE = [
     "positive",
@@ -357,11 +360,11 @@ def test_score(output: str, value: float | None) -> None:
 
 
 def test_thousands_are_read_where_the_scale_holds_them() -> None:
-    assert Reader(kind="score", scale=(0, 1e6)).read("$1,250").value == 1250.0
+    assert NumberReader(scale=(0, 1e6)).read("$1,250").value == 1250.0
 
 
 def test_negative_scores() -> None:
-    assert Reader(kind="score", scale=(-1, 1)).read("−0.5").value == -0.5
+    assert NumberReader(scale=(-1, 1)).read("−0.5").value == -0.5
 
 
 def test_a_score_that_is_refused() -> None:

@@ -92,7 +92,7 @@ def test_labels_are_the_tasks_and_many_of_them(name: str) -> None:
     for seed, row in zip(task.seeds(), rows(name), strict=True):
         assert seed.label is not None
         value = task.read(seed.label, "text").value
-        assert value == (tuple(sorted(row["label"])) if task.kind == "multilabel" else row["label"])
+        assert value == (tuple(sorted(row["label"])) if task.kind.several else row["label"])
         assert task.kept(seed.text) == len(seed.text)
 
 

@@ -110,7 +110,7 @@ class TestPythonNumbers:
     def test_a_score_task_reads_it(self) -> None:
         from auditor import tasks
 
-        task = tasks.load(next(n for n in tasks.available() if tasks.load(n).kind == "score"))
+        task = tasks.load(next(n for n in tasks.available() if tasks.load(n).kind.number))
         reply = rounds(PythonFunction(lambda _text: 7.5, name="score"), 1, 1)[0][0]
         assert isinstance(reply, Reply)
         assert task.read(reply.text, "text").value == 7.5

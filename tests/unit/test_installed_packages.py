@@ -13,6 +13,7 @@ import pytest
 from auditor.cli.main import run
 from auditor.core import registry
 from auditor.core.errors import ConfigError, PluginError
+from auditor.tasks import kinds, template
 
 DOCS = Path(__file__).parents[2] / "docs/extending"
 Install = Callable[..., None]
@@ -80,7 +81,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
             for group, entries in groups.items()
         ]
         (info / "entry_points.txt").write_text("\n".join(lines))
-        for kind in registry.KINDS:
+        for kind in (*registry.KINDS, kinds.KINDS):
             monkeypatch.setattr(kind, "_offers", None)
 
     return install
@@ -143,6 +144,23 @@ def test_a_suite_with_an_outcome_and_a_measure_of_its_own(
         assert told in " ".join(capsys.readouterr().err.split())
     assert run([*words, "--model", "far"]) == 2  # nobody said that this one is free
     assert "far may cost money" in capsys.readouterr().err
+
+
+def test_a_kind_of_task_reads_what_no_other_does(
+    install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(declared("task.md")[0], block("task.md", "python", "StarReader"), declared("task.md")[1])
+    install("acme-model", MODEL, {"auditor.models": {"hasty.v1": "acme_model:Hasty"}})
+    (tmp_path / "rate.yaml").write_text(template("rate", "stars"), encoding="utf-8")
+    (tmp_path / "texts.txt").write_text("She came late.\nHe paid for his lamp.\n", encoding="utf-8")
+    words = ["--task", "rate.yaml", "--data", "texts.txt", "--no-cache", "--model"]
+    assert run([*words, "hasty:★★★☆☆"]) == 0
+    capsys.readouterr()
+    record = record_of(tmp_path)
+    assert record["spec"]["kind"] == "stars"  # type: ignore[index]
+    assert record["scores"]["scale"] == [0.0, 10.0]  # type: ignore[index]
+    counts = record["models"]["hasty-1"]["counts"]  # type: ignore[index]
+    assert (counts["unparsed"], counts["calls"] > 0) == (0, True)
 
 
 def test_the_suite_of_the_page_is_listed_and_run(

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from auditor.tasks import answers, load
-from auditor.tasks.answers import Reader
+from auditor.tasks import load
+from auditor.tasks.kinds import multilabel
 
 ECTHR, SCOTUS, LEDGAR, EURLEX = (load(name) for name in ("ecthr", "scotus", "ledgar", "eurlex"))
 STEEL = "iron, steel and other metal industries"
@@ -112,13 +112,13 @@ def test_all_labels_at_once(task: object) -> None:
 
 def test_every_piece_of_a_long_list_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Linear without a clock: what stands between names is handed on in pieces that add up to the text."""
-    glue, seen = Reader._glue, []
+    glue, seen = multilabel._glue, []
 
-    def counted(self: Reader, text: str) -> None:
+    def counted(text: str) -> None:
         seen.append(len(text))
-        glue(self, text)
+        glue(text)
 
-    monkeypatch.setattr(answers.Reader, "_glue", counted)
+    monkeypatch.setattr(multilabel, "_glue", counted)
     for times in (1, 40):
         seen.clear()
         output = "; ".join(list(EURLEX.labels) * times)

@@ -36,6 +36,7 @@ from auditor.core.types import Message, Prompt, Request, Usage
 from auditor.models.faults import ERRORS, ROOTS
 from auditor.models.openai import OpenAIChat, read_completion, retry_after
 from auditor.models.prices import Price
+from auditor.tasks import kinds
 
 KEY = "sk-proj-0123456789abcdefSECRET"
 URL = "http://127.0.0.1:9/v1"
@@ -336,7 +337,13 @@ def test_identity_covers_server_name_and_parameters() -> None:
 
 
 def task_of(**formats: int) -> Any:
-    return SimpleNamespace(formats=formats, max_tokens=lambda form: formats[form], temperature=0.5)
+    return SimpleNamespace(
+        kind=kinds.of("generation"),
+        labels=(),
+        formats=formats,
+        max_tokens=lambda form: formats[form],
+        temperature=0.5,
+    )
 
 
 def test_the_task_bounds_the_answer_of_each_format() -> None:
@@ -451,7 +458,11 @@ def test_make_openai() -> None:
 
 def test_make_local_models_beside_a_server() -> None:
     assert (
-        models.make("vader", base_url=URL, task=SimpleNamespace(labels=("positive", "negative"))).name
+        models.make(
+            "vader",
+            base_url=URL,
+            task=SimpleNamespace(labels=("positive", "negative"), kind=kinds.of("classification")),
+        ).name
         == "vader"
     )
 
@@ -499,10 +510,10 @@ def test_unknown_options() -> None:
 
 
 def test_defaults() -> None:
-    task = SimpleNamespace(name="t", labels=("positive", "negative"))
+    task = SimpleNamespace(name="t", labels=("positive", "negative"), kind=kinds.of("classification"))
     assert models.defaults(task) == ["reviews", "vader"]
     with pytest.raises(ConfigError, match="--model"):
-        models.defaults(SimpleNamespace(name="hiring", labels=("hire", "reject")))
+        models.defaults(SimpleNamespace(name="hiring", labels=("hire", "reject"), kind=kinds.of("decision")))
 
 
 def test_wrap_refuses_what_cannot_be_called() -> None:

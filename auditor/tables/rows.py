@@ -19,12 +19,16 @@ from numpy.typing import NDArray
 
 from auditor.core.errors import BudgetExceeded, ConfigError, UserError
 from auditor.core.protocols import Model
-from auditor.core.types import Answer, Prompt, Request, Response, Variant, id_of
+from auditor.core.types import Answer, Prompt, Request, Response, Variant, digest, id_of
 from auditor.models.budget import Budget
 from auditor.models.cache import Cache
 from auditor.models.client import Client
 from auditor.models.outcome import Key, unanswered
 from auditor.models.scalar import scalar
+from auditor.models.tables import TableModel
+from auditor.tasks import kinds
+from auditor.tasks.answers import Style
+from auditor.tasks.task import Task
 
 BARE = "bare"  # the format name of an input that is sent as it is
 STATUSES = ("ok", "unparsed", "refused", "filtered", "failed", "divided")
@@ -67,7 +71,7 @@ class RowDecision:
     """What stands in for a task where the server itself decides: any label it returns is one."""
 
     name = "http"
-    kind = "decision"
+    kind = kinds.of("decision")
     labels = ("any",)
     formats: tuple[str, ...] = ()
     default_format = "bare"
@@ -81,7 +85,7 @@ class RowDecision:
         """As `bare`; there are no formats."""
         return self.bare(text)
 
-    def read(self, output: str, style: str, format: str = "bare") -> Answer:
+    def read(self, output: str, style: Style = "chat", format: str | None = None) -> Answer:
         """The decision as the label."""
         if not output.strip():
             return Answer(status="unparsed", reason="an empty decision")
@@ -143,7 +147,7 @@ class RowClient:
     def __init__(
         self,
         model: Model,
-        task: Any,
+        task: Task | RowDecision,
         columns: Sequence[str],
         *,
         budget: Budget,
@@ -160,7 +164,7 @@ class RowClient:
         on_batch: Callable[[RowClient], None] | None = None,
         spell: Callable[[Sequence[str], Sequence[Any]], str] | None = None,
     ) -> None:
-        if not task.labels or task.kind == "multilabel":
+        if not task.kind.one_label:
             raise ConfigError(
                 f"task {task.name!r} is of kind {task.kind}; rows need a task with one label per answer, "
                 f"such as lending or income"
@@ -318,3 +322,41 @@ class RowClient:
             return max(votes, key=lambda value: votes[value])
         self.rows[max(lost, key=lambda status: lost[status]) if lost else "divided"] += 1
         return None
+
+
+def predict_from_client(asked: RowClient) -> TableModel:
+    """A language model behind a row-to-prompt task, or a server, as a model of rows.
+
+    Rows that got no label (unparsed, refused, failed, no majority) come back as None. A server's labels that are
+    all numbers come back as numbers.
+    """
+    if asked.task.sha256:
+        task = f"; task {asked.task.name} {digest(asked.task.sha256, size=8)}"
+        predict = asked.predict
+    else:
+        task = ""
+
+        def predict(rows: Any) -> Any:
+            return _as_numbers(asked.predict(rows))
+
+    return TableModel(
+        name=asked.model.name,
+        predict=predict,
+        fingerprint=f"{asked.model.fingerprint}{task}",
+        slow=True,
+        close=asked.close,
+    )
+
+
+def _as_numbers(labels: Any) -> Any:
+    known = [label for label in labels if label is not None]
+    for kind in (int, float):
+        try:
+            numbers = [kind(label) for label in known]
+        except ValueError:
+            continue
+        if len(known) == len(labels):
+            return np.array(numbers)
+        left = iter(numbers)
+        return np.array([None if label is None else next(left) for label in labels], dtype=object)
+    return labels
