@@ -158,7 +158,8 @@ class Plan(SharedPlan):
         "http:FILE.yaml, hf:ID, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE. See: audit models.",
         repeated=True)] = ()
     data: Annotated[PathText | None, Option("--data", ASKED, TEXTS,
-        "Source texts: .jsonl .csv .parquet .txt, or hf:DATASET[:CONFIG][@SPLIT]. Default: the task's embedded texts."
+        "Source texts: .jsonl .csv .parquet .txt, or hf:DATASET[:CONFIG][@SPLIT]; pairs of your own: columns text_a, "
+        "text_b. Default: the task's embedded texts."
     )] = None
     text_column: Annotated[str | None, Option("--text-column", ASKED, TEXTS,
         "Column of the texts (default: text).")] = None

@@ -12,7 +12,7 @@ from auditor.core.errors import ConfigError
 from auditor.core.plan import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan, of_package
 from auditor.core.protocols import Gate, Model, Oracle, PlaceboMaker, Suite
 from auditor.core.types import Case, Check, SourceText, id_of
-from auditor.run import cluster, plugins
+from auditor.run import cluster, pairs, plugins
 from auditor.run.controls import CANARIES, CANARY_REPLICATES, control_pairs, outcomes
 from auditor.tasks.task import Task
 
@@ -89,10 +89,15 @@ def prepare(
                 f"task {task.name!r} has no prompt format {name!r}; formats: {', '.join(task.formats)}, all."
             )
     facts: dict[str, Any] = {"task_sha256": task.sha256}
-    gate, agreement, suite, n_seeds, placebos = None, None, None, None, None
+    gate, agreement, n_seeds, placebos = None, None, None, None
+    suite: Suite
     texts: list[SourceText] = []
+    brought = pairs.suite_of(plan) if cases is None and seeds is None else None
     if cases is not None:
         suite = StoredCases(cases)
+    elif brought is not None:
+        suite, n_seeds = brought, brought.texts
+        gate, agreement = _doubts(plan, brought, facts)
     else:
         if not plugins.is_own(plan):
             plugins.require(plan)
@@ -135,6 +140,23 @@ def prepare(
         placebos=placebos,
         facts=facts,
     )
+
+
+def _doubts(plan: Plan, suite: pairs.Pairs, facts: dict[str, Any]) -> tuple[Gate, Any]:
+    """The checks of pairs that are brought, which leave nothing out."""
+    from auditor.core.registry import CHECKS
+    from auditor.text.parse import Parser
+
+    parser = Parser(plan.parser)
+    facts["parser"] = {"name": parser.name, "sha256": parser.fingerprint}
+    facts["seeds"] = {
+        "source": plan.data,
+        "n": suite.texts,
+        "skipped": suite.skipped.total(),
+        "sha256": suite.sha256,
+    }
+    gate = plugins.create(CHECKS, plan.checked_by, {"parser": parser})
+    return pairs.Doubts(gate, suite), CHECKS.create("agreement")
 
 
 def shuffled(texts: Iterable[SourceText], seed: int) -> list[SourceText]:
