@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from auditor.cli import common
+from auditor.cli import pages
 from auditor.cli.common import find_intact, invoke
 from auditor.cli.options import option
 from auditor.core.types import names
 
-if TYPE_CHECKING:
-    from auditor.report.document import Document
-
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-FORMATS = ("terminal", "json", "markdown", "html")
 FAIL_ON = ("worse", "new", "never")
 
 
@@ -28,9 +23,7 @@ def compare(
         Path, typer.Argument(metavar="A", help="The run before: a folder, its name, or latest.")
     ],
     after: Annotated[Path, typer.Argument(metavar="B", help="The run after.")],
-    format: Annotated[
-        str, typer.Option("--format", help="terminal, json, markdown (md) or html.")
-    ] = "terminal",
+    format: pages.Format = "terminal",
     out: Annotated[Path | None, option("out", help="Write it here instead of printing it.")] = None,
     fail_on: Annotated[
         str | None, option("fail_on", help="Exit 1 on: worse, new (or both, comma-separated); never.")
@@ -44,9 +37,7 @@ def compare(
     from auditor.report import ll144_more, two_runs, two_searches
     from auditor.run import stored
 
-    format = {"md": "markdown"}.get(format, format)
-    if format not in FORMATS:
-        raise ConfigError(f"--format must be one of {', '.join(FORMATS)}; got {format!r}.")
+    format = pages.checked(format)
     words = names(fail_on or ())
     for word in words:
         if word not in FAIL_ON:
@@ -56,10 +47,10 @@ def compare(
     if tables is not None:
         if set(words) - {"never"}:
             raise ConfigError("--fail-on worse, new: tables of recorded outcomes hold no findings.")
-        _print(tables, format, ll144_more.build(tables), out)
+        pages.put(tables, format, ll144_more.build(tables), out)
         return 0
     if (rows := _rows(paths)) is not None:
-        _print(rows, format, two_searches.build(rows), out)
+        pages.put(rows, format, two_searches.build(rows), out)
         worse = [s for s in rows["scores"] if s["change"] in words]
         # Which slices are kept hangs on the others, so a new one is none that was not there before.
         fresh = [e for e in rows["entries"] if e["kind"] != "slice" and e["fate"] in words]
@@ -67,28 +58,9 @@ def compare(
     sides = [stored.side(path) for path in paths]
     found = comparing.compare(*sides)
     plain = dataclasses.asdict(found)
-    _print(plain, format, two_runs.build(plain, [side.record for side in sides]), out)
+    pages.put(plain, format, two_runs.build(plain, [side.record for side in sides]), out)
     bad = [r for r in found.rates if r.change in words] + [f for f in found.findings if f.fate in words]
     return 1 if bad else 0
-
-
-def _print(plain: dict[str, Any], format: str, document: Document, out: Path | None) -> None:
-    """One comparison, in one format."""
-    from auditor.report import html, markdown, terminal
-    from auditor.report.json import JsonReport
-    from auditor.report.page import Page
-
-    if format == "json":
-        text = JsonReport().render(plain)
-    elif format == "terminal":
-        text = terminal.write(Page(**common.screen()), document)
-    else:
-        text = (html if format == "html" else markdown).write(document)
-    if out is None:
-        sys.stdout.write(text)
-    else:
-        out.write_text(text, encoding="utf-8")
-        common.say(out)
 
 
 def _tables(paths: Sequence[Path]) -> dict[str, Any] | None:

@@ -31,6 +31,10 @@ COMMANDS = {
         "Render a run's report again, in any format, without calling the model.",
     ),
     "compare": ("auditor.cli.compare", "Compare two runs: better, worse, new, gone."),
+    "mitigate": (
+        "auditor.cli.mitigate",
+        "Ask the texts of a run under changed prompts, and say what that does.",
+    ),
     "show": ("auditor.cli.show", "Show one finding, variant or case: its prompts and answers."),
     "explain": ("auditor.cli.explain", "Explain a code of a report in plain words."),
     "replay": ("auditor.cli.replay", "Ask the prompts of one finding again."),

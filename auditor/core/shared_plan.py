@@ -15,8 +15,8 @@ ROWS = frozenset({"tabular", "plan freeze tabular"})
 MAKE = RUN | {"generate"}
 TEXTS = MAKE | {"agent"}
 ASK = RUN | {"agent", "doctor"}
-LIMIT = RUN | ROWS | {"agent", "groups", "resume", "tabular resume"}
-OPERATE = frozenset({"run", "tabular", "agent"})
+LIMIT = RUN | ROWS | {"agent", "groups", "resume", "tabular resume", "mitigate"}
+OPERATE = frozenset({"run", "tabular", "agent", "mitigate"})
 ASKED, SERVER, CHANGED, MEASURED, LIMITS, OUTPUT = Group
 
 
@@ -54,8 +54,10 @@ class SharedPlan(PlanModel):
     max_cost: Annotated[Amount | None, Option("--max-cost", LIMITS, LIMIT,
         "Stop before this cost in USD is exceeded; needs a known price.")] = None
     max_seconds: Annotated[Amount | None, Option("--max-seconds", LIMITS, LIMIT, "Stop after this time.")] = None
-    price_in: Annotated[Amount | None, Option("--price-in", LIMITS, ASK | ROWS, "USD per million tokens in.")] = None
-    price_out: Annotated[Amount | None, Option("--price-out", LIMITS, ASK | ROWS, "USD per million tokens out.")] = None
+    price_in: Annotated[Amount | None, Option("--price-in", LIMITS, ASK | ROWS | {"mitigate"},
+        "USD per million tokens in.")] = None
+    price_out: Annotated[Amount | None, Option("--price-out", LIMITS, ASK | ROWS | {"mitigate"},
+        "USD per million tokens out.")] = None
     concurrency: Annotated[Count, Option("--concurrency", LIMITS, OPERATE,
         "Calls in flight at most.", shapes=False)] = 16
     cache: Annotated[bool, Option("--no-cache", LIMITS, OPERATE,

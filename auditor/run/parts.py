@@ -50,6 +50,7 @@ def prepare(
     seeds: Iterable[SourceText] | None = None,
     cases: Iterable[tuple[Case, Mapping[str, Check]]] | None = None,
     need_models: bool = True,
+    task: Task | None = None,
 ) -> Parts:
     """Build the stages of ``plan``.
 
@@ -65,6 +66,8 @@ def prepare(
         Stored cases to use instead of a suite.
     need_models : bool, default True
         False builds no adapter (``audit generate``).
+    task : Task, optional
+        A task to use instead of the one that ``plan.task`` names.
 
     Raises
     ------
@@ -75,7 +78,7 @@ def prepare(
     from auditor.models.budget import Budget
     from auditor.models.cache import Cache
 
-    task = tasks.load(plan.task)
+    task = tasks.load(plan.task) if task is None else task
     _require_one_process(plan)
     if plan.redact and task.kind.text:
         raise ConfigError(

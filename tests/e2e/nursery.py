@@ -151,8 +151,9 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, reply: Callable[[str, str], str] = label) -> None:
+    def __init__(self, reply: Callable[[str, str], str] = label, *, whole: bool = False) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
+        self.whole = whole  # whether it reads all messages, not the last alone
         self.asked: Counter[str] = Counter()
         self.lock = threading.Lock()
         self.delay_s = 0.01
@@ -197,7 +198,8 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep(self.server.delay_s)
         with self.server.lock:
             self.server.asked[body["model"] + json.dumps(body["messages"], sort_keys=True)] += 1
-        said = self.server.reply(body["model"], text)
+        read = "\n".join(m["content"] for m in body["messages"]) if self.server.whole else text
+        said = self.server.reply(body["model"], read)
         data = json.dumps(
             {
                 "id": "x",

@@ -1,0 +1,325 @@
+"""Changed prompts beside the one that was audited: what each does to the claims, to accuracy and to instability.
+
+All answers lie in one table whose formats are the prompts. A change of a net difference is itself a net difference,
+of ``answer under the changed prompt − answer under the first`` to the same version of the same text, so that it has
+the same intervals, tests and correction for many as any claim.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.core.types import Answer, ClaimVerdict
+from auditor.measure import contrasts, instability, interactions, net
+from auditor.measure.claims import Claim, Family, Question, Scale
+from auditor.measure.contrasts import Versions
+from auditor.measure.intervals import mean_interval
+from auditor.measure.multiplicity import holm
+from auditor.measure.observations import STATUS, Arm, Columns, Observations
+from auditor.measure.paired import sign_flip
+from auditor.measure.verdicts import Tested, decide
+
+UNMITIGATED = "unmitigated"
+SHOWN: frozenset[ClaimVerdict] = frozenset(("shown", "shown_for_words"))
+MIN_TEXTS = 6
+ALPHA = 0.05
+Bools = NDArray[np.bool_]
+Effect = Literal["reduced", "reversed", "larger", "not_shown", "not_tested"]
+What = Literal["accuracy", "instability"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """What one changed prompt does to one net difference, or to one interaction.
+
+    Attributes
+    ----------
+    mitigation : str
+        The changed prompt.
+    before, after : Claim
+        Under the first prompt, under the changed one.
+    change : Claim
+        Their difference, answer by answer; its estimate is in ``unit`` and moves towards 0 where a difference shrinks.
+    unit : str
+        What ``change`` counts in.
+    effect : str
+        ``reversed``: the difference is shown the other way round, and the change is shown; ``reduced`` and ``larger``:
+        the change is shown, and goes towards none or away from it.
+    """
+
+    mitigation: str
+    before: Claim
+    after: Claim
+    change: Claim
+    unit: str
+    effect: Effect
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Side:
+    """What one changed prompt does to the accuracy on unchanged texts, or to how often an edit changes the answer."""
+
+    mitigation: str
+    what: What
+    before: float
+    after: float
+    low: float | None
+    high: float | None
+    texts: int
+    p_value: float | None
+    p_adjusted: float | None
+
+    @property
+    def shown(self) -> bool:
+        """Whether the difference is shown."""
+        return self.p_adjusted is not None and self.p_adjusted < ALPHA
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mitigated:
+    """All that changed prompts do, beside the prompt ``base``."""
+
+    base: str
+    mitigations: tuple[str, ...]
+    changes: tuple[Change, ...]
+    sides: tuple[Side, ...]
+
+    def helps(self) -> list[str]:
+        """Prompts that reduce a difference that was shown, and are shown to do no harm by any measure here."""
+        bad = {c.mitigation for c in self.changes if c.effect in ("reversed", "larger")}
+        bad |= {
+            s.mitigation for s in self.sides if s.shown and (s.after > s.before) == (s.what == "instability")
+        }
+        good = {c.mitigation for c in self.changes if c.effect == "reduced" and c.before.verdict in SHOWN}
+        return [name for name in self.mitigations if name in good - bad]
+
+
+class _Key(NamedTuple):
+    family: Family
+    attribute: str
+    groups: tuple[str, ...]
+    label: str
+    model: str
+
+
+def _key(claim: Claim, label: str | None = None) -> _Key:
+    return _Key(
+        claim.family, claim.attribute, claim.groups, claim.label if label is None else label, claim.model
+    )
+
+
+def compare(
+    table: Observations, question: Question, base: str, golds: Mapping[str, object] | None = None
+) -> Mitigated:
+    """Lay the prompts of ``table`` beside the prompt ``base``.
+
+    Parameters
+    ----------
+    table : Observations
+        Formats are prompts.
+    question : Question
+        Of the run.
+    base : str
+        The format that the others are compared with.
+    golds : mapping of str to str or tuple, optional
+        Text → its label, as the task reads it.
+    """
+    named = tuple(name for name in table.formats.values if name != base)
+    made = {(c.format, *_key(c)): c for c in _claims(table, question)}
+    changes = []
+    for scale, claim in _changed(table, question, base):
+        key = _key(claim)
+        before, after = made.get((base, *key)), made.get((claim.format, *key))
+        if before is not None and after is not None:
+            changes.append(
+                Change(
+                    mitigation=claim.format,
+                    before=before,
+                    after=after,
+                    change=claim,
+                    unit=_unit(question, scale),
+                    effect=_effect(before, after, claim),
+                )
+            )
+    sides = [*_accuracy(table, base, golds or {}), *_instability(table, base)]
+    adjusted = holm([side.p_value for side in sides])
+    return Mitigated(
+        base=base,
+        mitigations=named,
+        changes=tuple(changes),
+        sides=tuple(dataclasses.replace(s, p_adjusted=p) for s, p in zip(sides, adjusted, strict=True)),
+    )
+
+
+def _claims(table: Observations, question: Question) -> Iterator[Claim]:
+    """Net differences and interactions under each prompt, decided as in a run of it alone."""
+    columns = table.columns()
+    tested = (
+        list(net.tested(table, columns, Versions(table, columns), "net", question)),
+        list(interactions.tested(table, columns, question)),
+    )
+    for family in tested:
+        for prompt in table.formats.values:
+            yield from decide([t for t in family if t.claim.format == prompt], question)
+
+
+def _effect(before: Claim, after: Claim, change: Claim) -> Effect:
+    if change.verdict == "not_tested" or before.estimate is None or after.estimate is None:
+        return "not_tested"
+    if change.verdict not in SHOWN:
+        return "not_shown"
+    turned = before.estimate * after.estimate < 0
+    if turned and before.verdict in SHOWN and after.verdict in SHOWN:
+        return "reversed"
+    assert change.estimate is not None
+    return (
+        "reduced"
+        if change.estimate * before.estimate < 0 and abs(after.estimate) < abs(before.estimate)
+        else "larger"
+    )
+
+
+def _changed(table: Observations, question: Question, base: str) -> Iterator[tuple[Scale, Claim]]:
+    """The changes of all net differences and interactions, decided together, with the scale of the answers."""
+    columns = table.columns()
+    for family in ("net", "interaction"):
+        tested: list[tuple[Scale, Tested]] = []
+        for label in question.outcomes or ("",):
+            for scale, differences in _differences(table, columns, question, base, label).items():
+                plain = dataclasses.replace(
+                    question,
+                    outcomes=(),
+                    number=True,
+                    unit=_unit(question, scale),
+                    delta=None,
+                    graded=frozenset(),
+                )
+                arrays = differences.columns()
+                found = (
+                    net.tested(differences, arrays, Versions(differences, arrays), "net", plain)
+                    if family == "net"
+                    else interactions.tested(differences, arrays, plain)
+                )
+                tested += [
+                    (scale, dataclasses.replace(t, claim=dataclasses.replace(t.claim, label=label)))
+                    for t in found
+                ]
+        asked = dataclasses.replace(question, delta=None)
+        yield from zip((s for s, _ in tested), decide([t for _, t in tested], asked), strict=True)
+
+
+def _unit(question: Question, scale: Scale) -> str:
+    return "points" if scale == "share" else question.unit_of(scale)
+
+
+def _differences(
+    table: Observations, columns: Columns, question: Question, base: str, label: str
+) -> dict[Scale, Observations]:
+    """By scale a table of how far the answers to each version are from those under ``base``."""
+    out: dict[Scale, Observations] = {}
+    first = columns.format == table.formats.get(base)
+    for model, name in enumerate(table.models.values):
+        own = columns.model == model
+        scales = net.scales(table, columns, own & first, label, question)
+        for code, prompt in enumerate(table.formats.values):
+            rows = own & (columns.format == code)
+            if prompt == base or not rows.any() or not (own & first).any():
+                continue
+            common = [s for s in scales if s in net.scales(table, columns, rows, label, question)]
+            if not common:
+                continue
+            scale = common[0]
+            y0, known0 = contrasts.outcome_means(columns, own & first, scales[scale])
+            y1, known1 = contrasts.outcome_means(columns, rows, scales[scale])
+            to = out.get(scale) or out.setdefault(scale, _versions(table, columns))
+            size = 100.0 if scale == "share" else 1.0
+            for version in np.flatnonzero(known0 & known1).tolist():
+                value = size * float(y1[version] - y0[version])
+                to.answers(version, model=name, format=prompt, answers=[Answer(status="ok", value=value)])
+    return out
+
+
+def _versions(table: Observations, columns: Columns) -> Observations:
+    """A table of the same versions, without answers."""
+    out = Observations()
+    for row, (text, shape) in enumerate(
+        zip(columns.version_text.tolist(), columns.version_shape.tolist(), strict=True)
+    ):
+        out.shape(table.texts.values[text], table.shapes.values[shape], table.name(row))
+    return out
+
+
+def _arms(table: Observations, columns: Columns, base: str) -> Iterator[tuple[str, Bools, Bools]]:
+    """Each changed prompt with its answers and those under ``base``, models together."""
+    first = columns.format == table.formats.get(base)
+    for code, prompt in enumerate(table.formats.values):
+        if prompt != base:
+            yield prompt, first, columns.format == code
+
+
+def _accuracy(table: Observations, base: str, golds: Mapping[str, object]) -> Iterator[Side]:
+    """Of unchanged texts with a label, how often the answer is that label; what cannot be read is not."""
+    columns = table.columns()
+    gold = np.full(len(table.texts.values), -1, dtype=np.int64)
+    for text, label in golds.items():
+        code, value = table.texts.get(text), table.labels.get(label)
+        if code is not None and value is not None:
+            gold[code] = value
+    original = np.array([s.arm == Arm.ORIGINAL for s in table.shapes.values], dtype=bool)[
+        columns.version_shape
+    ]
+    known = np.array([name in golds for name in table.texts.values], dtype=bool)
+    use = (original & known[columns.version_text])[columns.version] & (columns.status != STATUS["failed"])
+    right = (columns.label >= 0) & (columns.label == gold[columns.version_text[columns.version]])
+    for prompt, first, rows in _arms(table, columns, base):
+        yield from _side(prompt, "accuracy", columns, [use & first, use & rows], right.astype(float))
+
+
+def _side(
+    prompt: str, what: What, columns: Columns, rows: Sequence[Bools], y: NDArray[np.float64]
+) -> Iterator[Side]:
+    """The means of ``y`` over texts that have an answer on both sides."""
+    text, size = columns.version_text[columns.version], int(columns.version_text.max(initial=-1)) + 1
+    count = [np.bincount(text[use], minlength=size) for use in rows]
+    total = [np.bincount(text[use], y[use], minlength=size) for use in rows]
+    both = (count[0] > 0) & (count[1] > 0)
+    if both.any():
+        yield _paired(prompt, what, *(t[both] / n[both] for t, n in zip(total, count, strict=True)))
+
+
+def _paired(prompt: str, what: What, before: NDArray[np.float64], after: NDArray[np.float64]) -> Side:
+    d = after - before
+    _, low, high = mean_interval(d.tolist())
+    bounded = math.isfinite(low)
+    return Side(
+        mitigation=prompt,
+        what=what,
+        before=float(before.mean()),
+        after=float(after.mean()),
+        low=low if bounded else None,
+        high=high if bounded else None,
+        texts=len(d),
+        p_value=sign_flip(d, rng=np.random.default_rng(len(d))) if len(d) >= MIN_TEXTS else None,
+        p_adjusted=None,
+    )
+
+
+def _instability(table: Observations, base: str) -> Iterator[Side]:
+    """How often the answer to an edited text is another than to the unchanged one, by text."""
+    columns = table.columns()
+    arm = np.array([s.arm for s in table.shapes.values], dtype=np.int64)[columns.version_shape]
+    for prompt, first, rows in _arms(table, columns, base):
+        sides = [instability.differing(columns, use, arm == Arm.ORIGINAL) for use in (first, rows)]
+        both = ~np.isnan(sides[0]) & ~np.isnan(sides[1]) & (arm == Arm.EDITED)
+        if both.any():
+            text = columns.version_text[both]
+            n = np.bincount(text)
+            y0, y1 = (np.bincount(text, side[both])[n > 0] / n[n > 0] for side in sides)
+            yield _paired(prompt, "instability", y0, y1)

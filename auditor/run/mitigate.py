@@ -1,0 +1,305 @@
+"""The texts of a finished run once more, under changed prompts, within one budget."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from auditor.core.errors import ConfigError
+from auditor.core.plan import Plan
+from auditor.core.protocols import Observer
+from auditor.core.types import Answer, Case, Check, Response
+from auditor.measure.mitigation import UNMITIGATED, Mitigated, compare
+from auditor.measure.observations import STATUSES, Observations
+from auditor.models.budget import Budget
+from auditor.run import mitigations
+from auditor.run.audit import plan_record, run_sync
+from auditor.run.loop import Loop, silent
+from auditor.run.mitigations import Mitigation
+from auditor.run.parts import Parts, StoredCases, formats_for, prepare
+from auditor.run.record import build
+from auditor.run.result import settle
+from auditor.store.folder import RunFolder
+
+Stored = tuple[Case, Mapping[str, Check]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spent:
+    """What one prompt cost, and what came back."""
+
+    mitigation: str
+    what: str
+    run: str  # its folder
+    complete: bool
+    answers: int
+    calls: int
+    unread: int  # refused, filtered or unreadable
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trial:
+    """All of one comparison: what was tried on which run, what it did, what it cost."""
+
+    run: str
+    model: str
+    format: str
+    texts: int
+    found: Mitigated
+    spent: tuple[Spent, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """What is to be tried: names of `auditor.run.mitigations.BUILT_IN`, files, models."""
+
+    built_in: tuple[str, ...] | None = None  # None: all that can be
+    prompts: tuple[Path, ...] = ()
+    models: tuple[str, ...] = ()
+
+
+@dataclass(kw_only=True)
+class Prepared:
+    """What `prepare_trial` found: the parts of the run and of each mitigation, nothing asked yet."""
+
+    folder: RunFolder
+    plan: Plan
+    base: Parts
+    format: str
+    cases: Sequence[Stored]
+    arms: list[tuple[Mitigation, Parts]]
+    notes: list[str]
+    calls: int  # at most
+
+
+def prepare_trial(path: Path, wanted: Wanted, limits: Mapping[str, object], replicates: int = 1) -> Prepared:
+    """Build everything and count the calls; where ``max_calls`` is too few for all texts, take the first ones.
+
+    Raises
+    ------
+    ConfigError
+        Nothing that was wanted can be done, or not one text fits into the budget.
+    """
+    folder = RunFolder.open(path)
+    folder.require_texts("changed prompts")
+    stored = Plan.from_dict(folder.plan["plan"])
+    bare = {"until_decided": False, "batch": False, "jobs": 1, "engine": "local", "judge": None, "repeat": None,
+            "test_discarded": False, "strategy": "exhaustive", "fail_on": None}  # fmt: skip
+    plan = stored.but(**bare, models=stored.models[:1], max_calls=0, max_cost=None, max_seconds=None)
+    cases = [
+        (dataclasses.replace(case, sampling="iid"), checks)
+        for case, checks in folder.cases()
+        if case.sampling == "iid"
+    ]
+    base = prepare(plan, cases=cases)
+    task, model = base.task, base.models[0]
+    if task.kind.text:
+        raise ConfigError("mitigate compares labels and numbers; the answers of this run are texts.")
+    format = formats_for(plan, task, model)[0]
+    plan = plan.but(formats=() if model.style == "text" else (format,), replicates=replicates, **limits)
+    notes: list[str] = []
+    chosen: list[Mitigation] = []
+    for name in mitigations.BUILT_IN if wanted.built_in is None else wanted.built_in:
+        try:
+            chosen.append(mitigations.make(name, task, format, [case for case, _ in cases], model.style))
+        except ConfigError as error:
+            if wanted.built_in is not None:
+                raise
+            notes.append(f"Not tried: {error}")
+    chosen += [mitigations.from_file(file, task) for file in wanted.prompts]
+    chosen += [
+        Mitigation(name=spec, what="another model, the same prompt", task=task, model=spec)
+        for spec in wanted.models
+    ]
+    if not chosen:
+        raise ConfigError("Nothing was left to try. " + " ".join(notes))
+    if len({m.name for m in chosen}) < len(chosen):
+        raise ConfigError("Two mitigations have one name; rename a file.")
+    calls, fitting = _fitting(cases, len(chosen), replicates, plan.max_calls, len(task.controls))
+    if fitting < len(cases):
+        notes.append(
+            f"The limit of {plan.max_calls:,} calls is enough for {fitting:,} of {len(cases):,} cases."
+        )
+        cases = cases[:fitting]
+    if not cases:
+        raise ConfigError(
+            f"--max-calls {plan.max_calls} is not enough for one text under each of {len(chosen)} prompts."
+        )
+    budget = Budget(
+        max_calls=plan.max_calls, max_cost=plan.max_cost, max_seconds=plan.max_seconds,
+        price_in=plan.price_in, price_out=plan.price_out,
+    )  # fmt: skip
+    redact = mitigations.redactor(base.dictionaries)
+    share = max(1, plan.concurrency // len(chosen))
+    arms = []
+    for one in chosen:
+        own = [
+            (redact(case) if one.redacts else case, checks)
+            for case, checks in cases
+            if case.id not in one.held_out
+        ]
+        under = plan.but(concurrency=share, **({"models": (one.model,), "formats": ()} if one.model else {}))
+        if not one.model and one.task.default_format != task.default_format:
+            under = under.but(formats=())
+        parts = prepare(under, cases=own, task=one.task)
+        for adapter in parts.models if plan.max_cost is not None else ():
+            budget.require_price(adapter)
+        parts.budget = budget
+        arms.append((one, parts))
+    return Prepared(
+        folder=folder, plan=plan, base=base, format=format, cases=cases, arms=arms, notes=notes, calls=calls
+    )
+
+
+def _fitting(
+    cases: Sequence[Stored], arms: int, replicates: int, limit: int | None, controls: int
+) -> tuple[int, int]:
+    """The most calls, and how many cases fit into ``limit``."""
+    calls, seen = 2 * controls * arms * replicates, 0
+    for case, checks in cases:
+        asked = {
+            str(case.original.input),
+            *(str(v.input) for v in case.variants if checks[v.id].status != "invalid"),
+        }
+        more = len(asked) * arms * replicates
+        if limit is not None and calls + more > limit:
+            break
+        calls, seen = calls + more, seen + 1
+    return calls, seen
+
+
+def try_out(prepared: Prepared, root: Path, observe: Observer = silent) -> Trial:
+    """Ask under every changed prompt at once, in folders below ``root``, and compare with the answers of the run."""
+    return run_sync(lambda: _try(prepared, root, observe))  # type: ignore[no-any-return]
+
+
+async def _try(prepared: Prepared, root: Path, observe: Observer) -> Trial:
+    wanted = {case.id for case, _ in prepared.cases}
+    base = dataclasses.replace(
+        prepared.base, suite=StoredCases(c for c in prepared.cases if c[0].id in wanted)
+    )
+    name = base.models[0].name
+    answered: dict[tuple[str, int], Response] = {
+        (r.prompt_sha256, r.replicate): r
+        for r in prepared.folder.responses()
+        if r.model == name and r.error is None
+    }
+    first = Loop(base, None, answered={name: answered})
+    first.status_reason = ""
+    await first.run()
+    loops = await asyncio.gather(*(_ask(one, parts, root, prepared, observe) for one, parts in prepared.arms))
+    table = Observations()
+    golds = {}
+    for case, _ in prepared.cases:
+        read = None if case.label is None else base.task.read(case.label, "text").value
+        if read is not None:
+            golds[case.id] = read
+    _add(table, first.observed.table, UNMITIGATED, name)
+    for (one, _), (loop, _) in zip(prepared.arms, loops, strict=True):
+        _add(table, loop.observed.table, one.name, name)
+    question = first.question()
+    graded = (
+        {m.name for m, _ in prepared.arms} | {UNMITIGATED} if prepared.format in question.graded else set()
+    )
+    question = dataclasses.replace(question, graded=frozenset(graded))
+    return Trial(
+        run=prepared.folder.id,
+        model=name,
+        format=prepared.format,
+        texts=len(first.observed.table.texts.values),
+        found=compare(table, question, UNMITIGATED, golds),
+        spent=tuple(
+            _spent(one, loop, path) for (one, _), (loop, path) in zip(prepared.arms, loops, strict=True)
+        ),
+        notes=(
+            *prepared.notes,
+            *(
+                f"{one.name} is incomplete: {loop.status_reason}"
+                for (one, _), (loop, _) in zip(prepared.arms, loops, strict=True)
+                if loop.status_reason
+            ),
+        ),
+    )
+
+
+async def _ask(
+    one: Mitigation, parts: Parts, root: Path, prepared: Prepared, observe: Observer
+) -> tuple[Loop, Path]:
+    """One run under a changed prompt, in a folder of its own."""
+    started, clock = datetime.now(UTC), time.monotonic()
+    made = plan_record(parts) | {"mitigation": {"of": prepared.folder.id, "name": one.name, "what": one.what}}
+    with RunFolder.create(root, made) as folder:
+        loop = Loop(parts, folder, observe=observe)
+        try:
+            await loop.run()
+        finally:
+            for model in parts.models:
+                await model.aclose()
+            folder.write_verdicts(loop.observed.verdicts(t.model.name for t in loop.tallies))
+            folder.write_run(build(loop, {}, started=started, seconds=time.monotonic() - clock))
+        settle(folder)
+        return loop, folder.path
+
+
+def _add(to: Observations, table: Observations, prompt: str, model: str) -> None:
+    """Add the answers of ``table`` as those to ``prompt``; versions that are there already get no second row."""
+    columns = table.columns()
+    there = to.columns().version_text.tolist()
+    known = {(to.texts.values[text], to.name(row)): row for row, text in enumerate(there)}
+    groups, rows = table.version_groups().tolist(), []
+    for row, (text, shape) in enumerate(
+        zip(columns.version_text.tolist(), columns.version_shape.tolist(), strict=True)
+    ):
+        key = (table.texts.values[text], table.name(row))
+        if key not in known:
+            named = table.groups.values[groups[row]]
+            known[key] = to.shape(key[0], table.shapes.values[shape], key[1], named)
+        rows.append(known[key])
+    for row, answers in _answers(table).items():
+        to.answers(rows[row], model=model, format=prompt, answers=answers)
+
+
+def _answers(table: Observations) -> dict[int, list[Answer]]:
+    """The answers to each version, as they were added."""
+    columns = table.columns()
+    out: dict[int, list[Answer]] = {}
+    for version, status, label, score in zip(
+        columns.version.tolist(),
+        columns.status.tolist(),
+        columns.label.tolist(),
+        columns.score.tolist(),
+        strict=True,
+    ):
+        number = None if score != score else score
+        said = STATUSES[status]
+        value = None if said != "ok" else table.labels.values[label] if label >= 0 else number
+        out.setdefault(version, []).append(
+            Answer(status=said, value=value, number=number if label >= 0 else None)
+        )
+    return out
+
+
+def _spent(one: Mitigation, loop: Loop, path: Path) -> Spent:
+    (tally,) = loop.tallies
+    counts = tally.counts
+    return Spent(
+        mitigation=one.name,
+        what=one.what,
+        run=path.name,
+        complete=not loop.status_reason,
+        answers=len(tally.seen),
+        calls=counts["calls"],
+        unread=counts["refused"] + counts["filtered"] + counts["unparsed"],
+        tokens_in=counts["tokens_in"],
+        tokens_out=counts["tokens_out"],
+        cost_usd=tally.cost_usd,
+    )

@@ -1,0 +1,86 @@
+"""`audit mitigate` against a server: what each changed prompt was made to do is what the report says of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nursery import Server, audit
+
+from auditor.perturb.dictionaries.full_names import full_names
+from auditor.run.mitigations import BLANK, IGNORE, REASONING, RUBRIC
+
+pytestmark = pytest.mark.e2e
+BLACK = {first.name for (race, _), names in full_names().items() if race == "black" for first in names}
+LOWERED = {IGNORE: -9, RUBRIC: 10, REASONING: 3}  # points for Black names; else 10
+LESS = {RUBRIC: 25}  # points for everybody
+
+
+def screener(model: str, text: str) -> str:
+    """Scores a resume by its words, less for Black names: by how much hangs on the prompt."""
+    found = re.search(r"<application>\n(?:Applicant: (\S+) \S+\n\n)?(.*)</application>(.*)", text, re.DOTALL)
+    assert found is not None
+    words = re.sub(r"\W+", " ", found[2].replace(BLANK, ""))
+    score = 40 + hashlib.sha256(words.encode()).digest()[0] // 5
+    if found[1] in BLACK:
+        score -= next((by for said, by in LOWERED.items() if said in text), 10)
+    score -= next((by for said, by in LESS.items() if said in text), 0)
+    decision = "invite" if score >= 60 else "hold" if score >= 45 else "reject"
+    if "last lines" in found[3]:
+        return f"There is something for it, and something against.\nScore: {score}\nAnswer: {decision}"
+    return json.dumps({"score": score, "decision": decision})
+
+
+def test_changed_prompts_reduce_reverse_and_change_nothing(tmp_path: Path) -> None:
+    server = Server(screener, whole=True)
+    server.delay_s = 0
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    environment = dict(os.environ) | {"AUDIT_CACHE": str(tmp_path / "c")}
+
+    def run(*argv: str, code: int = 0) -> dict[str, Any]:
+        done = audit(*argv, "--format", "json", cwd=tmp_path, environment=environment)
+        assert done.returncode == code, done.stderr
+        read: dict[str, Any] = json.loads(done.stdout)
+        return read
+
+    run(
+        *["--task", "resume", "--model", "openai:screener", "--carrier", "name", "--attributes", "race", "--groups", "race:black/white"],
+        *["--limit", "48", "--replicates", "1", "--max-calls", "1000", "--base-url"], server.url,
+    )  # fmt: skip
+    before = sum(server.asked.values())
+    trial = run("mitigate", "latest", "--base-url", server.url, "--max-calls", "2000")
+    spent = {one["mitigation"]: one for one in trial["spent"]}
+    calls = sum(server.asked.values()) - before
+    assert calls == sum(one["calls"] for one in spent.values()) <= 2000
+
+    effects = {c["mitigation"]: c for c in trial["found"]["changes"] if c["change"]["family"] == "net"}
+    assert {name: c["effect"] for name, c in effects.items()} == {
+        "ignore": "reversed", "redact": "reduced", "reasoning": "reduced", "rubric": "not_shown",
+    }  # fmt: skip
+    for name, change in {"ignore": 19, "redact": 10, "reasoning": 7}.items():
+        claim = effects[name]["change"]
+        assert claim["estimate"] == pytest.approx(change)
+        assert claim["p_adjusted"] < 0.05
+    assert effects["redact"]["after"]["estimate"] == 0
+    (less,) = [s for s in trial["found"]["sides"] if (s["mitigation"], s["what"]) == ("rubric", "accuracy")]
+    assert less["texts"] > 30
+    assert set(trial["helps"]) == {"redact", "reasoning"}
+    assert any("few-shot" in note for note in trial["notes"])
+
+    (folder,) = (tmp_path / "reports").glob("*-mitigated-*")
+    assert "reversed" in (folder / "mitigation.html").read_text()
+    inner = folder / spent["ignore"]["run"]
+    done = audit("verify", str(inner), cwd=tmp_path, environment=environment)
+    assert done.returncode == 0, done.stderr
+
+    few = run("mitigate", "latest", "--with", "ignore", "--base-url", server.url, "--max-calls", "60")
+    assert few["texts"] < trial["texts"]
+    assert "enough for" in few["notes"][0]
+    server.shutdown()
+    server.server_close()
