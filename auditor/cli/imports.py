@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +14,10 @@ from auditor.cli.options import option
 from auditor.core.plan import Plan
 from auditor.tables.plan import TabularPlan
 
+if TYPE_CHECKING:
+    from auditor.contrib.imports.mapping import Roles
+    from auditor.contrib.imports.tables import Table
+
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
@@ -21,7 +26,7 @@ def import_(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="CSV, JSON lines, JSON, Parquet, zip, gzip, or folders of them; one row is one answer."
+            help="CSV, JSON lines, JSON, Parquet, zip, gzip, logs of inspect_ai, or folders; one row is one answer."
         ),
     ],
     map: Annotated[
@@ -30,6 +35,14 @@ def import_(
     ] = None,
     write_map: Annotated[
         Path | None, typer.Option("--write-map", help="Write what was inferred to this file, and stop.")
+    ] = None,
+    rows: Annotated[
+        str,
+        typer.Option("--rows", help="JSON path of the rows in a JSON file, e.g. $.runs[*] (default: found)."),
+    ] = "",
+    answer: Annotated[
+        list[str] | None,
+        typer.Option("--answer", help="The column of answers; several give a run each. May be repeated."),
     ] = None,
     join: Annotated[
         Path | None, typer.Option("--join", help="A table of what was asked, beside the answers.")
@@ -51,17 +64,16 @@ def import_(
     fail_on: common.FailOn = None,
 ) -> int:
     """Make a run of recorded answers: claims, reports, comparison, without asking anything."""
-    from auditor.contrib.imports import mapping, record, tables
+    from auditor.contrib.imports import mapping, tables
     from auditor.core.errors import ConfigError
-    from auditor.run.result import load
 
     common.check_format(format)
-    table = tables.read(files)
+    table = tables.read(files, rows)
     if join is not None:
         table = tables.joined(table, tables.read([join]), on)
     beside = files[0].with_suffix(mapping.BESIDE)
     map = map or (beside if beside.is_file() else None)
-    roles = mapping.load(map) if map is not None else mapping.infer(table)
+    roles = mapping.load(map) if map is not None else mapping.infer(table, next(iter(answer or ()), None))
     given: dict[str, object] = {}
     if favourable:
         given["favourable"] = tuple(favourable)
@@ -79,10 +91,32 @@ def import_(
         write_map.write_text(mapping.dump(roles), encoding="utf-8")
         typer.echo(f"{write_map} written. Correct it, then: audit import {files[0]} --map {write_map}")
         return 0
-    if map is None:
+    codes = [
+        _write(table, one, out, format, full, fail_on, told=map is None)
+        for one in _each(table, roles, answer)
+    ]
+    return max(codes)
+
+
+def _each(table: Table, roles: Roles, answers: list[str] | None) -> Iterator[Roles]:
+    """Roles for each column of answers that was named, or those that there are."""
+    from auditor.contrib.imports import mapping
+
+    for name in answers or ():
+        yield mapping.about(table, roles, name)
+    if not answers:
+        yield roles
+
+
+def _write(
+    table: Table, roles: Roles, out: Path, format: str, full: bool, fail_on: str | None, *, told: bool
+) -> int:
+    from auditor.contrib.imports import mapping, record
+    from auditor.run.result import load
+
+    if told:
         typer.echo("Read as (import.toml in the run folder):\n" + mapping.dump(roles), err=True)
-    path = record.write(table, roles, out)
-    result = load(path)
+    result = load(record.write(table, roles, out))
     for line in result.record["import"]["limits"]:
         typer.echo(f"audit: {line}", err=True)
     return finish(result, format=format, fail_on=fail_on, full=full)

@@ -28,14 +28,18 @@ FAVOURABLE = (
 ROLES: dict[str, tuple[str, ...]] = {
     "text": (
         "text_id", "pair_id", "pair", "case", "case_id", "item", "item_id", "prompt_id", "question_id", "note", "job",
-        "vignette", "scenario", "template", "resume", "example_id",
+        "vignette", "scenario", "template", "resume", "example_id", "id", "testidx",
     ),
-    "model": ("model", "model_name", "llm", "engine", "model_id"),
+    "model": (
+        "model", "model_name", "llm", "engine", "model_id", "output.model", "response.body.model", "provider.id",
+        "attributes.gen_ai.request.model",
+    ),
     "format": ("format", "prompt_format", "strategy", "prompt_strategy", "condition", "prompt"),
-    "replicate": ("replicate", "run", "repeat", "repetition", "sample", "trial", "iteration", "seed"),
+    "replicate": ("replicate", "run", "repeat", "repetition", "sample", "trial", "iteration", "seed", "epoch"),
     "answer": (
         "score", "rating", "answer", "label", "decision", "recommendation", "recommend_interview", "prediction",
-        "response", "output", "completion", "salary", "summary", "justification",
+        "response", "output", "completion", "salary", "summary", "justification", "output.completion",
+        "response.output", "response.body.choices.0.message.content", "outputs.output", "output.value",
     ),
     "gold": ("gold", "outcome", "truth", "correct_label", "target_label"),
     "word": ("word", "name", "first_name", "term"),
@@ -194,15 +198,15 @@ class Roles(BaseModel):
             )
 
 
-def infer(table: Table) -> Roles:
-    """Guess the roles from names of columns and their values.
+def infer(table: Table, answer: str | None = None) -> Roles:
+    """Guess the roles from names of columns and their values; ``answer`` names that of answers.
 
     Raises
     ------
     ConfigError
         No column of texts or of answers was recognised; the ones that there are are named.
     """
-    known = {name.lower(): name for name in table.columns}
+    known = _named(table)
     taken: set[str] = set()
 
     def pick(role: str) -> str | None:
@@ -238,21 +242,16 @@ def infer(table: Table) -> Roles:
     arm = _arm(
         table, [c for c in (known.get("arm"), long.attribute if long else None, known.get("variant")) if c]
     )
-    text, answer = pick("text"), pick("answer")
+    text, answer = pick("text"), answer or pick("answer")
     if text is None or answer is None:
         what = "which column names the text (or the pair)" if text is None else "which column has the answer"
         raise ConfigError(
             f"it is not clear {what}. The columns are {', '.join(map(quoted, table.columns))}; name the roles in a "
             'file, text = "COLUMN" and answer = "COLUMN", and give it with --map'
         )
-    kind = _kind(table.columns[answer])
-    labels = {v.lower(): v for v in table.columns[answer] if v is not None} if kind == "label" else {}
-    return Roles(
+    roles = Roles(
         text=(text,),
         answer=answer,
-        kind=kind,
-        unit="words" if kind == "words" else "",
-        favourable=tuple(labels[v] for v in FAVOURABLE if v in labels)[:1],
         groups=groups,
         long=long,
         original=original,
@@ -263,6 +262,34 @@ def infer(table: Table) -> Roles:
         replicate=pick("replicate"),
         gold=pick("gold"),
     )
+    return about(table, roles, answer)
+
+
+def about(table: Table, roles: Roles, answer: str) -> Roles:
+    """``roles`` with another column of answers, read as its values look.
+
+    Raises
+    ------
+    ConfigError
+        There is no such column.
+    """
+    if answer not in table.columns:
+        raise ConfigError(f"no column {quoted(answer)}; there are {', '.join(map(quoted, table.columns))}")
+    kind = _kind(table.columns[answer])
+    labels = {v.lower(): v for v in table.columns[answer] if v is not None} if kind == "label" else {}
+    good = tuple(labels[v] for v in FAVOURABLE if v in labels)[:1]
+    kept = tuple(v for v in roles.favourable if v in labels.values())
+    unit = "words" if kind == "words" else ""
+    return roles.model_copy(update={"answer": answer, "kind": kind, "unit": unit, "favourable": kept or good})
+
+
+def _named(table: Table) -> dict[str, str]:
+    """Columns by their names in small letters, and by what stands behind the last dot where only one has it."""
+    whole = {name.lower(): name for name in table.columns}
+    ends: dict[str, list[str]] = {}
+    for name in table.columns:
+        ends.setdefault(name.lower().rpartition(".")[2], []).append(name)
+    return {end: names[0] for end, names in ends.items() if len(names) == 1} | whole
 
 
 def _few(column: Column) -> bool:

@@ -21,11 +21,13 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import TextIO, TypeAlias
 
+from auditor.contrib.imports import known
+from auditor.contrib.imports.known import Json
 from auditor.core import csvfile
 from auditor.core.errors import ConfigError, DataFileError, MissingDependency
 
-Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 Column: TypeAlias = "list[str | None]"
+EVAL = ".eval"  # a log of inspect_ai: a zip file
 KINDS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 LARGEST = 4 << 30  # bytes of one member, unpacked
 DEEPEST = 12  # levels of a JSON object that become columns
@@ -51,8 +53,15 @@ class Table:
         return len(next(iter(self.columns.values()), ()))
 
 
-def read(paths: Sequence[Path]) -> Table:
+def read(paths: Sequence[Path], rows_at: str = "") -> Table:
     """Read files and folders as one table.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Files and folders.
+    rows_at : str, optional
+        A JSON path of the rows in a JSON document; else its longest list of objects, or the spans of traces.
 
     Raises
     ------
@@ -65,7 +74,7 @@ def read(paths: Sequence[Path]) -> Table:
     kept: dict[str, str] = {}  # values come again and again: one string for each
     for path in chain.from_iterable(map(_files, paths)):
         rows = 0
-        for row in _rows(path):
+        for row in _rows(path, rows_at):
             for name, value in row.items():
                 column = columns.get(name)
                 if column is None:
@@ -153,10 +162,10 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _rows(path: Path) -> Iterator[dict[str, str | None]]:
+def _rows(path: Path, rows_at: str) -> Iterator[dict[str, str | None]]:
     kind = _kind(path.name)
     try:
-        if kind == ".zip":
+        if kind in (".zip", EVAL):
             with zipfile.ZipFile(path) as packed:
                 for member in packed.infolist():
                     if (
@@ -164,22 +173,30 @@ def _rows(path: Path) -> Iterator[dict[str, str | None]]:
                         and _kind(member.filename) in KINDS
                         and member.file_size <= LARGEST
                     ):
+                        if kind == EVAL and not member.filename.startswith(known.SAMPLES):
+                            continue
                         with packed.open(member) as raw:
-                            yield from _member(_kind(member.filename), raw, f"{path}, {member.filename}")
+                            where = f"{path}, {member.filename}"
+                            yield from _member(
+                                _kind(member.filename), raw, where, "$" if kind == EVAL else rows_at
+                            )
         elif kind == ".parquet":
             yield from _parquet(path)
         elif kind in KINDS:
             with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as raw:
-                yield from _member(kind, raw, str(path))
+                yield from _member(kind, raw, str(path), rows_at)
         else:
             raise DataFileError(f"{path}: answers come as {', '.join(KINDS)}, also gzipped or in a zip file")
     except FileNotFoundError:
         raise DataFileError(f"{path}: no such file.{csvfile.near_files(path)}") from None
+    except NotImplementedError as error:  # a compression that zipfile does not know
+        hint = "; write it as JSON: inspect log convert --to json" if kind == EVAL else ""
+        raise DataFileError(f"{path}: cannot be unpacked ({error}){hint}") from None
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise DataFileError(f"{path}: cannot be read: {error}") from None
 
 
-def _member(kind: str, raw: Iterable[bytes], where: str) -> Iterator[dict[str, str | None]]:
+def _member(kind: str, raw: Iterable[bytes], where: str, rows_at: str) -> Iterator[dict[str, str | None]]:
     if kind == ".parquet":
         raise DataFileError(f"{where}: unpack a Parquet file first")
     text = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")  # type: ignore[type-var]
@@ -187,7 +204,8 @@ def _member(kind: str, raw: Iterable[bytes], where: str) -> Iterator[dict[str, s
         if kind in (".csv", ".tsv"):
             yield from _csv(text, where, tab=kind == ".tsv")
         elif kind == ".json":
-            yield from map(flat, _longest(json.load(text)))
+            for row in _found(json.load(text), rows_at):
+                yield flat(known.slim(row))
         else:
             for number, line in enumerate(text, 1):
                 if line.strip():
@@ -250,6 +268,12 @@ def flat(value: dict[str, Json], *, before: str = "", depth: int = 0) -> dict[st
         else:
             out[key] = json.dumps(inner, default=str)
     return out
+
+
+def _found(document: Json, rows_at: str) -> list[dict[str, Json]]:
+    traces = isinstance(document, dict) and "resourceSpans" in document
+    path = rows_at or (known.TRACES if traces else "")
+    return known.rows(document, path) if path else _longest(document)
 
 
 def _longest(value: Json) -> list[dict[str, Json]]:
