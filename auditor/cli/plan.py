@@ -35,9 +35,10 @@ def _freeze(
     """
     from auditor import run as pipeline
     from auditor.run import freeze
+    from auditor.run.enough import planned
 
     _require_new(output)
-    parts = pipeline.prepare(resolve(options, config))
+    parts = planned(resolve(options, config))
     record = pipeline.plan_record(parts)
     expected = pipeline.estimate(parts, observe=Draw())
     body = freeze.freeze(record, by=by, reason=reason, expected=expected)

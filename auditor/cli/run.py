@@ -53,8 +53,6 @@ def run(
         sys.stdout.write(_show_estimate(estimate(chosen, observe=draw), format) + "\n")
         return 0
     consent(chosen, yes=yes)
-    if left := chosen.left_out():
-        sys.stderr.write(inline(left) + "\n")
     return finish(audit_plan(chosen, observe=draw), format=format, fail_on=chosen.fail_on, full=full)
 
 

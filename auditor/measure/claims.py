@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from auditor.core.types import ClaimVerdict
+from auditor.measure.enough import ALPHA
 from auditor.measure.sequential import Look, nominal, overall
 
 Family = Literal["net", "instability", "interaction", "refusal"]
 Scale = Literal["log_odds", "share", "number"]
 
-ALPHA = 0.05
 UNITS: Mapping[Scale, str] = {"log_odds": "log odds", "share": "points"}
 GRADED = "points of 100"  # unit of graded answers
 MIN_TEXTS = 6  # no exact two-sided test of five differences reaches 5 %

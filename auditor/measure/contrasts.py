@@ -82,6 +82,11 @@ class Contrast(NamedTuple):
         """Outcomes of versions to contrasts."""
         return self.here - self.there
 
+    @property
+    def sides(self) -> int:
+        """How many versions about either side stand against one about the other: a text may have several."""
+        return int(np.minimum(np.diff(self.here.indptr), np.diff(self.there.indptr)).sum())
+
     def levels(self, y: Floats) -> tuple[float, float]:
         """Mean outcome of the two sides."""
         return float((self.here @ y).mean()), float((self.there @ y).mean())

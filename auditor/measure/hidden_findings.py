@@ -10,7 +10,7 @@ import numpy as np
 
 from auditor.core.types import ClaimVerdict, Finding, Interaction, Verdict
 from auditor.measure.claim_words import hidden_text
-from auditor.measure.claims import ALPHA
+from auditor.measure.enough import ALPHA
 from auditor.measure.intervals import percent
 from auditor.measure.multiplicity import benjamini_hochberg
 from auditor.measure.noise import hidden_by_chance

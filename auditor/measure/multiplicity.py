@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
 
 RESAMPLES = 1999  # of a test by resampling, at least
 MAX_RESAMPLES = 199_999  # beyond 5,000 two-sided tests nothing could be shown
@@ -36,8 +38,14 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return _adjusted(p_values, adjust)
 
 
-def weighted_holm(p_values: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """Adjusted p values where some claims get more of the level than others (Holm 1979, section 4).
+def holm_in_blocks(
+    p_values: Sequence[float], weights: Sequence[float], blocks: Sequence[Hashable]
+) -> list[float]:
+    """Adjusted p values where the level of a rejected claim goes to the others of its block, then to other blocks.
+
+    The graphical procedure of Bretz, Maurer, Brannath and Posch (2009): a block begins with the sum of its weights.
+    What a rejected claim had is shared by the rest of its block by their weights; what a block had of which all are
+    rejected, by the other blocks by theirs. With one block it is Holm's procedure with weights.
 
     Parameters
     ----------
@@ -45,17 +53,38 @@ def weighted_holm(p_values: Sequence[float], weights: Sequence[float]) -> list[f
         In [0, 1].
     weights : sequence of float
         Above 0, in any unit.
+    blocks : sequence
+        Of each claim the block that it belongs to.
 
     Examples
     --------
-    >>> weighted_holm([0.01, 0.02], [0.5, 0.5]), weighted_holm([0.03, 0.02], [0.75, 0.25])
+    >>> holm_in_blocks([0.01, 0.02], [0.5, 0.5], "aa"), holm_in_blocks([0.03, 0.02], [0.75, 0.25], "aa")
     ([0.02, 0.02], [0.04, 0.04])
+    >>> holm_in_blocks([0.01, 0.02, 0.9], [0.9, 0.1, 1], "aab")  # 0.02 has all of "a" once 0.01 is rejected
+    [0.022222222222222223, 0.04, 0.9]
     """
-    left, out, largest = float(sum(weights)), [0.0] * len(p_values), 0.0
-    for place in sorted(range(len(p_values)), key=lambda i: (p_values[i] / weights[i], i)):
-        largest = max(largest, p_values[place] * left / weights[place])
-        out[place] = min(1.0, largest)
-        left -= weights[place]
+    own: dict[Hashable, list[int]] = {}
+    for i in sorted(range(len(p_values)), key=lambda i: (p_values[i] / weights[i], i)):
+        own.setdefault(blocks[i], []).append(i)
+    queues = list(own.values())
+    inner = np.array([sum(weights[i] for i in queue) for queue in queues])  # weights that are left of a block
+    budget = inner / max(float(inner.sum()), 1e-300)
+    first = np.array([p_values[queue[0]] / weights[queue[0]] for queue in queues])
+    place, largest, out = [0] * len(queues), 0.0, [0.0] * len(p_values)
+    for _ in range(len(p_values)):
+        b = int(np.argmin(first * inner / budget))
+        i = queues[b][place[b]]
+        largest = max(largest, float(first[b] * inner[b] / budget[b]))
+        out[i] = min(1.0, largest)
+        place[b] += 1
+        if place[b] < len(queues[b]):
+            left = [weights[n] for n in queues[b][place[b] :]]
+            inner[b] = sum(left)
+            first[b] = p_values[queues[b][place[b]]] / left[0]
+        else:
+            first[b], inner[b], freed = np.inf, 1.0, budget[b]
+            budget = budget * (1 + freed / max(1 - freed, 1e-300))
+            budget[b] = 1.0
     return out
 
 

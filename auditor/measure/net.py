@@ -12,6 +12,7 @@ from auditor.measure import contrasts
 from auditor.measure.adjustment import Adjustment, Unidentified
 from auditor.measure.claims import MIN_TEXTS, OTHERS, PRIMARY, About, Claim, Family, Question, Scale
 from auditor.measure.contrasts import Bools, Contrast, Value, Versions
+from auditor.measure.enough import FEW, texts_needed
 from auditor.measure.likelihood import Floats, Known
 from auditor.measure.linear import Rows, fit
 from auditor.measure.observations import STATUS, Arm, Columns, Observations, attributes_of
@@ -73,6 +74,14 @@ class Pair(NamedTuple):
     against: tuple[str, ...]
     weight: float
 
+    def needed(self, scale: Scale) -> int:
+        """Versions about either side from which on the claim has its share; numbers may do with few."""
+        return texts_needed(self.weight) if scale == "share" else MIN_TEXTS
+
+    def of(self, sides: int, scale: Scale) -> float:
+        """Its share of alpha with so many versions about either side: next to nothing where they are too few."""
+        return self.weight * (FEW if sides < self.needed(scale) else 1.0)
+
 
 def pairs(names: Sequence[str], attribute: str, question: Question) -> list[Pair]:
     """Which groups are compared with which."""
@@ -132,7 +141,7 @@ class _Table:
                 made = {s: one.contrast(attribute, pair.group, pair.against) for s, one in laid_out.items()}
                 contrast = {s: both[0] for s, both in made.items()}
                 rows = {s: Rows(contrast[s].map @ measured[s][0], design) for s, (_, design) in made.items()}
-                yield self._test(claim, contrast, rows, measured, taken_out, placebos, pair.weight * share)
+                yield self._test(claim, contrast, rows, measured, taken_out, placebos, pair, share)
 
     def _test(
         self,
@@ -142,9 +151,10 @@ class _Table:
         measured: Measured,
         taken_out: Mapping[Scale, Adjustment],
         placebos: Mapping[Scale, Sequence[Known]],
-        weight: float,
+        pair: Pair,
+        share: float,
     ) -> Tested:
-        texts = len(made[claim.scale].text)
+        texts, sides = len(made[claim.scale].text), made[claim.scale].sides
         carriers = self.versions.carriers(made[claim.scale])
         claim = dataclasses.replace(claim, texts=texts, carriers=carriers)
         if texts < MIN_TEXTS:
@@ -167,7 +177,9 @@ class _Table:
         used = np.zeros(len(self.versions.text), dtype=bool)
         used[made[compared].map.indices] = True
         calls = int((self.rows & used[self.columns.version]).sum())
-        return Tested(claim, weight, main, fits[compared], rows[compared], calls)
+        missing = max(0, pair.needed(claim.scale) - sides)
+        weight = pair.of(sides, claim.scale) * share
+        return Tested(claim, weight, main, fits[compared], rows[compared], calls, missing)
 
     def _examples(self, contrast: Contrast, y: Floats, value: float) -> tuple[str, ...]:
         """Versions of the texts that differ most the way that the claim says."""

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.measure.adjustment import Adjustment, Unidentified
-from auditor.measure.claims import ALPHA, MIN_TEXTS, MIN_WORDS, Question
+from auditor.measure.claims import MIN_TEXTS, MIN_WORDS, Question
 from auditor.measure.contrasts import Contrast, Versions
+from auditor.measure.enough import ALPHA, ASSUMED_FLIPS, POWER
 from auditor.measure.likelihood import Known
 from auditor.measure.linear import Design, Rows, fit
 from auditor.measure.net import Pair, pairs
@@ -25,13 +26,11 @@ from auditor.measure.simulate import Effects, Simulated, shift, spread
 
 Floats = NDArray[np.float64]
 
-POWER = 0.8
 DRAWS = 200
 FITS = 9  # of these, with words of their own, that say how sure a run will be of the group
 TARGETS = (0.01, 0.02, 0.05)  # net differences that calls are worked out for
 TRIED = (0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
 MOST_VERSIONS = 20_000  # a plan with more is worked out on a part of its texts
-ASSUMED_FLIPS = 0.016  # of edits that say nothing about a person
 ASSUMED_WORD = 0.02  # standard deviation of the effect of a word, on log odds; texts have 1
 
 
@@ -93,14 +92,14 @@ def reach(versions: Observations, question: Question, families: int = 1, seed: i
             for pair in pairs(layout.names(attribute), attribute, question)
         ]
     said = [layout.placebos(y) for y in worded]
-    total = sum(one.pair.weight for one in laid_out if one.reach.texts >= MIN_TEXTS) * families
+    total = sum(one.weight for one in laid_out if one.reach.texts >= MIN_TEXTS) * families
     claims = [
         _reach(
             kept,
             one,
             base,
             [(Rows(one.contrast.map @ y, one.design), told) for y, told in zip(worded, said, strict=True)],
-            ALPHA * one.pair.weight / total,
+            ALPHA * one.weight / total,
             ratio,
         )
         if one.reach.texts >= MIN_TEXTS
@@ -124,6 +123,11 @@ class _LaidOut(NamedTuple):
     design: Design
     contrast: Contrast
     taken_out: Adjustment
+
+    @property
+    def weight(self) -> float:
+        """Its share of alpha, before others have theirs."""
+        return self.pair.of(self.contrast.sides, "share")
 
     @classmethod
     def of(cls, made: tuple[Contrast, Design], attribute: str, pair: Pair, taken_out: Adjustment) -> _LaidOut:

@@ -13,7 +13,7 @@ import numpy as np
 from auditor.core.types import ClaimVerdict
 from auditor.measure.claims import MIN_TEXTS, MIN_WORDS, USUAL_DELTA, Claim, Question
 from auditor.measure.linear import Fit, Rows
-from auditor.measure.multiplicity import weighted_holm
+from auditor.measure.multiplicity import holm_in_blocks
 
 POWER_Z = 1.959964 + 0.841621  # two-sided 5 %, power 80 %
 
@@ -34,6 +34,8 @@ class Tested:
         The contrasts behind ``share``.
     calls : int
         Answers that the contrasts were made of; 0 where nobody asks how many it would take.
+    missing : int
+        Versions about either side that lack before a difference of 30 points would be shown.
     """
 
     claim: Claim
@@ -42,6 +44,13 @@ class Tested:
     share: Fit | None = None
     rows: Rows | None = None
     calls: int = 0
+    missing: int = 0
+
+    @property
+    def block(self) -> tuple[str, ...]:
+        """Claims that pass their share of the level on among themselves first: those of one attribute."""
+        c = self.claim
+        return c.model, c.format, c.label, c.attribute
 
 
 def filled(claim: Claim, main: Fit, share: Fit | None = None, *, level: float = 0.95) -> Claim:
@@ -93,11 +102,11 @@ def rare(found: Fit, rows: Rows) -> Fit:
 def decide(tested: Sequence[Tested], question: Question) -> list[Claim]:
     """Adjust within the family and give each claim its verdict."""
     family = [t for t in tested if t.main is not None]
-    weights = [t.weight for t in family]
+    weights, blocks = [t.weight for t in family], [t.block for t in family]
 
     def holm(p_values: Iterable[float]) -> list[float]:
         spread = [question.overall(t.claim.attribute, p) for t, p in zip(family, p_values, strict=True)]
-        return weighted_holm(spread, weights)
+        return holm_in_blocks(spread, weights, blocks)
 
     shown = holm(t.claim.p_value or 0.0 for t in family)
     words = holm(t.claim.p_words or 0.0 for t in family)
@@ -152,6 +161,8 @@ def _verdict(t: Tested, p: PValues, question: Question) -> Claim:
             why = "below delta, but the positive control was not seen"
     if verdict == "not_determined" and not why:
         why = f"too little data for a difference this small: {claim.texts} texts, {main.words:.0f} words"
+        if t.missing:
+            why += f"; {t.missing} more texts are needed to show even 30 points"
     return dataclasses.replace(
         claim, verdict=verdict, why=why, p_adjusted=p.group, calls_needed=_calls(t, verdict, question)
     )

@@ -345,6 +345,8 @@ def _not_tested(record: Data, claims: Sequence[Claim]) -> Iterable[str]:
     for attribute, claim in few.items():
         if all(c.verdict == "not_tested" for c in net if c.attribute == attribute):
             yield f"{words.visible(attribute)} ({claimed.too_few(claim) or claimed.reason(claim)})"
+    for name, one in (record.get("provenance", {}).get("too_few_texts") or {}).items():
+        yield f"{words.visible(name)} ({one['texts']} texts, {one['needed']} are needed: not asked)"
     looked_for = claimed.vocabulary(record).get("attributes") or ()
     edited = claimed.vocabulary(record).get("groups") or {}
     if asked := [words.group(words.visible(str(a))) for a in looked_for if a not in few and a in edited]:

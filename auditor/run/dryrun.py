@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.core.protocols import Model, Observer
 from auditor.core.types import Case, Check, Prompt, Variant, is_beside, is_wording
+from auditor.measure.enough import texts_needed
 from auditor.measure.observations import Observations, carrier_of
+from auditor.report import words
 from auditor.run.audit import run_sync
 from auditor.run.controls import CANARIES, CANARY_REPLICATES, control_pairs
 from auditor.run.loop import Loop, Tally, silent
@@ -20,6 +22,7 @@ from auditor.run.rounds import ROUND, source
 if TYPE_CHECKING:
     from auditor.models.prices import Price
 
+FEW = "too_few_texts"  # in the inputs of a plan: attributes that are left out for want of texts
 COUNTED = (
     "cases", "taken", "variants", "valid", "discarded", "placebos", "placebos_valid", "wordings", "wordings_valid",
 )  # fmt: skip
@@ -110,9 +113,28 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
         **({"not_english": others} if others else {}),
         "models": models,
         **judge,
-        **({"left_out": left} if (left := parts.plan.left_out()) else {}),
+        **({"left_out": " ".join(left)} if (left := left_out(parts)) else {}),
         "power": _power(parts, table, tallies),
     }
+
+
+def left_out(parts: Parts) -> list[str]:
+    """What a plan leaves out, and that it has too few texts to decide anything, in sentences."""
+    plan, told = parts.plan, parts.facts.get(FEW, {})
+    said = [left] if (left := plan.left_out()) else []
+    if told:
+        named = words.listing([f"{name} ({one['texts']} of {one['needed']})" for name, one in told.items()])
+        said.append(
+            f"Left out, since they have too few texts to decide anything: {named}. --attributes asks about them."
+        )
+    needed, given = texts_needed(), parts.seeds
+    plain = (plan.suite, plan.protocol) == ("mutation", "default")
+    if plain and parts.task.labels and given is not None and given * (plan.wordings or 1) < needed:
+        said.append(
+            f"This plan can decide little: {given} texts show no difference of 30 points between labels, and {needed} "
+            "would; only what changes nearly all answers can be shown."
+        )
+    return said
 
 
 def _power(parts: Parts, table: Observations, tallies: Sequence[Tally]) -> dict[str, Any]:

@@ -25,6 +25,8 @@ from auditor.core.options import Typed, keywords, near
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 from auditor.core.types import Estimate, Finding, Run, SourceText
+from auditor.run.dryrun import FEW
+from auditor.run.enough import planned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -225,7 +227,7 @@ async def _audit(
     from auditor.store.files import write_texts
     from auditor.store.folder import RunFolder
 
-    parts = pipeline.prepare(plan, models=models, seeds=seeds)
+    parts = planned(plan, models=models, seeds=seeds, observe=observe)
     if not write:
         from auditor.store.memory import MemoryFolder
 
@@ -265,7 +267,7 @@ def audit_plan(
 
 def dry_run(plan: Plan, *, observe: Observer = Silent) -> dict[str, Any]:
     """What ``plan`` would ask and what it would cost, without asking; plain data."""
-    return pipeline.estimate(pipeline.prepare(plan), observe=observe)
+    return pipeline.estimate(planned(plan), observe=observe)
 
 
 def generate(plan: Plan, *, observe: Observer = Silent) -> Path:
@@ -308,6 +310,8 @@ def resume(path: Path, *, observe: Observer = Silent, limits: Mapping[str, Any] 
             parts = pipeline.prepare(plan, seeds=read_texts(texts) if texts.is_file() else None)
             if texts.is_file():  # rows that were left out stand in no file
                 parts.facts["seeds"] = {**folder.plan["inputs"].get("seeds", {}), **parts.facts["seeds"]}
+            if FEW in folder.plan["inputs"]:
+                parts.facts[FEW] = folder.plan["inputs"][FEW]
             pipeline.require_same_inputs(folder.plan, pipeline.plan_record(parts))
             for response in folder.recall(lambda r: definitive(r) and readable(r)):
                 if not response.cached:
