@@ -11,7 +11,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from random import Random
@@ -34,7 +34,7 @@ from auditor.models.budget import Budget
 from auditor.models.cache import COMMIT_S, Cache
 from auditor.models.cache import key as cache_key
 from auditor.models.limiter import Limiter
-from auditor.models.outcome import BUDGET, Counts, Key, answer, clean, failure
+from auditor.models.outcome import BUDGET, Counts, Key, Known, answer, clean, failure
 from auditor.models.outcome import definitive as definitive
 from auditor.models.prices import Price, TokenCounter
 from auditor.models.retry import RetryPolicy
@@ -93,7 +93,7 @@ class Client:
         Batches in flight at most.
     retry : RetryPolicy
         Bounds and waits.
-    answered : mapping of (prompt sha256, replicate) to Response
+    answered : Known, optional
         What the journal of this run has; only `definitive` ones.
     on_response : callable or None
         Must have the response on disk when it returns; what it raises ends `ask`.
@@ -122,7 +122,7 @@ class Client:
         budget: Budget,
         concurrency: int = 8,
         retry: RetryPolicy | None = None,
-        answered: Mapping[Key, Response] | None = None,
+        answered: Known | None = None,
         on_response: Callable[[Response], None] | None = None,
         remember: bool = True,
         keep: Callable[[str, str], bool] | None = None,
@@ -141,7 +141,7 @@ class Client:
         concurrency = min(concurrency, model.at_once or concurrency)
         self._limiter = Limiter(concurrency, clock=clock)
         model.on_headers = self._limiter.headers
-        self._answered: Mapping[Key, Response] = answered if answered is not None else {}
+        self._answered: Known = answered if answered is not None else {}
         self._on_response = on_response
         self._remember = remember
         self._keep = keep or (lambda text, format: True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from auditor.core.errors import BadRequest, ContentFiltered
 from auditor.core.protocols import Reply
@@ -10,6 +11,15 @@ from auditor.core.secrets import scrub_text
 from auditor.core.types import Answer, Request, Response
 
 Key = tuple[str, int]  # (prompt sha256, replicate)
+
+
+class Known(Protocol):
+    """Answers by (prompt sha256, replicate), such as a mapping of them."""
+
+    def get(self, key: Key, /) -> Response | None:
+        """The answer to a question; ``default`` where there is none."""
+        ...
+
 
 BUDGET = "budget"  # Response.error of requests that a limit kept from being asked
 DEFINITIVE = frozenset({ContentFiltered.code, BadRequest.code})

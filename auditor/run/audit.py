@@ -19,11 +19,12 @@ from auditor.models.budget import BOOK
 from auditor.run.confirm import confirm
 from auditor.run.loop import Loop, silent
 from auditor.run.parts import Parts
+from auditor.store.base import RunStore
 
 
 async def run_audit(
     parts: Parts,
-    folder: Any | None,
+    folder: RunStore,
     *,
     observe: Observer = silent,
     answered: Mapping[str, Mapping[tuple[str, int], Response]] | None = None,
@@ -53,8 +54,8 @@ async def run_audit(
     """
     if parts.plan.batch:
         parts = in_batches(parts, folder)
-    if (path := getattr(folder, "path", None)) is not None:  # a run in memory keeps no book
-        parts.budget.keep(path / BOOK)
+    if folder.path is not None:  # a run in memory keeps no book
+        parts.budget.keep(folder.path / BOOK)
     try:
         return await _run(parts, folder, observe, answered)
     finally:
@@ -63,7 +64,7 @@ async def run_audit(
 
 async def _run(
     parts: Parts,
-    folder: Any | None,
+    folder: RunStore,
     observe: Observer,
     answered: Mapping[str, Mapping[tuple[str, int], Response]] | None,
 ) -> dict[str, Any]:
@@ -83,9 +84,8 @@ async def _run(
         confirmed = await confirm(loop)
     except asyncio.CancelledError:
         loop.status_reason = "Interrupted."
-        if folder is not None:
-            folder.write_verdicts(loop.observed.verdicts(t.model.name for t in loop.tallies))
-            folder.write_run(record())
+        folder.write_verdicts(loop.observed.verdicts(t.model.name for t in loop.tallies))
+        folder.write_run(record())
         raise
     finally:
         for model in (*parts.models, *filter(None, [parts.judge])):
@@ -93,14 +93,13 @@ async def _run(
     _refuse_if_nothing_was_answered(loop)
     observe(Progress(phase="report", done=0, planned=1))
     result = record()
-    if folder is not None:
-        folder.write_verdicts(loop.observed.verdicts(t.model.name for t in loop.tallies))
-        folder.write_run(result)
+    folder.write_verdicts(loop.observed.verdicts(t.model.name for t in loop.tallies))
+    folder.write_run(result)
     observe(Progress(phase="report", done=1, planned=1))
     return result
 
 
-def in_batches(parts: Parts, folder: Any | None) -> Parts:
+def in_batches(parts: Parts, folder: RunStore) -> Parts:
     """``parts`` with its models behind the Batch API; what was submitted is written down in the run folder.
 
     Raises
@@ -111,7 +110,7 @@ def in_batches(parts: Parts, folder: Any | None) -> Parts:
     from auditor.models.batch import Batched
     from auditor.models.openai import OpenAIChat
 
-    path = getattr(folder, "path", None)
+    path = folder.path
     if path is None:
         raise ConfigError("--batch needs a run folder, since a batch outlives the process: give out=FOLDER.")
     models: list[Model] = []
@@ -132,7 +131,7 @@ def _refuse_if_nothing_was_answered(loop: Loop) -> None:
             if others
             else ""
         )
-        whose = getattr(loop.parts.task, "subject", "")
+        whose = loop.parts.task.subject
         apart = (
             f"Only what they say about {whose} would be changed; --who all changes what they say about anybody. "
             if whose and not loop.plan.who

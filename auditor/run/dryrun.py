@@ -32,7 +32,7 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
     """Count the cases, prompts, calls, tokens and cost of a plan without asking anything."""
     from auditor.core.types import Usage
 
-    loop = Loop(dataclasses.replace(parts, models=[], judge=None), None, observe=observe)
+    loop = Loop(dataclasses.replace(parts, models=[], judge=None), observe=observe)
     tallies = [loop.tally(model) for model in parts.models]
     table = Observations()
     seen: list[set[str]] = [set() for _ in tallies]
@@ -168,7 +168,7 @@ async def _cases(parts: Parts) -> AsyncIterator[tuple[Case, Mapping[str, Check]]
 
 def versions(parts: Parts) -> Observations:
     """The versions that a plan asks about, in a table without answers."""
-    loop = Loop(dataclasses.replace(parts, models=[], judge=None), None, observe=silent)
+    loop = Loop(dataclasses.replace(parts, models=[], judge=None), observe=silent)
     table = Observations()
 
     async def fill() -> None:

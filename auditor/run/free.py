@@ -99,18 +99,17 @@ def pair_judge(loop: State) -> Any | None:
     from auditor.models.judge import PairJudge
     from auditor.tasks import load
 
-    note, keep = (None, None) if folder is None else (folder.add_prompt, folder.add_response)
     task = load("judge")
-    judge = PairJudge(model, task, note=note, keep=keep)
-    find = getattr(folder, "answers", None)
+    judge = PairJudge(model, task, note=folder.add_prompt, keep=folder.add_response)
+    answers = folder.answers(model.name)
     cache = parts.cache or Cache() if parts.plan.cache and model.cacheable else None
     judge.client = Client(
         model,
         cache=cache,
         budget=parts.budget,
         concurrency=parts.plan.concurrency,
-        answered=None if find is None else find(model.name),
-        remember=find is None,
+        answered=answers,
+        remember=answers is None,
         on_response=judge.take,
         keep=lambda text, format: task.read(text, model.style, format).status == "ok",
     )

@@ -33,6 +33,7 @@ from auditor.run.rounds import source
 from auditor.run.state import State, silent
 from auditor.run.tally import Answers, Tally
 from auditor.run.until import Until
+from auditor.store.base import RunStore
 
 __all__ = ["Loop", "Tally", "silent"]
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Loop(State):
     def __init__(
         self,
         parts: Parts,
-        folder: Any | None,
+        folder: RunStore | None = None,
         *,
         observe: Observer = silent,
         answered: Mapping[str, Mapping[tuple[str, int], Response]] | None = None,
@@ -118,11 +119,10 @@ class Loop(State):
                     prompt = task.bare(text) if style == "text" else task.render(text, name)
                     prompts[variant.id, name] = prompt
                     written.append((variant.id, prompt))
-        if self.folder is not None:
-            self.folder.add_cases(
-                (case, {v.id: checks[v.id] for v in case.variants}, lines.get(case.id)) for case in cases
-            )
-            self.folder.add_prompts(written)
+        self.folder.add_cases(
+            (case, {v.id: checks[v.id] for v in case.variants}, lines.get(case.id)) for case in cases
+        )
+        self.folder.add_prompts(written)
         done = self.counts["taken" if self.parts.seeds else "cases"]  # a text may have several cases
         self.observe(Progress(phase="generate", done=done, planned=self.parts.seeds))
         return prompts

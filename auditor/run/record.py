@@ -70,9 +70,8 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         )
         findings = found.findings(tables, settings, claims)
     reason = _why_partial(loop)
-    folder = loop.folder
     record: dict[str, Any] = {
-        "id": getattr(folder, "id", "in-memory") if folder is not None else "in-memory",
+        "id": loop.folder.id,
         "format_version": FORMAT_VERSION,
         "tool_version": __version__,
         "status": "partial" if reason else "complete",
@@ -93,7 +92,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     }
     if free is not None:
         record[free.name] = free.section
-    if frozen := freeze.of_run(getattr(loop.folder, "plan", {}), loop.plan):
+    if frozen := freeze.of_run(loop.folder.plan, loop.plan):
         record["frozen"] = frozen
     record |= loop.parts.suite.record()
     if figures := loop.figures.rows():
@@ -468,13 +467,12 @@ def _hinter(loop: Loop) -> dict[str, Any]:
 def _provenance(loop: Loop, started: datetime, seconds: float) -> dict[str, Any]:
     from auditor.core.provenance import of_inputs, surroundings
 
-    plan_sha256 = getattr(loop.folder, "plan_sha256", None)
     return {
         "started": started.isoformat(timespec="seconds"),
         "ended": (started + timedelta(seconds=seconds)).astimezone(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
         **surroundings(PACKAGES),
-        "plan_sha256": plan_sha256,
+        "plan_sha256": loop.folder.plan_sha256,
         **of_inputs(loop.parts.suite.describe()),
         **loop.parts.facts,
     }

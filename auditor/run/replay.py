@@ -42,7 +42,7 @@ async def replay(result: Any, wanted: str, replicates: int) -> dict[str, Any]:
         )
     model_name = found.model if found is not None else plan.models[0]
     parts = prepare(plan.but(models=(model_name,), cache=False), cases=iter(()))
-    loop = Loop(parts, None)
+    loop = Loop(parts)
     tally = loop.tallies[0]
     client = Client(
         tally.model,

@@ -29,6 +29,7 @@ from auditor.run.observed import Observed, question, score_of
 from auditor.run.parts import Parts, formats_for
 from auditor.run.tally import WAITING, Tally
 from auditor.run.verdict import Judge
+from auditor.store.base import RunStore
 
 KEPT_OUTPUTS = 10_000  # short outputs of models whose reading is remembered
 SHORT = 200  # characters
@@ -46,12 +47,13 @@ class State:
     def __init__(
         self,
         parts: Parts,
-        folder: Any | None,
+        folder: RunStore | None = None,
         *,
         observe: Observer = silent,
         answered: Mapping[str, Mapping[tuple[str, int], Response]] | None = None,
     ) -> None:
-        self.parts, self.folder, self.observe = parts, folder, observe
+        self.parts, self.observe = parts, observe
+        self.folder = RunStore() if folder is None else folder
         self.plan = parts.plan
         self.counts: Counter[str] = Counter()
         self.oracle = Judge(parts.oracle, parts.suite)
@@ -110,15 +112,16 @@ class State:
 
     def _client(self, tally: Tally) -> Any:
         from auditor.models.client import Client
+        from auditor.models.outcome import Known
         from auditor.models.retry import RetryPolicy
 
         model = tally.model
-        answered: Any = self._answered.get(model.name, {})
+        answered: Known = self._answered.get(model.name, {})
         # What the folder finds on disk again, as it came, need not stay in memory.
-        find = None if self.plan.redact else getattr(self.folder, "answers", None)
-        live = find is not None and (not answered or answered is find(model.name))
-        if find is not None and live:
-            answered = find(model.name)
+        kept = None if self.plan.redact else self.folder.answers(model.name)
+        live = kept is not None and (not answered or answered is kept)
+        if kept is not None and live:
+            answered = kept
         patience = model.patience_s
         return Client(
             model,
@@ -135,15 +138,14 @@ class State:
     def _journal(self, tally: Tally, response: Response) -> None:
         tally.known.add((response.prompt_sha256, response.replicate))
         self._watch(tally, response)
-        if self.folder is not None:
-            now = time.monotonic()
-            if not tally.waiting:
-                self._waiting_since[tally.model.name] = now
-            tally.waiting.append(self._redacted(tally, response) if self.plan.redact else response)
-            late = now - self._waiting_since[tally.model.name] >= WAITING_S
-            if tally.together and len(tally.waiting) < WAITING and not late:
-                return
-            self._flush(tally)
+        now = time.monotonic()
+        if not tally.waiting:
+            self._waiting_since[tally.model.name] = now
+        tally.waiting.append(self._redacted(tally, response) if self.plan.redact else response)
+        late = now - self._waiting_since[tally.model.name] >= WAITING_S
+        if tally.together and len(tally.waiting) < WAITING and not late:
+            return
+        self._flush(tally)
         self._progress(tally)
 
     def _watch(self, tally: Tally, response: Response) -> None:
@@ -164,7 +166,7 @@ class State:
 
     def _flush(self, tally: Tally) -> None:
         """Journal the answers that wait."""
-        if tally.waiting and self.folder is not None:
+        if tally.waiting:
             self.folder.add_responses(tally.waiting)
             tally.waiting.clear()
 

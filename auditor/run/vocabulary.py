@@ -17,7 +17,7 @@ def add(record: dict[str, Any], loop: State) -> dict[str, Any]:
     """The record of a run with its ``vocabulary``, and with the ``answers`` of each model by label."""
     known, edited = loop.parts.dictionaries, set(attributes_of(loop.observed.table))
     record["vocabulary"] = {
-        "favourable": getattr(loop.parts.task, "favourable", None),
+        "favourable": loop.parts.task.favourable,
         "attributes": sorted(loop.plan.attributes or (d.attribute for d in known if d.default)),
         "groups": {
             d.attribute: {g.name: g.label for g in d.groups.values()} for d in known if d.attribute in edited

@@ -17,6 +17,7 @@ from auditor.core.errors import RunFolderError
 from auditor.core.types import FORMAT_VERSION, Case, Check, Prompt, Response, Run, Verdict, digest
 from auditor.store import records, redact
 from auditor.store.answers import Answers
+from auditor.store.base import RunStore
 from auditor.store.compact import IntMap, short
 from auditor.store.files import check_format, file_sha256, read_json, sync_folder, write_bytes, write_json
 from auditor.store.journal import Head, Journal, genesis, read, scan, write_error
@@ -35,33 +36,29 @@ GROWING = (CASES, PROMPTS, RESPONSES)  # only appended to; verdicts are written 
 REPORT = "report.html"
 
 
-class RunFolder:
+class RunFolder(RunStore):
     """One run on disk. Make one with `create`, come back to it with `open`.
 
     Attributes
     ----------
     path : Path
         The folder; its name is the run id.
-    plan : dict
-        ``plan.json`` as plain data.
-    plan_sha256 : str
-        The digest of the plan, on which the journals' hash chains stand.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as root:
     ...     with RunFolder.create(Path(root), {"task": "sentiment"}) as folder:
-    ...         folder.add_verdict(Verdict(case_id="c", variant_id="c.v0", order=1,
-    ...                                    attributes=("gender",), outcome="pass"))
+    ...         folder.write_verdicts([Verdict(case_id="c", variant_id="c.v0", order=1,
+    ...                                        attributes=("gender",), outcome="pass")])
     ...     [verdict.outcome for verdict in RunFolder.open(folder.path).verdicts()]
     ['pass']
     """
 
     def __init__(self, path: Path, plan: dict[str, Any], *, lock: Lock | None, track: bool) -> None:
-        self.path = path
+        self.path: Path = path
         self.plan = plan
-        self.plan_sha256 = digest(plan)
+        self.plan_sha256: str = digest(plan)
         self._lock = lock
         self._journals: dict[str, Journal] = {}
         self._seen: dict[str, IntMap] | None = {CASES: IntMap(), PROMPTS: IntMap()} if track else None
@@ -86,11 +83,6 @@ class RunFolder:
                 f"{self.path} was written with --redact: {what} needs the texts, and the folder holds digests only. "
                 "Run the audit again without --redact, from the same --data"
             )
-
-    @property
-    def id(self) -> str:
-        """The run id, such as ``20261121-142233-1a2b3c``."""
-        return self.path.name
 
     # -- making and opening ---------------------------------------------------------------------------
 
@@ -173,23 +165,8 @@ class RunFolder:
 
     # -- writing ----------------------------------------------------------------------------------------
 
-    def add_case(self, case: Case, checks: Mapping[str, Check]) -> bool:
-        """Write one case with the checks of its variants (by variant id).
-
-        Returns
-        -------
-        bool
-            False if the case is there already.
-
-        Raises
-        ------
-        RunFolderError
-            The case is there with another content: what makes cases has changed since the run began.
-        """
-        return self.add_cases([(case, checks, None)]) == 1
-
     def add_cases(self, cases: Iterable[tuple[Case, Mapping[str, Check], bytes | None]]) -> int:
-        """Write several cases at once; as `add_case`.
+        """Write several cases at once.
 
         Parameters
         ----------
@@ -200,6 +177,11 @@ class RunFolder:
         -------
         int
             How many were not there yet.
+
+        Raises
+        ------
+        RunFolderError
+            A case is there with another content: what makes cases has changed since the run began.
         """
         return self._add_new(CASES, map(self._case, cases))
 
@@ -210,10 +192,6 @@ class RunFolder:
         if line is None:
             line = records.case_line(case, checks)
         return case.id, _digest(line), line, f"case {case.id}"
-
-    def add_prompt(self, variant_id: str, prompt: Prompt) -> bool:
-        """Write what is asked for one variant in one format; as `add_case`."""
-        return self.add_prompts([(variant_id, prompt)]) == 1
 
     def add_prompts(self, prompts: Iterable[tuple[str, Prompt]]) -> int:
         """Write several (variant id, prompt) at once; gives how many were not there yet."""
@@ -230,21 +208,13 @@ class RunFolder:
             f"the prompt of {variant_id} (format {prompt.format})",
         )
 
-    def add_response(self, response: Response) -> None:
-        """Write one answer. A later one for the same model, prompt and replicate takes its place."""
-        self.add_responses((response,))
-
     def add_responses(self, responses: Sequence[Response]) -> None:
-        """Write several answers at once; as `add_response`."""
+        """Write several answers at once."""
         places: list[int] = []
         self._journal(RESPONSES).extend(map(records.response_line, responses), places=places)
         for response, place in zip(responses, places, strict=True):
             if response.model in self._answers:
                 self._answers[response.model].note(response, place)
-
-    def add_verdict(self, verdict: Verdict) -> None:
-        """Append one verdict."""
-        self._journal(VERDICTS).append(records.verdict_line(verdict))
 
     def write_verdicts(self, verdicts: Iterable[Verdict]) -> None:
         """Write all verdicts anew; the old file stays whole until the new one is on disk."""

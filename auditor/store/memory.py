@@ -2,66 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from auditor.core.types import Case, Check, Prompt, Response, Variant, Verdict
+from auditor.store.base import RunStore
 
 
-class MemoryFolder:
-    """Takes what `auditor.store.folder.RunFolder` takes, and keeps it in memory."""
+class MemoryFolder(RunStore):
+    """Keeps a run in memory."""
 
     def __init__(self) -> None:
         self.cases: dict[str, tuple[Case, Mapping[str, Check]]] = {}
         self.prompts: dict[str, list[Prompt]] = {}
         self.responses: dict[str, dict[tuple[str, int], Response]] = {}
         self.verdicts: list[Verdict] = []
-        self.record: dict[str, Any] | None = None
 
-    def add_case(self, case: Case, checks: Mapping[str, Check]) -> bool:
-        """Keep one case with the checks of its variants; False if it is there already."""
-        new = case.id not in self.cases
-        self.cases[case.id] = case, dict(checks)
-        return new
-
-    def add_cases(self, cases: Iterable[tuple[Case, Mapping[str, Check], object]]) -> int:
+    def add_cases(self, cases: Iterable[tuple[Case, Mapping[str, Check], bytes | None]]) -> int:
         """Keep several cases; gives how many were not there yet."""
-        return sum(self.add_case(case, checks) for case, checks, _ in cases)
+        before = len(self.cases)
+        self.cases |= {case.id: (case, dict(checks)) for case, checks, _ in cases}
+        return len(self.cases) - before
 
     def add_prompts(self, prompts: Iterable[tuple[str, Prompt]]) -> int:
         """Keep several (variant id, prompt); gives how many were not there yet."""
-        return sum(self.add_prompt(variant_id, prompt) for variant_id, prompt in prompts)
+        new = 0
+        for variant_id, prompt in prompts:
+            known = self.prompts.setdefault(variant_id, [])
+            if prompt not in known:
+                known.append(prompt)
+                new += 1
+        return new
 
-    def add_prompt(self, variant_id: str, prompt: Prompt) -> bool:
-        """Keep what is asked for one variant; False if it is there already."""
-        prompts = self.prompts.setdefault(variant_id, [])
-        if prompt in prompts:
-            return False
-        prompts.append(prompt)
-        return True
-
-    def add_response(self, response: Response) -> None:
-        """Keep one answer; a later one for the same model, prompt and replicate takes its place."""
-        key = response.model, response.replicate
-        self.responses.setdefault(response.prompt_sha256, {})[key] = response
-
-    def add_responses(self, responses: Iterable[Response]) -> None:
+    def add_responses(self, responses: Sequence[Response]) -> None:
         """Keep several answers."""
         for response in responses:
-            self.add_response(response)
-
-    def add_verdict(self, verdict: Verdict) -> None:
-        """Keep one verdict."""
-        self.verdicts.append(verdict)
+            key = response.model, response.replicate
+            self.responses.setdefault(response.prompt_sha256, {})[key] = response
 
     def write_verdicts(self, verdicts: Iterable[Verdict]) -> None:
         """Replace all verdicts."""
         self.verdicts = list(verdicts)
-
-    def write_run(self, record: Mapping[str, Any]) -> None:
-        """Keep the record of the run."""
-        self.record = dict(record)
 
     def evidence(self) -> MemoryEvidence:
         """Access by id, for reports."""

@@ -48,16 +48,17 @@ def fill(root: Path) -> Path:
                     model="m",
                 )
             )
-            folder.add_verdict(
-                Verdict(
-                    case_id=f"c{n}",
-                    variant_id=variant.id,
-                    order=1,
-                    attributes=("gender",),
-                    outcome="pass",
-                    model="m",
-                )
+        folder.write_verdicts(
+            Verdict(
+                case_id=f"c{n}",
+                variant_id=f"c{n}.v0",
+                order=1,
+                attributes=("gender",),
+                outcome="pass",
+                model="m",
             )
+            for n in range(4)
+        )
         folder.write_run({"id": folder.id, "format_version": 1, "status": "complete", "status_reason": ""})
         return folder.path
 

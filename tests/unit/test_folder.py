@@ -228,8 +228,8 @@ def test_a_case_or_prompt_that_changed_stops_the_resume(tmp_path: Path) -> None:
 def test_verdicts_are_rewritten_as_a_whole(tmp_path: Path) -> None:
     with RunFolder.create(tmp_path, {}) as folder:
         fill(folder)
-        folder.add_verdict(verdict("c1.v1"))
-        assert len(list(folder.verdicts())) == 2
+        folder.write_verdicts([verdict("c1.v1")])
+        assert len(list(folder.verdicts())) == 1
         folder.write_verdicts(verdict(f"c1.v{n}") for n in range(3))
         folder.write_run(RECORD)
     assert [v.variant_id for v in folder.verdicts()] == ["c1.v0", "c1.v1", "c1.v2"]
@@ -397,7 +397,7 @@ def evidence(request: pytest.FixtureRequest, tmp_path: Path) -> object:
     folder.add_response(answer("c1.v0", shared, 0, None, error="timeout"))
     folder.add_response(answer("c1.v0", shared, 0, "negative"))
     folder.add_response(answer("c1.v0", other, 0, "positive"))
-    folder.add_verdict(verdict())
+    folder.write_verdicts([verdict()])
     if isinstance(folder, RunFolder):
         folder.close()
     found = folder.evidence()
@@ -452,11 +452,11 @@ def test_a_folder_with_parquet_journals_is_refused(tmp_path: Path) -> None:
 def test_evidence_collects_what_was_written_at_several_times(tmp_path: Path) -> None:
     """Two models are judged one after the other; what is between their verdicts is of other cases."""
     with RunFolder.create(tmp_path, {}) as folder:
-        for model in ("a", "b"):
-            for name in ("c1.v0", "c1.v1", "c2.v0", "c10.v0"):
-                folder.add_verdict(
-                    dataclasses.replace(verdict(), case_id=name.split(".")[0], variant_id=name, model=model)
-                )
+        folder.write_verdicts(
+            dataclasses.replace(verdict(), case_id=name.split(".")[0], variant_id=name, model=model)
+            for model in ("a", "b")
+            for name in ("c1.v0", "c1.v1", "c2.v0", "c10.v0")
+        )
     found = folder.evidence()
     for name in ("c1.v0", "c1.v1", "c2.v0", "c10.v0"):
         assert [(v.variant_id, v.model) for v in found.verdicts(name)] == [(name, "a"), (name, "b")]

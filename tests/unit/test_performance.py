@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from auditor.measure import performance
 from auditor.measure.performance import Original
 from auditor.report import performance as shown
+from auditor.store.base import RunStore
 
 LABELS = ("a", "b", "c")
 SETS = st.lists(st.sampled_from(LABELS), max_size=3, unique=True).map(lambda x: tuple(sorted(x)))
@@ -192,7 +193,7 @@ def run(tmp_path: Any, rows: str, task: str = "sentiment", **plan: Any) -> dict[
         task=task, data=str(data), attributes=("gender",), order=1, cache=False, replicates=1, **plan
     )
     parts = prepare(settings_, models=[wrap(answer, name="m")])
-    return run_sync(lambda: run_audit(parts, None))  # type: ignore[no-any-return]
+    return run_sync(lambda: run_audit(parts, RunStore()))  # type: ignore[no-any-return]
 
 
 ROWS = (
