@@ -61,6 +61,9 @@ fmt: $(VENV)/.test
 types: $(VENV)/.test
 	$(BIN)/mypy
 
+# One thread of linear algebra for each worker: more would wait for each other.
+check test: export OMP_NUM_THREADS = 1
+
 check: lint types
 	$(BIN)/pytest -q -n $(JOBS) --dist worksteal -m "not slow and not e2e"
 

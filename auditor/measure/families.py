@@ -8,9 +8,11 @@ from auditor.measure import instability, interactions, net
 from auditor.measure.claims import Claim, Family, Question
 from auditor.measure.contrasts import Versions
 from auditor.measure.observations import Observations
+from auditor.measure.threads import one_thread
 from auditor.measure.verdicts import decide
 
 
+@one_thread
 def claims(observations: Observations, question: Question, versions: Versions | None = None) -> list[Claim]:
     """All claims of a run, each family with its own level of 5 %.
 

@@ -24,6 +24,7 @@ from auditor.measure.multiplicity import benjamini_hochberg, holm
 from auditor.measure.net import scales
 from auditor.measure.observations import Columns, Observations
 from auditor.measure.paired import sign_flip
+from auditor.measure.threads import one_thread
 
 LEVEL = 0.05  # of the test of the whole run, and of a version among placebo versions
 FALSE_SHARE = 0.10  # of confirmed texts that may be false, where the whole run shows something
@@ -34,6 +35,7 @@ MOST_SUBSETS = 70  # sets of placebo versions of one text that are averaged
 Key = tuple[str, str, str]  # model, variant id, format
 
 
+@one_thread
 def interactions(
     observations: Observations, question: Question, rows: Mapping[str, int], *, seed: int = 7
 ) -> dict[Key, Interaction]:

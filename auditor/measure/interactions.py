@@ -8,20 +8,19 @@ their parts is taken out.
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from auditor.measure import contrasts
 from auditor.measure.adjustment import Adjustment, Unidentified
 from auditor.measure.claims import MIN_TEXTS, About, Claim, Question
-from auditor.measure.lattices import Floats, Joints, joints
+from auditor.measure.lattices import Bools, Floats, Ints, Joints, joints
 from auditor.measure.linear import Design, Rows, fit
 from auditor.measure.net import Pair, pairs, scales
-from auditor.measure.observations import Columns, Observations, Shape
+from auditor.measure.observations import Columns, Observations
 from auditor.measure.verdicts import Tested, filled, rare
 
 
@@ -43,7 +42,7 @@ def tested(observations: Observations, columns: Columns, question: Question) -> 
 def _of_label(
     observations: Observations,
     columns: Columns,
-    rows: Any,
+    rows: Bools,
     found: Joints,
     label: str,
     about: About,
@@ -56,8 +55,8 @@ def _of_label(
         return
     table = _Table(observations, found, here, found.contrasts(y))
     for attributes in table.pairs():
-        names = [sorted(groups) for groups in table.groups(attributes)]
-        chosen = [pairs(n, a, question) for n, a in zip(names, attributes, strict=True)]
+        named = zip(table.groups(attributes), attributes, strict=True)
+        chosen = [pairs(names, attribute, question) for names, attribute in named]
         for first, second in itertools.product(*chosen):
             made = table.rows(attributes, (first, second))
             if made is None:
@@ -92,20 +91,37 @@ def _test(claim: Claim, rows: Rows, weight: float, taken_out: Adjustment | None)
 class _Table:
     """Contrasts of joint versions by text."""
 
-    def __init__(self, observations: Observations, found: Joints, here: Any, contrast: Floats) -> None:
-        self._shapes = observations.shapes.values
-        self._by_pair: dict[tuple[str, ...], list[int]] = defaultdict(list)
-        self._found, self._contrast = found, contrast
-        placebos: dict[int, list[int]] = defaultdict(list)
-        for row in np.flatnonzero(here).tolist():
-            shape = self._shapes[found.shape[row]]
-            if found.placebo[row]:
-                placebos[int(found.text[row])].append(row)
-            elif len(shape.directions) == 2:  # else one edit changes several people to different groups
-                self._by_pair[shape.attributes].append(row)
-        self._placebos = [(text, [(row, 1.0) for row in rows]) for text, rows in sorted(placebos.items())]
-        means = np.array([contrast[[row for row, _ in rows]].mean() for _, rows in self._placebos])
+    def __init__(self, observations: Observations, found: Joints, here: Bools, contrast: Floats) -> None:
+        from scipy.sparse import csr_array
+
+        rows = np.flatnonzero(here)
+        used, shape = np.unique(found.shape[rows], return_inverse=True)
+        self._shapes = [observations.shapes.values[code] for code in used]
+        self._text, self._shape, self._contrast = found.text[rows], shape, contrast[rows]
+        codes: dict[str, int] = {}
+        cells = [
+            (n, codes.setdefault(word, len(codes)), sign)
+            for n, one in enumerate(self._shapes)
+            for words, sign in ((one.words_in, 1.0), (one.words_out, -1.0))
+            for word in words
+        ]
+        n, word, sign = np.array(cells, dtype=np.float64).reshape(-1, 3).T
+        self._words = csr_array((sign, (n, word)), shape=(len(used), max(1, len(codes))))
+        # From and to which group, for both attributes; none where one edit changes several people to different ones.
+        turns = [d if len(d := one.directions) == 2 else (("", "", ""),) * 2 for one in self._shapes]
+        self._names, self._turns = np.unique(
+            np.array([[turn[1:] for turn in both] for both in turns], dtype=np.str_), return_inverse=True
+        )
+        placebo = found.placebo[rows]
+        self._of: dict[tuple[str, ...], Ints] = {}
+        pair = [one.attributes if len(one.directions) == 2 else () for one in self._shapes]
+        for attributes in sorted({*pair} - {()}):
+            about = np.array([one == attributes for one in pair])
+            if (about := about[shape] & ~placebo).any():
+                self._of[attributes] = np.flatnonzero(about)
+        self._placebos = self._means(np.flatnonzero(placebo), np.ones(int(placebo.sum())))
         self.taken_out = None
+        means = self._placebos.y
         if len(means) >= MIN_TEXTS:
             variance = means.var(ddof=1) / len(means)
             self.taken_out = Adjustment(
@@ -114,62 +130,56 @@ class _Table:
 
     def pairs(self) -> list[tuple[str, ...]]:
         """Pairs of attributes, sorted."""
-        return sorted(self._by_pair)
+        return list(self._of)
 
-    def groups(self, attributes: tuple[str, ...]) -> list[set[str]]:
-        """Groups of each attribute of a pair."""
-        shapes = {int(self._found.shape[row]) for row in self._by_pair[attributes]}
-        return [
-            {g for code in shapes for g in self._shapes[code].directions[place][1:]} for place in range(2)
-        ]
+    def groups(self, attributes: tuple[str, ...]) -> list[list[str]]:
+        """Groups of each attribute of a pair, sorted."""
+        turns = self._turns[np.unique(self._shape[self._of[attributes]])]
+        return [self._names[np.unique(turns[:, place])].tolist() for place in range(2)]
 
     def rows(self, attributes: tuple[str, ...], sides: tuple[Pair, Pair]) -> Rows | None:
         """One row for each text, then one for each text with placebos; None for too few texts."""
-        by_text: dict[int, list[tuple[int, float]]] = defaultdict(list)
-        signs: dict[int, float] = {}
-        for row in self._by_pair[attributes]:
-            code = int(self._found.shape[row])
-            sign = signs.get(code)
-            if sign is None:
-                sign = signs[code] = _sign(self._shapes[code], sides)
-            if sign:
-                by_text[int(self._found.text[row])].append((row, sign))
-        if len(by_text) < MIN_TEXTS:
+        of = self._of[attributes]
+        sign = self._signs(sides)[self._shape[of]]
+        of, sign = of[sign != 0], sign[sign != 0]
+        if len(np.unique(self._text[of])) < MIN_TEXTS:
             return None
-        made = [(text, 1.0, rows) for text, rows in sorted(by_text.items())]
-        made += [(text, 0.0, rows) for text, rows in self._placebos]
-        codes: dict[str, int] = {}
-        words = [
-            (n, codes.setdefault(word, len(codes)), weight)
-            for n, (_, _, rows) in enumerate(made)
-            for word, weight in sorted(self._words(rows).items())
-            if abs(weight) > 1e-12
-        ]
+        made = self._means(of, sign)
+        both = [made, self._placebos]
+        firsts = np.cumsum([0, len(made.y)])
+        words = [one.words + np.array([first, 0, 0]) for one, first in zip(both, firsts, strict=False)]
         design = Design(
-            focal=np.array([focal for _, focal, _ in made]),
-            covariates=np.array([[sum(s for _, s in rows) / len(rows)] for _, _, rows in made]),
-            text=np.array([text for text, _, _ in made], dtype=np.int64),
-            words=np.array(words, dtype=np.float64).reshape(-1, 3),
+            focal=np.repeat([1.0, 0.0], [len(one.y) for one in both]),
+            covariates=np.concatenate([one.sign for one in both])[:, None],
+            text=np.concatenate([one.text for one in both]),
+            words=np.concatenate(words),
         )
-        means = [sum(s * self._contrast[row] for row, s in rows) / len(rows) for _, _, rows in made]
-        return Rows(np.array(means), design)
+        return Rows(np.concatenate([one.y for one in both]), design)
 
-    def _words(self, rows: Sequence[tuple[int, float]]) -> Mapping[str, float]:
-        words: dict[str, float] = defaultdict(float)
-        for row, sign in rows:
-            shape = self._shapes[self._found.shape[row]]
-            for word in shape.words_in:
-                words[word] += sign / len(rows)
-            for word in shape.words_out:
-                words[word] -= sign / len(rows)
-        return words
+    def _means(self, rows: Ints, sign: Floats) -> _Means:
+        from scipy.sparse import csr_array
+
+        text, of, n = np.unique(self._text[rows], return_inverse=True, return_counts=True)
+        mean = csr_array((sign / n[of], (of, np.arange(len(rows)))), shape=(len(text), len(rows)))
+        words = (mean @ self._words[self._shape[rows]]).tocoo()
+        kept = np.abs(words.data) > 1e-12
+        cells = np.column_stack([words.row[kept], words.col[kept], words.data[kept]])
+        return _Means(text, mean @ self._contrast[rows], mean @ np.ones(len(rows)), cells)
+
+    def _signs(self, sides: tuple[Pair, Pair]) -> Floats:
+        """How shapes enter: reversing one attribute reverses a contrast, reversing both does not; 0: not at all."""
+        out = np.ones(len(self._shapes))
+        for place, side in enumerate(sides):
+            group, against = self._names == side.group, np.isin(self._names, side.against)
+            source, target = self._turns[:, place].T
+            out *= 1.0 * (group[target] & against[source]) - (group[source] & against[target])
+        return out
 
 
-def _sign(shape: Shape, sides: tuple[Pair, Pair]) -> float:
-    """How a contrast enters: reversing one attribute reverses it, reversing both does not; 0 where it does not."""
-    out = 1.0
-    for (_, source, target), side in zip(shape.directions, sides, strict=True):
-        out *= (target == side.group and source in side.against) - float(
-            source == side.group and target in side.against
-        )
-    return out
+class _Means(NamedTuple):
+    """Means over the contrasts of each text: of these, of their signs, and of their words (row, word, weight)."""
+
+    text: Ints
+    y: Floats
+    sign: Floats
+    words: Floats

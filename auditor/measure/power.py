@@ -23,6 +23,7 @@ from auditor.measure.linear import Design, Rows, fit
 from auditor.measure.net import Pair, pairs
 from auditor.measure.observations import Arm, Observations, attributes_of
 from auditor.measure.simulate import Effects, Simulated, shift, spread
+from auditor.measure.threads import one_thread
 
 Floats = NDArray[np.float64]
 
@@ -63,6 +64,7 @@ class Reach:
     why: str = ""
 
 
+@one_thread
 def reach(versions: Observations, question: Question, families: int = 1, seed: int = 0) -> dict[str, Any]:
     """What the net claims of a plan can show, as plain data.
 
