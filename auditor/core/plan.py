@@ -159,7 +159,7 @@ class Plan(SharedPlan):
         repeated=True)] = ()
     data: Annotated[PathText | None, Option("--data", ASKED, TEXTS,
         "Source texts: .jsonl .csv .parquet .txt, or hf:DATASET[:CONFIG][@SPLIT]; pairs of your own: columns text_a, "
-        "text_b. Default: the task's embedded texts."
+        "text_b; whole requests: lines with messages. Default: the task's embedded texts."
     )] = None
     text_column: Annotated[str | None, Option("--text-column", ASKED, TEXTS,
         "Column of the texts (default: text).")] = None
@@ -168,6 +168,12 @@ class Plan(SharedPlan):
     id_column: Annotated[str | None, Option("--id-column", ASKED, TEXTS,
         "Column of the ids (default: id, where there is one).")] = None
     limit: Annotated[Count | None, Option("--limit", ASKED, TEXTS, "Use the first N texts.")] = None
+    sample: Annotated[Count | None, Option("--sample", ASKED, TEXTS, "Use N texts, drawn with --seed.")] = None
+    messages: Annotated[Names, Option("--messages", CHANGED, MAKE,
+        "Of whole requests (--data requests.jsonl): in which messages people are changed, roles or JSON paths with "
+        "commas between (default: user).")] = ()
+    answer_path: Annotated[str | None, Option("--answer-path", ASKED, RUN,
+        "Of whole requests: JSON path of the answer in what comes back, a tool call for example.")] = None
     attributes: Annotated[Names | None, Option("--attributes", CHANGED, MAKE,
         "Comma-separated, e.g. gender,race. Default: those that the texts name.")] = None
     groups: Annotated[Names, AfterValidator(_of_groups), Option("--groups", CHANGED, MAKE,

@@ -8,6 +8,7 @@ host is one of Azure's, unless the path ends in ``/v1``: there Azure speaks the 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -53,6 +54,7 @@ ALTERNATIVES = 20  # tokens beside the one written; the most that the provider g
 FEWER_ALTERNATIVES = 5  # the most that some other servers give
 MAX_TOKENS = 256  # where the task does not say
 REASONING_TOKENS = 4096  # models that think before they answer spend tokens of the same allowance
+WHOLE = "request"  # the format of a prompt that is a whole request, as JSON
 _LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _LEFT_OUT = "left out"
 _LOGPROBS = ("logprobs", "top_logprobs")
@@ -248,7 +250,9 @@ class OpenAIChat(Model):
             self.on_headers(self.rate_headers)
 
     def body(self, request: Request) -> dict[str, Any]:
-        """Return what is sent for ``request``."""
+        """Return what is sent for ``request``: a whole request as it is, but for the model."""
+        if request.prompt.format == WHOLE and request.prompt.text is not None:
+            return {**json.loads(request.prompt.text), "model": self.model, **self._extra}
         if request.prompt.messages is None:
             messages = [{"role": "user", "content": request.prompt.text or ""}]
         else:

@@ -69,6 +69,7 @@ def read_completion(body: bytes, content_type: str | None) -> Reply | CallError:
 def _content(message: Mapping[str, object]) -> str | None:
     """The answer in a message; None where it has a form that is not known.
 
+    Where there is no text, calls of tools are the answer, as JSON.
     A message that has nothing but its reasoning gives that, marked as what it is, so that no label is read in it.
     """
     content = message.get("content")
@@ -80,6 +81,8 @@ def _content(message: Mapping[str, object]) -> str | None:
         other = message.get(field)
         if not content and isinstance(other, str) and other.strip():
             content = other if field == "refusal" else f"{THINK}{other}"
+    if not content and message.get("tool_calls"):
+        return json.dumps({"tool_calls": message["tool_calls"]}, ensure_ascii=False)
     return content if isinstance(content, str) else "" if content is None else None
 
 

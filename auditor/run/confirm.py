@@ -94,6 +94,7 @@ async def _repeat(
     for cells, name in lattices:
         answers: dict[str, list[Answer]] = {variant.id: [] for variant in cells}
         told.append(answers)
+        task.about(cells[0].input)
         for variant in cells:
             prompt = task.bare(variant.input) if style == "text" else task.render(variant.input, name)
             for k in range(CONFIRM_REPLICATES):

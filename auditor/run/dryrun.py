@@ -58,6 +58,7 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
         nonlocal pairs
         async for case, checks in _cases(parts):
             loop.count(case, checks)
+            parts.task.about(case.original.input)
             asked = _asked(loop, case, checks)
             for attribute, carrier in {
                 (v.attributes[0], carrier_of(v.edits)) for v in asked if v.order == 1 and not is_beside(v)

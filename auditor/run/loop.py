@@ -111,6 +111,7 @@ class Loop(State):
         for case in cases:
             self.count(case, checks)
             self.observed.add(case, {v.id for v in case.variants if checks[v.id].status != "invalid"})
+            task.about(case.original.input)
             for variant in (case.original, *case.variants):
                 if variant is not case.original and not self.asked(checks[variant.id]):
                     continue

@@ -116,6 +116,7 @@ def suite_of(plan: Plan) -> Pairs | None:
         ("--groups", bool(plan.groups)),
         ("--carrier", bool(plan.carrier)),
         ("--wordings", plan.wordings > 1),
+        ("--sample", plan.sample is not None),
         ("--until-decided", plan.until_decided),
     ):
         if asked:

@@ -12,7 +12,7 @@ from auditor.core.errors import ConfigError
 from auditor.core.plan import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan, of_package
 from auditor.core.protocols import Gate, Model, Oracle, PlaceboMaker, Suite
 from auditor.core.types import Case, Check, SourceText, id_of
-from auditor.run import cluster, pairs, plugins
+from auditor.run import cluster, pairs, plugins, traffic
 from auditor.run.controls import CANARIES, CANARY_REPLICATES, control_pairs, outcomes
 from auditor.tasks.task import Task
 
@@ -80,6 +80,12 @@ def prepare(
 
     task = tasks.load(plan.task) if task is None else task
     _require_one_process(plan)
+    if seeds is None and traffic.is_traffic(plan.data):
+        task, seeds = traffic.read(plan, task)
+    elif plan.messages or plan.answer_path is not None:
+        raise ConfigError(
+            "--messages and --answer-path are for whole requests: --data requests.jsonl, lines with messages."
+        )
     if plan.redact and task.kind.text:
         raise ConfigError(
             f"--redact keeps the label of an answer, and the answers to task {task.name!r} are texts. "
@@ -112,6 +118,7 @@ def prepare(
         _require_claims(plan, task, n_seeds)
     if models is None:
         models = _models(plan, task) if need_models else []
+    traffic.require_models(task, models)
     oracle = _oracle(plan, task)
     if suite.listens:
         _leave_calls(plan, task, suite, models)
@@ -426,7 +433,7 @@ def _seeds(
     if seeds is not None:
         texts = tasks.seeds.crossed(list(seeds), task.against_path)
         facts["seeds"] = {
-            "source": tasks.given.SOURCE,
+            "source": plan.data or tasks.given.SOURCE,
             "n": len(texts),
             "sha256": tasks.seeds.digest_of(texts),
         }
@@ -451,6 +458,11 @@ def _seeds(
             "repeated": file.repeated,
             "sha256": tasks.seeds.digest_of(texts) if task.against_path else file.sha256,
         }
+    if plan.sample is not None and plan.sample < len(texts):
+        facts["seeds"]["drawn_from"] = len(texts)
+        drawn = Random(f"{plan.seed}:sample").sample(range(len(texts)), plan.sample)
+        texts = [texts[n] for n in sorted(drawn)]
+        facts["seeds"]["n"] = len(texts)
     if others := sum(not looks_english(seed.text) for seed in texts):
         facts["seeds"]["not_english"] = others  # a warning: they are used like all others
     return texts

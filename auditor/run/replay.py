@@ -54,6 +54,7 @@ async def replay(result: Any, wanted: str, replicates: int) -> dict[str, Any]:
     name = found.format if found is not None and found.format else tally.formats[0]
     cells = lattice_cells(case, variant_id)
     shown = []
+    parts.task.about(case.original.input)
     try:
         for variant in cells:
             text = tally.model.style == "text"

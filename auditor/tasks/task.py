@@ -161,6 +161,9 @@ class Task:
             cut -= 1
         return cut or limit
 
+    def about(self, original: object) -> None:
+        """Take note that the texts which are asked next are versions of ``original``."""
+
     def bare(self, text: str) -> Prompt:
         """Return the input as classifiers get it: the kept part of ``text`` and nothing else."""
         return Prompt(format="bare", text=text[: self.kept(text)])

@@ -1,0 +1,294 @@
+"""Whole requests that a product sent: people are changed in some of their messages, and all else is sent as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import jsonpath
+
+from auditor.contrib.imports.known import Json
+from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.plan import Plan
+from auditor.core.protocols import Model
+from auditor.core.types import Answer, Prompt, SourceText, id_of
+from auditor.models.openai import WHOLE as REQUEST
+from auditor.models.openai import OpenAIChat
+from auditor.tasks.seeds import SeedFile
+from auditor.tasks.task import Task
+
+ROLES = ("user",)  # whose messages are changed where the plan does not say
+WITHIN = ("body", "request", "inputs")  # where a log keeps the request
+RULE = "="
+Place = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sent:
+    """A request, where its texts stand that are changed, and what stands between them in the text of a case."""
+
+    body: Mapping[str, Json]
+    places: tuple[Place, ...]
+    between: str
+
+    @property
+    def text(self) -> str:
+        """The texts that are changed, as one."""
+        return self.between.join(str(_at(self.body, place)) for place in self.places)
+
+    def with_text(self, text: str) -> str:
+        """The request with the parts of ``text`` in their places, as JSON."""
+        body = copy.deepcopy(dict(self.body))
+        parts = text.split(self.between) if len(self.places) > 1 else [text]
+        for place, part in zip(self.places, parts, strict=True):
+            *way, last = place
+            _at(body, tuple(way))[last] = part  # type: ignore[index]
+        return json.dumps(body, ensure_ascii=False)
+
+
+class Requests:
+    """The requests of a file by the text of theirs that is changed, and the one that is asked now."""
+
+    def __init__(self, sent: Sequence[Sent]) -> None:
+        self._by_text = {one.text: one for one in sent}
+        self._now: Sent | None = None
+
+    def turn_to(self, original: str) -> None:
+        """From now on texts are versions of ``original``, which may have a line in front that names a person."""
+        self._now = self._by_text.get(original) or self._by_text.get(original.partition("\n\n")[2])
+
+    def prompt(self, text: str, format: str) -> Prompt:
+        """The request that asks ``text``."""
+        if self._now is None:
+            raise ConfigError("The file of requests is no longer what it was when this run began.")
+        return Prompt(format=format, text=self._now.with_text(text))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Traffic(Task):
+    """A task whose question stands in the requests; it says how answers are read.
+
+    Attributes
+    ----------
+    requests : Requests
+        Those of the file.
+    answer_path : str or None
+        A JSON path of the answer in the message (or in the JSON) that comes back; None reads the whole text.
+    """
+
+    requests: Requests = dataclasses.field(compare=False, repr=False)
+    answer_path: str | None = None
+
+    def about(self, original: object) -> None:
+        """From now on texts are versions of ``original``."""
+        self.requests.turn_to(str(original))
+
+    def bare(self, text: str) -> Prompt:
+        """The whole request, for functions and programs."""
+        return self.requests.prompt(text, "bare")
+
+    def render(self, text: str, format: str | None = None) -> Prompt:
+        """The whole request, for a server."""
+        return self.requests.prompt(text, REQUEST)
+
+    def read(self, output: str, style: Literal["chat", "text"] = "chat", format: str | None = None) -> Answer:
+        """What the task reads in the answer, or in the part of it that ``answer_path`` names."""
+        if self.answer_path is not None:
+            try:
+                message: Json = json.loads(output)
+            except ValueError:
+                message = {"content": output}
+            found = jsonpath.findall(
+                self.answer_path, _opened(message if isinstance(message, dict | list) else {})
+            )
+            if not found:
+                return Answer(status="unparsed", reason=f"nothing at {self.answer_path}")
+            output = found[0] if isinstance(found[0], str) else json.dumps(found[0])
+        return Task.read(self, output, "chat", format)
+
+
+def require_models(task: Task, models: Sequence[Model]) -> None:
+    """Refuse models that cannot be sent a whole request.
+
+    Raises
+    ------
+    ConfigError
+        The model, and which can.
+    """
+    for model in models if isinstance(task, Traffic) else ():
+        if model.style == "chat" and not isinstance(model, OpenAIChat):
+            raise ConfigError(
+                f"{model.name} cannot be sent whole requests. openai: models can; python:, exec: and http: models get "
+                "the request as JSON."
+            )
+
+
+def is_traffic(data: str | None) -> bool:
+    """Whether a file of texts holds whole requests."""
+    if data is None or Path(data).suffix.lower() not in (".jsonl", ".ndjson") or not Path(data).is_file():
+        return False
+    with Path(data).open("rb") as file:
+        first = next((line for line in file if line.strip()), b"")
+    try:
+        row = json.loads(first)
+    except ValueError:
+        return False
+    return isinstance(row, dict) and isinstance(_body(row).get("messages"), list)
+
+
+def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
+    """The requests of ``plan.data`` as a task, and the texts of theirs that are changed.
+
+    Raises
+    ------
+    DataFileError
+        A line is no request, or no message is one of those that are changed.
+    ConfigError
+        A JSON path is none.
+    """
+    path = Path(str(plan.data))
+    raw = path.read_bytes()
+    wanted = plan.messages or ROLES
+    if plan.answer_path is not None:
+        _compiled(plan.answer_path)
+    sent: dict[str, Sent] = {}
+    texts: list[SourceText] = []
+    rows = repeated = skipped = 0
+    for number, line in enumerate(raw.decode("utf-8-sig").splitlines(), 1):
+        if not line.strip():
+            continue
+        if plan.limit is not None and rows == plan.limit:
+            break
+        rows += 1
+        row = _row(f"{path}, line {number}", line)
+        body = _body(row)
+        places = tuple(_places(body, wanted))
+        parts = [str(_at(body, place)) for place in places]
+        if not any(part.strip() for part in parts):
+            skipped += 1
+            continue
+        one = Sent(body=body, places=places, between=_between(parts))
+        if one.text in sent:
+            repeated += 1
+            continue
+        sent[one.text] = one
+        outside = row if body is not row else {}
+        label, name = outside.get("label"), outside.get("custom_id", outside.get("id"))
+        texts.append(
+            SourceText(
+                id=str(name) if name else id_of("r", one.text),
+                text=one.text,
+                label=None if label is None else str(label),
+            )
+        )
+    if not texts:
+        raise DataFileError(
+            f"{path}: no request has a text in {', '.join(wanted)}. --messages names the roles of messages that are "
+            "changed, or JSON paths: --messages user,'$.messages[0].content'"
+        )
+    own = {f.name: getattr(task, f.name) for f in dataclasses.fields(Task)}
+    form = task.formats[task.default_format]
+    asked = own | {"formats": {REQUEST: form}, "default_format": REQUEST, "controls": (), "keep_words": None}
+    made = Traffic(
+        **(asked | {"keep_characters": None}),
+        requests=Requests(list(sent.values())),
+        answer_path=plan.answer_path,
+    )
+    told = SeedFile(
+        seeds=tuple(texts),
+        rows=rows,
+        skipped=skipped,
+        repeated=repeated,
+        renamed=0,
+        sha256=hashlib.sha256(raw).hexdigest(),
+        source=str(plan.data),
+    )
+    return made, told
+
+
+def _row(where: str, line: str) -> dict[str, Json]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise DataFileError(f"{where}: not JSON: {error}") from None
+    if not isinstance(row, dict) or not isinstance(_body(row).get("messages"), list):
+        raise DataFileError(f"{where}: no request with messages")
+    return row
+
+
+def _body(row: dict[str, Json]) -> dict[str, Json]:
+    for name in WITHIN:
+        inner = row.get(name)
+        if isinstance(inner, dict) and "messages" in inner:
+            return inner
+    return row
+
+
+def _places(body: Mapping[str, Json], wanted: Sequence[str]) -> Iterator[Place]:
+    """Where the texts stand that are changed, each once, in the order of the request."""
+    found: dict[Place, None] = {}
+    for name in wanted:
+        if name.startswith("$"):
+            found |= {
+                tuple(match.parts): None
+                for match in _compiled(name).finditer(body)
+                if isinstance(match.obj, str)
+            }
+        else:
+            found |= dict.fromkeys(_of_role(body, name))
+    yield from sorted(found, key=lambda place: [(isinstance(p, str), str(p).zfill(9)) for p in place])
+
+
+def _of_role(body: Mapping[str, Json], role: str) -> Iterator[Place]:
+    messages = body["messages"]
+    for n, message in enumerate(messages if isinstance(messages, list) else []):
+        if not isinstance(message, dict) or message.get("role") != role:
+            continue
+        content = message.get("content")
+        if isinstance(content, str):
+            yield ("messages", n, "content")
+        for k, part in enumerate(content if isinstance(content, list) else []):
+            if isinstance(part, dict) and isinstance(part.get("text"), str):
+                yield ("messages", n, "content", k, "text")
+
+
+def _at(body: object, place: Place) -> object:
+    for step in place:
+        body = body[step]  # type: ignore[index]
+    return body
+
+
+def _between(parts: Sequence[str]) -> str:
+    """A line that none of the parts holds."""
+    rule = RULE * 5
+    while any(rule in part for part in parts):
+        rule += RULE
+    return f"\n\n{rule}\n\n"
+
+
+def _opened(value: Json) -> Json:
+    """``value`` with the arguments of tool calls as objects, where they are JSON in a text."""
+    if isinstance(value, list):
+        return [_opened(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    out = {name: _opened(inner) for name, inner in value.items()}
+    told = out.get("arguments")
+    if isinstance(told, str):
+        with contextlib.suppress(ValueError):
+            out["arguments"] = json.loads(told)
+    return out
+
+
+def _compiled(path: str) -> jsonpath.JSONPath | jsonpath.CompoundJSONPath:
+    try:
+        return jsonpath.compile(path)
+    except jsonpath.JSONPathError as error:
+        raise ConfigError(f"{path!r} is no JSON path: {error}") from None

@@ -1,0 +1,202 @@
+"""Whole requests: people are changed in the messages that are chosen, and all else is sent as it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import audit, resume, tasks
+from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.plan import Plan
+from auditor.core.types import Prompt, Request
+from auditor.models.openai import OpenAIChat
+from auditor.models.openai_wire import read_completion
+from auditor.run import traffic
+
+TOOLS = [{"type": "function", "function": {"name": "decide", "parameters": {"type": "object"}}}]
+JOBS = ("nurse", "driver", "teacher", "cook", "clerk", "painter", "plumber", "pilot")
+
+
+def requests(**more: Any) -> list[dict[str, Any]]:
+    """The system message names a man who is nobody's business; the user's are about the applicant."""
+    return [
+        {
+            "custom_id": f"r{n}",
+            "label": "invite",
+            "body": {
+                "model": "logged-model",
+                "temperature": 0.3,
+                "tools": TOOLS,
+                "messages": [
+                    {"role": "system", "content": f"His Honour signed policy {n}. Decide."},
+                    {
+                        "role": "user",
+                        "content": [{"type": "text", "text": f"She has been a {job} for {n + 2} years."}],
+                    },
+                    {"role": "assistant", "content": "What else does he say?"},
+                    {"role": "user", "content": "She left her job last year."},
+                ],
+                **more,
+            },
+        }
+        for n, job in enumerate(JOBS)
+    ]
+
+
+def written(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def listener(seen: list[dict[str, Any]], answer: Callable[[str], str]) -> Callable[[str], str]:
+    def model(text: str) -> str:
+        body = json.loads(text)
+        seen.append(body)
+        return answer(
+            " ".join(
+                m["content"] if isinstance(m["content"], str) else m["content"][0]["text"]
+                for m in body["messages"][1:]
+            )
+        )
+
+    return model
+
+
+def called(said: str) -> str:
+    decision = json.dumps({"decision": "reject" if "She has" in said else "invite"})
+    return json.dumps({"tool_calls": [{"function": {"name": "decide", "arguments": decision}}]})
+
+
+def test_only_the_chosen_messages_change(tmp_path: Path) -> None:
+    rows, seen = requests(), []
+    result = audit(
+        "hiring",
+        model=listener(seen, called),
+        data=written(tmp_path / "requests.jsonl", rows),
+        attributes="gender",
+        who="all",
+        answer_path="$.tool_calls[0].function.arguments.decision",
+        out=tmp_path / "runs",
+    )
+    given = [row["body"] for row in rows]
+    changed = 0
+    for body in seen:
+        source = given[int(body["messages"][0]["content"].split("policy ")[1].split(".")[0])]
+        changed += body != source
+        for n in (1, 3):  # what the user said may differ, nothing else
+            body["messages"][n] = source["messages"][n]
+        assert body == source
+        assert list(body) == list(source)
+    assert changed > len(rows)
+    claim = next(
+        c for c in result.record["claims"] if c["family"] == "net" and c["groups"] == ["female", "male"]
+    )
+    assert claim["estimate"] == pytest.approx(-1.0)
+    assert claim["texts"] == len(JOBS)
+    asked = {
+        body["messages"][1]["content"][0]["text"].split()[0]
+        for body in [
+            json.loads(p.text) for v in result.verdicts for p in result.evidence.prompts(v.variant_id)
+        ]
+    }
+    assert {"He", "She"} <= asked
+    assert result.record["performance"]["gold"]["given"] == len(JOBS)
+
+
+def test_roles_and_paths_choose_messages(tmp_path: Path) -> None:
+    file = str(written(tmp_path / "r.jsonl", requests()))
+    for messages, expected in (
+        ((), ["She has been a nurse for 2 years.", "She left her job last year."]),
+        (("system",), ["His Honour signed policy 0. Decide."]),
+        (("$.messages[-1].content",), ["She left her job last year."]),
+        (
+            ("assistant", "$.messages[0].content"),
+            ["His Honour signed policy 0. Decide.", "What else does he say?"],
+        ),
+    ):
+        task, found = traffic.read(Plan(task="hiring", data=file, messages=messages), tasks.load("hiring"))
+        assert found[0].text.split("\n\n=====\n\n") == expected
+        task.about(found[0].text)
+        prompt = task.render(found[0].text)
+        assert json.loads(prompt.text or "") == requests()[0]["body"]
+
+
+def test_a_sample_is_drawn_with_the_seed(tmp_path: Path) -> None:
+    file = written(tmp_path / "r.jsonl", requests())
+    seen: list[list[str]] = []
+    for seed in (1, 1, 2):
+        bodies: list[dict[str, Any]] = []
+        result = audit(
+            "hiring", model=listener(bodies, lambda text: "invite"), data=file, sample=3, seed=seed
+        )
+        assert result.record["counts"]["seeds"] == 3
+        seen.append(sorted({body["messages"][0]["content"] for body in bodies}))
+    assert seen[0] == seen[1] != seen[2]
+
+
+def test_redaction_holds(tmp_path: Path) -> None:
+    file = written(tmp_path / "r.jsonl", requests())
+    result = audit(
+        "hiring",
+        model=lambda text: "invite",
+        data=file,
+        redact=True,
+        attributes="gender",
+        out=tmp_path / "runs",
+    )
+    assert result.path is not None
+    for path in result.path.iterdir():
+        text = path.read_text(encoding="utf-8", errors="replace")
+        assert "His Honour" not in text, path
+        assert "has been a" not in text, path
+
+
+def test_a_cut_off_run_goes_on(tmp_path: Path) -> None:
+    spec = f"exec:python {tmp_path / 'echo.py'}"
+    (tmp_path / "echo.py").write_text(
+        "import json, sys\nfor line in sys.stdin:\n"
+        "    r = json.loads(line)\n"
+        "    print(json.dumps({'id': r['id'], 'output': 'invite' if 'He has' in r['input'] else 'reject'}), flush=True)\n"
+    )
+    file = written(tmp_path / "r.jsonl", requests())
+    options: dict[str, Any] = {"model": spec, "data": file, "attributes": "gender", "who": "all"}
+    cut = audit("hiring", **options, max_calls=20, out=tmp_path / "runs")
+    assert cut.path is not None
+    assert not cut.complete
+    whole = resume(cut.path, limits={"max_calls": 9_999})
+    assert whole.complete
+    assert whole.record["claims"] == audit("hiring", **options).record["claims"]
+
+
+def test_a_server_is_sent_the_request_but_for_the_model() -> None:
+    body = requests()[0]["body"]
+    chat = OpenAIChat("audited", base_url="http://localhost:1/v1", task=tasks.load("hiring"))
+    prompt = Prompt(format="request", text=json.dumps(body))
+    assert chat.body(Request(prompt=prompt, replicate=0, variant_id="v")) == body | {"model": "audited"}
+
+
+def test_calls_of_tools_are_an_answer() -> None:
+    calls = [{"id": "1", "function": {"name": "decide", "arguments": '{"decision": "invite"}'}}]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    reply = read_completion(json.dumps({"choices": [{"message": message}]}).encode(), "application/json")
+    assert json.loads(reply.text)["tool_calls"] == calls  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"messages": ("tool",)}, "no request has a text in tool"),
+        ({"messages": ("$.[",)}, "is no JSON path"),
+        ({"answer_path": "$.["}, "is no JSON path"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, options: dict[str, Any], said: str) -> None:
+    file = str(written(tmp_path / "r.jsonl", requests()))
+    with pytest.raises((ConfigError, DataFileError), match=said):
+        traffic.read(Plan(task="hiring", data=file, **options), tasks.load("hiring"))
+    with pytest.raises(ConfigError, match="are for whole requests"):
+        audit("hiring", model="vader", messages="user")
