@@ -8,7 +8,7 @@ is taken out by covariates, whose effect all edits of the attribute and all plac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -160,10 +160,18 @@ class Versions:
     @cached_property
     def words(self) -> csr_array:
         """Versions by words: 1 for a word that is put in, −1 for one that is taken out."""
+        return self._moved(-1.0)
+
+    @cached_property
+    def moved(self) -> csr_array:
+        """Versions by words: 1 for a word that is put in or taken out."""
+        return self._moved(1.0)
+
+    def _moved(self, out: float) -> csr_array:
         cells = [
             (n, self._words.of(word), sign)
             for n, shape in enumerate(self.shapes)
-            for words, sign in ((shape.words_in, 1.0), (shape.words_out, -1.0))
+            for words, sign in ((shape.words_in, 1.0), (shape.words_out, out))
             for word in words
         ]
         return _sparse(cells, (len(self.shapes), max(1, len(self._words.values))))[self.shape]
@@ -235,16 +243,23 @@ class Versions:
                 found[carrier] = many
         return found
 
-    def design(self, contrast: Contrast) -> Design:
-        """What contrasts are made of: what else differs between the two sides."""
+    def design(
+        self, contrast: Contrast, words: csr_array | None = None, size: Floats | None = None
+    ) -> Design:
+        """What contrasts are made of: what else differs between the two sides.
+
+        ``words`` of versions are those that stand for groups, if no others are given; ``size`` is how much each row
+        stands for.
+        """
         both = contrast.map
-        words = (both @ self.of_groups).tocoo()
+        words = (both @ (self.of_groups if words is None else words)).tocoo()
         kept = np.abs(words.data) > 1e-12
         return Design(
             focal=np.ones(len(contrast.text)),
             covariates=both @ self.covariates,
             text=contrast.text,
             words=np.column_stack([words.coords[0][kept], words.coords[1][kept], words.data[kept]]),
+            size=size,
         )
 
     def alike(self, rows: Ints) -> tuple[Ints, csr_array]:
@@ -280,7 +295,7 @@ class Layout:
     def __init__(self, versions: Versions, known: Bools) -> None:
         self._versions, self._known = versions, known
         self._strands: dict[str, Strands] = {}
-        self._contrasts: dict[tuple[str, str, tuple[str, ...]], tuple[Contrast, Design]] = {}
+        self._contrasts: dict[Hashable, tuple[Contrast, Design]] = {}
         self._edits: dict[str, tuple[tuple[Ints, csr_array], Edits]] = {}
 
     def names(self, attribute: str) -> list[str]:
@@ -294,10 +309,17 @@ class Layout:
 
     def contrast(self, attribute: str, group: str, against: tuple[str, ...]) -> tuple[Contrast, Design]:
         """``group`` against the mean of the groups ``against``."""
-        key = (attribute, group, against)
-        if key not in self._contrasts:
+
+        def make() -> tuple[Contrast, Design]:
             made = self._of(attribute).contrast(group, against, len(self._known))
-            self._contrasts[key] = made, self._versions.design(made)
+            return made, self._versions.design(made)
+
+        return self.keep((attribute, group, against), make)
+
+    def keep(self, key: Hashable, make: Callable[[], tuple[Contrast, Design]]) -> tuple[Contrast, Design]:
+        """What ``make`` gives, made once for each ``key``."""
+        if key not in self._contrasts:
+            self._contrasts[key] = make()
         return self._contrasts[key]
 
     def adjust(self, attribute: str, y: Floats) -> Adjustment:

@@ -26,5 +26,5 @@ def claims(observations: Observations, question: Question, versions: Versions | 
     for family in families:
         found += decide(list(net.tested(observations, columns, versions, family, question)), question)
     unsigned = dataclasses.replace(question, delta=None)
-    found += decide(list(instability.tested(observations, columns)), unsigned)
+    found += decide(list(instability.tested(observations, columns, versions)), unsigned)
     return found + decide(list(interactions.tested(observations, columns, question)), question)

@@ -9,31 +9,23 @@ changes that the report has.
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
 from collections.abc import Iterator
-from typing import NamedTuple
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.measure.claims import MIN_TEXTS, Claim
+from auditor.measure.contrasts import Contrast, Versions
 from auditor.measure.likelihood import Floats
 from auditor.measure.linear import Design, Rows, fit
-from auditor.measure.observations import STATUS, Arm, Codes, Columns, Observations, Shape
+from auditor.measure.observations import STATUS, Arm, Columns, Observations
 from auditor.measure.verdicts import Tested, filled, rare
 
 Attributes = tuple[str, ...]
 
 
-class Paired(NamedTuple):
-    """Contrasts of one set of attributes, and how often answers changed in the two arms of its texts."""
-
-    rows: Rows
-    edited: float
-    placebo: float
-
-
-def tested(observations: Observations, columns: Columns) -> Iterator[Tested]:
+def tested(observations: Observations, columns: Columns, versions: Versions) -> Iterator[Tested]:
     """The claims of the family, for each model, format and set of attributes."""
     placebos = {s.attributes for s in observations.shapes.values if s.arm == Arm.PLACEBO}
     edited = {s.attributes for s in observations.shapes.values if s.arm == Arm.EDITED}
@@ -42,7 +34,9 @@ def tested(observations: Observations, columns: Columns) -> Iterator[Tested]:
             rows = (columns.model == model) & (columns.format == format)
             if not (rows & (columns.label >= 0)).any():
                 continue
-            found = paired(observations, columns, rows)
+            y = differing(columns, rows, versions.arm == Arm.ORIGINAL)
+            known = ~np.isnan(y)
+            laid_out, y = versions.where(known), np.where(known, y, 0.0)
             for attributes in sorted(edited, key=lambda a: (len(a), a)):
                 claim = Claim(
                     family="instability",
@@ -54,21 +48,23 @@ def tested(observations: Observations, columns: Columns) -> Iterator[Tested]:
                     scale="share",
                     unit="points",
                 )
-                yield _test(claim, found.get(attributes), attributes in placebos)
+                contrast, design = laid_out.keep(attributes, partial(paired, versions, known, attributes))
+                yield _test(claim, contrast, Rows(contrast.map @ y, design), y, attributes in placebos)
 
 
-def _test(claim: Claim, pair: Paired | None, placebos: bool) -> Tested:
-    if pair is None or len(pair.rows.y) < MIN_TEXTS:
-        texts = 0 if pair is None else len(pair.rows.y)
+def _test(claim: Claim, contrast: Contrast, rows: Rows, y: Floats, placebos: bool) -> Tested:
+    texts = len(contrast.text)
+    if texts < MIN_TEXTS:
         why = f"{texts} texts have placebo edits of the same shape; at least {MIN_TEXTS} are needed"
         if not placebos:
             why = "the run has no placebo edits for it"
         return Tested(dataclasses.replace(claim, texts=texts, why=why))
-    made = rare(fit(pair.rows), pair.rows)
-    claim = dataclasses.replace(filled(claim, made), shares=(pair.edited, pair.placebo))
+    made = rare(fit(rows), rows)
+    edited, placebo = (float(rows.design.plain @ (side @ y)) for side in (contrast.here, contrast.there))
+    claim = dataclasses.replace(filled(claim, made), shares=(edited, placebo))
     if made.group.value <= 0:  # fewer changes than under placebo edits are no instability
         claim = dataclasses.replace(claim, p_value=1.0, p_words=1.0)
-    return Tested(claim, 1.0, made, made, pair.rows)
+    return Tested(claim, 1.0, made, made, rows)
 
 
 def differing(columns: Columns, rows: NDArray[np.bool_], original: NDArray[np.bool_]) -> Floats:
@@ -98,65 +94,39 @@ def differing(columns: Columns, rows: NDArray[np.bool_], original: NDArray[np.bo
     return out
 
 
-def paired(observations: Observations, columns: Columns, rows: NDArray[np.bool_]) -> dict[Attributes, Paired]:
-    """For each set of attributes the contrasts of its texts that have placebo edits of the same shape."""
-    shapes = observations.shapes.values
-    arm = np.array([s.arm for s in shapes])[columns.version_shape]
-    y = differing(columns, rows, arm == Arm.ORIGINAL)
-    cells: dict[Attributes, dict[int, dict[tuple[int, int], tuple[list[int], list[int]]]]] = defaultdict(
-        lambda: defaultdict(lambda: defaultdict(lambda: ([], [])))
-    )
-    for i in np.flatnonzero(~np.isnan(y) & ((arm == Arm.EDITED) | (arm == Arm.PLACEBO))).tolist():
-        shape = shapes[columns.version_shape[i]]
-        cell = cells[shape.attributes][int(columns.version_text[i])][shape.spans, shape.more_words]
-        cell[shape.arm == Arm.PLACEBO].append(i)
-    out = {}
-    for attributes, by_text in sorted(cells.items()):
-        if found := _contrasts(y, columns, shapes, by_text):
-            out[attributes] = found
-    return out
+def paired(versions: Versions, known: NDArray[np.bool_], attributes: Attributes) -> tuple[Contrast, Design]:
+    """The texts that have edits of ``attributes`` and placebo edits of the same shape, as contrasts of the two.
 
+    Edits of one shape (places changed, words more) stand against the mean of the placebo edits of that shape.
+    """
+    from scipy.sparse import csr_array
 
-def _contrasts(
-    y: Floats,
-    columns: Columns,
-    shapes: list[Shape],
-    by_text: dict[int, dict[tuple[int, int], tuple[list[int], list[int]]]],
-) -> Paired | None:
-    codes: Codes[str] = Codes()
-    values: list[float] = []
-    texts: list[int] = []
-    words: list[tuple[int, int, float]] = []
-    sizes: list[int] = []
-    changed = 0.0
-    for text, strata in sorted(by_text.items()):
-        both = [(a, b) for a, b in strata.values() if a and b]
-        if not both:
-            continue
-        total = sum(len(a) for a, _ in both)
-        weights: dict[str, float] = defaultdict(float)
-        for a, b in both:
-            for side, sign in ((a, 1.0), (b, -1.0)):
-                for i in side:
-                    shape = shapes[columns.version_shape[i]]
-                    for word in (*shape.words_in, *shape.words_out):
-                        weights[word] += sign * len(a) / total / len(side)
-        row = len(values)
-        values.append(sum(len(a) / total * (y[a].mean() - y[b].mean()) for a, b in both))
-        changed += sum(float(y[a].sum()) for a, _ in both)
-        sizes.append(total)
-        texts.append(text)
-        words += [(row, codes.of(w), weight) for w, weight in sorted(weights.items()) if abs(weight) > 1e-12]
-    if not values:
-        return None
-    n = len(values)
-    design = Design(
-        focal=np.ones(n),
-        covariates=np.zeros((n, 0)),
-        text=np.array(texts, dtype=np.int64),
-        words=np.array(words, dtype=np.float64).reshape(-1, 3),
-        size=np.array(sizes, dtype=np.float64),
+    shapes, size = versions.shapes, len(versions.text)
+    alike = np.array(
+        [s.attributes == attributes and s.arm in (Arm.EDITED, Arm.PLACEBO) for s in shapes], dtype=bool
     )
-    made = Rows(np.array(values, dtype=np.float64), design)
-    level = changed / sum(sizes)
-    return Paired(made, level, level - float(design.plain @ made.y))
+    form = np.array([(s.spans, s.more_words) for s in shapes], dtype=np.int64).reshape(-1, 2)
+    at = np.flatnonzero(known & alike[versions.shape])
+    placebo = versions.arm[at] == Arm.PLACEBO
+    keys = np.column_stack([versions.text[at], form[versions.shape[at]]])
+    strata, of = np.unique(keys, axis=0, return_inverse=True)
+    of = of.reshape(-1)
+    edits, placebos = (
+        np.bincount(of[~placebo], minlength=len(strata)),
+        np.bincount(of[placebo], minlength=len(strata)),
+    )
+    both = (edits > 0) & (placebos > 0)
+    text, row = np.unique(strata[both, 0], return_inverse=True)
+    of_stratum = np.full(len(strata), -1)
+    of_stratum[both] = row
+    total = np.bincount(row, edits[both], minlength=len(text))
+
+    def side(chosen: NDArray[np.bool_], weight: Floats) -> csr_array:
+        entries = chosen & both[of]
+        cells = of_stratum[of[entries]], at[entries]
+        return csr_array((weight[of[entries]] / total[cells[0]], cells), shape=(len(text), size))
+
+    contrast = Contrast(
+        text, side(~placebo, np.ones(len(strata))), side(placebo, edits / np.maximum(placebos, 1))
+    )
+    return contrast, versions.design(contrast, versions.moved, total.astype(np.float64))

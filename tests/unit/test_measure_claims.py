@@ -11,6 +11,7 @@ import pytest
 from auditor.core.types import Answer, Edit
 from auditor.measure import instability
 from auditor.measure.claims import Claim, Question
+from auditor.measure.contrasts import Versions
 from auditor.measure.families import claims
 from auditor.measure.net import pairs
 from auditor.measure.observations import Arm, Observations, shape_of
@@ -195,8 +196,8 @@ def test_a_placebo_of_another_shape_stands_against_nothing() -> None:
         for edits in ((), (longer,), (edit("man", "mana", kind="placebo"),)):
             answer = Answer(status="ok", value="yes")
             table.answers(table.version(f"t{n}", edits), model="m", format="plain", answers=[answer])
-    columns = table.columns()
-    assert instability.paired(table, columns, np.ones(len(columns.version), dtype=bool)) == {}
+    versions = Versions(table, table.columns())
+    assert not len(instability.paired(versions, np.ones(60, dtype=bool), ("gender",))[0].text)
 
 
 def test_instability_weighs_variants_as_rates_do() -> None:
