@@ -297,6 +297,7 @@ def coverage(name: str, effects: Effects, scale: Scale, many: int) -> Covered:
     setting = Setting(name=name, effects=effects, kind="power", scale=scale)
     table, question = plan(setting.task, setting.attributes, wordings=WORDINGS)
     expected = Simulated(table, "gender", PAIR)
+    laid_out = Versions(expected, expected.columns())
     number = dataclasses.replace(question, outcomes=(), number=True)
     group = words = 0
     variance = 1 + effects.noise**2
@@ -312,7 +313,9 @@ def coverage(name: str, effects: Effects, scale: Scale, many: int) -> Covered:
             # The words of both sides are moved: a version has two, one in and one out.
             truth_group = 2 * float(ndtr(effects.net / 2 / np.sqrt(variance + 2 * effects.word**2))) - 1
         expected.give(centre)
-        truth = next(c for c in claims(expected, number) if set(c.groups) == set(PAIR)).words_estimate
+        truth = next(
+            c for c in claims(expected, number, laid_out) if set(c.groups) == set(PAIR)
+        ).words_estimate
         assert claim.low is not None
         assert claim.high is not None
         assert truth is not None

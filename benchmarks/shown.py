@@ -1,18 +1,22 @@
-"""What claims must show, row by row: nulls, power, bounds, early stopping, coverage, intersections.
+"""What claims must show, row by row: power, nulls, bounds, early stopping, coverage, intersections.
 
 One command for the whole table, with targets beside what came out; `power.py`, `until.py` and the planted
-interactions of ``tests/planted`` measure its parts.
+interactions of ``tests/planted`` measure its parts. Each row is written to ``shown.json`` and ``shown.md`` when it is
+done; rows that are there are not measured again, unless ``--only`` names them.
 
-    python benchmarks/shown.py [--runs 200] [--only TEXT]
+    python benchmarks/shown.py [--runs 200] [--only TEXT] [--out benchmarks/results]
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import json
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "planted"))
 
@@ -20,96 +24,108 @@ import power
 import test_interactions_planted as planted
 import until
 
+from auditor.measure.intervals import clopper_pearson
 
-class Row(NamedTuple):
-    """One line: what is planted, what must come out, what did."""
+MOST = 0.085  # upper 95 % limit of what may be 5 %
+MORE = 5  # times as many runs, where twice as many leave it open
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One line: what is planted, what must come out, what did, and where that was measured."""
 
     name: str
     target: str
     measured: str
     met: bool
+    runs: int
+    commit: str = ""
 
 
-def rows(runs: int, only: str) -> Iterator[Row]:
-    """The lines of the table whose name holds ``only``."""
-    for setting in power.settings():
-        if only in f"{setting.kind}: {setting.name}":
-            yield _claims(setting, runs)
-    for setting in until.settings():
-        if only in f"until: {setting.name}":
-            yield _until(setting, runs)
+def rows(runs: int) -> Iterator[tuple[str, Callable[[], Row]]]:
+    """The lines of the table and how to measure them, in the order in which they matter."""
+    order = {"power": 0, "null": 1, "bounded": 2}
+    settings = sorted(power.settings(), key=lambda s: order[s.kind])
+    for setting in settings:
+        if setting.attributes:
+            yield f"{setting.kind}: {setting.name} ({setting.task})", partial(_claims, setting, runs)
+    for one in until.settings():
+        yield f"until: {one.name} ({one.task}, {_answers(one)})", partial(_until, one, runs)
     for name, effects in power.covered().items():
         for scale in ("share", "log_odds"):
-            if only in f"coverage: {name}":
-                found = power.coverage(name, effects, scale, runs)  # type: ignore[arg-type]
-                told = (
-                    f"group {power.limits(found.group, runs)}, these words {power.limits(found.words, runs)}"
-                )
-                least = 0.93 * runs
-                met = min(found.group, found.words) >= least
-                yield Row(f"coverage: {name}, {scale}", "at least 93 %", told, met)
+            yield f"coverage: {name}, {scale}", partial(_coverage, name, effects, scale, 2 * runs)  # type: ignore[arg-type]
     for name, model in (
         ("temperature-like answers", planted.temperature),
         ("no interaction", planted.margins),
     ):
-        if only in f"intersections: {name}":
-            yield _without(name, model, runs)
+        yield f"intersections: {name}", partial(_without, model, runs)
     for share in (0.1, 0.2, 0.4):
-        if only in f"intersections: planted in {share:.0%}":
-            yield _planted(share, max(1, runs // 10))
+        yield f"intersections: planted in {share:.0%} of texts", partial(_planted, share, runs)
+    for setting in settings:
+        if not setting.attributes:  # takes a hundred times as long
+            yield (
+                f"{setting.kind}: {setting.name} ({setting.task})",
+                partial(_claims, setting, max(1, runs // 4)),
+            )
 
 
 def _claims(setting: power.Setting, runs: int) -> Row:
-    # A run about all attributes takes ten times as long.
-    found = power.measure_setting(setting, runs if setting.attributes else max(1, runs // 4))
-    name = f"{setting.kind}: {setting.name} ({setting.task}, {found.calls:,} calls)"
-    shown, words = found.shown, found.shown_for_words
-    if setting.kind == "bounded":
-        return Row(
-            name,
-            "bounded in at most 5 %",
-            power.limits(found.bounded, found.runs),
-            _few(found.bounded, found.runs),
-        )
     if setting.kind == "power":
-        reached = shown + (0 if setting.effects.word else words)
-        told = f"{power.limits(reached, found.runs)}; for the group {power.limits(shown, found.runs)}"
-        return Row(name, f"shown in {setting.must:.0%}", told, reached >= (setting.must or 0) * found.runs)
-    errors = {"net": shown + (words if setting.words_too else 0), "refusal": found.refusals}
-    errors["instability"] = found.instability
-    told = ", ".join(f"{family} {power.limits(count, found.runs)}" for family, count in errors.items())
-    return Row(
-        name, "shown in at most 5 % of each family", told, all(_few(n, found.runs) for n in errors.values())
-    )
+        found = power.measure_setting(setting, runs)
+        reached = found.shown + (0 if setting.effects.word else found.shown_for_words)
+        told = f"{power.limits(reached, runs)}; for the group {power.limits(found.shown, runs)}"
+        return Row("", f"shown in {setting.must:.0%}", told, reached >= (setting.must or 0) * runs, runs)
+
+    def errors(start: int, many: int) -> dict[str, int]:
+        found = power.measure_setting(setting, many, start)
+        if setting.kind == "bounded":
+            return {"bounded": found.bounded}
+        net = found.shown + (found.shown_for_words if setting.words_too else 0)
+        return {"net": net, "refusal": found.refusals, "instability": found.instability}
+
+    return _few(errors, runs, "bounded" if setting.kind == "bounded" else "shown")
 
 
-def _few(count: int, runs: int) -> bool:
-    """No more than chance makes of 5 % in all but 3 of 1,000 settings."""
-    from scipy.stats import binom
+def _few(errors: Callable[[int, int], dict[str, int]], runs: int, verdict: str) -> Row:
+    """Twice as many ``runs``, and more where the limits leave open what the rate is."""
+    many, count = 0, dict[str, int]()
+    for more in (2 * runs, MORE * runs - 2 * runs):
+        count = {name: count.get(name, 0) + n for name, n in errors(many, more).items()}
+        many += more
+        met = all((clopper_pearson(n, many, 0.95).high or 0.0) <= MOST for n in count.values())
+        if met:
+            break
+    told = ", ".join(f"{family} {power.limits(n, many)}" for family, n in count.items())
+    return Row("", f"{verdict} in at most 5 %, upper limit 8.5 %", told, met, many)
 
-    return bool(count <= binom.isf(0.003, runs, 0.05))
+
+def _answers(setting: until.Setting) -> str:
+    return "log_odds" if setting.scores else "share"
 
 
 def _until(setting: until.Setting, runs: int) -> Row:
-    found = until.measure(setting, runs)
-    name = f"until: {setting.name} ({setting.task}, {found['answers']})"
-    told = f"{power.limits(found['shown_or_for_words'], runs)}, mean {found['calls']:,} calls"
-    if setting.delta is not None:
-        return Row(
-            name, "bounded in at most 5 %", power.limits(found["bounded"], runs), _few(found["bounded"], runs)
-        )
-    if setting.effect:
+    if setting.effect and setting.delta is None:
+        found = until.measure(setting, runs)
         met = found["shown_or_for_words"] >= 0.8 * runs and found["calls"] <= 1300
-        return Row(name, "shown in 80 %, mean of at most 1,300 calls", told, met)
-    errors = found["shown"] if setting.word else found["shown_or_for_words"]
-    return Row(name, "shown in at most 5 %", power.limits(errors, runs), _few(errors, runs))
+        told = f"{power.limits(found['shown_or_for_words'], runs)}, mean {found['calls']:,} calls"
+        return Row("", "shown in 80 %, mean of at most 1,300 calls", told, met, runs)
+    key = "bounded" if setting.delta is not None else "shown" if setting.word else "shown_or_for_words"
+
+    def errors(start: int, many: int) -> dict[str, int]:
+        return {key.replace("_", " "): until.measure(setting, many, start)[key]}
+
+    return _few(errors, runs, "bounded" if setting.delta is not None else "shown")
 
 
-def _without(name: str, model: Callable[[int], planted.Answers], runs: int) -> Row:
+def _coverage(name: str, effects: power.Effects, scale: power.Scale, runs: int) -> Row:
+    found = power.coverage(name, effects, scale, runs)
+    told = f"group {power.limits(found.group, runs)}, these words {power.limits(found.words, runs)}"
+    return Row("", "at least 93 %", told, min(found.group, found.words) >= 0.93 * runs, runs)
+
+
+def _without(model: Callable[[int], planted.Answers], runs: int) -> Row:
     shown = sum(f.verdict == "shown" for run in range(runs) for f in planted.listed(model(run)))
-    return Row(
-        f"intersections: {name}", "at most 0.05 shown a run", f"{shown / runs:.3f}", shown <= 0.05 * runs
-    )
+    return Row("", "at most 0.05 shown a run", f"{shown / runs:.3f} a run", shown <= 0.05 * runs, runs)
 
 
 def _planted(share: float, runs: int) -> Row:
@@ -117,21 +133,44 @@ def _planted(share: float, runs: int) -> Row:
     for run in range(runs):
         answers, chosen = planted.planted(run, share)
         listed += len(planted.cases(planted.listed(answers)) & chosen) / len(chosen)
-    name = f"intersections: planted in {share:.0%} of texts"
-    return Row(name, "at least 0.9 of them listed", f"{listed / runs:.2f}", listed >= 0.9 * runs)
+    return Row("", "at least 0.9 of them listed", f"{listed / runs:.2f} of them", listed >= 0.9 * runs, runs)
+
+
+def table(found: list[Row]) -> str:
+    """All lines as Markdown."""
+    lines = [
+        "| planted | must | measured, % (95 % limits) | runs | met | commit |",
+        "|---|---|---|--:|---|---|",
+    ]
+    for r in found:
+        lines.append(
+            f"| {r.name} | {r.target} | {r.measured} | {r.runs:,} | {'yes' if r.met else '**no**'} | {r.commit} |"
+        )
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--only", default="", help="lines whose name holds this")
+    parser.add_argument("--only", default="", help="lines whose name holds this, measured again")
+    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent / "results")
     args = parser.parse_args()
-    print("| planted | must | measured, % (95 % limits) | met |\n|---|---|---|---|", flush=True)
-    for row in rows(args.runs, args.only):
-        print(
-            f"| {row.name} | {row.target} | {row.measured} | {'yes' if row.met else '**no**'} |", flush=True
-        )
+    args.out.mkdir(exist_ok=True)
+    kept = args.out / "shown.json"
+    done = {r["name"]: Row(**r) for r in json.loads(kept.read_text())} if kept.exists() else {}
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+    ).stdout.strip()
+    todo = list(rows(args.runs))
+    for name, measure in todo:
+        if args.only not in name or (not args.only and name in done):
+            continue
+        done[name] = dataclasses.replace(measure(), name=name, commit=commit)
+        print(table([done[name]]).splitlines()[-1], flush=True)
+        found = [done[name] for name, _ in todo if name in done]
+        kept.write_text(json.dumps([dataclasses.asdict(r) for r in found], indent=1) + "\n")
+        (args.out / "shown.md").write_text(table(found))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """How often ``--until-decided`` shows a difference, what it errs, and what it costs: planted answers to real cases.
 
-The cases come once from the product's own pipeline, in random order; a simulated model answers what `Until` wants asked,
-until it says that it is enough. Prints a table as it goes, writes ``until.json`` and ``until.md``.
+The cases come once from the product's own pipeline. In each of some random orders `Until` says once what it wants asked
+of an undecided run; answers to that are drawn again and again, and looked at where the run looks, until a look decides.
+Prints a table as it goes, writes ``until.json`` and ``until.md``.
 
     python benchmarks/until.py [--runs 200] [--only TEXT] [--out benchmarks/results]
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import zlib
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -21,18 +23,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from auditor.core.plan import Plan
-from auditor.core.types import Answer, Case, Check, Variant
-from auditor.measure.claims import Claim
+from auditor.core.types import Answer, Case, Check
+from auditor.measure import net
+from auditor.measure.claims import Claim, Question
+from auditor.measure.contrasts import Versions
 from auditor.measure.intervals import clopper_pearson
-from auditor.measure.simulate import shift, spread
+from auditor.measure.observations import Observations
+from auditor.measure.sequential import Look
+from auditor.measure.simulate import MODEL, YES, Effects, Simulated, shift, spread
+from auditor.measure.verdicts import decide
 from auditor.run.audit import run_sync
 from auditor.run.observed import Observed, score_of
 from auditor.run.parts import Parts, prepare
 from auditor.run.rounds import FEW, source
 from auditor.run.state import State
-from auditor.run.until import Until
+from auditor.run.until import DECIDED, Until
 
 BUDGET = 2000
+ORDERS = 8  # of the texts
+PAIR = {"female": 0.5, "male": -0.5}
 SHOWN = ("shown", "shown_for_words")
 
 
@@ -58,15 +67,9 @@ class Setting:
 
 
 @cache
-def planned(task: str, delta: float | None = None) -> tuple[Parts, tuple[Case, ...], dict[str, Check]]:
+def planned(task: str) -> tuple[Parts, tuple[Case, ...], dict[str, Check]]:
     """The cases of a plan about gender with ``BUDGET`` calls, made once, and the checks of their variants."""
-    given = {
-        "task": task,
-        "attributes": ("gender",),
-        "until_decided": True,
-        "delta": delta,
-        "max_calls": BUDGET,
-    }
+    given = {"task": task, "attributes": ("gender",), "until_decided": True, "max_calls": BUDGET}
     parts = prepare(Plan.of(given), models=[])
     found: list[Case] = []
     checked: dict[str, Check] = {}
@@ -84,21 +87,19 @@ def planned(task: str, delta: float | None = None) -> tuple[Parts, tuple[Case, .
     return parts, tuple(found), checked
 
 
-def side(case: Case, variant: Variant) -> float:
-    """½ for a version about women, −½ for one about men."""
-    moved = [d for d in variant.directions if d[1] != d[2]]
-    first = [d for v in case.variants for d in v.directions if d[1] != d[2]]
-    group = moved[0][2] if moved else first[0][1] if first else ""
-    return {"female": 0.5, "male": -0.5}.get(group, 0.0)
+class Stage(NamedTuple):
+    """What was asked up to a look."""
+
+    look: Look
+    table: Simulated
+    versions: Versions
 
 
-def run(setting: Setting, number: int) -> Ended:
-    """Ask a simulated model about the cases in random order until `Until` says that it is enough."""
-    parts, cases, checks = planned(setting.task, setting.delta)
-    labels = parts.task.labels or ()
-    draws = np.random.default_rng([number, 15])
-    ordered = Random(number).sample(cases, len(cases))
-    words: dict[str, float] = {}
+@cache
+def stages(task: str, order: int) -> tuple[Stage, ...]:
+    """The looks of a run that decides nothing, with the texts in a random ``order``."""
+    parts, cases, checks = planned(task)
+    ordered = Random(order).sample(cases, len(cases))
     tally = SimpleNamespace(
         seen=[], cost_usd=0.0, control={"bare": [True]}, model=SimpleNamespace(name="m"), formats=("bare",),
         replicates=1,
@@ -112,35 +113,69 @@ def run(setting: Setting, number: int) -> Ended:
     )  # fmt: skip
     loop.question = lambda: State.question(loop)
     until = loop.until = Until(loop)
-    favourable = parts.task.favourable or labels[0]
-    other = next(label for label in labels if label != favourable)
+    asked, ends = Observations(), []
     for start in range(0, len(cases), FEW):
         loop.observed.forget()
         for case in ordered[start : start + FEW]:
-            base = draws.normal()
-            answers: dict[str, list[Answer]] = {}
-            for v in until.wanted(case, checks):
-                margin = base + shift(setting.effect) * side(case, v) + setting.noise * draws.normal()
-                for e in v.edits:
-                    for text, sign in ((e.target, 1.0), (e.source, -1.0)):
-                        margin += sign * words.setdefault(text.lower(), setting.word * draws.normal())
-                p = float(1 / (1 + np.exp(-margin)))
-                scores = {favourable: p, other: 1 - p} if setting.scores else None
-                answers[v.id] = [
-                    Answer(status="ok", value=favourable if margin > 0 else other, scores=scores)
-                ]
+            answers = {v.id: [Answer(status="ok", value="")] for v in until.wanted(case, checks)}
             loop.observed.add(case, {v.id for v in case.variants if checks[v.id].status != "invalid"})
             loop.observed.take(answers, model="m", format="bare")
+            for v in (case.original, *case.variants):
+                if v.id in answers:
+                    asked.shape(case.id, loop.observed.shape(v), v.id)
             tally.seen += answers
             loop.counts.update(cases=1, taken=1)
             if len(tally.seen) >= BUDGET:
                 loop.stopped_by = loop.status_reason = "max_calls"
                 break
         until.look()
+        if loop.status_reason or start + FEW >= len(cases):
+            until.claims()
+        rows = until.record()
+        if len(rows) > len(ends):
+            ends.append((Look(rows[-1]["share"], rows[-1]["texts"]), len(tally.seen)))
         if until.done or loop.status_reason:
             break
-    claim = next(c for c in until.claims() if c.family == "net" and set(c.groups) == {"female", "male"})
-    return Ended(claim, len(tally.seen), len(until.record()))
+    found = []
+    for look, calls in ends:
+        table = Simulated(first(asked, calls), "gender", PAIR)
+        found.append(Stage(look, table, Versions(table, table.columns())))
+    return tuple(found)
+
+
+def first(table: Observations, many: int) -> Observations:
+    """The first ``many`` versions."""
+    columns, out = table.columns(), Observations()
+    for text, shape in zip(
+        columns.version_text[:many].tolist(), columns.version_shape[:many].tolist(), strict=True
+    ):
+        out.shape(table.texts.values[text], table.shapes.values[shape])
+    return out
+
+
+@cache
+def asked_of(task: str, delta: float | None) -> Question:
+    """What the claims are about."""
+    parts = planned(task)[0]
+    question = Observed(parts.task).question(parts.plan, parts.dictionaries, {MODEL: True}, {})
+    return dataclasses.replace(question, outcomes=(YES,), delta=delta)
+
+
+def run(setting: Setting, number: int) -> Ended:
+    """Draw answers and look at them where the run does, until a look decides."""
+    question = asked_of(setting.task, setting.delta)
+    looked = stages(setting.task, number % ORDERS)
+    effects = Effects(net=shift(setting.effect), word=setting.word, noise=setting.noise)
+    rng = np.random.default_rng([number, zlib.crc32(setting.name.encode())])
+    looked[-1].table.draw(rng, effects, scores=setting.scores)
+    for n, (_, table, versions) in enumerate(looked, start=1):
+        table.follow(looked[-1].table)
+        now = dataclasses.replace(question, looks={"gender": tuple(stage.look for stage in looked[:n])})
+        found = decide(list(net.tested(table, table.columns(), versions, "net", now)), now)
+        claim = next(c for c in found if set(c.groups) == PAIR.keys())
+        if claim.verdict in DECIDED:
+            break
+    return Ended(claim, table.versions, n)
 
 
 def settings() -> list[Setting]:
@@ -161,9 +196,9 @@ def settings() -> list[Setting]:
     ]
 
 
-def measure(setting: Setting, many: int) -> dict[str, Any]:
+def measure(setting: Setting, many: int, start: int = 0) -> dict[str, Any]:
     """How often a setting comes to each verdict, and the mean number of calls."""
-    ended = [run(setting, n) for n in range(many)]
+    ended = [run(setting, n) for n in range(start, start + many)]
     verdicts = Counter(e.claim.verdict for e in ended)
     return {
         "name": setting.name,

@@ -195,6 +195,18 @@ class Simulated(Observations):
             score=numbers,
         )
 
+    def follow(self, whole: Simulated) -> None:
+        """Take the answers of ``whole``, of which these are the first versions, asked once each."""
+        n, given = self.versions, whole.columns()
+        self._given = self._fixed._replace(
+            version=given.version[:n],
+            model=given.model[:n],
+            format=given.format[:n],
+            status=given.status[:n],
+            label=given.label[:n],
+            score=given.score[:n],
+        )
+
     def draw(self, rng: Generator, effects: Effects, *, scores: bool = False, number: bool = False) -> Floats:
         """Draw answers to all versions; returns the margins behind them.
 
