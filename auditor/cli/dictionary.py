@@ -95,13 +95,13 @@ def show(
     attribute: Annotated[str, typer.Argument(help="One attribute, or neutral.")],
 ) -> int:
     """Print the file of one dictionary that comes with the tool, to copy from or to extend (extends: ATTRIBUTE)."""
-    from auditor.core import data
+    from auditor.core import data, yamlfile
     from auditor.perturb import dictionaries
 
     name = Path(attribute).stem
     if name != "neutral":
         dictionaries.load(name)  # says which there are
-    sys.stdout.write(dictionaries.read_text(data.path("dictionaries", f"{name}.yaml")))
+    sys.stdout.write(yamlfile.read_text(data.path("dictionaries", f"{name}.yaml")))
     return 0
 
 

@@ -34,7 +34,7 @@ def load(path: Path | str, text: str | None = None) -> object:
         It cannot be read, is not UTF-8, no YAML, or would grow beyond bounds; the line is named.
     """
     if text is None:
-        text = read_text(path, userfile.SETTINGS)
+        text = read_text(path)
     return _parsed(path, text, None)
 
 
@@ -66,7 +66,7 @@ def read(path: Path, *, largest: int, missing: str = "") -> tuple[object, dict[W
     return _parsed(path, read_text(path, largest, missing=missing), lines), lines
 
 
-def read_text(path: Path | str, largest: int, *, missing: str = "") -> str:
+def read_text(path: Path | str, largest: int = userfile.SETTINGS, *, missing: str = "") -> str:
     """The text of a file that a person wrote.
 
     Parameters

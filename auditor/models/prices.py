@@ -9,9 +9,12 @@ for the hard limit on cost.
 from __future__ import annotations
 
 import math
+from datetime import date
 from functools import lru_cache
 
-from auditor.core import data
+import msgspec
+
+from auditor.core import data, yamlfile
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.protocols import Price as Price
 from auditor.core.types import Prompt, Usage
@@ -38,26 +41,33 @@ def given(price_in: float | None, price_out: float | None) -> Price | None:
     return Price(input_usd=float(price_in), output_usd=float(price_out))
 
 
+class _Listed(msgspec.Struct, forbid_unknown_fields=True):
+    host: str
+    model: str
+    input_usd: float
+    output_usd: float
+    as_of: date
+
+
+class _File(msgspec.Struct):
+    note: str
+    prices: list[_Listed]
+
+
 @lru_cache(maxsize=1)
 def table() -> dict[tuple[str, str], Price]:
     """``(host, model name)`` to price, from the embedded file."""
-    import yaml
-
     path = data.path("embedded", "prices.yaml")
-    raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    prices: dict[tuple[str, str], Price] = {}
-    for number, entry in enumerate(raw["prices"], 1):
-        try:
-            key = (str(entry["host"]), str(entry["model"]))
-            prices[key] = Price(
-                input_usd=float(entry["input_usd"]),
-                output_usd=float(entry["output_usd"]),
-                as_of=str(entry["as_of"]),
-                source=str(raw["note"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataFileError(f"{path.name}: entry {number} is malformed: {error!r}") from error
-    return prices
+    try:
+        file = msgspec.convert(yamlfile.load(path), _File, strict=False)
+    except msgspec.ValidationError as error:
+        raise DataFileError(f"{path.name}: {error}") from None
+    return {
+        (one.host, one.model): Price(
+            input_usd=one.input_usd, output_usd=one.output_usd, as_of=one.as_of.isoformat(), source=file.note
+        )
+        for one in file.prices
+    }
 
 
 def lookup(name: str, host: str = "api.openai.com") -> Price | None:

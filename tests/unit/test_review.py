@@ -159,7 +159,7 @@ def test_bad_sheets_name_the_line(folder: RunFolder, tmp_path: Path) -> None:
 
     refused([*row[:3], "bad", "ok"], f"line {line}, column reader_1: got 'bad'")
     refused([*row[:4], ""], f"line {line}, column reader_2: the cell is empty")
-    refused(row[:4], f"line {line}, column reader_2: the cell is empty")
+    refused(row[:4], f"line {line}: 4 fields where the header has 5")
     refused(["", *row[1:]], f"line {line}: the id is missing")
     refused(["c99.v0", *row[1:]], f"line {line}: the id 'c99.v0' is no variant")
     refused([rows[0][0], *row[1:]], rf"line {line}: the id .* stands twice")
@@ -173,9 +173,9 @@ def test_bad_sheets_name_the_line(folder: RunFolder, tmp_path: Path) -> None:
     with pytest.raises(DataFileError, match="empty"):
         read(folder, out)
     out.write_bytes(b"id\n\xff")
-    with pytest.raises(DataFileError, match="line 2: not UTF-8"):
+    with pytest.raises(DataFileError, match=r"line 2: .* is not UTF-8"):
         read(folder, out)
-    with pytest.raises(DataFileError, match="could not be read"):
+    with pytest.raises(DataFileError, match="no such file"):
         read(folder, tmp_path / "none.csv")
 
 

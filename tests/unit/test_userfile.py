@@ -17,9 +17,9 @@ from auditor.core import csvfile, userfile, yamlfile
 from auditor.core.errors import DataFileError
 from auditor.core.plan import Plan
 from auditor.core.waivers import load as load_waivers
+from auditor.core.yamlfile import read_text
 from auditor.models.http_file import read as read_http
 from auditor.models.recorded import Recorded
-from auditor.perturb.dictionaries import read_text
 from auditor.perturb.grammar.load import parse
 from auditor.run.freeze import load as load_plan
 from auditor.tables import schemafile

@@ -10,7 +10,6 @@ from auditor.perturb.dictionaries.entries import TAGS, Dictionary, Group, Term
 from auditor.perturb.dictionaries.files import VIEWS, builtin, load, load_options, neutral, parse_option, view
 from auditor.perturb.dictionaries.pairs import load_pairs
 from auditor.perturb.dictionaries.people import gendered, nations, persons
-from auditor.perturb.dictionaries.reading import read_text
 
 __all__ = [
     "TAGS",
@@ -28,6 +27,5 @@ __all__ = [
     "neutral",
     "parse_option",
     "persons",
-    "read_text",
     "view",
 ]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
-from auditor.core import data
+from auditor.core import data, yamlfile
 from auditor.perturb.dictionaries.entries import Dictionary, Term
-from auditor.perturb.dictionaries.reading import read_text
 
 # What tells an everyday word from the person or group: any of these conditions.
 _CONDITIONS = frozenset(
@@ -18,9 +18,7 @@ _CONDITIONS = frozenset(
 @lru_cache(maxsize=1)
 def everyday() -> frozenset[str]:
     """Return words that a text uses for a thing far more often than for a person or group, in lower case."""
-    import yaml
-
-    content = yaml.safe_load(read_text(data.path("dictionaries", "shared", "everyday.yaml")))
+    content: Any = yamlfile.load(data.path("dictionaries", "shared", "everyday.yaml"))
     return frozenset(content["words"].split())
 
 

@@ -8,7 +8,6 @@ words belong in a dictionary.
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections import Counter
@@ -16,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from auditor.core import userfile
+from auditor.core import csvfile
 from auditor.core.counting import plural
 from auditor.core.errors import DataFileError
 from auditor.perturb.dictionaries.entries import Dictionary
@@ -85,7 +84,7 @@ class Proposal:
 
 
 def count(paths: Iterable[Path]) -> Counts:
-    """Count the groups that annotators named, by category; rows are read one at a time.
+    """Count the groups that annotators named, by category.
 
     Raises
     ------
@@ -102,24 +101,17 @@ def count(paths: Iterable[Path]) -> Counts:
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, str]]:
-    try:
-        userfile.check(path)
-        with path.open(newline="", encoding="utf-8-sig") as handle:
-            reader = csv.DictReader(handle)
-            missing = [c for c in (GROUPS, CATEGORIES) if c not in (reader.fieldnames or ())]
-            if missing:
-                raise DataFileError(
-                    f"{path}: no column {missing[0]!r}; found: {', '.join(reader.fieldnames or ()) or 'none'}. "
-                    f"The public SBIC files (SBIC.v2.agg.*.csv) have {', '.join(COLUMNS)}."
-                )
-            for row in reader:
-                yield {key: row.get(key) or "" for key in COLUMNS}
-    except OSError as error:
-        raise DataFileError(f"{path}: cannot be read ({error.strerror}). Check --corpus.") from error
-    except UnicodeDecodeError as error:
-        raise DataFileError(f"{path}: not UTF-8 (byte {error.start}). Save the file as UTF-8.") from error
-    except csv.Error as error:
-        raise DataFileError(f"{path}, line {reader.line_num}: no valid CSV ({error}).") from error
+    table = csvfile.parse(
+        path, csvfile.decode(path, csvfile.content(path)), wanted=COLUMNS, delimiters=(",",)
+    )
+    if missing := [c for c in (GROUPS, CATEGORIES) if c not in table.columns]:
+        raise DataFileError(
+            f"{path}: no column {missing[0]!r}; found: {', '.join(table.columns)}. "
+            f"The public SBIC files (SBIC.v2.agg.*.csv) have {', '.join(COLUMNS)}."
+        )
+    for _, cells in table.rows:
+        row = dict(zip(table.columns, cells, strict=True))
+        yield {key: row.get(key, "") for key in COLUMNS}
 
 
 def _add(counts: Counts, row: Mapping[str, str]) -> None:

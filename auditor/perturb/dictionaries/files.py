@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from auditor.core import data
+from auditor.core import data, yamlfile
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.perturb.dictionaries.entries import Dictionary, Group, Term
 from auditor.perturb.dictionaries.pairs import expand, load_pairs
-from auditor.perturb.dictionaries.reading import read_text
 
 NEUTRAL = "neutral"
 # What the categories race, gender and body of the published pair files cover, as unions of attributes.
@@ -132,7 +131,7 @@ def load(path_or_name: str | Path) -> Dictionary:
 def _load_yaml(path: Path, stamp: int) -> Dictionary:
     from auditor.perturb.dictionaries.yamlform import parse_dictionary
 
-    text = read_text(path)
+    text = yamlfile.read_text(path, missing=" What there is: audit dictionary list")
     return parse_dictionary(text, path, load)
 
 

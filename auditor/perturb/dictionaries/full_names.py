@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from auditor.core import data
+from auditor.core import data, yamlfile
 from auditor.perturb.dictionaries.files import load
-from auditor.perturb.dictionaries.reading import read_text
 
 
 class First(NamedTuple):
@@ -33,11 +32,7 @@ def full_names() -> Mapping[tuple[str, str], tuple[First, ...]]:
     >>> min(len(names) for names in pools.values()) >= 20
     True
     """
-    import yaml
-
-    content: dict[str, Any] = yaml.safe_load(
-        read_text(data.path("dictionaries", "shared", "name_lines.yaml"))
-    )
+    content: Any = yamlfile.load(data.path("dictionaries", "shared", "name_lines.yaml"))
     firsts = load("names")
     found: dict[tuple[str, str], list[First]] = {}
     for term in firsts.terms:

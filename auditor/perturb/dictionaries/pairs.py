@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from auditor.core import yamlfile
 from auditor.core.counting import plural
 from auditor.core.errors import DataFileError
 from auditor.perturb.dictionaries.entries import Dictionary, Group, Term
-from auditor.perturb.dictionaries.reading import read_text
 
 PASSED_OVER = ", so the file was passed over"
 
@@ -40,7 +40,7 @@ def load_pairs(files: Iterable[str | Path], attribute: str | None = None) -> lis
     hashes: dict[str, list[str]] = {}
     for path in expand(files):
         name = attribute or path.resolve().parent.name
-        text = read_text(path)
+        text = yamlfile.read_text(path)
         pairs, passed = _read_pairs(text, path, name)
         united.setdefault(name, {}).update(dict.fromkeys(pairs))
         notes.setdefault(name, []).extend(passed)

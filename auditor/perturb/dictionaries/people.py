@@ -5,17 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from auditor.core import data
+from auditor.core import data, yamlfile
 from auditor.perturb.dictionaries.files import load
-from auditor.perturb.dictionaries.reading import read_text
 
 
 @lru_cache(maxsize=1)
 def persons() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """Return singular and plural person nouns and the modifiers that may precede them, in lower case."""
-    import yaml
-
-    content: dict[str, Any] = yaml.safe_load(read_text(data.path("dictionaries", "shared", "persons.yaml")))
+    content: Any = yamlfile.load(data.path("dictionaries", "shared", "persons.yaml"))
     irregular = dict(content["irregular"])
     singular = {noun for noun in content["nouns"].split() if noun not in irregular}
     plural = {_plural(noun) for noun in singular} | set(irregular)

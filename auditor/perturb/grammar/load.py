@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from auditor.core import data
+from auditor.core import data, yamlfile
 from auditor.core.errors import DataFileError, UnknownPlugin
 from auditor.perturb.grammar.check import check
 from auditor.perturb.grammar.model import (
@@ -28,7 +28,7 @@ from auditor.perturb.grammar.model import (
     Text,
     View,
 )
-from auditor.perturb.grammar.nodes import HELP, compose, read_text
+from auditor.perturb.grammar.nodes import HELP, compose
 
 MOST_TERMINALS = 200_000
 NAME = re.compile(r"[A-Za-z_][\w-]*\Z")
@@ -68,7 +68,9 @@ def load(name_or_path: str | Path) -> Grammar:
 def parse(name_or_path: str | Path) -> Grammar:
     """Read a grammar without checking it; see `auditor.perturb.grammar.check`."""
     path, view = _find(str(name_or_path))
-    text = read_text(path)
+    text = yamlfile.read_text(path)
+    if not text.strip():
+        raise DataFileError(f"{path}: the file is empty. {HELP}")
     sha256 = hashlib.sha256(text.encode()).hexdigest()
     if path.suffix in (".cfg", ".pcfg"):
         from auditor.perturb.grammar.nltk import parse_cfg

@@ -1,28 +1,14 @@
-"""Reads the bytes of a grammar file and its YAML tree; nothing is constructed but text."""
+"""Reads the YAML tree of a grammar file; nothing is constructed but text."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from auditor.core import userfile
 from auditor.core.errors import DataFileError
 
 DEEPEST = 20  # nested fields
 HELP = "The format: audit grammar format"
-
-
-def read_text(path: Path) -> str:
-    """The text of a file; refuses what is too large, no UTF-8 or empty."""
-    raw = userfile.content(path, largest=userfile.SETTINGS)
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise DataFileError(f"{path}, line {line}: byte {error.start} is not UTF-8.") from None
-    if not text.strip():
-        raise DataFileError(f"{path}: the file is empty. {HELP}")
-    return text
 
 
 def compose(text: str, path: Path) -> Any:

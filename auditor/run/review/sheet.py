@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from auditor.core import userfile
+from auditor.core import csvfile
 from auditor.core.errors import DataFileError
 from auditor.core.shown import csv_text
 
@@ -61,39 +59,12 @@ def plain(text: str) -> str:
 
 def records(path: Path) -> Iterable[tuple[int, dict[str, str]]]:
     """Line number and cells of each row that is not blank."""
-    try:
-        text = userfile.content(path).decode("utf-8-sig")
-    except OSError as error:
-        raise DataFileError(f"{path} could not be read: {error.strerror}. Check the path.") from error
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise DataFileError(f"{path}, line {line}: not UTF-8. Save the sheet as CSV (UTF-8).") from error
-    # The limit is one for the whole process and guards nothing here: the text is in memory already.
-    csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
-    head = text.split("\n", 1)[0]
-    # Spreadsheets of some countries separate columns by semicolons.
-    reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=";" if head.count(";") > head.count(",") else ","
-    )
-    line, header = 1, None
-    try:
-        for cells in reader:
-            start, line = line, reader.line_num + 1
-            if not any(cell.strip() for cell in cells):
-                continue
-            if header is None:
-                header = [cell.strip().casefold() for cell in cells]
-                lost = [c for c in COLUMNS if header.count(c) != 1]
-                if lost:
-                    raise DataFileError(
-                        f"{path}, line {start}: each column once, and {', '.join(lost)} is not. "
-                        f"Needed: {', '.join(COLUMNS)}."
-                    )
-                continue
-            if len(cells) < len(header):
-                cells = [*cells, *[""] * (len(header) - len(cells))]
-            yield start, dict(zip(header, cells, strict=False))
-    except csv.Error as error:
-        raise DataFileError(f"{path}, line {reader.line_num}: not CSV: {error}.") from error
-    if header is None:
-        raise DataFileError(f"{path}, line 1: the file is empty. Needed: {', '.join(COLUMNS)}.")
+    table = csvfile.parse(path, csvfile.decode(path, csvfile.content(path)), wanted=COLUMNS)
+    header = [name.casefold() for name in table.columns]
+    if lost := [column for column in COLUMNS if header.count(column) != 1]:
+        raise DataFileError(
+            f"{path}, line 1: each column once, and {', '.join(lost)} is not. Needed: {', '.join(COLUMNS)}."
+        )
+    for line, cells in table.rows:
+        if any(cell.strip() for cell in cells):
+            yield line, dict(zip(header, cells, strict=True))
