@@ -69,7 +69,7 @@ def _by_model(record: Record) -> Iterable[tuple[str, list[Question]]]:
         if asked is not None:
             return -len(set(q.attributes) & set(asked)), len(q.attributes)
         # Nothing in particular was asked: what is best supported, and of that what changed most, answers.
-        changed = q.row.rate["value"] if q.row and q.row.rate else 0.0
+        changed = q.row.rate.value if q.row and q.row.rate else 0.0
         return RANK.index(q.verdict) - min(0.99, changed), len(q.attributes)
 
     for model in sorted({q.model for q in record.questions}):

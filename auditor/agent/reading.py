@@ -7,9 +7,13 @@ dictionaries, ids. No tested text, no answer, no label, no message of a server.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+
+from msgspec import structs
 
 from auditor.agent.records import Direction, Figures, Rate, Row
+from auditor.core.record import Plain, RunRecord, read
+from auditor.core.record.parts import Control
+from auditor.core.types import Estimate, Finding
 
 COUNTS = (
     "seeds", "cases", "variants", "valid", "discarded", "calls", "cached", "failed", "filtered", "unparsed", "refused",
@@ -23,77 +27,66 @@ LOST = {
 DIGITS = 6
 
 
-def figures(record: Mapping[str, Any]) -> Figures:
+def figures(plain: Plain | RunRecord) -> Figures:
     """Counts and rates of a run record: a row for each model, prompt format and attribute set, directions shown."""
-    models = {name: f"M{n}" for n, name in enumerate(record["models"], 1)}
-    findings = record["findings"]
-    floors = [_rate(value) for value in (record["controls"].get("noise_floor") or {}).values()]
+    record = read(plain)
+    models = {name: f"M{n}" for n, name in enumerate(record.models, 1)}
+    floors = record.controls.of("noise_floor") or Control()
+    told = structs.asdict(record.counts)
     return Figures(
-        complete=record["status"] == "complete",
-        counts={name: int(record["counts"].get(name) or 0) for name in COUNTS},
-        noise=max((floor["value"] for floor in floors if floor), default=None),
+        complete=record.status == "complete",
+        counts={name: told[name] or 0 for name in COUNTS},
+        noise=max(
+            (_rate(f.estimate).value for f in floors.parts.values() if f.estimate is not None), default=None
+        ),
         sets=tuple(
             _row(record, f, models)
-            for f in findings
-            if f["kind"] == "claim" and f["code"] not in ("DIR110", "REF120")
+            for f in record.findings
+            if f.kind == "claim" and f.code not in ("DIR110", "REF120")
         ),
         directions=tuple(
-            Direction(
-                finding=f["id"],
-                model=models.get(f["model"], "M0"),
-                steps=tuple(tuple(step) for step in f["directions"]),
-                verdict=f["verdict"],
-            )
-            for f in findings
-            if f["code"] == "DIR110" and f["verdict"] == "shown"
+            Direction(finding=f.id, model=models.get(f.model, "M0"), steps=f.directions, verdict=f.verdict)
+            for f in record.findings
+            if f.code == "DIR110" and f.verdict == "shown"
         ),
     )
 
 
-def _row(record: Mapping[str, Any], finding: Mapping[str, Any], models: Mapping[str, str]) -> Row:
-    wanted, model = list(finding["attributes"]), finding["model"]
-    about = {
-        "attributes": wanted,
-        "model": model,
-        "format": finding["format"],
-        "directions": None,
-        "kind": None,
-    }
+def _row(record: RunRecord, finding: Finding, models: Mapping[str, str]) -> Row:
+    wanted, model = finding.attributes, finding.model
     rows = {
-        row["name"]: row["estimate"]
-        for row in reversed(record["estimates"])
-        if all(row[name] == value for name, value in about.items())
+        row.name: row.estimate
+        for row in reversed(record.estimates)
+        if (row.attributes, row.model, row.format) == (wanted, model, finding.format)
+        and row.directions is None
+        and row.kind is None
     }
-    by_seed, rate, p = rows.get("seed_violation_rate"), finding.get("rate"), finding.get("p_adjusted")
-    hidden = [
-        f
-        for f in record["findings"]
-        if f["kind"] == "hidden" and list(f["attributes"]) == wanted and f["model"] == model
-    ]
-    placebo, noise = _rate(rows.get("placebo_rate")), _rate(finding.get("noise"))
+    by_seed, rate, p = rows.get("seed_violation_rate"), finding.rate, finding.p_adjusted
+    hidden = [f for f in record.findings if (f.kind, f.attributes, f.model) == ("hidden", wanted, model)]
+    placebo = _rate(rows["placebo_rate"]) if "placebo_rate" in rows else None
+    noise = _rate(finding.noise) if finding.noise is not None else None
     return Row(
-        finding=finding["id"],
+        finding=finding.id,
         model=models.get(model, "M0"),
-        attributes=tuple(wanted),
-        verdict=finding["verdict"],
-        p_adjusted=None if p is None else round(float(p), DIGITS),
-        rate=_rate(rate),
-        seeds=0 if rate is None else rate["n"],
-        seeds_changed=0 if by_seed is None else round(by_seed["value"] * by_seed["n"]),
-        placebo=placebo["value"] if placebo else None,
-        noise=noise["value"] if noise else None,
-        deterministic=record["models"][model]["deterministic"],
+        attributes=wanted,
+        verdict=finding.verdict,
+        p_adjusted=None if p is None else round(p, DIGITS),
+        rate=None if rate is None else _rate(rate),
+        seeds=0 if rate is None else rate.n,
+        seeds_changed=0 if by_seed is None else round(by_seed.value * by_seed.n),
+        placebo=placebo.value if placebo else None,
+        noise=noise.value if noise else None,
+        deterministic=record.models[model].deterministic,
         intervals={"placebo": placebo, "noise": noise},
         hidden=len(hidden),
-        hidden_shown=sum(f["verdict"] == "shown" for f in hidden),
+        hidden_shown=sum(f.verdict == "shown" for f in hidden),
     )
 
 
-def _rate(estimate: object) -> Rate | None:
-    """Value and interval of an estimate; None where it is none."""
-    if not isinstance(estimate, Mapping) or not isinstance(estimate.get("value"), int | float):
-        return None
-    return {name: round(float(estimate[name]), DIGITS) for name in ("value", "low", "high")}
+def _rate(estimate: Estimate) -> Rate:
+    """Value and interval of an estimate."""
+    value, low, high = (round(x, DIGITS) for x in (estimate.value, estimate.low, estimate.high))
+    return Rate(value=value, low=low, high=high)
 
 
 def sentence(row: Row) -> str:
@@ -122,7 +115,7 @@ def sentence(row: Row) -> str:
 
 def promising(row: Row) -> bool:
     """Whether more answers changed than placebo edits bring about, on any seed."""
-    return bool(row.rate and row.seeds_changed and row.rate["value"] > (row.placebo or 0.0))
+    return bool(row.rate and row.seeds_changed and row.rate.value > (row.placebo or 0.0))
 
 
 def unread(values: Figures | None) -> str:

@@ -8,9 +8,10 @@ import msgspec
 
 from auditor.agent.goal import Goal
 from auditor.agent.request import Purpose, Request
+from auditor.core.record.sections import Bounds
 from auditor.core.types import FORMAT_VERSION, ClaimVerdict
 
-Rate = dict[str, float]  # value, low, high
+Rate = Bounds
 
 
 class Row(msgspec.Struct, kw_only=True):

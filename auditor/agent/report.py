@@ -13,7 +13,9 @@ import msgspec
 from auditor.agent import answer, reading
 from auditor.agent.folder import Step
 from auditor.agent.goal import Goal
-from auditor.agent.records import Entry, Figures, Record
+from auditor.agent.records import Entry, Figures, Rate, Record
+from auditor.core.record.parts import Control
+from auditor.core.types import Estimate
 from auditor.report import words
 from auditor.report.document import Block, Chart, Document, Items, Section, Table, Text
 
@@ -290,6 +292,12 @@ def _table(caption: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...
     return [Table(caption=caption, columns=columns, lines=tuple(rows))] if rows else []
 
 
+def _estimate(rate: Rate | None, n: int) -> Estimate | None:
+    if rate is None:
+        return None
+    return Estimate(value=rate.value, low=rate.low, high=rate.high, level=0.95, n=n, n_skipped=0, method="")
+
+
 def _chart(record: Record) -> Iterable[Chart]:
     """Rates of the attribute sets with their intervals, noise and placebo edits beside them."""
     from auditor.report import charts, view
@@ -305,12 +313,12 @@ def _chart(record: Record) -> Iterable[Chart]:
     empty = view.Cell(rate=None, noise=None, verdict="not_tested", hidden=None, claim=None)
     cells = {
         key: view.Cell(
-            rate=row.rate,
-            noise=row.intervals.get("noise"),
+            rate=_estimate(row.rate, row.seeds),
+            noise=Control.of(noise) if (noise := _estimate(row.intervals.get("noise"), row.seeds)) else None,
             verdict=q.verdict,
             hidden=None,
             claim=None,
-            placebo=row.intervals.get("placebo"),
+            placebo=_estimate(row.intervals.get("placebo"), row.seeds),
         )
         for key, (q, row) in asked.items()
     }

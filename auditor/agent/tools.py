@@ -188,7 +188,7 @@ class Operations:
         for side, entry in (("first", first), ("second", second)):
             for row in entry.figures.sets if entry.figures else ():
                 rows.setdefault(f"{row.model} {' + '.join(row.attributes)}", {})[side] = {
-                    "rate": row.rate,
+                    "rate": msgspec.to_builtins(row.rate),
                     "seeds": row.seeds,
                     "seeds_changed": row.seeds_changed,
                     "verdict": row.verdict,

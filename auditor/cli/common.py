@@ -368,6 +368,7 @@ def screen() -> dict[str, Any]:
 def finish(result: Result, *, format: str, fail_on: str | None, full: bool = False) -> int:
     """Print a result and return the exit code of its run."""
     from auditor.cli.consent import Named
+    from auditor.core.record import read
     from auditor.report import headline, unread
 
     record = with_waivers(result.record)
@@ -381,11 +382,12 @@ def finish(result: Result, *, format: str, fail_on: str | None, full: bool = Fal
     if result.path is not None:
         say_where(result.path)
     if not result.complete:
+        told = read(result.record)
         reason = f"The run is incomplete: {result.run.status_reason}"
-        if variant := unread.variant(result.record):
+        if variant := unread.variant(told):
             complain(reason, f"Run: audit show {quoted(result.path)} {quoted(variant)}")
         else:
-            raised = headline.raised(result.record)
+            raised = headline.raised(told)
             more = " A higher limit is for the whole run." if raised else ""
             named = Named.of_texts(result.record["spec"]).options()
             complain(f"{reason}{more}", f"Go on with: audit resume {quoted(result.path)}{named}{raised}")

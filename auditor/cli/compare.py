@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from auditor.cli import pages
 from auditor.cli.common import find_intact, invoke
 from auditor.cli.options import option
 from auditor.core.types import names
+
+if TYPE_CHECKING:
+    from auditor.measure.compared import RowsComparison, TablesComparison
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 FAIL_ON = ("worse", "new", "never")
@@ -47,26 +50,26 @@ def compare(
     if tables is not None:
         if set(words) - {"never"}:
             raise ConfigError("--fail-on worse, new: tables of recorded outcomes hold no findings.")
-        pages.put(tables, format, ll144_more.build(tables), out)
+        pages.put(dataclasses.asdict(tables), format, ll144_more.build(tables), out)
         return 0
     if (rows := _rows(paths)) is not None:
-        pages.put(rows, format, two_searches.build(rows), out)
-        worse = [s for s in rows["scores"] if s["change"] in words]
+        pages.put(dataclasses.asdict(rows), format, two_searches.build(rows), out)
+        worse = [s for s in rows.scores if s.change in words]
         # Which slices are kept hangs on the others, so a new one is none that was not there before.
-        fresh = [e for e in rows["entries"] if e["kind"] != "slice" and e["fate"] in words]
+        fresh = [e for e in rows.entries if e.kind != "slice" and e.fate in words]
         return 1 if worse or fresh else 0
     sides = [stored.side(path) for path in paths]
     found = comparing.compare(*sides)
-    plain = dataclasses.asdict(found)
-    pages.put(plain, format, two_runs.build(plain, [side.record for side in sides]), out)
+    pages.put(dataclasses.asdict(found), format, two_runs.build(found, [side.record for side in sides]), out)
     bad = [r for r in found.rates if r.change in words] + [f for f in found.findings if f.fate in words]
     return 1 if bad else 0
 
 
-def _tables(paths: Sequence[Path]) -> dict[str, Any] | None:
+def _tables(paths: Sequence[Path]) -> TablesComparison | None:
     """The comparison of two sets of tables of recorded outcomes; None where neither run holds any."""
     from auditor.contrib.ll144 import compare as beside
     from auditor.core.errors import ConfigError
+    from auditor.core.record import read
     from auditor.run import outcomes
     from auditor.store.folder import RunFolder
 
@@ -80,13 +83,12 @@ def _tables(paths: Sequence[Path]) -> dict[str, Any] | None:
             f"{which} holds tables of recorded outcomes (impact), the other run a test of a model (treatment): they "
             "measure different things, and no figure of one can be laid beside one of the other."
         )
-    return beside.compare(*records)
+    return beside.compare(*map(read, records))
 
 
-def _rows(paths: Sequence[Path]) -> dict[str, Any] | None:
+def _rows(paths: Sequence[Path]) -> RowsComparison | None:
     """The comparison of two searches over rows; None where neither run is one."""
     from auditor.core.errors import ConfigError
-    from auditor.measure import compare as comparing
     from auditor.store.folder import RunFolder
     from auditor.tables import compare as beside
 
@@ -99,8 +101,7 @@ def _rows(paths: Sequence[Path]) -> dict[str, Any] | None:
             f"{rows} is a search over rows of a table, {texts} an audit of texts: they asked different questions, and "
             "no figure of one can be laid beside one of the other. Compare two runs of one kind."
         )
-    first, second = map(beside.read, paths)
-    return beside.compare(first, second, comparing.plan_differences(first.record, second.record))
+    return beside.compare(*map(beside.read, paths))
 
 
 def command(argv: list[str]) -> int:

@@ -291,20 +291,22 @@ def _write_map(path: Path) -> int:
 
 
 def _show(record: dict[str, Any], format: str, out: Path | None) -> int:
+    from auditor.core.record import read
     from auditor.report import html, ll144_report, terminal
     from auditor.report.json import JsonReport
     from auditor.report.page import Page
     from auditor.store.files import write_bytes
 
+    told = read(record)
     if out is not None:
         page = out.suffix == ".html"
-        text = html.write(ll144_report.build(record), record) if page else JsonReport().render(record)
+        text = html.write(ll144_report.build(told), told) if page else JsonReport().render(record)
         write_bytes(out, text.encode("utf-8"))
         common.say(f"Report: {out}", to=sys.stderr)
     if format == "json":
         sys.stdout.write(JsonReport().render(record))
     else:
-        sys.stdout.write(terminal.write(Page(**common.screen()), ll144_report.build(record)))
+        sys.stdout.write(terminal.write(Page(**common.screen()), ll144_report.build(told)))
     return 0
 
 

@@ -139,9 +139,10 @@ def _own_fields() -> dict[str, dict[str, str]]:
 def _write_fill(record: dict[str, Any], target: str) -> int:
     """The file to fill in, with a line for each finding that was shown."""
     from auditor.core.errors import ConfigError
+    from auditor.core.record import read
     from auditor.report import claimed, compliance_claims, compliance_fill
 
-    claims = compliance_claims.claims(record, "label") if record.get("findings") else ()
+    claims = compliance_claims.claims(read(record), "label") if record.get("findings") else ()
     shown = [(c.id, c.sentence) for c in claims if c.verdict in claimed.SHOWN]
     text = compliance_fill.template(_own_fields(), shown)
     if target == "-":
@@ -209,12 +210,13 @@ OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)
 def _of_outcomes(record: dict[str, Any]) -> Callable[[str], tuple[str | bytes, str]]:
     """The renderer of tables of recorded outcomes: there are no findings, texts or verdicts in them."""
     from auditor.core.errors import ConfigError
+    from auditor.core.record import read
     from auditor.core.registry import RENDERERS
     from auditor.report import ll144_more
 
     def make(name: str) -> tuple[str | bytes, str]:
         if name == "csv":
-            return ll144_more.to_csv(record), ".csv"
+            return ll144_more.to_csv(read(record)), ".csv"
         renderer = RENDERERS.create(name, **(common.screen() if name == "terminal" else {}))
         if name not in OF_OUTCOMES:
             raise ConfigError(

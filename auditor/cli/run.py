@@ -172,9 +172,11 @@ def _show_estimate(values: dict[str, Any], format: str) -> str:
 
 def _show_power(values: dict[str, Any]) -> list[str]:
     """What the claims of the plan can show, in lines; and what is asked beside them."""
+    from auditor.core.record import part
+    from auditor.core.record.rows import Power
     from auditor.report.planned import reached
 
-    lines = reached(values.get("power") or {})
+    lines = reached(part(values.get("power") or {}, Power))
     canary = sum(row.get("calls_canary", 0) for row in values["models"].values())
     if canary:
         lines.append(

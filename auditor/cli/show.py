@@ -18,6 +18,7 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="A finding (F001), a varia
 @app.command()
 def show(run: common.RunArgument, id: Id, waivers: common.WaiversFile = None) -> int:
     """Show one finding, variant or case of RUN: its prompts, answers and edits, and what a judge said of them."""
+    from auditor.core.record import read
     from auditor.report.finding import render_finding
     from auditor.run.opinions import opinion
     from auditor.run.result import load
@@ -28,12 +29,14 @@ def show(run: common.RunArgument, id: Id, waivers: common.WaiversFile = None) ->
     if record.get("spec", {}).get("kind") == "tabular":
         from auditor.report.tabular import finding_text
 
-        sys.stdout.write(finding_text(record, id, **common.screen()))
+        sys.stdout.write(finding_text(read(record), id, **common.screen()))
         return 0
     result = load(path)
     result.record.update(common.with_waivers(result.record, waivers))
     judged = partial(opinion, result.record, result.evidence)
-    sys.stdout.write(render_finding(result.record, result.evidence, id, judged=judged, **common.screen()))
+    sys.stdout.write(
+        render_finding(read(result.record), result.evidence, id, judged=judged, **common.screen())
+    )
     return 0
 
 

@@ -78,11 +78,15 @@ def take_in(
 
 
 def _lines(name: str, arm: dict[str, Any]) -> list[str]:
+    from auditor.core.record import part
+    from auditor.core.types import Estimate
     from auditor.report.words import interval, percent
 
     def share(key: str) -> str:
-        found = arm[key]
-        return f"{interval(found)} of {found['n']}" if found else "no row was decided"
+        if not arm[key]:
+            return "no row was decided"
+        found = part(arm[key], Estimate)
+        return f"{interval(found)} of {found.n}"
 
     kappa = f"{arm['kappa']:.2f}" if arm["kappa"] is not None else f"undefined ({arm['kappa_reason']})"
     lines = [

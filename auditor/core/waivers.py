@@ -25,6 +25,8 @@ from typing import Any, Literal
 
 from auditor.core import userfile
 from auditor.core.errors import DataFileError
+from auditor.core.record import RunRecord, Waived, read
+from auditor.core.types import Finding
 
 FILE = "waivers.toml"
 FIELDS = ("finding", "reason", "owner", "expires", "run")
@@ -53,30 +55,28 @@ class Waiver:
     run: str = ""
     line: int = 0
 
-    def matches(self, finding: Mapping[str, Any], run: str) -> bool:
+    def matches(self, finding: Finding, run: str) -> bool:
         """Whether it is about ``finding`` of the run ``run``."""
         if self.run and self.run != run:
             return False
-        if self.run and self.finding == finding["id"]:
+        if self.run and self.finding == finding.id:
             return True
         return glob(self.finding).fullmatch(key(finding)) is not None
 
 
-def key(finding: Mapping[str, Any]) -> str:
+def key(finding: Finding) -> str:
     """What a finding is about, the same in every run: ``code/model/format/attributes``.
 
     An attribute with a direction reads ``attribute:source>target``; several are joined by ``+``.
 
     Examples
     --------
-    >>> key({"code": "MUT102", "model": "m", "format": "bare", "attributes": ["gender", "race"]})
-    'MUT102/m/bare/gender+race'
-    >>> key({"code": "HID201", "model": "m", "attributes": ["sex"], "directions": [["sex", "f", "m"]]})
-    'HID201/m//sex:f>m'
+    >>> about = Finding(id="F1", kind="claim", code="MUT102", model="m", attributes=("gender", "race"), verdict="shown")
+    >>> key(about)
+    'MUT102/m//gender+race'
     """
-    steps = [f"{a}:{source}>{target}" for a, source, target in finding.get("directions") or ()]
-    about = "+".join(steps or [str(a) for a in finding.get("attributes") or ()])
-    return "/".join((str(finding["code"]), str(finding["model"]), str(finding.get("format") or ""), about))
+    steps = [f"{a}:{source}>{target}" for a, source, target in finding.directions]
+    return "/".join((finding.code, finding.model, finding.format, "+".join(steps or finding.attributes)))
 
 
 def glob(pattern: str) -> re.Pattern[str]:
@@ -178,9 +178,9 @@ def apply(
     source : str
         The file's name, for the report.
     """
-    items = []
+    items, told = [], read(record)
     for waiver in waivers:
-        found = [f["id"] for f in record.get("findings", ()) if waiver.matches(f, str(record.get("id", "")))]
+        found = [f.id for f in told.findings if waiver.matches(f, told.id or "")]
         status: Status = "unmatched" if not found else "expired" if waiver.expires < today else "active"
         items.append(
             {
@@ -197,30 +197,25 @@ def apply(
     return {**record, "waivers": {"source": source, "date": today.isoformat(), "items": items}}
 
 
-def items(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The waivers that `apply` put into ``record``; none where it was not called."""
-    return list((record.get("waivers") or {}).get("items", ()))
-
-
-def of(record: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def of(record: RunRecord) -> dict[str, Waived]:
     """The active waiver of each waived finding, by the finding's id."""
     return {
-        id: item for item in reversed(items(record)) if item["status"] == "active" for id in item["findings"]
+        id: item for item in reversed(record.waivers.items) if item.status == "active" for id in item.findings
     }
 
 
-def lines(record: Mapping[str, Any]) -> list[str]:
+def lines(record: RunRecord) -> list[str]:
     """What a report says about waivers, one plain sentence or two for each; the texts are not escaped."""
-    return [_sentence(item) for item in items(record)]
+    return [_sentence(item) for item in record.waivers.items]
 
 
-def _sentence(item: Mapping[str, Any]) -> str:
-    what = f"{item['finding']}" + (f" of run {item['run']}" if item.get("run") else "")
-    ends = f"owner {item['owner']}, until {item['expires']}; reason: {item['reason']}"
-    found = _ids(item["findings"])
-    if item["status"] == "active":
+def _sentence(item: Waived) -> str:
+    what = item.finding + (f" of run {item.run}" if item.run else "")
+    ends = f"owner {item.owner}, until {item.expires}; reason: {item.reason}"
+    found = _ids(item.findings)
+    if item.status == "active":
         return f"Waived: {found} ({what}); {ends}"
-    if item["status"] == "expired":
+    if item.status == "expired":
         return f"Expired waiver, without effect: {found} ({what}); {ends}"
     return f"Waiver that matches no finding of this run: {what}; {ends}"
 

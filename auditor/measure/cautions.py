@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-Code = Literal["constant_answers", "one_label", "unreadable_answers", "control_not_seen", "model_changed"]
+from auditor.core.record.claim import Caution
 
 ONE_LABEL = 0.95  # share of answers that are alike from which on a report warns
 UNREADABLE = 0.20  # share of answers that could not be read above which a report warns
 LEAST = 2  # answers that can be alike
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Caution:
-    """One reason to be careful with the figures of one model.
-
-    ``n`` of ``of`` answers are alike or could not be read (``control_not_seen``: pairs of control texts that
-    were answered differently; ``model_changed``: names that the server gave, of that many answers). ``label`` is the
-    answer that is given so often, None for texts, or the names. ``format`` is empty
-    where the model was asked in one format, or where all are meant.
-    """
-
-    code: Code
-    model: str
-    format: str
-    n: int
-    of: int
-    label: str | None = None
 
 
 def too_many_unreadable(lost: int, answers: int) -> bool:

@@ -9,17 +9,15 @@ means; docs/decisions/0004-claims.md has the rules.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
-from auditor.core.types import ClaimVerdict
+from auditor.core.record.claim import Claim as Claim
+from auditor.core.record.claim import Family as Family
+from auditor.core.record.claim import Scale as Scale
 from auditor.measure.enough import ALPHA
 from auditor.measure.sequential import Look, nominal, overall
-
-Family = Literal["net", "instability", "interaction", "refusal"]
-Scale = Literal["log_odds", "share", "number"]
 
 UNITS: Mapping[Scale, str] = {"log_odds": "log odds", "share": "points"}
 GRADED = "points of 100"  # unit of graded answers
@@ -28,73 +26,6 @@ MIN_WORDS = 4.0  # effective words from which on something is said of a group
 PRIMARY = 0.9  # of an attribute's share of alpha, for the pair that its dictionary names first
 OTHERS = "others"
 USUAL_DELTA = 0.05  # what calls_needed is for where no delta is given
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Claim:
-    """One contrast with its verdict: the contract of ``claims`` in ``run.json``.
-
-    Attributes
-    ----------
-    estimate : float or None
-        Group minus reference, on ``scale``.
-    low, high : float or None
-        95 % interval for the group: texts and words random.
-    words_estimate, words_low, words_high : float or None
-        The same for these words: texts random.
-    texts, words : int, float
-        Texts with both groups; effective number of words.
-    shares : tuple of float or None
-        Share of the label for the group and for the reference, for a label.
-    share_difference, share_low, share_high : float or None
-        The difference of shares where ``scale`` is the log odds: what delta is compared with.
-    p_value, p_adjusted : float or None
-        Two-sided, for the group; adjusted within the family (weighted Holm).
-    carriers : mapping of str to int
-        Of the texts, those where words of the text state the group, those where a name does, or a statement.
-    examples : tuple of str
-        Variant ids, the clearest first.
-    calls_needed : int or None
-        Calls in all after which a difference of delta (else 5 points) would be shown with 80 %, as far as texts decide.
-    """
-
-    family: Family
-    attribute: str
-    groups: tuple[str, ...]
-    label: str
-    model: str
-    format: str
-    scale: Scale
-    unit: str
-    estimate: float | None = None
-    low: float | None = None
-    high: float | None = None
-    words_estimate: float | None = None
-    words_low: float | None = None
-    words_high: float | None = None
-    texts: int = 0
-    words: float = 0.0
-    shares: tuple[float, float] | None = None
-    share_difference: float | None = None
-    share_low: float | None = None
-    share_high: float | None = None
-    p_value: float | None = None
-    p_words: float | None = None
-    p_adjusted: float | None = None
-    verdict: ClaimVerdict = "not_tested"
-    why: str = ""
-    delta: float | None = None
-    calls_needed: int | None = None
-    carriers: Mapping[str, int] = field(default_factory=dict)
-    examples: tuple[str, ...] = ()
-
-    def as_record(self) -> dict[str, Any]:
-        """Plain data for ``run.json``."""
-        out = dataclasses.asdict(self)
-        out["groups"] = list(self.groups)
-        out["examples"] = list(self.examples)
-        out["shares"] = None if self.shares is None else list(self.shares)
-        return out
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

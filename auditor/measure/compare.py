@@ -17,12 +17,23 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core import waivers
+from auditor.core.record import RunRecord
+from auditor.core.types import Finding
+from auditor.measure.compared import (
+    Change,
+    Comparison,
+    Fate,
+    FindingChange,
+    PlanDifference,
+    RateChange,
+    Tested,
+)
 from auditor.measure.intervals import korn_graubard
 from auditor.measure.multiplicity import RESAMPLES, holm, resamples_for, too_coarse
 from auditor.measure.observations import Arm, Codes, Ints, Judged, Observations
@@ -48,83 +59,10 @@ IGNORED = {
     "price_out",
 }
 UNSET: tuple[Any, ...] = (None, [], ())
-Change = Literal["better", "worse", "same", "unclear", "untested"]
-Fate = Literal["new", "gone", "kept"]
 Where = tuple[str, str, tuple[str, ...]]  # model, format, attributes
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PlanDifference:
-    """One entry of the plans (or of what they resolved to) that is not the same."""
-
-    name: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tested:
-    """What a comparison of one figure said; units are source texts, or rows."""
-
-    change: Change = "untested"
-    test: str = ""
-    before: float | None = None  # on the units that were compared
-    after: float | None = None
-    difference: float | None = None  # ``after - before``, with its 95 % interval
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    p_adjusted: float | None = None
-    n_before: int = 0  # units compared; equal in a paired test
-    n_after: int = 0
-    only_before: int | None = None  # units of a paired test that changed in one run only
-    only_after: int | None = None
-    reason: str = ""
-
-
 T = TypeVar("T", bound=Tested)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RateChange(Tested):
-    """One rate in both runs: the share of variants whose answer changed."""
-
-    model: str
-    format: str
-    attributes: tuple[str, ...]
-    n_variants: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ScoreChange(Tested):
-    """One score of a search over rows in both runs."""
-
-    name: str
-    columns: tuple[str, ...]
-    population: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FindingChange:
-    """One key of shown findings: in which runs, with which ids, and why it may be missing in one."""
-
-    key: str
-    fate: Fate
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-    note: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
-    """What `compare` hands out."""
-
-    before: str
-    after: str
-    plans: tuple[PlanDifference, ...]
-    rates: tuple[RateChange, ...]
-    findings: tuple[FindingChange, ...]
-    notes: tuple[str, ...] = ()
 
 
 class Asked(NamedTuple):
@@ -151,7 +89,7 @@ class Side:
         The keys of the variants that its findings name.
     """
 
-    record: Mapping[str, Any]
+    record: RunRecord
     drawn: Asked
     directed: Asked = NOTHING
     exemplars: Mapping[str, int] = field(default_factory=dict)
@@ -173,18 +111,18 @@ def compare(first: Side, second: Side, *, seed: int = 7) -> Comparison:
         Plans first, then rates, then findings.
     """
     renamed = _renamed(first.record, second.record)
-    plans = tuple(plan_differences(first.record, second.record))
+    plans = tuple(plan_differences(first.record.raw, second.record.raw))
     rates = tuple(_rates(first, second, renamed, seed))
     notes = []
     if renamed:
         ((old, new),) = renamed.items()
         notes.append(f"each run asked one model: {old} before and {new} after are compared as one")
     for name, side in (("before", first), ("after", second)):
-        if side.record.get("status") == "partial":
-            notes.append(f"the run {name} is partial: {side.record.get('status_reason')}")
+        if side.record.status == "partial":
+            notes.append(f"the run {name} is partial: {side.record.status_reason}")
     return Comparison(
-        before=str(first.record.get("id", "")),
-        after=str(second.record.get("id", "")),
+        before=first.record.id or "",
+        after=second.record.id or "",
         plans=plans,
         rates=rates,
         findings=tuple(_findings(first, second, renamed)),
@@ -192,11 +130,11 @@ def compare(first: Side, second: Side, *, seed: int = 7) -> Comparison:
     )
 
 
-def _models(record: Mapping[str, Any]) -> list[str]:
-    return list(record.get("models") or {})
+def _models(record: RunRecord) -> list[str]:
+    return list(record.models)
 
 
-def _renamed(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, str]:
+def _renamed(first: RunRecord, second: RunRecord) -> dict[str, str]:
     """Old to new name where each run has one model and they differ."""
     old, new = _models(first), _models(second)
     return {old[0]: new[0]} if len(old) == len(new) == 1 and old != new else {}
@@ -402,32 +340,30 @@ def _findings(first: Side, second: Side, renamed: Mapping[str, str]) -> list[Fin
     return sorted(out, key=lambda f: (order[f.fate], f.key))
 
 
-def _by_key(record: Mapping[str, Any], renamed: Mapping[str, str]) -> dict[str, list[Mapping[str, Any]]]:
-    out: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for finding in record.get("findings", ()):
-        model = renamed.get(finding["model"], finding["model"])
-        out[waivers.key({**finding, "model": model})].append(finding)
+def _by_key(record: RunRecord, renamed: Mapping[str, str]) -> dict[str, list[Finding]]:
+    out: dict[str, list[Finding]] = defaultdict(list)
+    for finding in record.findings:
+        model = renamed.get(finding.model, finding.model)
+        out[waivers.key(dataclasses.replace(finding, model=model))].append(finding)
     return out
 
 
-def _shown(findings: Iterable[Mapping[str, Any]]) -> list[str]:
-    return [str(f["id"]) for f in findings if f["verdict"] == "shown"]
+def _shown(findings: Iterable[Finding]) -> list[str]:
+    return [f.id for f in findings if f.verdict == "shown"]
 
 
-def _why(
-    found: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str, Any]], own: Side, other: Side, name: str
-) -> str:
+def _why(found: Sequence[Finding], there: Sequence[Finding], own: Side, other: Side, name: str) -> str:
     """Why a finding of one run is not shown in the other."""
     if there:
-        states = sorted({str(f["verdict"]).replace("_", " ") for f in there})
+        states = sorted({f.verdict.replace("_", " ") for f in there})
         return f"{', '.join(states)} in the run {name}"
-    if found[0]["kind"] == "claim":
+    if found[0].kind == "claim":
         return f"the run {name} made no such claim"
-    keys = {own.exemplars[v] for f in found for v in f.get("exemplars") or () if v in own.exemplars}
-    models = {str(f["model"]) for f in found}
+    keys = {own.exemplars[v] for f in found for v in f.exemplars if v in own.exemplars}
+    models = {f.model for f in found}
     if len(_models(other.record)) == 1:
         models |= set(_models(other.record))
-    changed = list(_judged(other, keys, models, {found[0].get("format") or "", ""}))
+    changed = list(_judged(other, keys, models, {found[0].format, ""}))
     if not changed:
         return f"the run {name} did not judge these texts"
     return f"the run {name} judged {len(changed)} of these texts; the answer changed in {sum(changed)}"

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor.core import waivers
+from auditor.core.record import Asked, RunRecord
+from auditor.core.record.parts import Control
 from auditor.measure.claims import OTHERS, USUAL_DELTA, Claim
 from auditor.report import claimed, example, headline, unread, words
 from auditor.report.example import Example
 from auditor.text.people import NOT_CLEAR
 
-Data = Mapping[str, Any]
 LABELS = 4  # labels whose share the line of checks names
 ALSO = 3  # further shown differences that are named below the first
 NAMED = (
@@ -83,11 +84,11 @@ class Screen:
         return row.name, row.texts, *levels, row.net, row.verdict
 
 
-def build(record: Data, evidence: Any) -> Screen | None:
+def build(record: RunRecord, evidence: Any) -> Screen | None:
     """The first screen of a run; None where it makes no such claims (free texts, other oracles, old runs)."""
-    if "claims" not in record or (record.get("spec") or {}).get("protocol", "default") != "default":
+    if record.claims is None or record.spec.protocol != "default":
         return None
-    if (record.get("spec") or {}).get("kind") == "generation" or record.get("probability"):
+    if record.spec.kind == "generation" or record.probability:
         return None
     claims = claimed.of(record)
     names = subjects(claims)
@@ -114,20 +115,20 @@ def build(record: Data, evidence: Any) -> Screen | None:
     )
 
 
-def _ran(record: Data) -> str:
+def _ran(record: RunRecord) -> str:
     """Task, models, texts, calls, seconds, cost, status."""
-    spec, counts = record.get("spec") or {}, record.get("counts") or {}
-    seconds = (record.get("provenance") or {}).get("seconds")
-    cost = counts.get("cost_usd")
+    spec, counts = record.spec, record.counts
+    seconds = record.provenance.seconds
+    cost = counts.cost_usd
     parts = [
-        str(spec.get("task") or "task not recorded"),
-        ", ".join(record.get("models") or spec.get("models") or ["no model"]),
-        words.plural(counts["seeds"], "text") if counts.get("seeds") is not None else "",
-        words.plural(counts["calls"], "call") if counts.get("calls") is not None else "",
-        words.plural(counts["answers"], "recorded answer") if counts.get("answers") is not None else "",
+        spec.task or "task not recorded",
+        ", ".join(record.models or spec.models or ["no model"]),
+        words.plural(counts.seeds, "text") if counts.seeds is not None else "",
+        words.plural(counts.calls, "call") if counts.calls is not None else "",
+        words.plural(counts.answers, "recorded answer") if counts.answers is not None else "",
         f"{seconds:,.0f} s" if seconds is not None else "",
         "cost not known" if cost is None else f"USD {cost:,.2f}" if cost else "",
-        str(record.get("status") or ""),
+        record.status,
     ]
     return " · ".join(part for part in parts if part)
 
@@ -141,7 +142,7 @@ def subjects(claims: Sequence[Claim]) -> dict[tuple[str, str], str]:
     return {(m, f): f"{m}, {f}" if m in formats else m for m, f in pairs}
 
 
-def _any(record: Data, evidence: Any, claims: Iterable[Claim]) -> Example | None:
+def _any(record: RunRecord, evidence: Any, claims: Iterable[Claim]) -> Example | None:
     """An example of the first claim that has one."""
     for claim in claims:
         told = claimed.tell(record, claim)
@@ -151,7 +152,10 @@ def _any(record: Data, evidence: Any, claims: Iterable[Claim]) -> Example | None
 
 
 def _headline(
-    record: Data, claims: Sequence[Claim], told: claimed.Told | None, names: Mapping[tuple[str, str], str]
+    record: RunRecord,
+    claims: Sequence[Claim],
+    told: claimed.Told | None,
+    names: Mapping[tuple[str, str], str],
 ) -> tuple[str, str, str]:
     """(verdict, who gets what, figures)."""
     if told is not None:
@@ -168,7 +172,7 @@ def _headline(
     net = [c for c in claims if c.family == "net"]
     tested = [c for c in net if c.verdict != "not_tested"]
     if not tested:
-        if any(unread.nothing(record, model) for model in record.get("models") or ()):
+        if any(unread.nothing(record, model) for model in record.models):
             return "not_tested", "nothing was measured", "no answer could be judged"
         few = f"{words.plural(len(net), 'comparison')} with too few texts" if net else "no text was compared"
         return "not_tested", "nothing was tested", few
@@ -182,9 +186,9 @@ def _headline(
     return "not_determined", "no net difference was shown", f"in {in_all}{below}{rest}"
 
 
-def _support(record: Data, told: claimed.Told) -> Iterable[str]:
+def _support(record: RunRecord, told: claimed.Told) -> Iterable[str]:
     """How sure: for whom it holds, the limit, what placebo edits and the same prompt do."""
-    claim, controls = told.claim, record.get("controls") or {}
+    claim, controls = told.claim, record.controls
     vocabulary = f"{claim.words:.0f} words" if claim.words else ""
     if claim.verdict == "shown":
         yield f"shown for the group{', ' if vocabulary else ''}{vocabulary}"
@@ -194,22 +198,22 @@ def _support(record: Data, told: claimed.Told) -> Iterable[str]:
         yield f"decided on log odds: {told.log_odds}"
     if limit := claimed.of_delta(told):
         yield limit
-    rates = (controls.get("placebo") or {}).get(claim.model)
-    placebo = rates.get(" + ".join(claim.attribute.split("+"))) if isinstance(rates, Mapping) else None
-    if isinstance(placebo, Mapping) and words.is_estimate(placebo):
-        yield f"placebo edits change {words.percent(placebo['value'])} of answers"
-    yield _same_prompt((controls.get("noise_floor") or {}).get(claim.model))
+    rates = controls.of("placebo", claim.model)
+    placebo = rates.parts.get(" + ".join(claim.attribute.split("+"))) if rates is not None else None
+    if placebo is not None and placebo.estimate is not None:
+        yield f"placebo edits change {words.percent(placebo.estimate.value)} of answers"
+    yield _same_prompt(controls.of("noise_floor", claim.model))
 
 
-def _same_prompt(noise: Any) -> str:
-    if words.is_estimate(noise):
-        return f"same prompt again {words.percent(noise['value'])}"
-    if isinstance(noise, Mapping) and noise.get("declared"):
+def _same_prompt(noise: Control | None) -> str:
+    if noise is not None and noise.estimate is not None:
+        return f"same prompt again {words.percent(noise.estimate.value)}"
+    if noise is not None and noise.declared:
         return "same prompt again: declared to give the same answer"
     return "same prompt again: not measured"
 
 
-def _also(record: Data, others: Sequence[Claim]) -> Iterable[str]:
+def _also(record: RunRecord, others: Sequence[Claim]) -> Iterable[str]:
     """Other differences that were shown, in their order."""
     for claim in others[:ALSO]:
         told = claimed.tell(record, claim)
@@ -223,7 +227,7 @@ def _also(record: Data, others: Sequence[Claim]) -> Iterable[str]:
 # -- the table ------------------------------------------------------------------------------------------
 
 
-def _rows(record: Data, claims: Sequence[Claim], names: Mapping[tuple[str, str], str]) -> Iterable[Row]:
+def _rows(record: RunRecord, claims: Sequence[Claim], names: Mapping[tuple[str, str], str]) -> Iterable[Row]:
     """One row for each attribute of each model; attributes with too few texts are listed below the table."""
     groups: dict[tuple[str, str, str, str], list[Claim]] = {}
     for claim in claims:
@@ -252,13 +256,13 @@ def _leading(found: Sequence[Claim]) -> Claim:
     return own[0] if own and len(own) < len(found) else max(found, key=claimed.clear)
 
 
-def _row(record: Data, claim: Claim, model: str, more: int) -> Row:
+def _row(record: RunRecord, claim: Claim, model: str, more: int) -> Row:
     groups = [words.group(g) for g in claim.groups if g != OTHERS]
     about = words.attributes(claim.attribute.split("+"))
     name = f"{about}: {'/'.join(groups)}" if groups else about
     if claim.family != "net":
         name = f"{name} ({FAMILIES[claim.family]})"
-    several = len({c.get("label") for c in record["claims"] if c.get("family") == "net"}) > 1
+    several = len({c.label for c in record.claims or () if c.family == "net"}) > 1
     if several and claim.label:
         name += f", “{words.visible(claim.label, newlines=False)}”"
     return Row(
@@ -278,15 +282,15 @@ def _row(record: Data, claim: Claim, model: str, more: int) -> Row:
 # -- what else has to be known -----------------------------------------------------------------------------
 
 
-def _checks(record: Data) -> Iterable[str]:
+def _checks(record: RunRecord) -> Iterable[str]:
     """One line for each model: positive control, answers by label, what was lost, what came from the cache."""
-    models = record.get("models") or {}
+    models = record.models
     for model, told in models.items():
         parts = [*_control(record, model), *_answers(told)]
-        if cached := (told.get("counts") or {}).get("cached"):
+        if cached := told.counts.cached:
             parts.append(f"from cache {words.count(cached)}")
         yield (f"{model}: " if len(models) > 1 else "") + " · ".join(parts)
-    person, lost = words.whose(record), (record.get("counts") or {}).get("skipped") or {}
+    person, lost = words.whose(record), record.counts.skipped
     if person and (unclear := lost.get(NOT_CLEAR)):
         yield (
             f"left out: {words.plural(unclear, 'text')} where it is not clear who is "
@@ -296,25 +300,25 @@ def _checks(record: Data) -> Iterable[str]:
         yield f"waivers: {words.plural(waived, 'finding')} waived, with reasons under --full"
 
 
-def _control(record: Data, model: str) -> Iterable[str]:
-    told = (record.get("controls") or {}).get("positive_control") or {}
-    found = {k: v for k, v in told.items() if k == model or k.startswith(f"{model}, ")}
+def _control(record: RunRecord, model: str) -> Iterable[str]:
+    told = record.controls.of("positive_control")
+    parts = told.parts.items() if told is not None else ()
+    found = {k: v for k, v in parts if k == model or k.startswith(f"{model}, ")}
     for key, value in found.items():
-        if words.is_estimate(value):
+        if (rate := value.estimate) is not None:
             where = key.removeprefix(model)
-            seen = round(value["value"] * value["n"])
-            mark = "●" if value.get("seen") else "▲ not seen"
-            yield f"positive control{where} {seen}/{value['n']} {mark}"
-    if not found and (record.get("spec") or {}).get("suite") != "import":
+            mark = "●" if value.seen else "▲ not seen"
+            yield f"positive control{where} {round(rate.value * rate.n)}/{rate.n} {mark}"
+    if not found and record.spec.suite != "import":
         yield "positive control not run"
 
 
-def _answers(told: Data) -> Iterable[str]:
-    answers, counts = told.get("answers") or {}, told.get("counts") or {}
+def _answers(told: Asked) -> Iterable[str]:
+    answers, counts = told.answers, told.counts
     lost = {
-        "refused": counts.get("refused", 0) + counts.get("filtered", 0),
-        "unreadable": counts.get("unparsed", 0),
-        "failed": counts.get("failed", 0),
+        "refused": (counts.refused or 0) + (counts.filtered or 0),
+        "unreadable": counts.unparsed or 0,
+        "failed": counts.failed or 0,
     }
     total = sum(answers.values()) + sum(lost.values())
     if answers:
@@ -334,7 +338,7 @@ def _answers(told: Data) -> Iterable[str]:
     )
 
 
-def _not_tested(record: Data, claims: Sequence[Claim]) -> Iterable[str]:
+def _not_tested(record: RunRecord, claims: Sequence[Claim]) -> Iterable[str]:
     """Attributes of which nothing is said, and why."""
     net = [c for c in claims if c.family == "net"]
     few: dict[str, Claim] = {}
@@ -345,58 +349,63 @@ def _not_tested(record: Data, claims: Sequence[Claim]) -> Iterable[str]:
     for attribute, claim in few.items():
         if all(c.verdict == "not_tested" for c in net if c.attribute == attribute):
             yield f"{words.visible(attribute)} ({claimed.too_few(claim) or claimed.reason(claim)})"
-    for name, one in (record.get("provenance", {}).get("too_few_texts") or {}).items():
-        yield f"{words.visible(name)} ({one['texts']} texts, {one['needed']} are needed: not asked)"
-    looked_for = claimed.vocabulary(record).get("attributes") or ()
-    edited = claimed.vocabulary(record).get("groups") or {}
-    if asked := [words.group(words.visible(str(a))) for a in looked_for if a not in few and a in edited]:
+    for name, one in record.provenance.too_few_texts.items():
+        yield f"{words.visible(name)} ({one.texts} texts, {one.needed} are needed: not asked)"
+    looked_for = record.vocabulary.attributes
+    edited = record.vocabulary.groups
+    if asked := [words.group(words.visible(a)) for a in looked_for if a not in few and a in edited]:
         yield f"{', '.join(asked)} (no answers to compare)"
-    silent = [words.group(words.visible(str(a))) for a in looked_for if a not in few and a not in edited]
+    silent = [words.group(words.visible(a)) for a in looked_for if a not in few and a not in edited]
     if silent:
         yield f"{', '.join(silent)} (no text names them)"
 
 
-def _more(record: Data, claims: Sequence[Claim]) -> Iterable[tuple[str, str]]:
+def _more(record: RunRecord, claims: Sequence[Claim]) -> Iterable[tuple[str, str]]:
     """The command that asks until net differences are decided, where more calls would decide some."""
-    spec = record.get("spec") or {}
+    spec = record.spec
     undecided = [c for c in claims if c.family == "net" and c.calls_needed is not None]
-    if not undecided or spec.get("until_decided"):
+    if not undecided or spec.until_decided:
         return
     # Functions of a program and texts that a program handed over are no words of a command.
-    models = list(spec.get("models") or ())
-    known = all(m.partition(":")[0] in NAMED for m in models) and spec.get("suite", "mutation") == "mutation"
-    data = spec.get("data")
+    models = list(spec.models)
+    known = all(m.partition(":")[0] in NAMED for m in models) and spec.suite == "mutation"
+    data = spec.data
     if not known or (data is None) != _embedded(record):
         return
-    delta = spec.get("delta") or (USUAL_DELTA if undecided[0].scale != "number" else None)
+    delta = spec.delta or (USUAL_DELTA if undecided[0].scale != "number" else None)
     if delta is None:
         return
-    asked = spec.get("attributes") or ()
+    asked = spec.attributes
     options = {
-        "--task": [spec["task"]],
+        "--task": [spec.task or ""],
         "--model": models,
         "--data": [data] if data else [],
         "--attributes": [",".join(asked)] if asked else [],
     }
     given = "".join(f" {name} {words.quoted(str(v))}" for name, values in options.items() for v in values)
-    for name in ("base_url", "text_column", "label_column", "out"):
-        if spec.get(name) and (name, spec[name]) != ("out", words.DEFAULT_OUT):
-            given += f" --{name.replace('_', '-')} {words.quoted(str(spec[name]))}"
+    out = None if spec.out == words.DEFAULT_OUT else spec.out
+    more = {
+        "base-url": spec.base_url,
+        "text-column": spec.text_column,
+        "label-column": spec.label_column,
+        "out": out,
+    }
+    given += "".join(f" --{name} {words.quoted(value)}" for name, value in more.items() if value)
     yield f"audit{given} --until-decided --delta {delta:g}", "ask until each difference is shown or bounded"
 
 
-def _embedded(record: Data) -> bool:
+def _embedded(record: RunRecord) -> bool:
     """Whether the texts are those of the task."""
-    source = str(((record.get("provenance") or {}).get("seeds") or {}).get("source") or "")
+    source = record.provenance.seeds.source or ""
     return not source or source.startswith("embedded")
 
 
-def _next(record: Data, claims: Sequence[Claim], shown: Example | None) -> tuple[tuple[str, str], ...]:
+def _next(record: RunRecord, claims: Sequence[Claim], shown: Example | None) -> tuple[tuple[str, str], ...]:
     """What to do next, the strongest finding that has an example first."""
-    if record.get("id") == "in-memory":
+    if record.id == "in-memory":
         return ()
     run = words.run_name(record)
-    known = headline.commands(record, [], record.get("findings", ()))
+    known = headline.commands(record, [], record.findings)
     out = [c for c in known if "audit show" not in c[0] and "audit replay" not in c[0]]
     looked = [c for c in known if c not in out]
     if shown is not None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from auditor.core.record import RunRecord
 from auditor.report.document import Document
 
 
-def document(record: Mapping[str, Any], evidence: Any = None) -> Document:
+def document(record: RunRecord, evidence: Any = None) -> Document:
     """The report of a run, whatever its kind, with what people filled in."""
     from auditor.report import compliance_fill, figures
 
@@ -18,12 +18,12 @@ def document(record: Mapping[str, Any], evidence: Any = None) -> Document:
     return replace(made, sections=(*made.sections, *more))
 
 
-def _own(record: Mapping[str, Any], evidence: Any) -> Document:
-    if (record.get("spec") or {}).get("kind") == "tabular":
+def _own(record: RunRecord, evidence: Any) -> Document:
+    if record.tabular is not None:
         from auditor.report import tabular
 
         return tabular.build(record)
-    if "ll144" in record:
+    if record.ll144 is not None:
         from auditor.report import ll144_report
 
         return ll144_report.build(record)

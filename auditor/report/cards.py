@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from auditor.core.errors import RunFolderError
-from auditor.core.types import Case, Prompt, Response, Variant
+from auditor.core.record import RunRecord
+from auditor.core.types import Case, Diagnosis, Finding, Prompt, Response, Variant
 from auditor.report import diff, words
 
 LABEL_LENGTH = 48  # longer answers are free text and are shown by their last line
@@ -66,7 +67,7 @@ class Asked:
 class Card:
     """A finding as reports show it. ``cells`` is empty if the run folder does not hold the variant."""
 
-    finding: Mapping[str, Any]
+    finding: Finding
     sentence: str
     case_id: str
     variant_id: str
@@ -74,34 +75,34 @@ class Card:
     variant: tuple[diff.Segment, ...]
     cells: tuple[LatticeCell, ...]
     asked: tuple[Asked, ...]
-    diagnoses: tuple[Mapping[str, Any], ...]
+    diagnoses: tuple[Diagnosis, ...]
     missing: str = ""  # why there is no evidence
 
 
 def build(
-    finding: Mapping[str, Any],
+    finding: Finding,
     evidence: Any,
     *,
     noun: str = "label",
-    record: Mapping[str, Any],
+    record: RunRecord,
     sentence: str = "",
 ) -> Card:
     """Build the card of one finding, with the evidence of its clearest exemplar.
 
     Parameters
     ----------
-    finding : mapping
-        A `Finding` as plain data.
+    finding : Finding
+        What is shown.
     evidence : object
         Reads cases, checks, prompts and answers by id; what it does not hold is left out.
     noun : str
         What the task's answers are called.
-    record : mapping
-        The run record, for the diagnoses.
+    record : RunRecord
+        For the diagnoses.
     sentence : str
         What was measured; the finding's own text if not given.
     """
-    variant_id = next(iter(finding.get("exemplars") or ()), "")
+    variant_id = next(iter(finding.exemplars), "")
     case, variant, missing = look_up(evidence, variant_id)
     original: tuple[diff.Segment, ...] = ()
     changed: tuple[diff.Segment, ...] = ()
@@ -109,19 +110,19 @@ def build(
     asked: tuple[Asked, ...] = ()
     if case is not None and variant is not None:
         original, changed = diff.compare(case.original, variant)
-        model, format_ = str(finding.get("model") or ""), str(finding.get("format") or "")
+        model, format_ = finding.model, finding.format
         cells = lattice(case, variant, evidence, model, format_)
         asked = tuple(_asked(cell, evidence, model, format_) for cell in cells)
     return Card(
         finding=finding,
-        sentence=sentence or words.sentence(finding.get("text") or "") or words.claim_sentence(finding, noun),
+        sentence=sentence or words.sentence(finding.text) or words.claim_sentence(finding, noun),
         case_id=case.id if case is not None else "",
         variant_id=variant_id,
         original=original,
         variant=changed,
         cells=cells,
         asked=asked,
-        diagnoses=tuple(d for d in record.get("diagnoses", ()) if d.get("finding") == finding["id"]),
+        diagnoses=tuple(d for d in record.diagnoses if d.finding == finding.id),
         missing=missing,
     )
 

@@ -8,11 +8,12 @@ a mark says the same as its colour.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup, escape
 
+from auditor.core.record import RunRecord
+from auditor.core.types import Estimate
 from auditor.report import claimed, view, words
 
 LINE = 22  # pixels per strip
@@ -53,7 +54,7 @@ def forest(
     name: str,
     title: str,
     delta: float | None = None,
-    record: Mapping[str, Any] | None = None,
+    record: RunRecord | None = None,
 ) -> Markup:
     """Draw rates with intervals, one strip per row and subject, the noise of each beside it.
 
@@ -67,14 +68,16 @@ def forest(
         Accessible name of the drawing.
     delta : float, optional
         The bound set before the run, a share; the range below it is shaded.
-    record : mapping, optional
+    record : RunRecord, optional
         The run record: rows without placebo figures of their own get those of their attributes.
     """
     rates = [c.rate for r in rows for c in r.cells if c.rate]
     if not rates:
         return Markup("")
-    noises = [c.noise for r in rows for c in r.cells if words.is_estimate(c.noise)]
-    highest = max([float(e["high"]) for e in [*rates, *(n for n in noises if n)]] + [1.25 * (delta or 0)])
+    noises = [
+        n.estimate for r in rows for c in r.cells if (n := c.noise) is not None and n.estimate is not None
+    ]
+    highest = max([e.high for e in [*rates, *noises]] + [1.25 * (delta or 0)])
     end = scale_end(highest)
     body: list[str] = []
     y = 6
@@ -137,9 +140,7 @@ def net(strips: Sequence[tuple[str, str, claimed.Effect, str, str]], *, name: st
     return svg(name, title, listed, y + 28, [*axis, *body], "forest")
 
 
-def _placebo(
-    record: Mapping[str, Any] | None, subject: view.Subject, row: view.Row
-) -> Mapping[str, Any] | None:
+def _placebo(record: RunRecord | None, subject: view.Subject, row: view.Row) -> Estimate | None:
     return view.find(record, "placebo_rate", subject, row.attributes) if record and row.steps else None
 
 
@@ -159,29 +160,29 @@ def _axis(end: float, bottom: int, delta: float | None) -> str:
     return "".join(out)
 
 
-def _strip(cell: view.Cell, placebo: Mapping[str, Any] | None, y: int, end: float) -> str:
+def _strip(cell: view.Cell, placebo: Estimate | None, y: int, end: float) -> str:
     if cell.rate is None:
         return f'<text class="sub" x="{LABELS}%" y="{y + 4}" dx="6">not measured</text>'
     out = []
-    if cell.noise is not None and words.is_estimate(cell.noise):
-        a, b = (float(cell.noise[k]) for k in ("low", "high"))
+    if cell.noise is not None and (noise := cell.noise.estimate) is not None:
+        a, b = noise.low, noise.high
         width = f"{PLOT * (min(b, end) - min(a, end)) / end:.3f}%"
         out.append(f'<rect class="noise" x="{_x(a, end)}" y="{y - 8}" width="{width}" height="16"/>')
-        at = _x(float(cell.noise["value"]), end)
+        at = _x(noise.value, end)
         out.append(f'<line class="noise" x1="{at}" x2="{at}" y1="{y - 8}" y2="{y + 8}"/>')
     if placebo is not None:
-        a, b = (float(placebo[k]) for k in ("low", "high"))
+        a, b = placebo.low, placebo.high
         width = f"{PLOT * (min(b, end) - min(a, end)) / end:.3f}%"
         out.append(f'<rect class="placebo" x="{_x(a, end)}" y="{y + 6}" width="{width}" height="4"/>')
-        at = _x(float(placebo["value"]), end)
+        at = _x(placebo.value, end)
         out.append(f'<line class="placebo" x1="{at}" x2="{at}" y1="{y + 4}" y2="{y + 12}"/>')
     kind = cell.verdict if cell.verdict in MARKS else "not_tested"
     return "".join(out) + _interval(cell.rate, kind, y, end)
 
 
-def _interval(estimate: Mapping[str, Any], kind: str, y: int, end: float) -> str:
+def _interval(estimate: Estimate, kind: str, y: int, end: float) -> str:
     """A line from end to end of the interval, and a mark at the value."""
-    return _drawn([_x(float(estimate[k]), end) for k in ("low", "high", "value")], kind, y)
+    return _drawn([_x(x, end) for x in (estimate.low, estimate.high, estimate.value)], kind, y)
 
 
 def _drawn(ends: Sequence[str], kind: str, y: int) -> str:
@@ -204,14 +205,14 @@ def floors(shown: view.View, *, name: str) -> Markup:
         if len(row.attributes) > 1:
             continue
         for subject, cell in zip(shown.subjects, row.cells, strict=True):
-            noise = cell.noise if words.is_estimate(cell.noise) else None
+            noise = cell.noise.estimate if cell.noise is not None else None
             strips = (
                 ("groups", cell.rate, "not measured"),
                 ("placebo", cell.placebo, "not measured"),
                 ("same prompt", noise, view.noise_text(cell.noise)),
             )
             groups.append((f"{row.label}, {subject.name}", strips))
-    ends = [float(e["high"]) for _, strips in groups for _, e, _ in strips if e]
+    ends = [e.high for _, strips in groups for _, e, _ in strips if e]
     if not any(e for _, strips in groups for _, e, _ in strips[1:]):
         return Markup("")
     end = scale_end(max(ends))
@@ -234,7 +235,7 @@ def floors(shown: view.View, *, name: str) -> Markup:
 FLOOR_MARKS = ("bounded", "not_tested", "not_determined")
 
 
-def _floor(estimate: Mapping[str, Any] | None, reason: str, mark: str, y: int, end: float) -> str:
+def _floor(estimate: Estimate | None, reason: str, mark: str, y: int, end: float) -> str:
     """One interval with the mark ``mark``, or why there is none."""
     if estimate is None:
         return f'<text class="sub" x="{LABELS}%" y="{y + 4}" dx="6">{safe(reason)}</text>'

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from auditor.core.record import RunRecord
+from auditor.core.types import Finding
 from auditor.measure.claims import MIN_TEXTS, OTHERS, USUAL_DELTA, Claim
 from auditor.report import words
 
-Data = Mapping[str, Any]
 Claims = Mapping[tuple[object, ...], Claim]
 SHOWN = ("shown", "shown_for_words")
 RANK = {"shown": 0, "shown_for_words": 1, "not_determined": 2, "bounded": 3, "not_tested": 4}
@@ -28,7 +28,6 @@ DONE = {
     "shortlist": "shortlisted",
 }
 FAMILY_OF = {"DIR": "net", "SCO": "net", "REF": "refusal", "INS": "instability"}  # of codes of findings
-_KNOWN = {f.name for f in dataclasses.fields(Claim)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,16 +92,9 @@ def signed(value: float, digits: int = 1) -> str:
     return ("−" if value < 0 else "+") + text
 
 
-def of(record: Data) -> list[Claim]:
-    """The claims of a record, as they were made; what a later version adds is left out."""
-    made = []
-    for told in record.get("claims") or ():
-        values = {name: value for name, value in told.items() if name in _KNOWN}
-        for name in ("groups", "examples"):
-            values[name] = tuple(values.get(name) or ())
-        values["shares"] = None if values.get("shares") is None else tuple(values["shares"])
-        made.append(Claim(**values))
-    return made
+def of(record: RunRecord) -> tuple[Claim, ...]:
+    """The claims of a record; none where it makes none."""
+    return record.claims or ()
 
 
 def effect(claim: Claim) -> Effect | None:
@@ -205,7 +197,7 @@ class Told:
         return (found if claim.groups[:1] in ((), (self.group,)) else found.turned()).text
 
 
-def tell(record: Data, claim: Claim) -> Told | None:
+def tell(record: RunRecord, claim: Claim) -> Told | None:
     """Who gets what more or less often than who; None where there is no figure."""
     found = effect(claim)
     if found is None:
@@ -225,7 +217,7 @@ def tell(record: Data, claim: Claim) -> Told | None:
     return Told(claim=claim, group=group, reference=reference, subject=f"{subject} than {whom}", effect=found)
 
 
-def _gets(record: Data, claim: Claim, found: Effect) -> str:
+def _gets(record: RunRecord, claim: Claim, found: Effect) -> str:
     more = found.value > 0
     often = "more often" if more else "less often"
     if claim.family == "refusal":
@@ -239,18 +231,18 @@ def _gets(record: Data, claim: Claim, found: Effect) -> str:
     return f"get the label “{label}” {often}"
 
 
-def index(record: Data) -> Claims:
+def index(record: RunRecord) -> Claims:
     """The claims of a record by family, attribute, groups in order, label, model and format."""
     return {(c.family, c.attribute, *sorted(c.groups), c.label, c.model, c.format): c for c in of(record)}
 
 
-def told(record: Data, finding: Data, claims: Claims) -> Told | None:
+def told(record: RunRecord, finding: Finding, claims: Claims) -> Told | None:
     """The claim that a finding is about, in words; None where it is about no single claim."""
-    family = FAMILY_OF.get(str(finding.get("code", ""))[:3])
-    if finding["kind"] != "claim" or family is None:
+    family = FAMILY_OF.get(finding.code[:3])
+    if finding.kind != "claim" or family is None:
         return None
-    groups = sorted(g for step in finding.get("directions") or () for g in step[1:])
-    attribute, place = "+".join(finding["attributes"]), (finding["model"], finding.get("format", ""))
+    groups = sorted(g for step in finding.directions for g in step[1:])
+    attribute, place = "+".join(finding.attributes), (finding.model, finding.format)
     found = [c for k, c in claims.items() if k[:-3] == (family, attribute, *groups) and k[-2:] == place]
     return tell(record, found[0]) if len(found) == 1 else None
 
@@ -276,24 +268,19 @@ def loud(text: str) -> str:
     )
 
 
-def name(record: Data, attribute: str, group: str) -> str:
+def name(record: RunRecord, attribute: str, group: str) -> str:
     """What the dictionary calls a group; of several attributes, what each calls its own."""
-    known = vocabulary(record).get("groups") or {}
+    known = record.vocabulary.groups
     parts = [
-        str((known.get(a) or {}).get(g) or words.group(g))
+        known.get(a, {}).get(g) or words.group(g)
         for a, g in zip(attribute.split("+"), group.split("+"), strict=False)
     ]
     return words.visible(", ".join(parts), newlines=False)
 
 
-def favourable(record: Data) -> str | None:
+def favourable(record: RunRecord) -> str | None:
     """The label that is good for the person concerned, where the task says so."""
-    return vocabulary(record).get("favourable")
-
-
-def vocabulary(record: Data) -> Data:
-    """What the run calls its groups and labels; empty in records of older versions."""
-    return record.get("vocabulary") or {}
+    return record.vocabulary.favourable
 
 
 def verdict(claim: Claim) -> str:

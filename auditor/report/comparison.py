@@ -6,15 +6,16 @@ The figures stand in the run record (key ``comparison``): `auditor.measure.two_m
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from auditor.core.record import NamedEstimate, RunRecord
+from auditor.core.record.sections import ModelPair
+from auditor.core.types import Estimate
 from auditor.measure.two_models import MIN_SEEDS
 from auditor.report import words
-from auditor.report.rows import DECLARED
+from auditor.report.rows import noise_text
 
-Data = Mapping[str, Any]
 Subject = tuple[str, str]  # model, format
 RATES = ("Model", "Attributes", "Texts", "Changed", "Hidden", "Same prompt again")
 PAIRS = ("Attributes", "First", "Second", "Texts", "Difference", "p, adjusted", "Verdict")
@@ -39,48 +40,48 @@ class Comparison:
     notes: tuple[str, ...]
 
 
-def build(record: Data, *, alpha: float = 0.05) -> Comparison | None:
+def build(record: RunRecord, *, alpha: float = 0.05) -> Comparison | None:
     """The tables of ``record``; None where it holds fewer than two models.
 
     Parameters
     ----------
-    record : mapping
-        ``run.json`` as plain data; pairs stand under ``comparison``, where they were measured.
+    record : RunRecord
+        Pairs stand under ``comparison``, where they were measured.
     alpha : float
         Adjusted p values up to it are told as a difference shown.
     """
-    found: dict[tuple[str, str, tuple[str, ...]], dict[str, Data]] = {}
-    for entry in record.get("estimates", ()):
-        if entry["name"] in ("violation_rate", "hidden_rate") and _plain(entry):
-            key = entry["model"], entry.get("format") or "", tuple(entry.get("attributes") or ())
-            found.setdefault(key, {})[entry["name"]] = entry["estimate"]
+    found: dict[tuple[str, str, tuple[str, ...]], Estimate] = {}
+    hidden: dict[tuple[str, str, tuple[str, ...]], Estimate] = {}
+    for entry in record.estimates:
+        if entry.name in ("violation_rate", "hidden_rate") and _plain(entry):
+            kind = found if entry.name == "violation_rate" else hidden
+            kind[entry.model, entry.format, entry.attributes] = entry.estimate
     if len({model for model, _, _ in found}) < 2:
         return None
-    noise = (record.get("controls") or {}).get("noise_floor") or {}
     several = _several([(m, f) for m, f, _ in found])
-    order = {model: i for i, model in enumerate(record.get("models") or ())}
+    order = {model: i for i, model in enumerate(record.models)}
     rates = tuple(
         (
             _name((model, name), several),
             _attributes(attributes),
-            words.count(told["violation_rate"].get("n")),
-            words.interval(told["violation_rate"]),
-            words.interval(told["hidden_rate"]) if "hidden_rate" in told else "–",
-            _noise(noise.get(model)),
+            words.count(rate.n),
+            words.interval(rate),
+            words.interval(hidden[model, name, attributes]) if (model, name, attributes) in hidden else "–",
+            noise_text(record.controls.of("noise_floor", model)),
         )
-        for (model, name, attributes), told in sorted(
+        for (model, name, attributes), rate in sorted(
             found.items(), key=lambda i: (len(i[0][2]), i[0][2], order.get(i[0][0], len(order)), i[0])
         )
-        if "violation_rate" in told and (told["violation_rate"].get("n") or 0) >= MIN_SEEDS
+        if rate.n >= MIN_SEEDS
     )
-    measured = (record.get("comparison") or {}).get("pairs", ())
-    pairs = tuple(_pair(row, several, alpha) for row in measured if row["n"] >= MIN_SEEDS)
+    measured = record.comparison.pairs if record.comparison is not None else ()
+    pairs = tuple(_pair(row, several, alpha) for row in measured if row.n >= MIN_SEEDS)
     notes = NOTES if measured else ("No two models were judged on the same variants, so none were compared.",)
     return Comparison(rates=rates, pairs=pairs, notes=notes)
 
 
-def _plain(entry: Data) -> bool:
-    return bool(entry.get("model")) and not entry.get("directions") and not entry.get("kind")
+def _plain(entry: NamedEstimate) -> bool:
+    return bool(entry.model) and not entry.directions and not entry.kind
 
 
 def _several(pairs: Iterable[Subject]) -> frozenset[str]:
@@ -99,26 +100,16 @@ def _attributes(attributes: Sequence[str]) -> str:
     return words.attributes(attributes) if attributes else "all"
 
 
-def _noise(noise: Data | None) -> str:
-    if noise is None:
-        return "not measured"
-    if noise.get("declared"):
-        return DECLARED
-    return words.interval(noise) if words.is_estimate(noise) else str(noise.get("reason") or "not measured")
-
-
-def _pair(row: Data, several: frozenset[str], alpha: float) -> tuple[str, ...]:
-    first, second = (
-        _name((row[side]["model"], row[side]["format"]), several) for side in ("first", "second")
-    )
-    p = row["p_adjusted"]
+def _pair(row: ModelPair, several: frozenset[str], alpha: float) -> tuple[str, ...]:
+    first, second = (_name((side.model, side.format), several) for side in (row.first, row.second))
+    p = row.p_adjusted
     shown = p is not None and p <= alpha
     return (
-        _attributes(row["attributes"]),
+        _attributes(row.attributes),
         first,
         second,
-        words.count(row["n"]),
-        f"{points(row['value'])} ({points(row['low'])} to {points(row['high'])})",
+        words.count(row.n),
+        f"{points(row.value)} ({points(row.low)} to {points(row.high)})",
         "–" if p is None else f"{p:.3f}" if p >= 0.001 else "< 0.001",
         words.verdict("not_tested" if p is None else "shown" if shown else "not_determined"),
     )

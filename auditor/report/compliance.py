@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from auditor.core.protocols import Renderer
+from auditor.core.record import Plain, RunRecord, read
 from auditor.core.registry import PAGES
 from auditor.report import compliance_export as export
 from auditor.report import compliance_frameworks as frameworks
 from auditor.report import compliance_page as built
 from auditor.report import html, legal, ll144_summary, markdown, outcomes
-
-Data = Mapping[str, Any]
 
 
 class LegalPage(Renderer):
@@ -35,7 +33,7 @@ class LegalPage(Renderer):
     name = ""
     suffix = ""
 
-    def render(self, record: Data, evidence: Any = None) -> str:
+    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the whole page.
 
         Parameters
@@ -53,7 +51,7 @@ class LegalPage(Renderer):
         ConfigError
             The page is about outcomes of people and the run holds none, or they are rankings of made-up applications.
         """
-        framework = frameworks.load(self.framework)
+        framework, record = frameworks.load(self.framework), read(record)
         if self.framework == OF_OUTCOMES:
             record, evidence = outcomes.people(record, evidence, self.framework), None
         made = built.build(framework, record, evidence, outcomes.outcomes_of(record, evidence))
@@ -68,7 +66,7 @@ class Ll144Summary(Renderer):
 
     name, suffix = "ll144-summary.v1", ".ll144-summary.html"
 
-    def render(self, record: Data, evidence: Any = None) -> str:
+    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the page.
 
         Raises
@@ -76,7 +74,7 @@ class Ll144Summary(Renderer):
         ConfigError
             The run holds no outcomes of people, or they are rankings of made-up applications.
         """
-        return html.write(ll144_summary.build(outcomes.people(record, evidence, "ll144-summary")))
+        return html.write(ll144_summary.build(outcomes.people(read(record), evidence, "ll144-summary")))
 
 
 FORMS = {"": ".html", "-md": ".md", "-json": ".json"}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from auditor.core.errors import ConfigError
 from auditor.core.protocols import Renderer
+from auditor.core.record import Plain, RunRecord, read
+from auditor.core.types import Estimate
 from auditor.report import compliance_claims as claimed
 from auditor.report import compliance_frameworks as frameworks
 from auditor.report import compliance_gates as gated
@@ -27,7 +29,7 @@ class AiVerifyJson(Renderer):
     name = "ai-verify-json.v1"
     suffix = ".ai-verify.json"
 
-    def render(self, record: Mapping[str, Any], evidence: Any = None) -> str:
+    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the test result as JSON, ASCII only.
 
         Raises
@@ -35,6 +37,7 @@ class AiVerifyJson(Renderer):
         ConfigError
             The record is of ``audit ll144``: no model was tested.
         """
+        record = read(record)
         if gated.kind_of(record) == "outcomes":
             raise ConfigError(
                 "--format ai-verify-json needs a run of a model; outcomes of people are no test of one"
@@ -42,53 +45,53 @@ class AiVerifyJson(Renderer):
         return json.dumps(result(record), indent=2, sort_keys=True, allow_nan=False) + "\n"
 
 
-def result(record: Mapping[str, Any]) -> dict[str, Any]:
+def result(record: RunRecord) -> dict[str, Any]:
     """The test result as plain data."""
-    spec, provenance = record.get("spec") or {}, record.get("provenance") or {}
+    spec, provenance = record.spec, record.provenance
     kind = gated.kind_of(record)
     claims = claimed.claims(record, "label")
-    by_id = {f["id"]: f for f in record.get("findings", ())}
+    by_id = {f.id: f for f in record.findings}
     crossings = frameworks.cross(
         frameworks.load("ai-verify"), work.facts(record, None), work.absent(record, None)
     )
-    models = [str(m) for m in record.get("models") or spec.get("models") or ()]
+    models = list(record.models or spec.models)
     return {
         "gid": "llm-bias-auditor",
         "cid": "counterfactual-rows" if kind == "rows" else "counterfactual-texts",
-        "version": str(record.get("tool_version") or "0"),
-        "start_time": str(provenance.get("started") or ""),
-        "time_taken": float(provenance.get("seconds") or 0.0),
+        "version": record.tool_version or "0",
+        "start_time": provenance.started or "",
+        "time_taken": provenance.seconds or 0.0,
         "test_arguments": {
             "testDataset": _dataset(record),
             "mode": "api" if any(m.split(":")[0] in HOSTED for m in models) else "upload",
-            "modelType": "regression" if spec.get("kind") == "score" else "classification",
-            "algorithmArgs": dict(spec),
+            "modelType": "regression" if spec.kind == "score" else "classification",
+            "algorithmArgs": record.raw.get("spec") or {},
         },
         "output": {
-            "run": record.get("id"),
-            "status": record.get("status"),
+            "run": record.id,
+            "status": record.status,
             "models": models,
             "claims": [
                 {
                     "id": c.id,
                     "model": c.model,
-                    "attributes": list(by_id[c.id].get("attributes") or ()),
-                    "directions": [list(d) for d in by_id[c.id].get("directions") or ()],
+                    "attributes": list(by_id[c.id].attributes),
+                    "directions": [list(d) for d in by_id[c.id].directions],
                     "verdict": c.verdict,
-                    "rate": by_id[c.id].get("rate"),
-                    "p_adjusted": by_id[c.id].get("p_adjusted"),
+                    "rate": _rate(by_id[c.id].rate),
+                    "p_adjusted": by_id[c.id].p_adjusted,
                 }
                 for c in claims
             ],
             "hidden": [
                 {
-                    "id": f["id"],
-                    "model": f["model"],
-                    "attributes": list(f["attributes"]),
-                    "verdict": f["verdict"],
+                    "id": f.id,
+                    "model": f.model,
+                    "attributes": list(f.attributes),
+                    "verdict": f.verdict,
                 }
-                for f in record.get("findings", ())
-                if f["kind"] == "hidden"
+                for f in record.findings
+                if f.kind == "hidden"
             ],
             "gates": [{"name": g.name, "state": g.state, "result": g.result} for g in gated.gates(record)],
             "deviations": [
@@ -104,11 +107,15 @@ def result(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _dataset(record: Mapping[str, Any]) -> str:
+def _rate(rate: Estimate | None) -> dict[str, Any] | None:
+    return None if rate is None else dataclasses.asdict(rate)
+
+
+def _dataset(record: RunRecord) -> str:
     """The texts or rows as a URI: by hash where it is known."""
-    seeds = (record.get("provenance") or {}).get("seeds") or {}
-    if seeds.get("sha256"):
-        return f"urn:sha256:{seeds['sha256']}"
+    seeds = record.provenance.seeds
+    if seeds.sha256:
+        return f"urn:sha256:{seeds.sha256}"
     if gated.kind_of(record) == "rows":
-        return f"urn:sha256:{record['tabular']['schema']['sha256']}"
-    return f"urn:llm-bias-auditor:run:{record.get('id', 'unknown')}"
+        return f"urn:sha256:{record.rows.schema.sha256}"
+    return f"urn:llm-bias-auditor:run:{record.id or 'unknown'}"

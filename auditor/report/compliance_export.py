@@ -46,7 +46,7 @@ def plain(page: Page) -> dict[str, Any]:
         "accuracy": [asdict(a) for a in page.accuracy],
         "grounds": [asdict(g) for g in page.grounds],
         "controls": [asdict(g) for g in page.gates],
-        "impact": page.outcomes["ll144"] if page.outcomes is not None else None,
+        "impact": page.outcomes.raw["ll144"] if page.outcomes is not None else None,
         "clauses": [
             {
                 "ref": c.clause.ref,

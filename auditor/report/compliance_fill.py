@@ -32,6 +32,8 @@ from typing import Any
 
 from auditor.core import userfile
 from auditor.core.errors import DataFileError
+from auditor.core.record import RunRecord
+from auditor.core.record.parts import Responsible
 from auditor.report.document import TO_FILL, Block, Entry, Facts, Section, Table, Text
 
 Data = Mapping[str, Any]
@@ -80,7 +82,7 @@ class Form:
         return tuple(e.label for e in (*self.fields, *self.signature) if e.value is None)
 
 
-def form(record: Data, page: str, own: Mapping[str, str]) -> Form:
+def form(record: RunRecord, page: str, own: Mapping[str, str]) -> Form:
     """The fields of a page.
 
     Parameters
@@ -92,20 +94,20 @@ def form(record: Data, page: str, own: Mapping[str, str]) -> Form:
     own : mapping of str to str
         Fields that this page alone has, with their labels.
     """
-    given = record.get("responsible") or {}
-    special = (given.get("pages") or {}).get(page) or {}
-    lines = [*given.get("measures", ())]
+    given = record.responsible or Responsible()
+    special = given.pages.get(page, {})
+    lines = [*given.measures]
     lines += [{}] * (LINES - len(lines))
     return Form(
-        fields=(*_entries(FIELDS, given.get("fields") or {}), *_entries(own, special)),
+        fields=(*_entries(FIELDS, given.fields), *_entries(own, special)),
         measures=tuple(_entries(MEASURES, line) for line in lines),
-        signature=_entries(SIGNATURE, given.get("signature") or {}),
+        signature=_entries(SIGNATURE, given.signature),
     )
 
 
-def sections(record: Data) -> tuple[Section, ...]:
+def sections(record: RunRecord) -> tuple[Section, ...]:
     """What people filled in, as a section of a report that is no legal page; none where nobody did."""
-    if "responsible" not in record:
+    if record.responsible is None:
         return ()
     made = form(record, "", {})
     facts = tuple((e.label, e.value or TO_FILL) for e in (*made.fields, *made.signature))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from auditor.core.record import RunRecord
+from auditor.core.record.parts import Control
 from auditor.report import controls, words
 
-Data = Mapping[str, Any]
 GATE_WORDS = {
     "held": "● held",
     "not_held": "▲ not held",
@@ -36,11 +36,11 @@ class Gate:
         return GATE_WORDS[self.state]
 
 
-def kind_of(record: Data) -> str:
+def kind_of(record: RunRecord) -> str:
     """``outcomes`` for tables of people, ``rows`` for tabular search, else ``texts``."""
-    if "ll144" in record:
+    if record.ll144 is not None:
         return "outcomes"
-    return "rows" if (record.get("spec") or {}).get("kind") == "tabular" or "tabular" in record else "texts"
+    return "rows" if record.spec.kind == "tabular" or record.tabular is not None else "texts"
 
 
 DEPENDS = {
@@ -56,12 +56,12 @@ DEPENDS = {
 NAMES = controls.CONTROL_NAMES | {"human_readers": "Human readers"}
 
 
-def gates(record: Data) -> tuple[Gate, ...]:
+def gates(record: RunRecord) -> tuple[Gate, ...]:
     """The controls, each with what hangs on it; a run that was cut off comes first."""
     if kind_of(record) == "outcomes":
         return ()
-    reason = str(record.get("status_reason") or "")
-    done = record.get("status") == "complete"
+    reason = record.status_reason or ""
+    done = record.status == "complete"
     found = [
         Gate(
             name="Completeness",
@@ -72,23 +72,23 @@ def gates(record: Data) -> tuple[Gate, ...]:
             depends="What was not asked may differ from what was.",
         )
     ]
-    counts = record.get("counts") or {}
-    lost = [f"{k} {words.count(counts[k])}" for k in (*controls.LOSSES, "not_judged") if k in counts]
+    counts = record.counts
+    known = counts.lost | ({} if counts.not_judged is None else {"not_judged": counts.not_judged})
+    lost = [f"{name} {words.count(n)}" for name, n in known.items()]
     if lost:
         told = controls.lost(counts)
-        if "rows_asked" in counts:
-            told = f"{', '.join(lost).replace('_', ' ')} of {words.count(counts['rows_asked'])} rows"
+        if counts.rows_asked is not None:
+            told = f"{', '.join(lost).replace('_', ' ')} of {words.count(counts.rows_asked)} rows"
         depends = "They are outcomes of their own; if one group gets more of them, that is a result."
         found.append(Gate(name="Answers that are no label", state="measured", result=told, depends=depends))
     if kind_of(record) == "rows":
         return tuple(found)
-    held = record.get("controls") or {}
     for key, depends in DEPENDS.items():
-        found.append(_gate(NAMES[key], held.get(key), record, depends))
+        found.append(_gate(NAMES[key], record.controls.of(key), record, depends))
     return tuple(found)
 
 
-def _gate(name: str, value: Any, record: Data, depends: str) -> Gate:
+def _gate(name: str, value: Control | None, record: RunRecord, depends: str) -> Gate:
     if value is None:
         return Gate(name=name, state="not_run", result="the record holds no result", depends=depends)
     lines = list(controls.control(name, "", value))
@@ -103,22 +103,18 @@ def _gate(name: str, value: Any, record: Data, depends: str) -> Gate:
         state = "held"
     else:
         state = "measured" if any(line.ran for line in lines) else "not_run"
-        repeats = [m.get("deterministic") for m in (record.get("models") or {}).values()]
+        repeats = [m.deterministic for m in record.models.values()]
         if state == "not_run" and name == NAMES["canary"] and repeats and all(repeats):
             state = "not_needed"
     return Gate(name=name, state=state, result=told, depends=depends)
 
 
-def _states(value: Any) -> Iterable[str]:
-    if not isinstance(value, Mapping):
-        return
-    if "seen" in value:
-        yield "held" if value["seen"] else "not_held"
-    elif "shifted" in value:
-        yield "not_held" if value["shifted"] else "held"
-    else:
-        for item in value.values():
-            yield from _states(item)
+def _states(value: Control) -> Iterable[str]:
+    for told in value.walk():
+        if told.seen is not None:
+            yield "held" if told.seen else "not_held"
+        elif told.shift is not None:
+            yield "not_held" if told.shift.shifted else "held"
 
 
 def gate_banner(found: Sequence[Gate]) -> str:

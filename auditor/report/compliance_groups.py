@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
+from auditor.core.record import RunRecord
+from auditor.core.types import Estimate
 from auditor.measure.claims import MIN_TEXTS
 from auditor.report import words
 from auditor.report.compliance_frameworks import Framework
 from auditor.report.compliance_gates import kind_of
 
-Data = Mapping[str, Any]
 OF_PEOPLE = frozenset({"sex", "race", "ethnicity"})  # what tables of recorded outcomes go by
 
 
@@ -43,7 +43,7 @@ class Accuracy:
     attribute: str
     group: str
     texts: int
-    estimate: Mapping[str, Any]
+    estimate: Estimate
 
     @property
     def scope(self) -> str:
@@ -59,45 +59,44 @@ class Tested:
     attributes: tuple[str, ...]
 
 
-def written(record: Data) -> tuple[Words, ...]:
+def written(record: RunRecord) -> tuple[Words, ...]:
     """Groups and their words, from the diagnosis of words; none where the record has none.
 
     A word that also stood beside words for another group is listed with its own group alone.
     """
-    tokens = [t for section in record.get("tokens") or () for t in section["tokens"]]
+    tokens = [t for section in record.tokens for t in section.tokens]
     found: dict[tuple[str, str], set[str]] = {}
     known: set[tuple[str, str]] = set()
-    for token in sorted(tokens, key=lambda t: "," in t["group"]):
-        key = (str(token["family"]), str(token["token"]))
-        if "," not in token["group"] or key not in known:
-            found.setdefault((str(token["family"]), str(token["group"])), set()).add(key[1])
+    for token in sorted(tokens, key=lambda t: "," in t.group):
+        key = (token.family, token.token)
+        if "," not in token.group or key not in known:
+            found.setdefault((token.family, token.group), set()).add(key[1])
         known.add(key)
     return tuple(Words(*key, tuple(sorted(told))) for key, told in sorted(found.items()))
 
 
-def accuracy(record: Data) -> tuple[Accuracy, ...]:
+def accuracy(record: RunRecord) -> tuple[Accuracy, ...]:
     """Accuracy of all texts, then by group of at least `MIN_TEXTS` texts."""
     found = []
-    for entry in (record.get("performance") or {}).get("models", ()):
-        for told in ({"attribute": "", "group": ""} | entry["overall"], *entry["groups"]):
-            estimate = told.get("accuracy")
-            if estimate and (not told["attribute"] or estimate["n"] >= MIN_TEXTS):
-                where = (str(entry["model"]), str(told["attribute"]), str(told["group"]))
-                found.append(Accuracy(*where, int(estimate["n"]), estimate))
+    for entry in record.performance.models or ():
+        for told in (entry.overall, *entry.groups):
+            estimate = told.accuracy
+            if estimate and (not told.attribute or estimate.n >= MIN_TEXTS):
+                found.append(Accuracy(entry.model, told.attribute, told.group, estimate.n, estimate))
     return tuple(found)
 
 
-def attributes(record: Data, outcomes: Data | None) -> frozenset[str]:
+def attributes(record: RunRecord, outcomes: RunRecord | None) -> frozenset[str]:
     """What of people was changed or recorded: attributes of texts, protected columns, categories."""
     kind = kind_of(record)
     if kind == "outcomes":
         return OF_PEOPLE
     if kind == "rows":
-        found = {str(name).casefold() for name in record["tabular"]["schema"]["protected"]}
-    elif "claims" in record:
-        found = {str(c["attribute"]) for c in record["claims"] if c["verdict"] != "not_tested"}
+        found = {name.casefold() for name in record.rows.schema.protected}
+    elif record.claims is not None:
+        found = {c.attribute for c in record.claims if c.verdict != "not_tested"}
     else:  # a run of an older version
-        found = {str(a) for e in record.get("estimates", ()) for a in e.get("attributes") or ()}
+        found = {a for e in record.estimates for a in e.attributes}
     return frozenset(found | (OF_PEOPLE if outcomes is not None else set()))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor.core.provenance import head
+from auditor.core.record import RunRecord
 from auditor.core.types import digest
 from auditor.measure.claims import MIN_TEXTS
 from auditor.report import cards, ll144, tabular, view, words
@@ -20,7 +21,6 @@ from auditor.report import compliance_view as work
 from auditor.report.claimed import RANK
 from auditor.report.document import Section
 
-Data = Mapping[str, Any]
 MAX_LISTED = 200
 MAX_CARDS = 6
 MAX_FIRST = 10  # claims about one group and another that stand in the first table
@@ -76,7 +76,7 @@ class Page:
     grounds: tuple[groups.Tested, ...]
     gates: tuple[gated.Gate, ...]
     gate_banner: str
-    outcomes: Data | None
+    outcomes: RunRecord | None
     crossings: tuple[frameworks.Crossing, ...]
     limits: tuple[str, ...]
     statistics: tuple[str, ...]
@@ -89,16 +89,18 @@ class Page:
     cards: tuple[cards.Card, ...]
 
 
-def build(framework: frameworks.Framework, record: Data, evidence: Any, outcomes: Data | None) -> Page:
+def build(
+    framework: frameworks.Framework, record: RunRecord, evidence: Any, outcomes: RunRecord | None
+) -> Page:
     """Lay a record beside a framework.
 
     Parameters
     ----------
     framework : Framework
         The clauses.
-    record : mapping
+    record : RunRecord
         A record of any kind.
-    outcomes : mapping or None
+    outcomes : RunRecord or None
         Tables of recorded outcomes that it is or that lie beside it.
     """
     kind = gated.kind_of(record)
@@ -107,7 +109,7 @@ def build(framework: frameworks.Framework, record: Data, evidence: Any, outcomes
     claims = claimed.claims(record, shown.noun if shown else "label") if kind != "outcomes" else ()
     few = [c for c in claims if c.texts is not None and c.texts < MIN_TEXTS]
     claims = tuple(c for c in claims if c not in few)
-    own = {str(f["id"]) for f in record.get("findings", ()) if f["kind"] == "claim" and claimed.own(f)}
+    own = {f.id for f in record.findings if f.kind == "claim" and claimed.own(f)}
     net = sorted((c for c in claims if c.id not in own), key=lambda c: RANK.get(c.verdict, len(RANK)))
     told, settings = work.plan(record)
     form = fill.form(record, framework.id, framework.fields)
@@ -121,7 +123,7 @@ def build(framework: frameworks.Framework, record: Data, evidence: Any, outcomes
         framework=framework,
         kind=kind,
         title="Rates of recorded outcomes" if kind == "outcomes" else "Bias test report",
-        report=f"{framework.id}/{record.get('id') or digest(record)[:12]}",
+        report=f"{framework.id}/{record.id or digest(record.raw)[:12]}",
         sections={id: name for id, name in frameworks.SECTIONS.items() if id not in dropped},
         form=form,
         status=(*work.status(record, form), *(("Keep for", kept.told) for kept in framework.retention)),
@@ -135,7 +137,7 @@ def build(framework: frameworks.Framework, record: Data, evidence: Any, outcomes
         claims=(*net[:MAX_FIRST], *(c for c in claims if c.id in own)),
         few=len(few),
         more_claims=tuple(net[MAX_FIRST:]),
-        delta=(record.get("spec") or {}).get("delta"),
+        delta=record.spec.delta,
         system=work.system(record),
         plan_told=told,
         plan=settings,
@@ -143,7 +145,7 @@ def build(framework: frameworks.Framework, record: Data, evidence: Any, outcomes
             kind
         ],
         deviations=work.deviations(record),
-        frozen=bool(record.get("frozen")),
+        frozen=bool(record.frozen),
         materials=work.materials(record),
         coverage=work.coverage(shown) if shown else (),
         written=groups.written(record),
@@ -161,7 +163,7 @@ def build(framework: frameworks.Framework, record: Data, evidence: Any, outcomes
         }[kind],
         hashes=work.hashes(record),
         versions=work.versions(record),
-        record_sha256=head(record),
+        record_sha256=head(record.raw),
         run=words.run_name(record),
         view=shown,
         of_rows={section.id: section for section in tabular.build(record).sections} if kind == "rows" else {},
@@ -169,7 +171,7 @@ def build(framework: frameworks.Framework, record: Data, evidence: Any, outcomes
     )
 
 
-def _limits(kind: str, outcomes: Data | None) -> tuple[str, ...]:
+def _limits(kind: str, outcomes: RunRecord | None) -> tuple[str, ...]:
     people = texts.OUTCOME_LIMITS if outcomes is not None else ()
     if kind == "outcomes":
         return people
@@ -178,9 +180,9 @@ def _limits(kind: str, outcomes: Data | None) -> tuple[str, ...]:
     return (*first, *own, *texts.MORE_LIMITS, *people)
 
 
-def _cards(record: Data, evidence: Any, shown: view.View) -> tuple[cards.Card, ...]:
+def _cards(record: RunRecord, evidence: Any, shown: view.View) -> tuple[cards.Card, ...]:
     """Hidden findings, claims that were shown, and single examples, in this order."""
-    told = [f for f in record.get("findings", ()) if f["kind"] == "claim" and f["verdict"] == "shown"]
-    told = [f for f in told if claimed.own(f) and f.get("exemplars")]
+    told = [f for f in record.findings if f.kind == "claim" and f.verdict == "shown"]
+    told = [f for f in told if claimed.own(f) and f.exemplars]
     chosen = [*shown.hidden[: MAX_CARDS // 2], *told[: MAX_CARDS // 2], *shown.violations]
     return tuple(cards.build(f, evidence, noun=shown.noun, record=record) for f in chosen[:MAX_CARDS])

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
+from auditor.core.record import RunRecord
+from auditor.core.record.parts import Source
 from auditor.report import compliance_groups as groups
 from auditor.report import compliance_text as texts
 from auditor.report import planned, view, words
 from auditor.report.compliance_fill import Form
 from auditor.report.compliance_gates import gates, kind_of
 
-Data = Mapping[str, Any]
 Pairs = tuple[tuple[str, str], ...]
 UNKNOWN = "not recorded"
 MISSING = "not given"
@@ -21,7 +21,7 @@ OUTCOMES_LACK = frozenset(
 )
 
 
-def absent(record: Data, outcomes: Data | None) -> frozenset[str]:
+def absent(record: RunRecord, outcomes: RunRecord | None) -> frozenset[str]:
     """The sections in which a report of this record has nothing."""
     kind = kind_of(record)
     if kind == "outcomes":
@@ -32,7 +32,7 @@ def absent(record: Data, outcomes: Data | None) -> frozenset[str]:
     return frozenset(lack | ({"impact"} if outcomes is None else set()))
 
 
-def facts(record: Data, outcomes: Data | None, filled: Form | None = None) -> frozenset[str]:
+def facts(record: RunRecord, outcomes: RunRecord | None, filled: Form | None = None) -> frozenset[str]:
     """Which of `compliance_frameworks.NEEDS` a record has, with what people filled in."""
     has = set()
     if groups.accuracy(record):
@@ -40,12 +40,12 @@ def facts(record: Data, outcomes: Data | None, filled: Form | None = None) -> fr
     if filled is not None:
         has |= {"dated"} if {"name", "date", "signed"} <= filled.filled else set()
         has |= {"measures"} if any(e.value for line in filled.measures for e in line) else set()
-    spec, estimates = record.get("spec") or {}, record.get("estimates") or ()
-    if record.get("frozen"):
+    spec, estimates = record.spec, record.estimates
+    if record.frozen:
         has.add("frozen")
-    if spec.get("delta") is not None:
+    if spec.delta is not None:
         has.add("delta")
-    if any("age" in e.get("attributes", ()) for e in estimates):
+    if any("age" in e.attributes for e in estimates):
         has.add("age")
     found = {g.name: g.state for g in gates(record)}
     has |= {
@@ -58,39 +58,39 @@ def facts(record: Data, outcomes: Data | None, filled: Form | None = None) -> fr
         if found.get(name, "not_run") != "not_run"
     }
     if outcomes is not None:
-        block = outcomes["ll144"]
-        has |= {"outcomes", {"classification": "selection"}.get(block["mode"], block["mode"])}
-        has |= {{"historical": "historical", "test": "test_data"}.get(block["data_kind"], "outcomes")}
-        if block["groups"]:
+        block = outcomes.outcomes
+        has |= {"outcomes", {"classification": "selection"}.get(block.mode, block.mode)}
+        has |= {{"historical": "historical", "test": "test_data"}.get(block.data_kind or "", "outcomes")}
+        if block.groups:
             has.add("groups")
     return frozenset(has)
 
 
-def status(record: Data, filled: Form) -> Pairs:
+def status(record: RunRecord, filled: Form) -> Pairs:
     """The strip at the top."""
     by = {entry.key: entry.value for entry in filled.signature}
     state = f"filled in and dated {by['date']}" if by["date"] and by["signed"] else "draft, unsigned"
     who = ("Responsible person", by["name"] or "to be filled in below")
     if kind_of(record) == "outcomes":
-        data = record["data"]
+        data = record.data
         return (
             ("Report", state),
-            ("Data", str(data.get("file") or ", ".join(data.get("models", ())) or UNKNOWN)),
-            ("Date of the bias audit", record["ll144"]["audit_date"] or "not given"),
-            ("Tool", f"{record['tool']['name']} {record['tool']['version']}"),
+            ("Data", data.file or ", ".join(data.models) or UNKNOWN),
+            ("Date of the bias audit", record.outcomes.audit_date or "not given"),
+            ("Tool", f"{record.tool.name} {record.tool.version}"),
             who,
         )
-    provenance = record.get("provenance") or {}
-    ended = provenance.get("ended") or provenance.get("finished") or UNKNOWN
-    frozen = record.get("frozen") or {}
+    provenance = record.provenance
+    ended = provenance.ended or provenance.finished or UNKNOWN
+    frozen = record.frozen
     return (
         ("Report", state),
-        ("Run", str(record.get("id", UNKNOWN))),
-        ("State of the run", str(record.get("status", UNKNOWN))),
+        ("Run", record.id or UNKNOWN),
+        ("State of the run", record.status or UNKNOWN),
         ("Models", ", ".join(_models(record)) or UNKNOWN),
-        ("Period", period(str(provenance.get("started") or UNKNOWN), str(ended))),
-        ("Plan", f"frozen {frozen['frozen_at']}" if frozen else "not frozen in advance"),
-        ("Tool", f"llm-bias-auditor {record.get('tool_version') or UNKNOWN}"),
+        ("Period", period(provenance.started or UNKNOWN, ended)),
+        ("Plan", f"frozen {frozen.frozen_at}" if frozen else "not frozen in advance"),
+        ("Tool", f"llm-bias-auditor {record.tool_version or UNKNOWN}"),
         ("Holds for", "these models, prompts and dates; test again when any of them changes"),
         who,
     )
@@ -112,48 +112,50 @@ def period(started: str, ended: str) -> str:
     return f"{a:%Y-%m-%d %H:%M:%S} to {end} UTC"
 
 
-def _models(record: Data) -> list[str]:
-    spec = record.get("spec") or {}
-    named = list(record.get("models") or spec.get("models") or ())
-    return named or ([str(spec["model"])] if spec.get("model") else [])
+def _models(record: RunRecord) -> list[str]:
+    spec = record.spec
+    named = list(record.models or spec.models or ())
+    return named or ([spec.model] if spec.model else [])
 
 
-def system(record: Data) -> Pairs:
+def system(record: RunRecord) -> Pairs:
     """What the record itself knows about the system under test: ids asked for and reported, parameters."""
     rows = []
-    for name, model in (record.get("models") or {}).items():
-        reported = ", ".join(model.get("reported") or ()) or "none reported"
-        repeats = (
-            "declared to repeat itself" if model.get("deterministic") else "not declared to repeat itself"
-        )
-        rows.append(
-            (name, f"reported: {reported}; {repeats}; fingerprint {model.get('fingerprint') or UNKNOWN}")
-        )
+    for name, model in record.models.items():
+        reported = ", ".join(model.reported) or "none reported"
+        repeats = "declared to repeat itself" if model.deterministic else "not declared to repeat itself"
+        rows.append((name, f"reported: {reported}; {repeats}; fingerprint {model.fingerprint or UNKNOWN}"))
     if kind_of(record) == "outcomes":
-        rows.append(("Source of the outcomes", record["data"].get("source") or "not given"))
+        rows.append(("Source of the outcomes", record.data.source or "not given"))
     return tuple(rows)
 
 
-def plan(record: Data) -> tuple[str, Pairs]:
+def plan(record: RunRecord) -> tuple[str, Pairs]:
     """How far the plan was fixed in advance, in a sentence; and its settings."""
     if kind_of(record) == "outcomes":
-        chosen = {k: record["ll144"][k] for k in ("mode", "data_kind", "median_population", "partly_known")}
+        block = record.outcomes
+        chosen = {
+            "mode": block.mode,
+            "data_kind": block.data_kind,
+            "median_population": block.median_population,
+            "partly_known": block.partly_known,
+        }
         rows = tuple((k.replace("_", " "), _plain(v)) for k, v in chosen.items() if v is not None)
         return (
             "No plan was frozen: the tables are fixed by the rule, and the choices left open are below.",
             rows,
         )
-    sha = (record.get("provenance") or {}).get("plan_sha256") or UNKNOWN
-    frozen = record.get("frozen")
+    sha = record.provenance.plan_sha256 or UNKNOWN
+    frozen = record.frozen
     if frozen:
-        by = f" by {frozen['frozen_by']}" if frozen.get("frozen_by") else ", no name given"
+        by = f" by {frozen.frozen_by}" if frozen.frozen_by else ", no name given"
         why = (
-            f" Reasons given: {words.sentence(str(frozen['reason']))}"
-            if frozen.get("reason")
+            f" Reasons given: {words.sentence(frozen.reason)}"
+            if frozen.reason
             else " No reasons were given for δ."
         )
         told = (
-            f"The plan was frozen {frozen['frozen_at']}{by} (SHA-256 of the frozen plan {frozen['sha256']}), and was "
+            f"The plan was frozen {frozen.frozen_at}{by} (SHA-256 of the frozen plan {frozen.sha256}), and was "
             f"in plan.json before the first call (SHA-256 {sha}).{why} {' '.join(planned.frozen(record))}"
         )
     else:
@@ -162,7 +164,7 @@ def plan(record: Data) -> tuple[str, Pairs]:
             "nothing shows that its settings were chosen before other runs were seen."
         )
     skip = {"models", "kind"}
-    spec = {k: _plain(v) for k, v in sorted((record.get("spec") or {}).items()) if k not in skip}
+    spec = {k: _plain(v) for k, v in sorted((record.raw.get("spec") or {}).items()) if k not in skip}
     settings = [(k.replace("_", " "), v) for k, v in spec.items() if v != MISSING]
     left = [k.replace("_", " ") for k, v in spec.items() if v == MISSING]
     settings += [(MISSING, ", ".join(left))] if left else []
@@ -179,49 +181,44 @@ def _plain(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def deviations(record: Data) -> tuple[tuple[str, str, str], ...]:
+def deviations(record: RunRecord) -> tuple[tuple[str, str, str], ...]:
     """(what, as planned, as run); a run that stopped early is one of them."""
-    rows = [
-        (str(d["what"]), _plain(d.get("planned")), _plain(d.get("actual")))
-        for d in (record.get("frozen") or {}).get("deviations") or ()
-    ]
-    if record.get("status") == "partial":
-        reason = str(record.get("status_reason") or "no reason was recorded")
+    found = record.frozen.deviations if record.frozen is not None else ()
+    rows = [(d.what, _plain(d.planned), _plain(d.actual)) for d in found]
+    if record.status == "partial":
+        reason = record.status_reason or "no reason was recorded"
         rows.append(("End of the run", "everything planned is asked", f"stopped early: {reason}"))
     return tuple(rows)
 
 
-def materials(record: Data) -> Pairs:
+def materials(record: RunRecord) -> Pairs:
     """Where texts, words and labels come from, and how many."""
     if kind_of(record) == "outcomes":
-        data, block = record["data"], record["ll144"]
+        data, block = record.data, record.outcomes
         rows = [
-            ("File", str(data.get("file", UNKNOWN))),
-            ("SHA-256 of the file", str(data.get("sha256", UNKNOWN))),
+            ("File", data.file or UNKNOWN),
+            ("SHA-256 of the file", data.sha256 or UNKNOWN),
         ]
-        rows += [("Lines", words.count(data.get("rows"))), ("Source", data.get("source") or "not given")]
+        rows += [("Lines", words.count(data.rows)), ("Source", data.source or "not given")]
         rows += [
-            ("Kind of data", f"{block['data_kind']} data" if block["data_kind"] else "not said"),
-            ("Unknown category", words.count(block["unknown_count"])),
+            ("Kind of data", f"{block.data_kind} data" if block.data_kind else "not said"),
+            ("Unknown category", words.count(block.unknown_count)),
         ]
-        if block["data_kind"] == "test":
-            rows += [("Why no historical data", str(block["test_data_reason"] or "not given"))]
-            rows += [("How the test data were made", str(block["test_data_generation"] or "not given"))]
+        if block.data_kind == "test":
+            rows += [("Why no historical data", block.test_data_reason or "not given")]
+            rows += [("How the test data were made", block.test_data_generation or "not given")]
         return tuple(rows)
-    counts, provenance = record.get("counts") or {}, record.get("provenance") or {}
-    seeds = provenance.get("seeds") or {}
+    counts, seeds = record.raw.get("counts") or {}, record.provenance.seeds
     rows = []
     if kind_of(record) == "rows":
-        schema = record["tabular"]["schema"]
+        schema = record.rows.schema
         rows += [
-            ("Table", str(schema["name"])),
-            ("Protected columns", ", ".join(schema["protected"]) or "none"),
+            ("Table", schema.name),
+            ("Protected columns", ", ".join(schema.protected) or "none"),
         ]
-        rows += [("Rows in the domain", str(schema["rows_in_domain"]))]
+        rows += [("Rows in the domain", schema.rows_in_domain)]
     else:
-        rows += [
-            ("Texts", str(seeds.get("source") or (record.get("spec") or {}).get("data") or "embedded texts"))
-        ]
+        rows += [("Texts", seeds.source or record.spec.data or "embedded texts")]
         rows += [("Language", "English")]
     rows += [
         (k.replace("_", " ").capitalize(), words.count(v)) for k, v in counts.items() if isinstance(v, int)
@@ -246,61 +243,47 @@ def coverage(shown: view.View) -> tuple[tuple[str, ...], ...]:
     return tuple(rows)
 
 
-HASHES = (
-    ("Plan (plan.json)", ("plan_sha256",)),
-    ("Frozen plan", ("frozen_sha256",)),
-    ("Task with its prompts", ("task_sha256",)),
-    ("Texts", ("seeds", "sha256")),
-    ("Rows", ("rows", "sha256")),
-    ("Profile", ("profile", "sha256")),
-    ("Parser", ("parser", "sha256")),
-    ("Grammar", ("grammar", "sha256")),
-    ("Code of the tool", ("code", "sha256")),
-)
-
-
-def hashes(record: Data) -> Pairs:
+def hashes(record: RunRecord) -> Pairs:
     """Hashes of everything that shapes a run; what the record lacks is said to be lacking."""
-    if kind_of(record) == "outcomes":
-        return (("File of outcomes", str(record["data"].get("sha256", UNKNOWN))),)
-    provenance = dict(record.get("provenance") or {})
-    if record.get("frozen"):
-        provenance["frozen_sha256"] = record["frozen"]["sha256"]
-    rows = []
-    not_here = ("Rows",) if kind_of(record) == "texts" else ("Texts", "Parser", "Task with its prompts")
-    for name, path in HASHES:
-        value: Any = provenance
-        for key in path:
-            value = value.get(key) if isinstance(value, Mapping) else None
-        if value is None and (name in ("Frozen plan", "Grammar", "Profile") or name in not_here):
-            continue
-        rows.append((name, str(value or UNKNOWN)))
-    known = provenance.get("dictionaries")
-    if isinstance(known, Mapping):
-        known = [{"attribute": k, "sha256": v} for k, v in known.items()]
-    for entry in known or ():
-        name = f"Dictionary {entry.get('attribute', '')} {entry.get('name', '')}".rstrip()
-        rows.append((name, str(entry.get("sha256") or UNKNOWN)))
-    if not known and kind_of(record) == "texts":
+    kind, made = kind_of(record), record.provenance
+    if kind == "outcomes":
+        return (("File of outcomes", record.data.sha256 or UNKNOWN),)
+    texts = kind == "texts"
+    found = (
+        ("Plan (plan.json)", made.plan_sha256, True),
+        ("Frozen plan", record.frozen.sha256 if record.frozen is not None else None, False),
+        ("Task with its prompts", made.task_sha256, texts),
+        ("Texts", made.seeds.sha256, texts),
+        ("Rows", _sha256(made.rows), not texts),
+        ("Profile", _sha256(made.profile), False),
+        ("Parser", _sha256(made.parser), texts),
+        ("Grammar", _sha256(made.grammar), False),
+        ("Code of the tool", _sha256(made.code), True),
+    )
+    rows = [(name, value or UNKNOWN) for name, value, needed in found if value or needed]
+    for entry in made.words:
+        rows.append((f"Dictionary {entry.attribute} {entry.name}".rstrip(), entry.sha256 or UNKNOWN))
+    if not made.words and texts:
         rows.append(("Dictionaries", UNKNOWN))
-    if kind_of(record) == "rows":
-        rows.append(("Schema", str(record["tabular"]["schema"]["sha256"])))
-    for file, head in (record.get("journal") or {}).items():
-        rows.append((f"{file}, last of {words.count(head['records'])} records", str(head["hash"])))
+    if kind == "rows":
+        rows.append(("Schema", record.rows.schema.sha256))
+    for file, head in record.journal.items():
+        rows.append((f"{file}, last of {words.count(head.records)} records", head.hash))
     return tuple(rows)
 
 
-def versions(record: Data) -> Pairs:
+def _sha256(source: Source | None) -> str | None:
+    return None if source is None else source.sha256
+
+
+def versions(record: RunRecord) -> Pairs:
     """Python, platform and packages."""
-    provenance = record.get("provenance") or {}
-    rows = [
-        (k.capitalize(), str(provenance[k])) for k in ("python", "platform") if provenance.get(k) is not None
-    ]
-    rows += [(k, str(v or "not installed")) for k, v in (provenance.get("packages") or {}).items()]
-    return tuple(rows)
+    made = record.provenance
+    rows = [(name, value) for name, value in (("Python", made.python), ("Platform", made.platform)) if value]
+    return (*rows, *((name, version or "not installed") for name, version in made.packages.items()))
 
 
-def untested(record: Data, shown: view.View | None) -> tuple[str, ...]:
+def untested(record: RunRecord, shown: view.View | None) -> tuple[str, ...]:
     """What this record says nothing about."""
     kind = kind_of(record)
     if kind == "outcomes":

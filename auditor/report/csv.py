@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
 from typing import Any
 
 from auditor.core.protocols import Renderer
+from auditor.core.record import NamedEstimate, Plain, RunRecord, read
 from auditor.core.shown import csv_text
+from auditor.core.types import Estimate, Finding
 from auditor.measure.rates import ARMS
 from auditor.report import exchange
 
@@ -28,10 +30,11 @@ class CsvReport(Renderer):
     name = "csv.v1"
     suffix = ".csv"
 
-    def render(self, record: Mapping[str, Any], evidence: Any = None) -> str:
+    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the table."""
         lines: list[dict[str, object]] = []
-        for row in exchange.rows(record):
+        told = read(record)
+        for row in exchange.rows(told):
             f = row.finding
             values = {
                 "row": "finding",
@@ -45,27 +48,26 @@ class CsvReport(Renderer):
                 "format": row.format,
                 **_place(f),
                 "kind": row.kind,
-                **_figures(f.get("rate")),
-                "p_value": f.get("p_value"),
-                "p_adjusted": f.get("p_adjusted"),
-                "exemplars": " ".join(f.get("exemplars") or ()),
-                "text": f.get("text") or row.sentence,
-                "notes": " | ".join(f.get("notes") or ()),
+                **_figures(f.rate),
+                "p_value": f.p_value,
+                "p_adjusted": f.p_adjusted,
+                "exemplars": " ".join(f.exemplars),
+                "text": f.text or row.sentence,
+                "notes": " | ".join(f.notes),
             }
             lines.append(values)
-        for e in exchange.estimates(record):
-            figures = e["estimate"]
+        for e in told.estimates:
             values = {
                 "row": "estimate",
-                "name": e["name"],
-                "arm": ARMS.get(e["name"], "edited"),
-                "model": e.get("model"),
-                "format": e.get("format"),
+                "name": e.name,
+                "arm": ARMS.get(e.name, "edited"),
+                "model": e.model,
+                "format": e.format,
                 **_place(e),
-                "kind": e.get("kind"),
-                **_figures(figures),
-                "text": e.get("population"),
-                "notes": figures.get("note") or figures.get("reason"),
+                "kind": e.kind,
+                **_figures(e.estimate),
+                "text": e.population,
+                "notes": e.estimate.note,
             }
             lines.append(values)
         rows = [COLUMNS, *([line.get(name) for name in COLUMNS] for line in lines)]
@@ -75,17 +77,15 @@ class CsvReport(Renderer):
 def _waived(row: exchange.Row) -> str:
     if row.waiver is None:
         return ""
-    return f"until {row.waiver['expires']}, {row.waiver['owner']}: {row.waiver['reason']}"
+    return f"until {row.waiver.expires}, {row.waiver.owner}: {row.waiver.reason}"
 
 
-def _place(entry: Mapping[str, Any]) -> dict[str, str]:
-    steps = entry.get("directions") or ()
+def _place(entry: Finding | NamedEstimate) -> dict[str, str]:
     return {
-        "attributes": " + ".join(str(a) for a in entry.get("attributes") or ()),
-        "directions": " + ".join(f"{a}: {source} > {target}" for a, source, target in steps),
+        "attributes": " + ".join(entry.attributes),
+        "directions": " + ".join(f"{a}: {source} > {target}" for a, source, target in entry.directions or ()),
     }
 
 
-def _figures(estimate: Mapping[str, Any] | None) -> dict[str, Any]:
-    names = ("value", "low", "high", "level", "n", "n_skipped", "n_variants", "method")
-    return {name: (estimate or {}).get(name) for name in names}
+def _figures(estimate: Estimate | None) -> dict[str, object]:
+    return {} if estimate is None else {k: v for k, v in dataclasses.asdict(estimate).items() if k != "note"}

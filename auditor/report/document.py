@@ -6,18 +6,17 @@ Builders: `texts`, `tabular`, `ll144`, `legal`, `two_runs`, `two_searches`, `aud
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from auditor.measure.two_models import MIN_SEEDS
+from auditor.measure.compared import Comparison, RowsComparison, TablesComparison
 
 if TYPE_CHECKING:
     from auditor.report.answer import Screen
     from auditor.report.cards import Card
     from auditor.report.exchange import Row
 
-FEW = f"with fewer than {MIN_SEEDS} texts"
 TO_FILL = "to be filled in"
 
 
@@ -230,17 +229,21 @@ def noted(notes: Iterable[str], tables: Iterable[Table] = ()) -> tuple[Block, ..
 
 
 def beside(
-    compared: Mapping[str, Any], summary: str, sections: Iterable[Section], what: str = "Runs"
+    compared: Comparison | RowsComparison | TablesComparison,
+    summary: str,
+    sections: Iterable[Section],
+    what: str = "Runs",
 ) -> Document:
     """Two runs side by side: what differs in their plans, then ``sections``."""
-    lines = tuple((p["name"], p["before"], p["after"]) for p in compared["plans"])
+    differing = compared.settings if isinstance(compared, TablesComparison) else compared.plans
+    lines = tuple((p.name, p.before, p.after) for p in differing)
     told = [] if lines else ["The plans and their inputs are the same."]
     plans = Table(caption="What was set otherwise", columns=("Setting", "Before", "After"), lines=lines)
     return Document(
-        title=f"{what} {compared['before']} before, {compared['after']} after",
+        title=f"{what} {compared.before} before, {compared.after} after",
         name="",
         meta=summary,
-        banners=tuple(note[:1].upper() + note[1:] for note in compared["notes"]),
+        banners=tuple(note[:1].upper() + note[1:] for note in compared.notes),
         first=None,
         sections=(Section(id="plans", title="Plans", short="Plans", blocks=noted(told, [plans])), *sections),
     )
@@ -274,8 +277,3 @@ def flat(value: object, prefix: str = "") -> Iterator[tuple[str, str]]:
 def facts(caption: str, value: Any) -> Facts:
     """Nested plain data as names with values."""
     return Facts(caption, tuple(flat(value or {})))
-
-
-def listed(lines: Sequence[str]) -> tuple[Block, ...]:
-    """A list, where there is anything to list."""
-    return (Items(tuple(lines)),) if lines else ()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from auditor.core.record import RunRecord
+from auditor.core.types import Finding
 from auditor.measure.claims import OTHERS
 from auditor.report import cards, diff, words
 from auditor.report.claimed import Told
 
-Data = Mapping[str, Any]
 TRIED = 60  # variants that are looked at for one that fits
 ROOM = 34  # characters kept on each side of a change
 LENGTH = 150  # characters of the text with its changes, at most
@@ -29,7 +30,7 @@ class Example:
     after: str
 
 
-def find(record: Data, evidence: Any, told: Told) -> Example | None:
+def find(record: RunRecord, evidence: Any, told: Told) -> Example | None:
     """The first variant of the claim, else of findings about its attribute, that shows what the claim says."""
     if evidence is None:
         return None
@@ -39,10 +40,10 @@ def find(record: Data, evidence: Any, told: Told) -> Example | None:
         if (made := _fits(evidence, told, variant_id)) is None:
             continue
         original, variant, text = made
-        others = set(finding.get("exemplars") or ()) - {variant_id} if finding else ()
+        others = set(finding.exemplars) - {variant_id} if finding else ()
         return Example(
             variant_id=variant_id,
-            finding_id=str(finding["id"]) if finding else "",
+            finding_id=finding.id if finding else "",
             more=len(others),
             text=text,
             before=original,
@@ -51,33 +52,32 @@ def find(record: Data, evidence: Any, told: Told) -> Example | None:
     return None
 
 
-def _candidates(record: Data, told: Told) -> Iterator[tuple[str, Data | None]]:
+def _candidates(record: RunRecord, told: Told) -> Iterator[tuple[str, Finding | None]]:
     """Variant ids with the finding that holds each: of this claim first, then of its attribute."""
     claim = told.claim
     findings = list(_findings(record, told))
     for variant_id in claim.examples:
-        holds = (f for f in findings if variant_id in (f.get("exemplars") or ()))
-        yield variant_id, next(holds, next((f for f in findings if f.get("exemplars")), None))
+        holds = (f for f in findings if variant_id in f.exemplars)
+        yield variant_id, next(holds, next((f for f in findings if f.exemplars), None))
     for finding in findings:
-        for variant_id in finding.get("exemplars") or ():
+        for variant_id in finding.exemplars:
             yield variant_id, finding
 
 
-def _findings(record: Data, told: Told) -> Iterable[Data]:
+def _findings(record: RunRecord, told: Told) -> Iterable[Finding]:
     """Findings about the attribute of a claim and no other, net differences first, then the shown ones."""
     claim = told.claim
     about = [
         f
-        for f in record.get("findings", ())
-        if list(f.get("attributes") or ()) == claim.attribute.split("+")
-        and f.get("model") == claim.model
-        and f.get("format", "") in ("", claim.format)
+        for f in record.findings
+        if list(f.attributes) == claim.attribute.split("+")
+        and f.model == claim.model
+        and f.format in ("", claim.format)
     ]
 
-    def rank(finding: Data) -> tuple[bool, bool, bool]:
-        code = str(finding.get("code", ""))
-        groups = {group for step in finding.get("directions") or () for group in step[1:]}
-        return not code.startswith("NET"), not set(claim.groups) <= groups, finding.get("verdict") != "shown"
+    def rank(finding: Finding) -> tuple[bool, bool, bool]:
+        groups = {group for step in finding.directions for group in step[1:]}
+        return not finding.code.startswith("NET"), not set(claim.groups) <= groups, finding.verdict != "shown"
 
     return sorted(about, key=rank)
 

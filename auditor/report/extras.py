@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from auditor.contrib.adaptive import report as adaptive
 from auditor.core import waivers
+from auditor.core.record import RunRecord
+from auditor.core.record.sections import DiscardedRow
 from auditor.measure.two_models import MIN_SEEDS
 from auditor.report import comparison, planned, words
 from auditor.report.document import Items, Section, Table, Text, noted
 
-Data = Mapping[str, Any]
 DISCARDED = (
     "Model",
     "Attributes",
@@ -23,14 +21,14 @@ DISCARDED = (
 DEVIATIONS = ("What", "As planned", "As run")
 
 
-def build(record: Data) -> tuple[Section, ...]:
+def build(record: RunRecord) -> tuple[Section, ...]:
     """Lay out what the record has, in the order of the report."""
     found = (_comparison(record), _adaptive(record), _discarded(record), _frozen(record), _waivers(record))
     return tuple(section for section in found if section is not None)
 
 
-def _comparison(record: Data) -> Section | None:
-    if not record.get("comparison"):
+def _comparison(record: RunRecord) -> Section | None:
+    if not record.comparison:
         return None
     told = comparison.build(record)
     if told is None:
@@ -58,7 +56,7 @@ def _comparison(record: Data) -> Section | None:
     )
 
 
-def _adaptive(record: Data) -> Section | None:
+def _adaptive(record: RunRecord) -> Section | None:
     told = adaptive.build(record)
     if told is None:
         return None
@@ -81,24 +79,24 @@ def _adaptive(record: Data) -> Section | None:
     )
 
 
-def _discarded(record: Data) -> Section | None:
-    rows: Sequence[Data] = (record.get("discarded") or {}).get("rows") or ()
+def _discarded(record: RunRecord) -> Section | None:
+    rows = record.discarded.rows
     if not rows:
         return None
-    several = len({(r["model"], r["format"]) for r in rows}) > len({r["model"] for r in rows})
+    several = len({(r.model, r.format) for r in rows}) > len({r.model for r in rows})
     lines = tuple(
         (
-            f"{r['model']}, {r['format']}" if several else str(r["model"]),
-            words.attributes(r["attributes"]),
-            words.count(int(r["estimate"]["n"])),
-            words.interval(r["estimate"]),
-            words.interval(r.get("estimate_valid")),
+            f"{r.model}, {r.format}" if several else r.model,
+            words.attributes(r.attributes),
+            words.count(r.estimate.n),
+            words.interval(r.estimate),
+            words.interval(r.estimate_valid),
             _share(r),
         )
         for r in rows
-        if int(r["estimate"]["n"]) >= MIN_SEEDS
+        if r.estimate.n >= MIN_SEEDS
     )
-    exemplars = (record["discarded"] or {}).get("exemplars") or ()
+    exemplars = record.discarded.exemplars
     notes = [
         "A figure about the validity check, not about the model: variants that the check discarded were asked too. "
         "They enter no other figure of this report.",
@@ -126,21 +124,21 @@ def _discarded(record: Data) -> Section | None:
     )
 
 
-def _share(row: Data) -> str:
-    changes = int(row["changes"]) + int(row["changes_valid"])
-    if row.get("share_of_all_changes") is None:
+def _share(row: DiscardedRow) -> str:
+    changes = row.changes + row.changes_valid
+    if row.share_of_all_changes is None:
         return "no change"
-    return f"{words.percent(row['share_of_all_changes'])} ({words.count(row['changes'])} of {words.count(changes)})"
+    return f"{words.percent(row.share_of_all_changes)} ({words.count(row.changes)} of {words.count(changes)})"
 
 
-def _frozen(record: Data) -> Section | None:
-    frozen = record.get("frozen")
-    if not frozen:
+def _frozen(record: RunRecord) -> Section | None:
+    frozen = record.frozen
+    if frozen is None:
         return None
-    by = f" by {frozen['frozen_by']}" if frozen.get("frozen_by") else ", no name given"
-    notes = [f"The plan was frozen {frozen['frozen_at']}{by}. SHA-256: {frozen['sha256']}."]
-    if frozen.get("reason"):
-        notes.append(f"Reasons given: {words.sentence(str(frozen['reason']))}")
+    by = f" by {frozen.frozen_by}" if frozen.frozen_by else ", no name given"
+    notes = [f"The plan was frozen {frozen.frozen_at}{by}. SHA-256: {frozen.sha256}."]
+    if frozen.reason:
+        notes.append(f"Reasons given: {words.sentence(frozen.reason)}")
     notes += planned.frozen(record)
     lines = tuple(planned.deviations(record))
     if not lines:
@@ -151,12 +149,11 @@ def _frozen(record: Data) -> Section | None:
     )
 
 
-def _waivers(record: Data) -> Section | None:
-    items = waivers.items(record)
-    if not items:
+def _waivers(record: RunRecord) -> Section | None:
+    if not record.waivers.items:
         return None
     note = "Somebody lets these findings stand. They are shown all the same, and change no figure."
-    source, date = (record["waivers"].get(key) or "not recorded" for key in ("source", "date"))
+    source, date = record.waivers.source or "not recorded", record.waivers.date or "not recorded"
     about = f"File: {source}, as of: {date}."
     return Section(
         id="waivers",

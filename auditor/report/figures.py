@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from auditor.core.errors import PluginError
+from auditor.core.record import RunRecord
+from auditor.core.record.parts import SuiteFigure
 from auditor.report.document import Section, Table, Text
 
 
-def measured(record: Mapping[str, Any]) -> Iterator[Section]:
+def measured(record: RunRecord) -> Iterator[Section]:
     """What the suite of a run measured by its own rule."""
-    rows: Sequence[Mapping[str, Any]] = record.get("figures") or ()
+    rows = record.figures
     if not rows:
         return
-    told = {str(row["figure"]): str(row["what"]) for row in rows}
+    told = {row.figure: row.what for row in rows}
     yield Section(
         id="figures",
-        title=f"What the suite {record['spec']['suite']} measures",
+        title=f"What the suite {record.spec.suite} measures",
         short="Suite",
         blocks=(
             *(Text(f"{name}: {what}") for name, what in told.items()),
@@ -32,21 +34,21 @@ def measured(record: Mapping[str, Any]) -> Iterator[Section]:
     )
 
 
-def _line(row: Mapping[str, Any]) -> tuple[str, ...]:
-    shown = [f"{row[name]:+.3f}" if row[name] is not None else "–" for name in ("value", "low", "high")]
-    between = f"{shown[1]} to {shown[2]}" if row["low"] is not None else "–"
+def _line(row: SuiteFigure) -> tuple[str, ...]:
+    shown = [f"{value:+.3f}" if value is not None else "–" for value in (row.value, row.low, row.high)]
+    between = f"{shown[1]} to {shown[2]}" if row.low is not None else "–"
     return (
-        row["figure"],
-        row["model"],
-        row["format"],
+        row.figure,
+        row.model,
+        row.format,
         shown[0],
         between,
-        str(row["cases"]),
-        str(row["left_out"]),
+        str(row.cases),
+        str(row.left_out),
     )
 
 
-def chosen(record: Mapping[str, Any], evidence: Any) -> Iterator[Section]:
+def chosen(record: RunRecord, evidence: Any) -> Iterator[Section]:
     """The sections that ``audit report --section`` names.
 
     Raises
@@ -56,8 +58,8 @@ def chosen(record: Mapping[str, Any], evidence: Any) -> Iterator[Section]:
     """
     from auditor.core.registry import SECTIONS
 
-    for name in record.get("sections") or ():
-        made = SECTIONS.create(name).build(record, evidence)
+    for name in record.sections:
+        made = SECTIONS.create(name).build(record.raw, evidence)
         if made is not None and not isinstance(made, Section):
             raise PluginError(f"section {name!r} built a {type(made).__name__} and no Section")
         if made is not None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from auditor.core.errors import UnknownPlugin
+from auditor.core.record import RunRecord
+from auditor.core.types import Finding
 from auditor.report import cards, diff, opinions, view, waived, words
 from auditor.report.page import Page
 
@@ -19,11 +21,9 @@ def card(page: Page, shown: cards.Card) -> None:
     """One finding: sentence, both texts side by side, the lattice with its answers."""
     f = shown.finding
     page.line()
-    what = words.direction(f["directions"]) or (
-        "" if f["kind"] == "variant" else words.attributes(f["attributes"])
-    )
-    mark = "" if f["kind"] == "variant" else words.finding_verdict(f).replace(" ", "\u00a0")
-    page.paragraph(" · ".join(part for part in (f["id"], what, f["model"], mark) if part))
+    what = words.direction(f.directions) or (words.attributes(f.attributes) if f.code else "")
+    mark = words.finding_verdict(f).replace(" ", "\u00a0") if f.code else ""
+    page.paragraph(" · ".join(part for part in (f.id, what, f.model, mark) if part))
     page.paragraph(shown.sentence, indent="  ")
     if not shown.cells:
         page.paragraph(f"Its texts and answers are not available: {shown.missing}.", indent="  ")
@@ -34,10 +34,10 @@ def card(page: Page, shown: cards.Card) -> None:
         page.pair(("original", _marked(page, left)), (f"variant {shown.variant_id}", _marked(page, right)))
         page.line()
     lattice(page, shown.cells)
-    for note in f.get("notes") or ():
+    for note in f.notes:
         page.paragraph(words.sentence(note), indent="  ")
     for diagnosis in shown.diagnoses:
-        page.paragraph(f"Why: {diagnosis['cause']} ({diagnosis['evidence']}).", indent="  ")
+        page.paragraph(f"Why: {diagnosis.cause} ({diagnosis.evidence}).", indent="  ")
 
 
 def lattice(page: Page, cells: Sequence[cards.LatticeCell]) -> None:
@@ -66,7 +66,7 @@ def _marked(page: Page, segments: Sequence[diff.Segment]) -> Text:
 
 
 def render_finding(
-    record: Mapping[str, Any],
+    record: RunRecord,
     evidence: Any,
     finding_id: str,
     *,
@@ -96,7 +96,7 @@ def render_finding(
     """
     page = Page(width=width, encoding=encoding, color=color)
     noun = view.build(record).noun
-    known = {f["id"]: f for f in record.get("findings", ())}
+    known = {f.id: f for f in record.findings}
     if finding_id in known:
         chosen = [known[finding_id]]
     elif cards.look_up(evidence, finding_id)[1] is not None:
@@ -111,38 +111,39 @@ def render_finding(
         if i:
             page.line()
         _whole(page, finding, cards.build(finding, evidence, noun=noun, record=record), judged, seen)
-        waived.of_finding(page, record, str(finding["id"]))
+        waived.of_finding(page, record, finding.id)
     return page.value()
 
 
-def _as_findings(record: Mapping[str, Any], evidence: Any, variant_id: str) -> Iterable[Mapping[str, Any]]:
+def _as_findings(record: RunRecord, evidence: Any, variant_id: str) -> Iterable[Finding]:
     """Wrap a variant for each model that was asked it: the shape of a finding, no claim."""
     variant = evidence.variant(variant_id)
     pairs = sorted({(r.model, r.format) for r in evidence.responses(variant_id)}) or [("", "")]
     for model, format_ in pairs:
         what = words.direction(variant.directions) or "the original"
-        yield {
-            "id": variant_id,
-            "kind": "variant",
-            "model": model or "no model",
-            "format": format_,
-            "attributes": variant.attributes,
-            "directions": variant.directions,
-            "verdict": "not_tested",
-            "exemplars": (variant_id,),
-            "text": f"{what}, as {model or 'no model'} answered it.",
-        }
+        yield Finding(
+            id=variant_id,
+            kind="violation",
+            code="",  # it is no finding
+            model=model or "no model",
+            format=format_,
+            attributes=variant.attributes,
+            directions=variant.directions,
+            verdict="not_tested",
+            exemplars=(variant_id,),
+            text=f"{what}, as {model or 'no model'} answered it.",
+        )
 
 
 def _whole(
-    page: Page, finding: Mapping[str, Any], shown: cards.Card, judged: Judged, seen: set[tuple[str, ...]]
+    page: Page, finding: Finding, shown: cards.Card, judged: Judged, seen: set[tuple[str, ...]]
 ) -> None:
     """A card, and what was asked and answered in its cells that are not ``seen`` yet."""
     card(page, shown)
-    if finding.get("rate") is not None and finding.get("p_adjusted") is not None:
-        page.paragraph(f"p = {finding['p_value']:.2g}, adjusted {finding['p_adjusted']:.2g}", indent="  ")
+    if finding.rate is not None and finding.p_adjusted is not None:
+        page.paragraph(f"p = {finding.p_value:.2g}, adjusted {finding.p_adjusted:.2g}", indent="  ")
     for asked in shown.asked:
-        place = (asked.variant_id, str(finding["model"]), str(finding.get("format") or ""))
+        place = (asked.variant_id, finding.model, finding.format)
         if place in seen:
             continue
         seen.add(place)

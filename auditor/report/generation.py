@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from auditor.core.record import RunRecord
+from auditor.core.record.sections import Generation, Phase, Tolerance
 from auditor.report import words
 from auditor.report.document import Section, Table, noted
 
-Data = Mapping[str, Any]
 TITLE = "Generated cases"
 PHASES = {"rand": "drawn", "prob": "directed", "bandit": "directed (bandit)"}
 COLUMNS = ("Model", "Cases by", "Cases", "With a change", "Unjudged", "Variants", "Changed")
@@ -22,7 +22,7 @@ SAMPLINGS = {
 }
 
 
-def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
+def build(record: RunRecord, names: Mapping[tuple[str, str], str]) -> Section | None:
     """Lay out the section, or None where no case was generated and no probability compared.
 
     Parameters
@@ -32,7 +32,7 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
     names : mapping of (str, str) to str
         (model, format) → what its column is called elsewhere.
     """
-    told, compared_ = record.get("generation") or {}, record.get("probability") or {}
+    told, compared_ = record.generation, record.probability
     if not told and not compared_:
         return None
     tables = []
@@ -43,13 +43,13 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
             Table(
                 caption="How the cases came about, and how many had a change",
                 columns=COLUMNS,
-                lines=tuple(_phase(row, told) for row in told.get("phases", ())),
+                lines=tuple(_phase(row, told) for row in told.phases),
                 right=RIGHT,
             ),
             Table(caption="How much of the grammar was covered", columns=COVERAGE, lines=_coverage(told)),
         ]
     if compared_:
-        lines = tuple(_tolerance(row, names) for row in compared_.get("rows", ()))
+        lines = tuple(_tolerance(row, names) for row in compared_.rows)
         tables.append(Table(caption="Cases beyond each tolerance", columns=SCORES, lines=lines, right=RIGHT))
     return Section(
         id="generation",
@@ -59,64 +59,66 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
     )
 
 
-def _what(told: Data) -> str:
-    sentences, derivations = told.get("sentences"), told.get("derivations")
+def _what(told: Generation) -> str:
+    sentences, derivations = told.sentences, told.derivations
     size = "" if sentences is None else f" with {words.count(sentences)} distinct sentences"
     if derivations is not None and derivations != sentences:
         size += f" in {words.count(derivations)} derivations"
     return (
-        f"Cases come from the grammar {told.get('grammar', 'not recorded')}{size}. Drawn cases do not depend on any "
+        f"Cases come from the grammar {told.grammar}{size}. Drawn cases do not depend on any "
         "answer; directed ones follow the terminals that changes went with before, and enter no rate. Each case "
         "is counted once."
     )
 
 
-def _bounds(told: Data) -> list[str]:
+def _bounds(told: Generation) -> list[str]:
     """One sentence for each model: at most this share of all sentences."""
     out = []
-    for model, bound in (told.get("bound") or {}).items():
+    for model, bound in told.bound.items():
         out.append(
-            f"{model}: at {words.confidence(bound['level'])} confidence, at most "
-            f"{words.percent(bound['share_at_most'])} of the {words.count(bound['population'])} sentences of this "
-            f"grammar have a variant with a changed answer ({words.count(bound['found'])} of "
-            f"{words.count(bound['drawn'])} drawn without replacement; those without a judgement count as changed)."
+            f"{model}: at {words.confidence(bound.level)} confidence, at most "
+            f"{words.percent(bound.share_at_most)} of the {words.count(bound.population)} sentences of this "
+            f"grammar have a variant with a changed answer ({words.count(bound.found)} of "
+            f"{words.count(bound.drawn)} drawn without replacement; those without a judgement count as changed)."
         )
     return out
 
 
-def _phase(row: Data, told: Data) -> tuple[str, ...]:
-    sampling = str(row.get("sampling"))
-    if sampling == "iid" and told.get("generation") == "uniform":
+def _phase(row: Phase, told: Generation) -> tuple[str, ...]:
+    sampling = row.sampling
+    if sampling == "iid" and told.generation == "uniform":
         sampling = "uniform"
-    way = SAMPLINGS.get(sampling, PHASES.get(row["phase"], row["phase"]))
+    way = SAMPLINGS.get(sampling, PHASES.get(row.phase, row.phase))
     return (
-        str(row["model"]),
-        str(way),
-        words.count(row["cases"]),
-        words.count(row["violating_cases"]),
-        words.count(row["unjudged_cases"]),
-        words.count(row["tests"]),
-        words.count(row["violations"]),
+        row.model,
+        way,
+        words.count(row.cases),
+        words.count(row.violating_cases),
+        words.count(row.unjudged_cases),
+        words.count(row.tests),
+        words.count(row.violations),
     )
 
 
-def _coverage(told: Data) -> tuple[tuple[str, ...], ...]:
+def _coverage(told: Generation) -> tuple[tuple[str, ...], ...]:
     lines = []
-    for phase, row in (told.get("coverage") or {}).items():
+    for phase, row in told.coverage.items():
+        parts = (
+            (row.terminals_covered, row.terminals, row.terminal_share),
+            (row.pairs_covered, row.pairs, row.pair_share),
+        )
         cells = [
-            f"{words.count(row[f'{what}s_covered'])} of {words.count(row[f'{what}s'])}"
-            + ("" if row.get(f"{what}_share") is None else f" ({words.percent(row[f'{what}_share'])})")
-            for what in ("terminal", "pair")
+            f"{words.count(n)} of {words.count(of)}" + ("" if share is None else f" ({words.percent(share)})")
+            for n, of, share in parts
         ]
         lines.append((f"{PHASES.get(phase, phase)} cases", *cells))
     return tuple(lines)
 
 
-def _tolerance(row: Data, names: Mapping[tuple[str, str], str]) -> tuple[str, ...]:
-    rate = row["rate"]
+def _tolerance(row: Tolerance, names: Mapping[tuple[str, str], str]) -> tuple[str, ...]:
     return (
-        names.get((row["model"], row["format"]), row["model"]),
-        f"{row['epsilon']:g}",
-        words.count(row["cases"]),
-        words.interval(rate) if words.is_estimate(rate) else str(rate.get("reason", "not measured")),
+        names.get((row.model, row.format), row.model),
+        f"{row.epsilon:g}",
+        words.count(row.cases),
+        words.interval(row.rate),
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from auditor.core.protocols import Renderer
+from auditor.core.record import Plain, RunRecord, read
 from auditor.report import exchange, words
 from auditor.report.markdown import MarkdownReport, escape
 
@@ -20,10 +20,10 @@ class GithubSummary(Renderer):
     name = "github.v1"
     suffix = ".md"
 
-    def render(self, record: Mapping[str, Any], evidence: Any = None) -> str:
+    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the summary, at most 1 MiB."""
         text = MarkdownReport(full=False).render(record, evidence)
-        text += f"\nRun {escape(record.get('id', ''))}. {words.VERDICT_MEANING['not_determined']}\n"
+        text += f"\nRun {escape(read(record).id)}. {words.VERDICT_MEANING['not_determined']}\n"
         data = text.encode("utf-8")
         if len(data) <= MAX_BYTES:
             return text
@@ -31,7 +31,7 @@ class GithubSummary(Renderer):
         return kept[: kept.rfind("\n")] + CUT
 
 
-def workflow_commands(record: Mapping[str, Any]) -> list[str]:
+def workflow_commands(plain: Plain | RunRecord) -> list[str]:
     """Workflow commands: a warning for each shown finding that is not waived, an error for a partial run.
 
     Examples
@@ -39,7 +39,7 @@ def workflow_commands(record: Mapping[str, Any]) -> list[str]:
     >>> workflow_commands({"status": "partial", "status_reason": "Interrupted.", "findings": []})
     ['::error title=Audit incomplete::Partial run: Interrupted. The figures cover what was answered until then.']
     """
-    lines = []
+    lines, record = [], read(plain)
     if exchange.partial(record):
         lines.append(command("error", "Audit incomplete", exchange.partial(record)))
     shown = [row for row in exchange.rows(record) if row.counts]

@@ -2,57 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
+from auditor.core.record import RunRecord
+from auditor.core.record.sections import Probability
+from auditor.core.types import Finding
 from auditor.report import cautions, unread, words
 from auditor.report.rows import Row, Subject, split
 
-Data = Mapping[str, Any]
 MANY_OTHERS = 0.05  # share of texts in other languages from which on a report warns
 
 
-def banners(record: Data) -> tuple[str, ...]:
+def banners(record: RunRecord) -> tuple[str, ...]:
     """What has to be known before any figure."""
     out = cautions.banners(record)
-    if record.get("status") == "partial":
-        reason = (record.get("status_reason") or "no reason was recorded").rstrip(".")
+    if record.status == "partial":
+        reason = (record.status_reason or "no reason was recorded").rstrip(".")
         figures = "" if unread.variant(record) else " The figures cover what was answered until then."
         out.append(f"Partial run: {reason}.{figures}")
-    for model, drift in ((record.get("controls") or {}).get("canary") or {}).items():
-        if isinstance(drift, Mapping) and drift.get("shifted"):
+    canary = record.controls.of("canary")
+    for model, drift in canary.parts.items() if canary is not None else ():
+        if drift.shift is not None and drift.shift.shifted:
             out.append(
                 f"{model} answered the same prompts differently at the start and at the end of the run "
-                f"(permutation test, p = {drift['p_value']:.2g}): it may have been changed meanwhile, and its "
+                f"(permutation test, p = {drift.shift.p_value:.2g}): it may have been changed meanwhile, and its "
                 "figures mix both."
             )
     out += filter(None, [_language(record)])
-    spec = record.get("spec", {})
-    if spec.get("protocol", "default") != "default":
+    spec = record.spec
+    if spec.protocol != "default":
         out.append(
-            f"Protocol {spec['protocol']}: counted as the paper's own code counts, without the controls of "
+            f"Protocol {spec.protocol}: counted as the paper's own code counts, without the controls of "
             "the default protocol, so that figures can be laid beside published ones."
         )
     return tuple(out)
 
 
-def asked(record: Data) -> tuple[tuple[str, str], ...]:
+def asked(record: RunRecord) -> tuple[tuple[str, str], ...]:
     """What was asked, of whom, and how: (name, value)."""
-    spec, counts = record.get("spec", {}), record.get("counts", {})
-    attributes = spec.get("attributes") or sorted(
-        {a for e in record.get("estimates", ()) for a in e["attributes"]}
-    )
-    limit = f", first {spec['limit']}" if spec.get("limit") else ""
-    seeds = (
-        words.plural(int(counts["seeds"]), "text") if counts.get("seeds") is not None else "unknown number"
-    )
-    repeats = [f"{m}: {v['replicates']}" for m, v in record.get("models", {}).items() if v.get("replicates")]
-    replicates = ", ".join(repeats) or spec.get("replicates")
-    formats = [f for f in spec.get("formats") or () if f]
+    spec, counts = record.spec, record.counts
+    attributes = spec.attributes or sorted({a for e in record.estimates for a in e.attributes})
+    limit = f", first {spec.limit}" if spec.limit else ""
+    seeds = words.plural(counts.seeds, "text") if counts.seeds is not None else "unknown number"
+    repeats = [f"{m}: {v.replicates}" for m, v in record.models.items() if v.replicates]
+    replicates = ", ".join(repeats) or spec.replicates
+    formats = [f for f in spec.formats if f]
     items = [
-        ("Task", str(spec.get("task", "not recorded"))),
+        ("Task", str(spec.task)),
         ("Texts", f"{_source(record)}{limit}; {seeds} used{_not_english(record)}"),
-        ("Models", ", ".join(record.get("models") or spec.get("models") or ["none"])),
+        ("Models", ", ".join(record.models or spec.models or ["none"])),
         ("Attributes", ", ".join(attributes) or "those that the texts name"),
         ("Edits", _edits(record)),
         (
@@ -60,27 +58,27 @@ def asked(record: Data) -> tuple[tuple[str, str], ...]:
             str(replicates) if replicates else "3 per prompt; 1 where a model is declared deterministic",
         ),
         ("Formats", ", ".join(formats) if formats else "the task's default"),
-        ("Parser", str(spec.get("parser", "not recorded"))),
+        ("Parser", str(spec.parser)),
     ]
-    if spec.get("protocol", "default") != "default":
-        items.append(("Protocol", str(spec["protocol"])))
-    if record.get("probability"):
-        items.append(("Compared", compared(record["probability"])))
-    if spec.get("delta") is not None:
-        items.append(("Bound δ", f"{100 * float(spec['delta']):g} %"))
+    if spec.protocol != "default":
+        items.append(("Protocol", spec.protocol))
+    if record.probability:
+        items.append(("Compared", compared(record.probability)))
+    if spec.delta is not None:
+        items.append(("Bound δ", f"{100 * spec.delta:g} %"))
     return tuple(items)
 
 
-def _not_english(record: Data) -> str:
+def _not_english(record: RunRecord) -> str:
     """How many texts do not look like English, where there are some."""
-    n = ((record.get("provenance") or {}).get("seeds") or {}).get("not_english")
+    n = record.provenance.seeds.not_english
     return f", {n:,} that {'does' if n == 1 else 'do'} not look like English" if n else ""
 
 
-def _language(record: Data) -> str:
+def _language(record: RunRecord) -> str:
     """A warning where many texts do not look like English."""
-    told = (record.get("provenance") or {}).get("seeds") or {}
-    n, texts = told.get("not_english") or 0, told.get("n") or 0
+    told = record.provenance.seeds
+    n, texts = told.not_english, told.n or 0
     if not n or n < MANY_OTHERS * texts:
         return ""
     return (
@@ -90,26 +88,23 @@ def _language(record: Data) -> str:
     )
 
 
-def _source(record: Data) -> str:
+def _source(record: RunRecord) -> str:
     """Where the texts come from, in words."""
-    if record.get("spec", {}).get("data"):
-        return str(record["spec"]["data"])
-    source = ((record.get("provenance") or {}).get("seeds") or {}).get("source")
-    return str(source) if source else "embedded texts"
+    return record.spec.data or record.provenance.seeds.source or "embedded texts"
 
 
-def _edits(record: Data) -> str:
-    spec, person = record.get("spec", {}), words.whose(record)
-    order = f"up to {words.plural(int(spec.get('order', 1)), 'attribute')} at once"
-    if spec.get("protocol") == "hinter":
+def _edits(record: RunRecord) -> str:
+    spec, person = record.spec, words.whose(record)
+    order = f"up to {words.plural(spec.order, 'attribute')} at once"
+    if spec.protocol == "hinter":
         return f"{order}, all occurrences of a word pair, one pair after the other"
-    if spec.get("suite") == "grammar":
+    if spec.suite == "grammar":
         return f"{order}, terminals of the grammar"
-    return f"{order}, scope {spec.get('scope', '–')}" + (f", in words about {person}" if person else "")
+    return f"{order}, scope {spec.scope or '–'}" + (f", in words about {person}" if person else "")
 
 
 def answer(
-    record: Data, subjects: Sequence[Subject], rows: Sequence[Row], hidden: Sequence[Data], noun: str
+    record: RunRecord, subjects: Sequence[Subject], rows: Sequence[Row], hidden: Sequence[Finding], noun: str
 ) -> Iterable[tuple[str, str]]:
     """Yield two sentences of measured facts per subject."""
     for i, subject in enumerate(subjects):
@@ -121,16 +116,16 @@ def answer(
         row, cell = max(
             judged,
             key=lambda rc: (
-                (float(rc[1].rate["low"]), float(rc[1].rate["value"])) if rc[1].rate else (0.0, 0.0),
+                (float(rc[1].rate.low), float(rc[1].rate.value)) if rc[1].rate else (0.0, 0.0),
                 rc[0].label,
             ),
         )
         assert cell.rate is not None
         shown = [r.label for r, c in judged if c.verdict == "shown"]
-        n = sum(f["model"] == subject.model and f.get("format", "") in ("", subject.format) for f in hidden)
-        if all(float(c.rate["value"]) == 0 for _, c in judged if c.rate):
+        n = sum(f.model == subject.model and f.format in ("", subject.format) for f in hidden)
+        if all(float(c.rate.value) == 0 for _, c in judged if c.rate):
             kept = split([r for r, _ in judged])[0]
-            highest = max(float(c.rate["high"]) for r, c in judged if c.rate and r in kept)
+            highest = max(float(c.rate.high) for r, c in judged if c.rate and r in kept)
             first = (
                 f"changed its {noun} in none of the variants judged; the intervals reach up to "
                 f"{words.percent(highest, 0 if highest >= 0.2 else 1)}."
@@ -138,13 +133,13 @@ def answer(
         else:
             first = (
                 f"changed its {noun} most often with {row.label}, in {words.interval(cell.rate)} of the variants of "
-                f"{words.plural(int(cell.rate['n']), 'text')}; the same prompt again: {cell.noise_text}"
+                f"{words.plural(int(cell.rate.n), 'text')}; the same prompt again: {cell.noise_text}"
                 + (f"; placebo edits changed it in {words.interval(cell.placebo)}." if cell.placebo else ".")
             )
         sets = words.plural(len(judged), "attribute set")
         if not any(c.claim for _, c in judged):
             none = f"No claim was tested for its {sets}."
-            if record.get("scores") or record.get("generation_pairs"):
+            if record.scores or record.generation_pairs:
                 none = "Its claims are about differences between groups: see their table."
             yield subject.name, f"{first} {none}"
             continue
@@ -160,58 +155,58 @@ def answer(
         yield subject.name, f"{first} {claims}. {words.sentence(told)}"
 
 
-def commands(record: Data, hidden: Sequence[Data], findings: Sequence[Data]) -> tuple[tuple[str, str], ...]:
+def commands(
+    record: RunRecord, hidden: Sequence[Finding], findings: Sequence[Finding]
+) -> tuple[tuple[str, str], ...]:
     """What to do next: (command, what it gives); nothing where no run folder was written."""
-    if record.get("id") == "in-memory":
+    if record.id == "in-memory":
         return ()
     run = words.run_name(record)
     out = [(f"audit report {run} --format html", "the full report, one file")]
-    with_example = [f for f in (*hidden, *findings) if f.get("exemplars")]
+    with_example = [f for f in (*hidden, *findings) if f.exemplars]
     if unread.variant(record):
         out.insert(0, (show_unread(record), "a prompt and the answers that could not be read"))
         return tuple(out)
     if with_example:
-        first = min(with_example, key=lambda f: f.get("verdict") != "shown")["id"]
+        first = min(with_example, key=lambda f: f.verdict != "shown").id
         out[:0] = [
             (f"audit show {run} {first}", "one finding: its prompts and every answer"),
             (f"audit replay {run} {first} --replicates 5", "ask it again"),
         ]
-    if record.get("status") == "partial":
+    if record.status == "partial":
         out.insert(0, (f"audit resume {run}{raised(record)}", "go on; no answered prompt is asked twice"))
     return tuple(out)
 
 
-RAISED = {"max_calls": 100, "max_cost": 1.0}  # what is proposed where the limit was 0
-
-
-def raised(record: Data) -> str:
+def raised(record: RunRecord) -> str:
     """The option that lets a run go on which a limit ended: twice that limit; empty where none is in the way.
 
     Examples
     --------
-    >>> raised({"stopped_by": "max_calls", "spec": {"max_calls": 500}})
+    >>> from auditor.core.record import read
+    >>> raised(read({"stopped_by": "max_calls", "spec": {"max_calls": 500}}))
     ' --max-calls 1000'
     """
-    name = record.get("stopped_by")
-    if name not in RAISED:  # seconds are counted anew
-        return ""
-    limit = record["spec"].get(name)
-    return f" --{name.replace('_', '-')} {2 * limit or RAISED[name]:.12g}" if limit is not None else ""
+    # Seconds are counted anew. Where the limit was 0, the second figure is proposed.
+    limits = {"max_calls": (record.spec.max_calls, 100), "max_cost": (record.spec.max_cost, 1.0)}
+    name = record.stopped_by or ""
+    limit, other = limits.get(name, (None, 0))
+    return f" --{name.replace('_', '-')} {2 * limit or other:.12g}" if limit is not None else ""
 
 
-def show_unread(record: Data) -> str:
+def show_unread(record: RunRecord) -> str:
     """The command that shows answers which could not be read; empty where each model gave some that could."""
     variant = unread.variant(record)
     return f"audit show {words.run_name(record)} {variant}" if variant else ""
 
 
-def _why_no_rate(record: Data, model: str) -> str:
+def _why_no_rate(record: RunRecord, model: str) -> str:
     """Why there is no rate of a model: nothing could be read, nothing valid could be asked, or too little came."""
-    told, counts = unread.nothing(record, model), record.get("counts", {})
+    told, counts = unread.nothing(record, model), record.counts
     if told is not None:
         return f"gave no answer that could be read ({unread.losses(told)})"
-    if counts.get("valid") == 0 and record.get("status") != "partial":
-        made = counts.get("variants") or 0
+    if counts.valid == 0 and record.status != "partial":
+        made = counts.variants or 0
         if not made:
             return "was asked about no variant: none could be made"
         all_ = "the only one" if made == 1 else f"all {made:,}"
@@ -220,15 +215,15 @@ def _why_no_rate(record: Data, model: str) -> str:
     return "gave too few answers"
 
 
-def compared(section: Data) -> str:
+def compared(section: Probability) -> str:
     """Say what the probability oracle compared, in one line.
 
     Examples
     --------
-    >>> compared({"label": "his", "reference": "equal", "rows": [{"epsilon": 0.05}]})
-    "probability of 'his'; a difference of more than 0.05 counts as a change"
+    >>> compared(Probability(label="his"))
+    "probability of 'his'"
     """
-    first = next((row["epsilon"] for row in section.get("rows", ())), None)
-    less = ", less that of the shares in the occupations," if section.get("reference") == "bls" else ""
+    first = next((row.epsilon for row in section.rows), None)
+    less = ", less that of the shares in the occupations," if section.reference == "bls" else ""
     beyond = "" if first is None else f"; a difference{less} of more than {first:g} counts as a change"
-    return f"probability of {section['label']!r}{beyond}"
+    return f"probability of {section.label!r}{beyond}"

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from auditor.core.errors import RunFolderError
+from auditor.core.record import RunRecord, read
 from auditor.measure.claims import Claim
 from auditor.report import charts, claimed, matrix
 from auditor.report.answer import Screen
 from auditor.report.document import Block, Cell, Chart, Section, Table, Text
 
-Data = Mapping[str, Any]
 Key = tuple[str, str, tuple[str, ...], str, str, str]
 MOST = 12  # earlier runs, the latest
 COLUMNS = 4  # comparisons, in the order of the first screen
@@ -22,7 +23,7 @@ NOTE = (
 )
 
 
-def sections(record: Data, evidence: Any, screen: Screen | None) -> Iterator[Section]:
+def sections(record: RunRecord, evidence: Any, screen: Screen | None) -> Iterator[Section]:
     """The section, where a run before this one measured the same."""
     path = getattr(evidence, "path", None)
     rows = [] if screen is None else [row.claim for row in screen.rows if row.claim.family == "net"]
@@ -37,31 +38,39 @@ def sections(record: Data, evidence: Any, screen: Screen | None) -> Iterator[Sec
         yield Section(id="history", title=title, short="History", blocks=(Text(NOTE), *blocks), folded=True)
 
 
-def _earlier(record: Data, folder: Path) -> Iterator[Data]:
+def _earlier(record: RunRecord, folder: Path) -> Iterator[RunRecord]:
     """Records beside ``folder`` that began before it and asked the same, the oldest first."""
     wanted = _asked(record)
     for beside in sorted(p for p in folder.parent.iterdir() if p.name < folder.name)[-MOST:]:
         try:
             plan = json.loads((beside / "plan.json").read_text(encoding="utf-8"))
-            same = _asked({"spec": plan["plan"]}) == wanted
-            found = json.loads((beside / "run.json").read_text(encoding="utf-8")) if same else {}
-        except (OSError, ValueError, KeyError, TypeError):  # no run folder, or one that was cut off
+            same = _asked(read({"spec": plan["plan"]})) == wanted
+            found = read(json.loads((beside / "run.json").read_bytes())) if same else RunRecord()
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            RunFolderError,
+        ):  # no run folder, or one that was cut off
             continue
-        if found.get("claims"):
+        if found.claims:
             yield found
 
 
-def _asked(record: Data) -> tuple[object, ...]:
+def _asked(record: RunRecord) -> tuple[object, ...]:
     """Task and texts of a run: what has to be the same."""
-    spec = record["spec"]
-    return spec.get("task"), spec.get("data"), spec.get("suite"), spec.get("protocol")
+    spec = record.spec
+    return spec.task, spec.data, spec.suite, spec.protocol
 
 
 def _key(claim: Claim) -> Key:
     return claim.family, claim.attribute, claim.groups, claim.label, claim.model, claim.format
 
 
-def _of_model(record: Data, earlier: Iterable[Data], claims: Sequence[Claim], n: int) -> Iterator[Block]:
+def _of_model(
+    record: RunRecord, earlier: Iterable[RunRecord], claims: Sequence[Claim], n: int
+) -> Iterator[Block]:
     """A chart of the first comparison over time, and a table of the first few."""
     told = [(found, {_key(claim): claim for claim in claimed.of(found)}) for found in (*earlier, record)]
     told = [(found, by_key) for found, by_key in told if any(_key(claim) in by_key for claim in claims)]
@@ -72,7 +81,7 @@ def _of_model(record: Data, earlier: Iterable[Data], claims: Sequence[Claim], n:
     lines: list[tuple[str | Cell, ...]] = []
     for found, by_key in told:
         mine = [by_key.get(_key(claim)) for claim in claims]
-        lines.append((_date(found), str(found.get("id") or "–"), *map(_cell, mine)))
+        lines.append((_date(found), found.id or "–", *map(_cell, mine)))
         first = mine[0]
         effect = None if first is None else claimed.effect(first)
         if first is not None and effect is not None and not effect.vague:
@@ -90,7 +99,7 @@ def _cell(claim: Claim | None) -> str | Cell:
     return Cell(text=claimed.net(claim), mark=claimed.verdict(claim), kind=claim.verdict)
 
 
-def _date(record: Data) -> str:
+def _date(record: RunRecord) -> str:
     """When a run began, to the minute."""
-    started = str((record.get("provenance") or {}).get("started") or "")
+    started = record.provenance.started or ""
     return started[:16].replace("T", " ") or "not recorded"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditor.core.protocols import Renderer
+from auditor.core.record import Plain, RunRecord, read
+from auditor.core.types import Finding
 from auditor.report import diff, example, words
 from auditor.report.document import TO_FILL, Commands, Document, Evidence, Findings
 
@@ -34,21 +36,22 @@ class HtmlReport(Renderer):
     name = "html.v1"
     suffix = ".html"
 
-    def render(self, record: Mapping[str, Any], evidence: Any = None) -> str:
+    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the whole page, doctype to end tag."""
         from auditor.report.build import document
 
+        record = read(record)
         return write(document(record, evidence), record)
 
 
-def write(document: Document, record: Mapping[str, Any] | None = None) -> str:
+def write(document: Document, record: RunRecord | None = None) -> str:
     """A document as a page.
 
     Parameters
     ----------
     document : Document
         What is written.
-    record : mapping, optional
+    record : RunRecord, optional
         The run record, for the commands about its findings.
     """
     parts = list(document.every())
@@ -56,29 +59,29 @@ def write(document: Document, record: Mapping[str, Any] | None = None) -> str:
     findings += [row.finding for b in parts if isinstance(b, Findings) for row in b.rows]
     return _template().render(
         d=document,
-        run=words.run_name(record or {}),
-        version=_version(record or {}),
+        run=words.run_name(record or RunRecord()),
+        version=_version(record or RunRecord()),
         filtered=len(findings) >= MIN_FILTER,
         choices=choices(findings),
-        told={f["id"] for f in findings},
+        told={f.id for f in findings},
         # Something to filter, to sort or to copy.
         scripted=not document.inert
         and (document.first is not None or bool(findings) or any(isinstance(b, Commands) for b in parts)),
     )
 
 
-def _version(record: Mapping[str, Any]) -> str:
+def _version(record: RunRecord) -> str:
     """The version that made a record; tables of outcomes of their own name it elsewhere."""
-    return str(record.get("tool_version") or (record.get("tool") or {}).get("version") or "–")
+    return record.tool_version or record.tool.version or "–"
 
 
-def choices(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, list[str]]]:
+def choices(findings: Sequence[Finding]) -> list[tuple[str, str, list[str]]]:
     """(key, label, values) of each filter that splits the findings."""
     found = [
-        ("kind", "Kind", [name for kind, name in KINDS.items() if any(f["kind"] == kind for f in findings)]),
-        ("model", "Model", sorted({str(f.get("model") or "") for f in findings})),
-        ("set", "Attributes", sorted({words.attributes(f["attributes"]) for f in findings})),
-        ("verdict", "Verdict", [v for v in words.VERDICTS if any(f["verdict"] == v for f in findings)]),
+        ("kind", "Kind", [name for kind, name in KINDS.items() if any(f.kind == kind for f in findings)]),
+        ("model", "Model", sorted({f.model for f in findings})),
+        ("set", "Attributes", sorted({words.attributes(f.attributes) for f in findings})),
+        ("verdict", "Verdict", [v for v in words.VERDICTS if any(f.verdict == v for f in findings)]),
     ]
     return [(key, label, values) for key, label, values in found if len(values) > 1]
 

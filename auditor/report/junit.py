@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from auditor.core import waivers
 from auditor.core.protocols import Renderer
+from auditor.core.record import Plain, RunRecord, read
 from auditor.report import exchange, words
 from auditor.report.planned import deviations
 
@@ -27,8 +28,9 @@ class JunitReport(Renderer):
     name = "junit.v1"
     suffix = ".xml"
 
-    def render(self, record: Mapping[str, Any], evidence: Any = None) -> str:
+    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the document."""
+        record = read(record)
         rows = exchange.rows(record)
         partial = exchange.partial(record)
         states = [*map(_state, rows), *(["error"] if partial else [])]
@@ -36,8 +38,8 @@ class JunitReport(Renderer):
         run = SubElement(top, "testsuite", _counted("run", 1, ["error"] if partial else []))
         properties = SubElement(run, "properties")
         for name, value in (
-            ("run", str(record.get("id", ""))),
-            ("tool_version", str(record.get("tool_version", ""))),
+            ("run", str(record.id)),
+            ("tool_version", str(record.tool_version)),
             *_frozen(record),
             *((f"waiver {i}", line) for i, line in enumerate(waivers.lines(record), 1)),
         ):
@@ -55,14 +57,14 @@ class JunitReport(Renderer):
         return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(top, encoding="unicode")}\n'
 
 
-def _frozen(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _frozen(record: RunRecord) -> list[tuple[str, str]]:
     """The frozen plan and what was done otherwise, as properties."""
-    frozen = record.get("frozen")
+    frozen = record.frozen
     if not frozen:
         return []
     told = (f"{what}: {planned} planned, {actual} run" for what, planned, actual in deviations(record))
     return [
-        ("frozen plan", f"{frozen['frozen_at']}, SHA-256 {frozen['sha256']}"),
+        ("frozen plan", f"{frozen.frozen_at}, SHA-256 {frozen.sha256}"),
         *((f"deviation {i}", line) for i, line in enumerate(told, 1)),
     ]
 
@@ -79,11 +81,11 @@ def _state(row: exchange.Row) -> str:
     return "" if row.verdict == "bounded" else "skipped"
 
 
-def _result(case: Element, row: exchange.Row, record: Mapping[str, Any]) -> None:
+def _result(case: Element, row: exchange.Row, record: RunRecord) -> None:
     detail = "\n".join(
         [
             row.sentence,
-            *(words.sentence(note) for note in row.finding.get("notes") or ()),
+            *(words.sentence(note) for note in row.finding.notes),
             f"Look at it: audit show {words.run_name(record)} {row.id}",
         ]
     )
@@ -95,7 +97,7 @@ def _result(case: Element, row: exchange.Row, record: Mapping[str, Any]) -> None
     else:
         why = words.verdict(row.verdict, symbol=False)
         if row.waiver is not None:
-            why = f"waived until {row.waiver['expires']} by {row.waiver['owner']}: {row.waiver['reason']}"
+            why = f"waived until {row.waiver.expires} by {row.waiver.owner}: {row.waiver.reason}"
         SubElement(case, state, _safe(message=f"{words.sentence(why)} {row.sentence}"))
 
 

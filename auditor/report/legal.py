@@ -10,7 +10,6 @@ from auditor.report.compliance_claims import Claim
 from auditor.report.compliance_groups import Accuracy
 from auditor.report.compliance_page import MAX_LISTED, Page
 from auditor.report.document import (
-    FEW,
     Block,
     Cell,
     Chart,
@@ -26,6 +25,7 @@ from auditor.report.document import (
     Table,
     Text,
 )
+from auditor.report.rows import MIN_SEEDS
 
 SHORT = {
     "says": "What it says",
@@ -141,7 +141,9 @@ def _claims(page: Page) -> Iterable[Block]:
         told = words.plural(len(page.more_claims), "further claim")
         yield Text(f"{told} about one group and another: in the statistical appendix.")
     if page.few:
-        yield Text(f"{words.plural(page.few, 'claim')} {FEW}: in report.csv.", "meta")
+        yield Text(
+            f"{words.plural(page.few, 'claim')} of fewer than {MIN_SEEDS} texts: in report.csv.", "meta"
+        )
 
 
 def _table_of(page: Page, claims: Sequence[Claim], caption: str) -> Table:
@@ -326,10 +328,10 @@ def _intersections(page: Page) -> Iterable[Block]:
         return
     lines: Lines = tuple(
         (
-            str(h["id"]),
-            words.direction(h.get("directions") or ()) or words.attributes(h["attributes"]),
-            str(h["model"]),
-            Cell(mark=words.finding_verdict(h), kind=str(h["verdict"])),
+            h.id,
+            words.direction(h.directions) or words.attributes(h.attributes),
+            h.model,
+            Cell(mark=words.finding_verdict(h), kind=h.verdict),
         )
         for h in hidden[:MAX_LISTED]
     )
@@ -360,7 +362,7 @@ def _rates(
         yield Chart(chart, FOREST + shaded)
     if few:
         told = words.listing([r.label for r in few])
-        yield Text(f"In report.csv alone, {FEW}: {told}.", "meta")
+        yield Text(f"In report.csv alone, with fewer than {MIN_SEEDS} texts: {told}.", "meta")
     if rows:
         lines: Lines = tuple(
             (
@@ -403,8 +405,8 @@ def _impact(page: Page) -> Iterable[Block]:
         return
     yield Text(texts.IMPACT_NOTE)
     yield Text(ll144.banner(page.outcomes), "note")
-    if page.outcomes["warnings"]:
-        yield Items(tuple(page.outcomes["warnings"]))
+    if page.outcomes.warnings:
+        yield Items(page.outcomes.warnings)
     yield Items(tuple(ll144_report.sentences(page.outcomes)))
     yield from ll144_report.impact(page.outcomes)
     if page.framework.id == "ll144":

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from auditor.core.counting import plural
+from auditor.core.record import RunRecord
+from auditor.core.record.outcomes import Category, OtherMedian, Pool, TableFacts, UnknownBound
 from auditor.report import words
 from auditor.report.document import Cell
-from auditor.report.ll144_chart import alarm
 from auditor.report.ll144_chart import limits as limits
 
 TITLES = {"sex": "Sex", "race_ethnicity": "Race/ethnicity", "intersectional": "Intersections"}
@@ -52,54 +52,52 @@ class Part:
     """One set of tables: the whole pool, or a group."""
 
     title: str
-    tables: Mapping[str, Sequence[Mapping[str, Any]]]
-    facts: Mapping[str, Mapping[str, Any]]
-    bounds: Sequence[Mapping[str, Any]]
-    bounds_reason: str
+    tables: Mapping[str, Sequence[Category]]
+    facts: Mapping[str, TableFacts]
+    bounds: Sequence[UnknownBound]
+    bounds_reason: str | None
     unknown: int
 
 
-def parts(record: Mapping[str, Any]) -> list[Part]:
+def parts(record: RunRecord) -> list[Part]:
     """List the pools of a record, the whole first; categories without people are dropped from rankings."""
-    block = record["ll144"]
-    found = []
-    if block["tables"]:
-        found.append(_part("Everybody" if block["groups"] else "", block, record))
-    return found + [_part(g["group"], g, record) for g in block["groups"]]
+    block = record.outcomes
+    whole = "Everybody" if block.groups else ""
+    return [_part(whole if pool is block else pool.group, pool, record) for pool in block.pools]
 
 
-def _part(title: str, block: Mapping[str, Any], record: Mapping[str, Any]) -> Part:
-    keep_empty = record["kind"] != "ranking"
+def _part(title: str, block: Pool, record: RunRecord) -> Part:
+    keep_empty = record.kind != "ranking"
     return Part(
         title=title,
-        tables={n: [r for r in rows if keep_empty or r["n"]] for n, rows in block["tables"].items()},
-        facts=block["table_facts"],
-        bounds=block["unknown_bounds"],
-        bounds_reason=block["unknown_bounds_reason"],
-        unknown=block["unknown_count"],
+        tables={n: [r for r in rows if keep_empty or r.n] for n, rows in (block.tables or {}).items()},
+        facts=block.table_facts or {},
+        bounds=block.unknown_bounds,
+        bounds_reason=block.unknown_bounds_reason,
+        unknown=block.unknown_count,
     )
 
 
-def rate_name(record: Mapping[str, Any]) -> str:
+def rate_name(record: RunRecord) -> str:
     """What the rates of a record are called."""
-    return "First places" if record["kind"] == "ranking" else DONE[record["ll144"]["mode"]][0]
+    return "First places" if record.kind == "ranking" else DONE[record.outcomes.mode][0]
 
 
-def heading(record: Mapping[str, Any]) -> str:
+def heading(record: RunRecord) -> str:
     """The title of a report."""
-    if record["kind"] == "ranking":
+    if record.kind == "ranking":
         return "First places in recorded rankings, by group (test data)"
     return "Rates and impact ratios by category"
 
 
-def banner(record: Mapping[str, Any]) -> str:
+def banner(record: RunRecord) -> str:
     """What the report is, first of all."""
-    if record["kind"] == "ranking":
+    if record.kind == "ranking":
         return (
             "Test data: a model ranked made-up applications. Nobody applied and nobody was turned down. This "
             "is not a bias audit under Local Law 144 and cannot become one."
         )
-    if record["ll144"]["data_kind"] == "test":
+    if record.outcomes.data_kind == "test":
         return (
             "Draft from test data. The rule allows them only where historical data are insufficient "
             "(5-302(b))."
@@ -110,49 +108,51 @@ def banner(record: Mapping[str, Any]) -> str:
     )
 
 
-def facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+def facts(record: RunRecord) -> list[tuple[str, str]]:
     """What the figures rest on."""
-    block, data = record["ll144"], record["data"]
-    if record["kind"] == "ranking":
+    block, data = record.outcomes, record.data
+    if record.kind == "ranking":
         return [
-            ("Rankings", f"{data['rankings']:,} counted, {data['left_out']:,} left out by their run id"),
-            ("Model", words.listing(data["models"])),
-            ("Answers that name nobody", f"{data['unread']:,}"),
-            ("File", f"{data['file']}, {data['rows']:,} lines"),
-            ("SHA-256 of the file", data["sha256"]),
+            ("Rankings", f"{data.rankings:,} counted, {data.left_out:,} left out by their run id"),
+            ("Model", words.listing(data.models)),
+            ("Answers that name nobody", f"{data.unread:,}"),
+            ("File", f"{data.file}, {data.rows:,} lines"),
+            ("SHA-256 of the file", data.sha256),
         ]
     found = [
-        ("Outcome", DONE[block["mode"]][1]),
+        ("Outcome", DONE[block.mode][1]),
         (
             "Unknown sex or race/ethnicity",
-            f"{block['unknown_count']:,} (sex {block['unknown_sex']:,}, race/ethnicity "
-            f"{block['unknown_race_ethnicity']:,})",
+            f"{block.unknown_count:,} (sex {block.unknown_sex:,}, race/ethnicity "
+            f"{block.unknown_race_ethnicity:,})",
         ),
-        ("Without an outcome, left out", f"{data['without_outcome']:,}"),
+        ("Without an outcome, left out", f"{data.without_outcome:,}"),
     ]
-    if block["median"] is not None:
-        who = {"known": "people in the tables", "all": "all scored people"}[block["median_population"]]
-        found += [
-            ("Median score", f"{words.figure(block['median'])} (one, of {block['median_n']:,} {who})"),
-            ("Above it", f"{words.percent(block['overall_rate'])} ({block['overall_count']})"),
-            ("Tied at it", f"{words.percent(block['tie_share'])} ({block['tie_count']})"),
+    if block.median is not None:
+        who = {"known": "people in the tables", "all": "all scored people"}[
+            block.median_population or "known"
         ]
-    found += [("File", f"{data['file']}, {data['rows']:,} lines"), ("SHA-256 of the file", data["sha256"])]
+        found += [
+            ("Median score", f"{words.figure(block.median)} (one, of {block.median_n:,} {who})"),
+            ("Above it", f"{words.percent(block.overall_rate)} ({block.overall_count})"),
+            ("Tied at it", f"{words.percent(block.tie_share)} ({block.tie_count})"),
+        ]
+    found += [("File", f"{data.file}, {data.rows:,} lines"), ("SHA-256 of the file", data.sha256)]
     return found
 
 
-def how(record: Mapping[str, Any]) -> list[str]:
+def how(record: RunRecord) -> list[str]:
     """The method in sentences."""
-    ranking = record["kind"] == "ranking"
-    done = "put first" if ranking else DONE[record["ll144"]["mode"]][1]
+    ranking = record.kind == "ranking"
+    done = "put first" if ranking else DONE[record.outcomes.mode][1]
     interval = "exact, given the first places of both" if ranking else "Koopman's score interval"
     test = "exact binomial test" if ranking else "Fisher's exact test"
     return [text.format(done=done, interval=interval, test=test) for text in HOW]
 
 
-def rate(row: Mapping[str, Any]) -> str:
+def rate(row: Category) -> str:
     """``47.0 % (555/1181)``."""
-    return f"{row['rate_text'] or '–'} ({row['x']:,}/{row['n']:,})"
+    return f"{row.rate_text or '–'} ({row.x:,}/{row.n:,})"
 
 
 def p_value(value: float | None) -> str:
@@ -162,50 +162,50 @@ def p_value(value: float | None) -> str:
     return "<0.0001" if value < 0.0001 else f"{value:.2g}" if value < 0.995 else "1"
 
 
-def p_equals(value: float) -> str:
+def p_equals(value: float | None) -> str:
     """``= 0.02`` or ``< 0.0001``."""
     text = p_value(value)
     return f"< {text[1:]}" if text.startswith("<") else f"= {text}"
 
 
-def remarks(row: Mapping[str, Any]) -> Cell:
+def remarks(row: Category) -> Cell:
     """What has to be said about a row; why there is no ratio, where there is none."""
-    if not row["impact_ratio_text"] and not row["excluded"]:
-        return Cell(sub=str(row["reason"] or ""))
+    if not row.impact_ratio_text and not row.excluded:
+        return Cell(sub=row.reason or "")
     found = []
-    if row["below_four_fifths"] and not alarm(row):
+    if row.below_four_fifths and not row.alarm:
         found.append("below 4/5, may be chance")
-    if row["one_person_flip"]:
+    if row.one_person_flip:
         found.append("one person would move it across 4/5")
-    if row["excluded"]:
-        found.append(str(row["reason"]))
-    elif row["below_two_percent"]:
-        found.append(f"share {words.percent(row['share'])}")
-    if row.get("ratio_to_steady_text"):
-        found.append(f"{row['ratio_to_steady_text']} to the larger reference")
-    marked = row["below_four_fifths"] and alarm(row)
+    if row.excluded:
+        found.append(row.reason or "")
+    elif row.below_two_percent:
+        found.append(f"share {words.percent(row.share)}")
+    if row.ratio_to_steady_text:
+        found.append(f"{row.ratio_to_steady_text} to the larger reference")
+    marked = row.below_four_fifths and row.alarm
     return Cell(mark="▲ below 4/5" if marked else "", kind="shown", sub=", ".join(found))
 
 
-def unit(record: Mapping[str, Any]) -> str:
+def unit(record: RunRecord) -> str:
     """What the rates are shares of."""
-    return "Times shown" if record["kind"] == "ranking" else "People"
+    return "Times shown" if record.kind == "ranking" else "People"
 
 
-def table_note(facts: Mapping[str, Any], unit: str) -> str:
+def table_note(facts: TableFacts, unit: str) -> str:
     """The test of a whole table, and a reference that was left out."""
-    text = f"{unit} in the table: {facts['n']:,}."
-    if facts["omnibus_p"] is not None:
-        text += f" All rates equal: chi-square p {p_equals(facts['omnibus_p'])}."
-    if facts["excluded_reference"]:
+    text = f"{unit} in the table: {facts.n:,}."
+    if facts.omnibus_p is not None:
+        text += f" All rates equal: chi-square p {p_equals(facts.omnibus_p)}."
+    if facts.excluded_reference:
         text += (
-            f" {facts['excluded_reference']} has a higher rate than {facts['reference']} and was left out; "
+            f" {facts.excluded_reference} has a higher rate than {facts.reference} and was left out; "
             "the ratios to it stand beside."
         )
-    if facts.get("steady_reference"):
+    if facts.steady_reference:
         text += (
-            f" {facts['reference']} has the highest rate and holds few people: ratios to it are not to be relied on, "
-            f"and those to {facts['steady_reference']}, the highest of the larger categories, stand beside."
+            f" {facts.reference} has the highest rate and holds few people: ratios to it are not to be relied on, "
+            f"and those to {facts.steady_reference}, the highest of the larger categories, stand beside."
         )
     return text
 
@@ -215,26 +215,26 @@ class Found:
     """What one table comes to: its category with the lowest ratio, and those below four-fifths by more than chance."""
 
     title: str
-    lowest: Mapping[str, Any] | None
+    lowest: Category | None
     reference: str
-    below: tuple[Mapping[str, Any], ...]
+    below: tuple[Category, ...]
     few: bool  # the reference holds few people
 
 
-def results(record: Mapping[str, Any]) -> list[Found]:
+def results(record: RunRecord) -> list[Found]:
     """What each table comes to, in order."""
     found = []
     for part in parts(record):
         for name, rows in part.tables.items():
             facts = part.facts[name]
-            rated = [r for r in rows if r["impact_ratio"] is not None and r["category"] != facts["reference"]]
+            rated = [r for r in rows if r.impact_ratio is not None and r.category != facts.reference]
             found.append(
                 Found(
                     title=f"{part.title + ': ' if part.title else ''}{TITLES[name]}",
-                    lowest=min(rated, key=lambda r: float(r["impact_ratio"]), default=None),
-                    reference=str(facts["reference"]),
-                    below=tuple(r for r in rated if alarm(r)),
-                    few=bool(facts.get("steady_reference")),
+                    lowest=min(rated, key=lambda r: r.impact_ratio or 0.0, default=None),
+                    reference=str(facts.reference),
+                    below=tuple(r for r in rated if r.alarm),
+                    few=bool(facts.steady_reference),
                 )
             )
     return found
@@ -246,14 +246,14 @@ def result_sentence(found: Found) -> str:
     if row is None:
         return f"{found.title}: no impact ratio is computable."
     text = (
-        f"{found.title}: the lowest ratio is {row['impact_ratio_text']} {limits(row)}, {row['category']} "
-        f"({row['x']:,} of {row['n']:,}) to {found.reference}{' (few people)' if found.few else ''}."
+        f"{found.title}: the lowest ratio is {row.impact_ratio_text} {limits(row)}, {row.category} "
+        f"({row.x:,} of {row.n:,}) to {found.reference}{' (few people)' if found.few else ''}."
     )
     if found.below:
-        names = words.listing([r["category"] for r in found.below])
+        names = words.listing([r.category for r in found.below])
         return f"{text} ▲ Below four-fifths, p (Holm) at most 0.05: {names}."
-    if row["below_four_fifths"]:
-        return f"{text} That is below four-fifths, and chance may do that (p (Holm) {p_equals(row['fisher_p_holm'])})."
+    if row.below_four_fifths:
+        return f"{text} That is below four-fifths, and chance may do that (p (Holm) {p_equals(row.fisher_p_holm)})."
     return f"{text} None is below four-fifths."
 
 
@@ -265,24 +265,25 @@ def bounds_sentence(part: Part) -> str:
     )
 
 
-def published_sentence(record: Mapping[str, Any]) -> str:
+def published_sentence(record: RunRecord) -> str:
     """How many published ratios come out again."""
-    counts = record["ll144"]["published"]["counts"]
+    published = record.outcomes.published
+    counts = published.counts if published is not None else {}
     told = ", ".join(f"{n:,} {verdict}" for verdict, n in counts.items())
     of = plural(sum(counts.values()), "published ratio")
     return f"Of {of}: {told}. Each is compared at the digits it was printed with."
 
 
-def sensitivity_sentence(other: Mapping[str, Any]) -> str:
+def sensitivity_sentence(other: OtherMedian) -> str:
     """Which median the second set of ratios uses."""
     who = {"known": "Without people of unknown category", "all": "With people of unknown category"}
     return (
         f"The rule does not say whether people of unknown category belong to the full sample. "
-        f"{who[other['median_population']]} the median is {words.figure(other['median'])}, and "
-        f"{other['overall_count']} lie above it."
+        f"{who[other.median_population]} the median is {words.figure(other.median)}, and "
+        f"{other.overall_count} lie above it."
     )
 
 
-def excluded(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def excluded(record: RunRecord) -> list[Category]:
     """The categories that were left out of the ratios."""
-    return [row for part in parts(record) for rows in part.tables.values() for row in rows if row["excluded"]]
+    return [row for part in parts(record) for rows in part.tables.values() for row in rows if row.excluded]

@@ -2,56 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from auditor.core.record.outcomes import Category
 from auditor.report import charts
 from auditor.report.charts import LABELS, LINE, PLOT, safe
 
 AXIS_END = 1.5
 
 
-def ratio(row: Mapping[str, Any]) -> str:
+def ratio(row: Category) -> str:
     """Three decimals, or why there is no ratio."""
-    return row["impact_ratio_text"] or row["reason"] or "–"
+    return row.impact_ratio_text or row.reason or "–"
 
 
-def interval(row: Mapping[str, Any]) -> Sequence[float] | None:
-    """The interval that allows for the choice of the reference; records of older runs lack it."""
-    found: Sequence[float] | None = row.get("ir_ci95_best", row["ir_ci95"])
-    return found
-
-
-def alarm(row: Mapping[str, Any]) -> bool:
-    """Whether a row is below four-fifths by more than chance; records of older runs hold the parts of the answer."""
-    if "below_four_fifths_shown" in row:
-        return bool(row["below_four_fifths_shown"])
-    return (
-        bool(row["below_four_fifths"]) and row["fisher_p_holm"] is not None and row["fisher_p_holm"] <= 0.05
-    )
-
-
-def limits(row: Mapping[str, Any]) -> str:
+def limits(row: Category) -> str:
     """The interval of the ratio."""
-    found = interval(row)
-    if found is None:
-        return "reference" if row["impact_ratio_text"] else ""
+    if (found := row.interval) is None:
+        return "reference" if row.impact_ratio_text else ""
     low, high = found
     return f"({low:.2f}–{high:.2f})"
 
 
-def dots(rows: Sequence[Mapping[str, Any]], *, name: str, title: str) -> Markup:
+def dots(rows: Sequence[Category], *, name: str, title: str) -> Markup:
     """Draw impact ratios as dots with their intervals, on a scale from 0 to 1.5, with a line at 0.80."""
-    shown = [r for r in rows if r["impact_ratio"] is not None]
+    shown = [r for r in rows if r.impact_ratio is not None]
     if len(shown) < 2:
         return Markup("")
     body: list[str] = []
     y = 8
     for row in shown:
         y += 18
-        body.append(f'<text class="row" x="0" y="{y - 4}">{safe(row["category"])}</text>')
+        body.append(f'<text class="row" x="0" y="{y - 4}">{safe(row.category)}</text>')
         body.append(f'<text class="sub" x="0" y="{y + 15}">{safe(ratio(row))} {safe(limits(row))}</text>')
         body.append(_dot(row, y + 11))
         y += LINE + 4
@@ -62,7 +46,7 @@ def dots(rows: Sequence[Mapping[str, Any]], *, name: str, title: str) -> Markup:
     )
     frame += f'<line class="noise" x1="{_x(0.8)}" x2="{_x(0.8)}" y1="4" y2="{y}"/>'
     frame += f'<text class="tick" x="{_x(0.8)}" y="{y + 17}">0.80</text>'
-    listed = "; ".join(f"{r['category']} {ratio(r)} {limits(r)}" for r in shown)
+    listed = "; ".join(f"{r.category} {ratio(r)} {limits(r)}" for r in shown)
     return charts.svg(name, title, listed, y + 28, [frame, *body], "forest")
 
 
@@ -70,11 +54,11 @@ def _x(value: float) -> str:
     return f"{LABELS + PLOT * min(value, AXIS_END) / AXIS_END:.3f}%"
 
 
-def _dot(row: Mapping[str, Any], y: int) -> str:
-    kind = "shown" if alarm(row) else "bounded"
+def _dot(row: Category, y: int) -> str:
+    kind = "shown" if row.alarm else "bounded"
     shape = "M0,-6 L6,5 L-6,5 Z" if kind == "shown" else "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0"
     out = []
-    if (found := interval(row)) is not None:
+    if (found := row.interval) is not None:
         low, high = found
         out.append(f'<line class="ci {kind}" x1="{_x(low)}" x2="{_x(high)}" y1="{y}" y2="{y}"/>')
         out.append(f'<line class="ci {kind}" x1="{_x(low)}" x2="{_x(low)}" y1="{y - 4}" y2="{y + 4}"/>')
@@ -83,6 +67,6 @@ def _dot(row: Mapping[str, Any], y: int) -> str:
         else:
             out.append(f'<text class="sub" x="{_x(high)}" y="{y + 4}" dx="4">→</text>')
     mark = f'<path class="mark {kind}" d="{shape}"/>'
-    at = _x(row["impact_ratio"])
+    at = _x(row.impact_ratio or 0.0)
     out.append(f'<svg x="{at}" y="{y}" width="1" height="1" overflow="visible">{mark}</svg>')
     return "".join(out)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+import msgspec
+
+from auditor.core.record import RunRecord
 from auditor.core.shown import csv_text
+from auditor.measure.compared import TablesComparison
 from auditor.report import ll144, words
 from auditor.report.document import Document, Section, Table, beside, noted
-from auditor.report.ll144_chart import interval
 
-Data = Mapping[str, Any]
 CSV = (
     "group", "table", "category", "n", "x", "rate", "impact_ratio", "impact_ratio_exact", "low", "high", "p_value",
     "p_adjusted", "z", "share", "below_four_fifths", "one_person_flip", "below_two_percent", "excluded",
@@ -24,26 +25,21 @@ MEANING = (
 )
 
 
-def to_csv(record: Data) -> str:
+def to_csv(record: RunRecord) -> str:
     """One line for each category of each table; shares in [0, 1], texts safe for spreadsheets."""
     lines: list[list[object]] = [list(CSV)]
     for part in ll144.parts(record):
         for name, rows in part.tables.items():
             for row in rows:
-                limits = interval(row) or (None, None)
-                values = {key: row.get(key) for key in CSV} | {
-                    "group": part.title,
-                    "table": name,
-                    "low": limits[0],
-                    "high": limits[1],
-                    "p_value": row["fisher_p"],
-                    "p_adjusted": row["fisher_p_holm"],
-                }
-                lines.append([values[key] for key in CSV])
+                low, high = row.interval or (None, None)
+                own = {"group": part.title, "table": name, "low": low, "high": high}
+                own |= {"p_value": row.fisher_p, "p_adjusted": row.fisher_p_holm}
+                told = own | msgspec.structs.asdict(row)
+                lines.append([told[key] for key in CSV])
     return csv_text(lines, newlines=False)
 
 
-def build(compared: Data) -> Document:
+def build(compared: TablesComparison) -> Document:
     """Lay the comparison out."""
     sections = [
         Section(
@@ -64,31 +60,30 @@ def build(compared: Data) -> Document:
         )
         for n, (title, rows) in enumerate(_tables(compared))
     ]
-    return beside({**compared, "plans": compared["settings"]}, "", sections, what="Tables")
+    return beside(compared, "", sections, what="Tables")
 
 
-def _tables(compared: Data) -> list[tuple[str, list[Sequence[str]]]]:
+def _tables(compared: TablesComparison) -> list[tuple[str, list[Sequence[str]]]]:
     found: dict[str, list[Sequence[str]]] = {}
-    for row in compared["rows"]:
-        name = ll144.TITLES[row["table"]]
-        title = f"{row['group']}: {name}" if row["group"] else name
+    for row in compared.rows:
+        name = ll144.TITLES[row.table]
+        title = f"{row.group}: {name}" if row.group else name
         found.setdefault(title, []).append(
             (
-                row["category"],
-                _rate(row, "before"),
-                _rate(row, "after"),
-                row["ratio_text_before"] or "–",
-                row["ratio_text_after"] or "–",
-                ll144.p_value(row["p_value"]),
-                ll144.p_value(row["p_adjusted"]),
+                row.category,
+                _rate(row.n_before, row.x_before, row.rate_before),
+                _rate(row.n_after, row.x_after, row.rate_after),
+                row.ratio_text_before or "–",
+                row.ratio_text_after or "–",
+                ll144.p_value(row.p_value),
+                ll144.p_value(row.p_adjusted),
             )
         )
     return list(found.items())
 
 
-def _rate(row: Data, side: str) -> str:
-    if row[f"n_{side}"] is None:
+def _rate(n: int | None, x: int | None, share: float | None) -> str:
+    if n is None:
         return "nobody"
-    share = row[f"rate_{side}"]
-    counts = f"({words.count(row[f'x_{side}'])}/{words.count(row[f'n_{side}'])})"
+    counts = f"({words.count(x)}/{words.count(n)})"
     return counts if share is None else f"{words.percent(share)} {counts}"

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from auditor.core.provenance import head
+from auditor.core.record import RunRecord
 from auditor.report import ll144
 from auditor.report import ll144_summary as summary
 from auditor.report.document import Block, Cell, Chart, Document, Facts, Items, Section, Table, Text, noted
 from auditor.report.ll144_chart import dots
 
 
-def build(record: Mapping[str, Any]) -> Document:
+def build(record: RunRecord) -> Document:
     """Lay out a record of ``audit ll144``."""
     computed: list[Block] = [Facts("", tuple(ll144.facts(record)), grid=True)]
-    if record["warnings"]:
-        computed += [Text("Take note", "heading"), Items(tuple(record["warnings"]))]
+    if record.warnings:
+        computed += [Text("Take note", "heading"), Items(tuple(record.warnings))]
     found = [
         Section(id="result", title="Result", short="Result", blocks=(Items(tuple(sentences(record))),)),
         Section(id="computed", title="What was computed", short="Computed", blocks=tuple(computed)),
@@ -36,17 +36,17 @@ def build(record: Mapping[str, Any]) -> Document:
         banners=(ll144.banner(record),),
         first=None,
         sections=tuple(found),
-        footer=f"SHA-256 of the record (canonical JSON): {head(record)}",
+        footer=f"SHA-256 of the record (canonical JSON): {head(record.raw)}",
         inert=True,
     )
 
 
-def sentences(record: Mapping[str, Any]) -> list[str]:
+def sentences(record: RunRecord) -> list[str]:
     """What each table comes to, in a sentence or two."""
     return [ll144.result_sentence(found) for found in ll144.results(record)]
 
 
-def impact(record: Mapping[str, Any]) -> tuple[Block, ...]:
+def impact(record: RunRecord) -> tuple[Block, ...]:
     """The tables of a record as part of another report."""
     blocks: list[Block] = []
     for i, part in enumerate(ll144.parts(record)):
@@ -62,7 +62,7 @@ CHART = (
 )
 
 
-def _part_blocks(record: Mapping[str, Any], part: ll144.Part, i: int) -> tuple[Block, ...]:
+def _part_blocks(record: RunRecord, part: ll144.Part, i: int) -> tuple[Block, ...]:
     """Chart and table of each kind of category, then what people of unknown category could change."""
     blocks: list[Block] = []
     for name, title in ll144.TITLES.items():
@@ -80,16 +80,15 @@ def _part_blocks(record: Mapping[str, Any], part: ll144.Part, i: int) -> tuple[B
         caption="Lowest and highest ratio that people of unknown category could make true",
         columns=("Category", "Table", "Against", "Lowest", "Highest"),
         lines=tuple(
-            (b["category"], ll144.TITLES[b["table"]], b["reference"], b["low_text"], b["high_text"])
-            for b in part.bounds
+            (b.category, ll144.TITLES[b.table], b.reference, b.low_text, b.high_text) for b in part.bounds
         ),
         right=frozenset({"Lowest", "Highest"}),
     )
     return (*blocks, Text("People of unknown category", "heading"), Text(ll144.bounds_sentence(part)), bounds)
 
 
-def _table(record: Mapping[str, Any], part: ll144.Part, name: str, about: str) -> Table:
-    beside = bool(part.facts[name]["excluded_reference"])
+def _table(record: RunRecord, part: ll144.Part, name: str, about: str) -> Table:
+    beside = bool(part.facts[name].excluded_reference)
     numbers = (
         ll144.rate_name(record),
         "Ratio",
@@ -101,14 +100,14 @@ def _table(record: Mapping[str, Any], part: ll144.Part, name: str, about: str) -
     )
     lines = tuple(
         (
-            row["category"],
+            row.category,
             ll144.rate(row),
-            row["impact_ratio_text"] or "–",
+            row.impact_ratio_text or "–",
             Cell(text=ll144.limits(row)),
-            *((row["ratio_to_excluded_text"] or "–",) if beside else ()),
-            ll144.p_value(row["fisher_p"]),
-            ll144.p_value(row["fisher_p_holm"]),
-            "–" if row["z"] is None else f"{row['z']:.2f}",
+            *((row.ratio_to_excluded_text or "–",) if beside else ()),
+            ll144.p_value(row.fisher_p),
+            ll144.p_value(row.fisher_p_holm),
+            "–" if row.z is None else f"{row.z:.2f}",
             ll144.remarks(row),
         )
         for row in part.tables[name]
@@ -121,17 +120,15 @@ def _table(record: Mapping[str, Any], part: ll144.Part, name: str, about: str) -
     )
 
 
-def _sensitivity(record: Mapping[str, Any]) -> Iterable[Section]:
-    if (other := record["ll144"]["sensitivity"]) is not None:
+def _sensitivity(record: RunRecord) -> Iterable[Section]:
+    if (other := record.outcomes.sensitivity) is not None:
         columns = ("Category", "Scoring rate", "Impact ratio")
         tables = [
             Table(
                 caption=f"{title}, with the other median",
                 columns=columns,
                 lines=tuple(
-                    (r["category"], ll144.rate(r), r["impact_ratio_text"] or "–")
-                    for r in other["tables"][name]
-                    if r["n"]
+                    (r.category, ll144.rate(r), r.impact_ratio_text or "–") for r in other.tables[name] if r.n
                 ),
                 right=frozenset(columns[1:]),
             )
@@ -143,17 +140,17 @@ def _sensitivity(record: Mapping[str, Any]) -> Iterable[Section]:
         )
 
 
-def _published(record: Mapping[str, Any]) -> Iterable[Section]:
-    if published := record["ll144"].get("published"):
+def _published(record: RunRecord) -> Iterable[Section]:
+    if published := record.outcomes.published:
         lines = tuple(
             (
-                ll144.TITLES[row["table"]],
-                row["category"],
-                row["published"],
-                row["computed"] or "–",
-                f"{row['verdict']}: {row['how']}" if row["how"] else row["verdict"],
+                ll144.TITLES[row.table],
+                row.category,
+                row.published,
+                row.computed or "–",
+                f"{row.verdict}: {row.how}" if row.how else row.verdict,
             )
-            for row in published["rows"]
+            for row in published.rows
         )
         table = Table(
             caption="Published impact ratios and those computed here",
@@ -165,19 +162,17 @@ def _published(record: Mapping[str, Any]) -> Iterable[Section]:
         yield Section(id="published", title=title, short="Published", blocks=blocks)
 
 
-def _draft(record: Mapping[str, Any]) -> Iterable[Section]:
-    if record["kind"] != "ranking":
+def _draft(record: RunRecord) -> Iterable[Section]:
+    if record.kind != "ranking":
         title = "Draft of the published summary"
         yield Section(id="summary", title=title, short="Draft summary", blocks=draft(record))
 
 
-def draft(record: Mapping[str, Any]) -> tuple[Block, ...]:
+def draft(record: RunRecord) -> tuple[Block, ...]:
     """The fields of the summary, with what is left out and where the tables stand."""
     pairs = [*summary.fields(record)]
     for row in ll144.excluded(record):
-        told = (
-            f"{row['category']}: {row['n']:,} people, rate {row['rate_text'] or '–'}; {row['justification']}"
-        )
+        told = f"{row.category}: {row.n:,} people, rate {row.rate_text or '–'}; {row.justification}"
         pairs.append(("Left out of the ratios (5-301(d))", told))
     pairs.append(("Tables", "Number of people, rates and impact ratios of all categories: as above."))
     note = (

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from auditor.core.record import RunRecord
 from auditor.report import ll144
 from auditor.report.document import TO_FILL, Document, Entry, Form, Section, Table
 
-Data = Mapping[str, Any]
 EMPTY = f"[{TO_FILL}]"
 KIND = "Historical or test data"
 CAPTIONS = {"sex": "Sex", "race_ethnicity": "Race/ethnicity", "intersectional": "Race/ethnicity and sex"}
 
 
-def build(record: Data) -> Document:
+def build(record: RunRecord) -> Document:
     """The sheet: what was not given is a field."""
-    own = ((record.get("responsible") or {}).get("pages") or {}).get("ll144") or {}
+    own = _own(record)
     listed = items(record)
     missing = [e.label for e in listed if e.value is None]
     told = f"Not ready to publish. To be filled in: {'; '.join(missing)}."
@@ -37,57 +36,62 @@ def build(record: Data) -> Document:
     )
 
 
-def _left_out(record: Data, part: ll144.Part) -> Iterable[Entry]:
+def _own(record: RunRecord) -> dict[str, str]:
+    """What people filled in for this page."""
+    return {} if record.responsible is None else record.responsible.pages.get("ll144", {})
+
+
+def _left_out(record: RunRecord, part: ll144.Part) -> Iterable[Entry]:
     """The categories that stand in no ratio (5-301(d))."""
     for rows in part.tables.values():
         for row in rows:
-            if row["excluded"]:
-                rate = f"{ll144.rate_name(record).lower()} {row['rate_text'] or '–'}"
-                told = f"{row['category']}: {row['n']:,} applicants, {rate}. {row['justification']}"
+            if row.excluded:
+                rate = f"{ll144.rate_name(record).lower()} {row.rate_text or '–'}"
+                told = f"{row.category}: {row.n:,} applicants, {rate}. {row.justification}"
                 yield Entry("left_out", "Left out of the impact ratios", told)
 
 
-def _table(record: Data, part: ll144.Part, name: str) -> Table:
+def _table(record: RunRecord, part: ll144.Part, name: str) -> Table:
     columns = ("Category", "Applicants", ll144.rate_name(record), "Impact ratio")
     lines = tuple(
         (
-            row["category"],
-            f"{row['n']:,}",
-            row["rate_text"] or "–",
-            row["impact_ratio_text"] or ("left out" if row["excluded"] else "–"),
+            row.category,
+            f"{row.n:,}",
+            row.rate_text or "–",
+            row.impact_ratio_text or ("left out" if row.excluded else "–"),
         )
         for row in part.tables[name]
     )
     return Table(caption=CAPTIONS[name], columns=columns, lines=lines, right=frozenset(columns[1:]))
 
 
-def items(record: Data) -> tuple[Entry, ...]:
+def items(record: RunRecord) -> tuple[Entry, ...]:
     """What the rule asks for beside the tables; None where it was not given."""
-    block, data = record["ll144"], record["data"]
+    block, data = record.outcomes, record.data
     found = [
-        Entry("audit_date", "Date of the bias audit", block["audit_date"]),
-        Entry("distribution_date", "Distribution date", block["distribution_date"]),
-        Entry("source", "Source and explanation of the data", data["source"]),
-        Entry("data_kind", KIND, f"{block['data_kind']} data" if block["data_kind"] else None),
+        Entry("audit_date", "Date of the bias audit", block.audit_date),
+        Entry("distribution_date", "Distribution date", block.distribution_date),
+        Entry("source", "Source and explanation of the data", data.source),
+        Entry("data_kind", KIND, f"{block.data_kind} data" if block.data_kind else None),
     ]
-    if block["data_kind"] == "test":
+    if block.data_kind == "test":
         found += [
-            Entry("test_data_reason", "Why no historical data were used", block["test_data_reason"]),
+            Entry("test_data_reason", "Why no historical data were used", block.test_data_reason),
             Entry(
                 "test_data_generation",
                 "How the test data were made and obtained",
-                block["test_data_generation"],
+                block.test_data_generation,
             ),
         ]
-    unknown = f"{block['unknown_count']:,} people with an unknown sex or race/ethnicity are not included"
-    if block["partly_known"]:
+    unknown = f"{block.unknown_count:,} people with an unknown sex or race/ethnicity are not included"
+    if block.partly_known:
         unknown += " in the intersectional table; who has one known attribute is in the table of that one"
     return (*found, Entry("unknown", "Unknown category", unknown + "."))
 
 
-def fields(record: Data) -> list[tuple[str, str]]:
+def fields(record: RunRecord) -> list[tuple[str, str]]:
     """The fields of the draft, with those of the auditor; what was not given is said to be missing."""
-    given = ((record.get("responsible") or {}).get("pages") or {}).get("ll144") or {}
+    given = _own(record)
     auditor = [
         ("Independent auditor", given.get("auditor") or EMPTY),
         ("Statement of independence", given.get("independence") or EMPTY),

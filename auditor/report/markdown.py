@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from auditor.core.protocols import Renderer
+from auditor.core.record import Plain, RunRecord, read
 from auditor.report import answer, diff, words
 from auditor.report.document import (
     TO_FILL,
@@ -50,11 +51,11 @@ class MarkdownReport(Renderer):
     def __init__(self, *, full: bool = True) -> None:
         self.full = full
 
-    def render(self, record: Mapping[str, Any], evidence: Any = None) -> str:
+    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the report."""
         from auditor.report import build
 
-        return write(build.document(record, evidence), full=self.full)
+        return write(build.document(read(record), evidence), full=self.full)
 
 
 def write(document: Document, *, full: bool = True) -> str:
@@ -108,7 +109,7 @@ def _block(part: Block, full: bool) -> Iterable[str]:
             yield from _card(part)
         case Evidence():
             f = part.card.finding
-            told = escape(f"{f['id']} {words.finding_verdict(f)}: {part.card.sentence}")
+            told = escape(f"{f.id} {words.finding_verdict(f)}: {part.card.sentence}")
             yield from (f"- {told}", "")
         case Findings():
             yield from (f"**{escape(part.title)}**", "")
@@ -138,8 +139,8 @@ def _items(part: Items, depth: int = 0) -> Iterable[str]:
 def _card(part: Evidence) -> Iterable[str]:
     card = part.card
     finding = card.finding
-    place = words.direction(finding["directions"]) or words.attributes(finding["attributes"])
-    yield from (f"### {escape(finding['id'])}: {escape(place)}", "")
+    place = words.direction(finding.directions) or words.attributes(finding.attributes)
+    yield from (f"### {escape(finding.id)}: {escape(place)}", "")
     yield from (f"{escape(words.finding_verdict(finding))}. {block(card.sentence)}", "")
     if card.missing:
         yield from (block(card.missing), "")
@@ -150,7 +151,7 @@ def _card(part: Evidence) -> Iterable[str]:
         for cell in card.cells
     )
     yield from table(("Changed", "Words", "Answers"), answers)
-    yield from (f"- {block(words.sentence(note))}" for note in finding.get("notes") or () if note.strip())
+    yield from (f"- {block(words.sentence(note))}" for note in finding.notes if note.strip())
     yield ""
 
 

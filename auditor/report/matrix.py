@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
+from auditor.core.record import RunRecord
 from auditor.measure.claims import MIN_TEXTS, OTHERS, Claim
 from auditor.report import charts, claimed, words
 from auditor.report.answer import FAMILIES, Row, Screen, subjects
 from auditor.report.document import Block, Cell, Chart, Fold, Lines, Table, Text
 
-Data = Mapping[str, Any]
 Names = Mapping[tuple[str, str], str]
 NET = "Net difference (95 %)"
 MARKS = (
@@ -19,7 +18,7 @@ MARKS = (
 )
 
 
-def build(record: Data, screen: Screen) -> tuple[Block, ...]:
+def build(record: RunRecord, screen: Screen) -> tuple[Block, ...]:
     """Table, chart, and one fold for each attribute; nothing without claims that were tested."""
     if not screen.rows:
         return (Text("No two groups were compared on six texts or more."),)
@@ -39,7 +38,7 @@ def _about(claim: Claim) -> str:
     return told if claim.family == "net" else f"{told} ({FAMILIES[claim.family]})"
 
 
-def pair(record: Data, claim: Claim) -> str:
+def pair(record: RunRecord, claim: Claim) -> str:
     """Who is compared with whom."""
     if not claim.groups:
         return "any edit against edits that change no group"
@@ -54,7 +53,7 @@ def pair(record: Data, claim: Claim) -> str:
     return f"{claimed.name(record, claim.attribute, group)} / {other}"
 
 
-def _table(record: Data, screen: Screen) -> Table:
+def _table(record: RunRecord, screen: Screen) -> Table:
     models = list(dict.fromkeys(row.model for row in screen.rows))
     caption = "The pair of groups that matters most, one row for each attribute"
     if len(models) == 1:
@@ -78,7 +77,7 @@ def _table(record: Data, screen: Screen) -> Table:
     return Table(caption=f"{caption}, one column for each model", columns=("Attribute", *models), lines=lines)
 
 
-def _cell(record: Data, row: Row | None) -> Cell:
+def _cell(record: RunRecord, row: Row | None) -> Cell:
     if row is None:
         return Cell(text="–", sub="too few texts")
     about = f"{pair(record, row.claim)}, {words.plural(row.claim.texts, 'text')}"
@@ -86,7 +85,7 @@ def _cell(record: Data, row: Row | None) -> Cell:
     return Cell(text=row.net, sub=told, mark=row.verdict, kind=row.kind)
 
 
-def _chart(record: Data, screen: Screen) -> Iterable[Chart]:
+def _chart(record: RunRecord, screen: Screen) -> Iterable[Chart]:
     strips = []
     for row in screen.rows:
         found = claimed.effect(row.claim)
@@ -114,7 +113,7 @@ TITLES = {
 }
 
 
-def _folds(record: Data, claims: Sequence[Claim], names: Names) -> Iterable[Fold]:
+def _folds(record: RunRecord, claims: Sequence[Claim], names: Names) -> Iterable[Fold]:
     """Every contrast of each attribute, then those of the other families, those that show something first."""
     groups: dict[str, list[Claim]] = {}
     for claim in sorted(claims, key=lambda c: (c.family != "net", c.family, c.attribute)):
@@ -129,7 +128,7 @@ def _folds(record: Data, claims: Sequence[Claim], names: Names) -> Iterable[Fold
         yield Fold(f"{title} ({len(mine):,}, {shown or 'none'} shown)", (table,))
 
 
-def _contrasts(record: Data, title: str, claims: Sequence[Claim], names: Names) -> Table:
+def _contrasts(record: RunRecord, title: str, claims: Sequence[Claim], names: Names) -> Table:
     labels = {c.label for c in claims if c.shares is not None}
     share = f"“{words.visible(labels.pop(), newlines=False)}”" if len(labels) == 1 else "Share"
     about = len({c.attribute for c in claims}) > 1

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.record import RunRecord, read
 from auditor.core.shown import quoted
 
-Data = Mapping[str, Any]
 OUTCOMES = "ll144.json"  # where a run folder may hold what `audit ll144 --out` wrote
 
 
-def people(record: Data, evidence: Any, format: str) -> Data:
+def people(record: RunRecord, evidence: Any, format: str) -> RunRecord:
     """The outcomes of people that a page is about; the rest of the run is not part of it.
 
     Raises
@@ -25,20 +26,20 @@ def people(record: Data, evidence: Any, format: str) -> Data:
     found = outcomes_of(record, evidence)
     if found is None:
         raise ConfigError(
-            f"--format {format} needs outcomes of people who applied; run {record.get('id', '')} measured how answers "
+            f"--format {format} needs outcomes of people who applied; run {record.id or ''} measured how answers "
             "change when texts or rows are altered, which says nothing about rates of selection. Compute the "
             "tables from a file of applicants with: audit ll144 --data FILE --sex COLUMN --race COLUMN "
             "--selected COLUMN (--out RUN/ll144.json puts them beside this run)"
         )
-    if found["kind"] == "ranking":
+    if found.kind == "ranking":
         raise ConfigError(
             "these outcomes are recorded rankings of made-up applications: test data that can never become tables "
             "under Local Law 144. See them with: audit ll144 --rankings FILE --out FILE.html"
         )
-    return {**found, "responsible": record["responsible"]} if "responsible" in record else found
+    return found if record.responsible is None else structs.replace(found, responsible=record.responsible)
 
 
-def outcomes_of(record: Data, evidence: Any) -> Data | None:
+def outcomes_of(record: RunRecord, evidence: Any) -> RunRecord | None:
     """The record of ``audit ll144`` that ``record`` is, or that lies in the run folder.
 
     Raises
@@ -46,7 +47,7 @@ def outcomes_of(record: Data, evidence: Any) -> Data | None:
     DataFileError
         The file in the run folder is no such record.
     """
-    if "ll144" in record:
+    if record.ll144 is not None:
         return record
     folder = getattr(evidence, "path", None)
     path = Path(folder) / OUTCOMES if folder is not None else None
@@ -63,4 +64,4 @@ def outcomes_of(record: Data, evidence: Any) -> Data | None:
         raise DataFileError(
             f"{path}: this is no record of audit ll144. Write it with: audit ll144 --out {quoted(str(path))}"
         )
-    return found
+    return read(found)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from auditor.core.record import RunRecord
+from auditor.core.record.sections import Difference, Judge
 from auditor.report import scores, words
 from auditor.report.document import Section, Table, noted
 
-Data = Mapping[str, Any]
 TITLE = "Texts in pairs: what changed between the answers"
 METRICS = {
     "refusal": "Refusals, share of the answers",
@@ -20,7 +20,7 @@ METRICS = {
 }
 
 
-def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
+def build(record: RunRecord, names: Mapping[tuple[str, str], str]) -> Section | None:
     """Lay out the section, or None where no texts were compared.
 
     Parameters
@@ -30,21 +30,21 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
     names : mapping of (str, str) to str
         (model, format) → what its column is called elsewhere.
     """
-    section = record.get("generation_pairs")
+    section = record.generation_pairs
     if not section:
         return None
-    rows = section.get("rows") or ()
+    rows = section.rows
     notes = [
         "Each answer for a variant beside the answers for its original. Masked in both: "
-        f"{section['masked']}. Signed metrics: second group minus first, by direction. Wording and meaning: how much "
+        f"{section.masked}. Signed metrics: second group minus first, by direction. Wording and meaning: how much "
         "farther apart the answers to two prompts are than two answers to one. p: adjusted for all metrics and rows "
         "(Holm); the larger one of the tests against the model's own noise and against placebo edits.",
         "Sentiment, wording and meaning are measured by programs, not read by people; look at the examples.",
-        *_judge(section.get("judge") or {}),
+        *_judge(section.judge),
     ]
     tables = []
     for metric, title in METRICS.items():
-        mine = scores.ordered([r for r in rows if r["metric"] == metric])
+        mine = scores.ordered([r for r in rows if r.metric == metric])
         if mine:
             columns = (*scores.COLUMNS, "Example")
             lines = tuple((*scores.line(r, names), _example(r)) for r in mine)
@@ -58,43 +58,39 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
     return Section(id="texts", title=TITLE, short="Texts", blocks=noted(notes, tables))
 
 
-def _example(row: Data) -> str:
-    return next(iter(row["exemplars"]), "–") if row["verdict"] == "shown" else "–"
+def _example(row: Difference) -> str:
+    return next(iter(row.exemplars), "–") if row.verdict == "shown" else "–"
 
 
-def _judge(told: Data) -> list[str]:
+def _judge(told: Judge) -> list[str]:
     """What is known of the judge itself."""
-    if "controls" not in told:
+    if (controls := told.controls) is None:
         return []
-    controls, pairs = told["controls"], told["pairs"]
+    pairs = told.pairs
     first = ""
-    if pairs["named"]:
-        share = words.percent(pairs["first_named"] / pairs["named"])
+    if pairs.named:
+        share = words.percent(pairs.first_named / pairs.named)
         first = f" It named the text that stood first in {share} of its choices."
     return [
-        f"Judge {told['model']}: of {words.plural(controls['n'], 'control pair')} in which one text is worse by "
-        f"construction, {words.count(controls['right'])} were judged right in both orders, "
-        f"{words.count(controls['wrong'])} wrong, {words.count(controls['undecided'])} undecided and "
-        f"{words.count(controls['unreadable'])} not readable. Of {words.plural(pairs['pairs'], 'pair')} of the run, "
-        f"{words.count(pairs['inconsistent'])} moved with the order and count as ties.{first}"
-        + ("" if told["trusted"] else " Too few were right: its preferences support no claim."),
+        f"Judge {told.model}: of {words.plural(controls.n, 'control pair')} in which one text is worse by "
+        f"construction, {words.count(controls.right)} were judged right in both orders, "
+        f"{words.count(controls.wrong)} wrong, {words.count(controls.undecided)} undecided and "
+        f"{words.count(controls.unreadable)} not readable. Of {words.plural(pairs.pairs, 'pair')} of the run, "
+        f"{words.count(pairs.inconsistent)} moved with the order and count as ties.{first}"
+        + ("" if told.trusted else " Too few were right: its preferences support no claim."),
         *_asked(told),
     ]
 
 
-def _asked(told: Data) -> list[str]:
+def _asked(told: Judge) -> list[str]:
     """How often the judge was asked, and what it cost; records of earlier versions say less."""
-    if "tokens_in" not in told:
+    if told.tokens_in is None:
         return []
     cost = ""
-    if told["cost_usd"] != 0.0:
-        cost = (
-            ", at a price that is not known"
-            if told["cost_usd"] is None
-            else f", for {told['cost_usd']:.4f} USD"
-        )
-    lost = f"; {words.count(told['failed'])} got no answer" if told["failed"] else ""
+    if told.cost_usd != 0.0:
+        cost = ", at a price that is not known" if told.cost_usd is None else f", for {told.cost_usd:.4f} USD"
+    lost = f"; {words.count(told.failed)} got no answer" if told.failed else ""
     return [
-        f"The judge was asked {words.plural(told['calls'] + told['cached'], 'question')}, "
-        f"{words.count(told['cached'])} of them answered by the cache{lost}{cost}. The totals of the run include these."
+        f"The judge was asked {words.plural(told.calls + told.cached, 'question')}, "
+        f"{words.count(told.cached)} of them answered by the cache{lost}{cost}. The totals of the run include these."
     ]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from auditor.core.errors import MissingDependency
 from auditor.core.protocols import Renderer
+from auditor.core.record import Plain, RunRecord, read
 from auditor.core.types import Variant, Verdict
 from auditor.report import cards, diff
 
@@ -31,7 +32,7 @@ class ParquetReport(Renderer):
     def __init__(self, verdicts: Iterable[Verdict] = ()) -> None:
         self.verdicts = verdicts
 
-    def render(self, record: Mapping[str, Any], evidence: Any = None) -> bytes:
+    def render(self, record: Plain | RunRecord, evidence: Any = None) -> bytes:
         """Write the table.
 
         Raises
@@ -44,6 +45,7 @@ class ParquetReport(Renderer):
             import pyarrow.parquet as pq
         except ImportError as error:
             raise MissingDependency("The Parquet table", "pyarrow", "parquet") from error
+        told = read(record)
         rows = [_row(verdict, evidence) for verdict in self.verdicts]
         step = pa.struct([("attribute", pa.string()), ("source", pa.string()), ("target", pa.string())])
         schema = pa.schema(
@@ -65,7 +67,7 @@ class ParquetReport(Renderer):
                 ("original_text", pa.string()),
                 ("variant_text", pa.string()),
             ],
-            metadata={"run": str(record.get("id", "")), "tool_version": str(record.get("tool_version", ""))},
+            metadata={"run": str(told.id), "tool_version": str(told.tool_version)},
         )
         file = io.BytesIO()
         pq.write_table(pa.Table.from_pylist(rows, schema=schema), file, compression="zstd")

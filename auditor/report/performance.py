@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
+from auditor.core.record import RunRecord
+from auditor.core.record.sections import ByLabel, Gold, Measures, Performance
+from auditor.core.types import Estimate
 from auditor.report import words
 from auditor.report.document import Section, Table, noted
 
-Data = Mapping[str, Any]
-MEASURES = (("accuracy", "Accuracy"), ("micro_f1", "Micro-F1"), ("macro_f1", "Macro-F1"))
+MEASURES: tuple[tuple[str, Callable[[Measures], Estimate | None]], ...] = (
+    ("Accuracy", lambda told: told.accuracy),
+    ("Micro-F1", lambda told: told.micro_f1),
+    ("Macro-F1", lambda told: told.macro_f1),
+)
 
 
 MAX_GROUPS = 8  # per model, the largest ones
 FEW_TEXTS = 6  # smaller groups stand in run.json only
 
 
-def build(record: Data, names: Mapping[tuple[str, str], str], noun: str) -> Section | None:
+def build(record: RunRecord, names: Mapping[tuple[str, str], str], noun: str) -> Section | None:
     """Lay out the section, or None where the run has none.
 
     Parameters
@@ -28,32 +33,32 @@ def build(record: Data, names: Mapping[tuple[str, str], str], noun: str) -> Sect
     noun : str
         What the task's answers are called.
     """
-    section = record.get("performance") or {}
-    gold = section.get("gold")
+    section = record.performance
+    gold = section.gold
     if not gold:
         return None
-    if "models" not in section:
-        reason = words.sentence(f"Not measured: {section.get('reason') or 'no reason given'}")
+    if section.models is None:
+        reason = words.sentence(f"Not measured: {section.reason or 'no reason given'}")
         return _section((reason,))
-    several = any(_differs(m["overall"]) for m in section["models"])
-    shown = [m for m in MEASURES if several or m[0] != "micro_f1"]
+    several = any(_differs(m.overall) for m in section.models)
+    shown = [m for m in MEASURES if several or m[0] != "Micro-F1"]
     lines: list[tuple[str, ...]] = []
     more: list[tuple[str, ...]] = []
     notes = [_what(section, noun, several)]
-    for entry in section["models"]:
-        name = names.get((entry["model"], entry["format"]), entry["model"])
-        lines.append((name, "all texts", *_figures(entry["overall"], shown)))
-        ranked = sorted(entry["groups"], key=lambda g: (-g["n"], g["attribute"], g["group"]))
-        kept = {(g["attribute"], g["group"]) for g in ranked[:MAX_GROUPS]}
-        for group in entry["groups"]:
-            if group["n"] < FEW_TEXTS:
+    for entry in section.models:
+        name = names.get((entry.model, entry.format), entry.model)
+        lines.append((name, "all texts", *_figures(entry.overall, shown)))
+        ranked = sorted(entry.groups, key=lambda g: (-g.n, g.attribute, g.group))
+        kept = {(g.attribute, g.group) for g in ranked[:MAX_GROUPS]}
+        for group in entry.groups:
+            if group.n < FEW_TEXTS:
                 continue
-            label = f"{group['attribute']}: {words.group(group['group'])}"
+            label = f"{group.attribute}: {words.group(group.group)}"
             row = (name, label, *_figures(group, shown))
-            (lines if (group["attribute"], group["group"]) in kept else more).append(row)
-        notes.append(_violations(name, entry["violations"], noun))
+            (lines if (group.attribute, group.group) in kept else more).append(row)
+        notes.append(_violations(name, entry.violations, noun))
     notes += _lost(gold)
-    columns = ("Model", "Texts that name", "Texts", *(title for _, title in shown))
+    columns = ("Model", "Texts that name", "Texts", *(title for title, _ in shown))
     table = Table(
         caption="By the groups that the originals name, with intervals by text",
         columns=columns,
@@ -70,24 +75,26 @@ def _section(notes: tuple[str, ...], *tables: Table) -> Section:
     return Section(id="performance", title=title, short="Labels", blocks=noted(notes, tables), folded=True)
 
 
-def _differs(overall: Data) -> bool:
-    first, second = overall.get("accuracy"), overall.get("micro_f1")
-    return bool(first and second and first["value"] != second["value"])
+def _differs(overall: Measures) -> bool:
+    first, second = overall.accuracy, overall.micro_f1
+    return bool(first and second and first.value != second.value)
 
 
-def _figures(measures: Data, shown: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    accuracy = measures.get("accuracy")
+def _figures(
+    measures: Measures, shown: Sequence[tuple[str, Callable[[Measures], Estimate | None]]]
+) -> tuple[str, ...]:
+    accuracy = measures.accuracy
     return (
-        words.count(accuracy["n"] if accuracy else 0),
-        *(words.interval(measures[key]) if measures.get(key) else "–" for key, _ in shown),
+        words.count(accuracy.n if accuracy else 0),
+        *(words.interval(rate) if (rate := of(measures)) else "–" for _, of in shown),
     )
 
 
-def _what(section: Data, noun: str, several: bool) -> str:
+def _what(section: Performance, noun: str, several: bool) -> str:
     whole = f"the whole set of {noun}s" if several else f"the {noun}"
-    skipped = sum(int((m["overall"].get("accuracy") or {}).get("n_skipped", 0)) for m in section["models"])
+    skipped = sum(m.overall.accuracy.n_skipped for m in section.models or () if m.overall.accuracy)
     lost = f" {words.plural(skipped, 'original')} without a clear answer left out." if skipped else ""
-    source = section.get("source") or "the texts"
+    source = section.source or "the texts"
     if source.startswith("embedded"):
         source = f"those of the {source}, as their writer meant them"
     return (
@@ -96,25 +103,25 @@ def _what(section: Data, noun: str, several: bool) -> str:
     )
 
 
-def _violations(name: str, found: Data, noun: str) -> str:
+def _violations(name: str, found: ByLabel, noun: str) -> str:
     parts = []
-    for key, what in (("right", "answered like the label in the data"), ("wrong", "answered otherwise")):
-        rate = found.get(key)
+    told = ((found.right, "answered like the label in the data"), (found.wrong, "answered otherwise"))
+    for rate, what in told:
         if rate:
             parts.append(
-                f"in {words.interval(rate)} of the variants of {words.plural(int(rate['n']), 'original')} {what}"
+                f"in {words.interval(rate)} of the variants of {words.plural(rate.n, 'original')} {what}"
             )
     return f"{name}: the {noun} changed {', and '.join(parts)}." if parts else ""
 
 
-def _lost(gold: Data) -> list[str]:
+def _lost(gold: Gold) -> list[str]:
     out = []
-    if gold.get("unmapped"):
-        such = ", ".join(repr(text) for text in gold.get("examples") or ())
+    if gold.unmapped:
+        such = ", ".join(repr(text) for text in gold.examples)
         out.append(
-            f"{words.plural(gold['unmapped'], 'label')} in the data {'names' if gold['unmapped'] == 1 else 'name'} no "
-            f"label of the task ({such}) and {'is' if gold['unmapped'] == 1 else 'are'} left out."
+            f"{words.plural(gold.unmapped, 'label')} in the data {'names' if gold.unmapped == 1 else 'name'} no "
+            f"label of the task ({such}) and {'is' if gold.unmapped == 1 else 'are'} left out."
         )
-    if gold.get("missing"):
-        out.append(f"{words.plural(gold['missing'], 'text')} without a label left out.")
+    if gold.missing:
+        out.append(f"{words.plural(gold.missing, 'text')} without a label left out.")
     return out

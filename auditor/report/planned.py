@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from auditor.core.record import Plain, RunRecord, part
+from auditor.core.record.rows import ExpectedClaim, ExpectedRows, ExpectedTexts, Power, Range
 from auditor.report import words
 
-Data = Mapping[str, Any]
 
-
-def lines(expected: Data | None) -> list[str]:
+def lines(expected: Plain | None) -> list[str]:
     """Sentences about an expectation, of texts or of rows; none without one.
 
     Parameters
@@ -20,15 +19,16 @@ def lines(expected: Data | None) -> list[str]:
     """
     if not expected:
         return []
-    return _rows(expected) if expected.get("kind") == "rows" else _texts(expected)
+    if expected.get("kind") == "rows":
+        return _rows(part(expected, ExpectedRows))
+    return _texts(part(expected, ExpectedTexts))
 
 
-def frozen(record: Data) -> list[str]:
+def frozen(record: RunRecord) -> list[str]:
     """What the frozen plan of a run expected, and beside it what the run came to; none without a frozen plan."""
-    about = record.get("frozen") or {}
-    told = lines(about.get("expected"))
-    if not about:
+    if record.frozen is None:
         return []
+    told = lines(record.frozen.expected)
     if not told:
         return [
             "The frozen plan says nothing about the number of cases, nor about the effect that can be seen."
@@ -36,94 +36,94 @@ def frozen(record: Data) -> list[str]:
     return ["This was worked out before the run.", *told, _came(record)]
 
 
-def _came(record: Data) -> str:
-    counts = record.get("counts") or {}
-    if "tabular" in record:
-        names = [("generated", "case"), ("evaluations", "row asked about"), ("calls", "call")]
+def _came(record: RunRecord) -> str:
+    counts = record.counts
+    if record.tabular is not None:
+        made = [(counts.generated, "case", ""), (counts.evaluations, "row asked about", "rows asked about")]
     else:
-        names = [("cases", "case"), ("variants", "variant"), ("valid", "valid variant"), ("calls", "call")]
-    many = {"row asked about": "rows asked about"}
-    found = [
-        words.plural(counts[k], noun, many.get(noun, ""))
-        for k, noun in names
-        if isinstance(counts.get(k), int)
-    ]
-    return f"The run came to {words.listing(found)}."
+        made = [
+            (counts.cases, "case", ""),
+            (counts.variants, "variant", ""),
+            (counts.valid, "valid variant", ""),
+        ]
+    made.append((counts.calls, "call", ""))
+    return f"The run came to {words.listing([words.plural(n, *noun) for n, *noun in made if n is not None])}."
 
 
-def _texts(expected: Data) -> list[str]:
+def _texts(expected: ExpectedTexts) -> list[str]:
     told = [
-        f"{words.plural(expected['cases'], 'case')} of {words.plural(expected['seeds'], 'text')}, with "
-        f"{words.plural(expected['variants'], 'variant')} ({words.count(expected['valid'])} valid) and "
-        f"{words.plural(expected.get('placebos', 0), 'placebo variant')}."
+        f"{words.plural(expected.cases, 'case')} of {words.plural(expected.seeds, 'text')}, with "
+        f"{words.plural(expected.variants, 'variant')} ({words.count(expected.valid)} valid) and "
+        f"{words.plural(expected.placebos, 'placebo variant')}."
     ]
-    for name, row in (expected.get("models") or {}).items():
-        cost = row.get("cost_usd")
+    for name, row in expected.models.items():
+        cost = row.cost_usd
         money = f", about {cost:.2f} USD" if cost else ""
         told.append(
-            f"{name}: {words.plural(row['calls'] + row.get('calls_canary', 0), 'call')} for "
-            f"{words.plural(row['prompts'], 'prompt')}{money}."
+            f"{name}: {words.plural(row.calls + row.calls_canary, 'call')} for "
+            f"{words.plural(row.prompts, 'prompt')}{money}."
         )
-    left = expected.get("left_out")
-    return [*told, *([left] if left else []), *reached(expected.get("power") or {})]
+    left = expected.left_out
+    return [*told, *([left] if left else []), *reached(expected.power)]
 
 
-def reached(power: Data) -> list[str]:
+def reached(power: Power) -> list[str]:
     """What the net claims of a plan can show, in lines; the clearest claim of each attribute."""
-    claims = power.get("claims")
+    claims = power.claims
     if claims is None:
         return []
-    if not any(c.get("words_smallest") is not None for c in claims):
+    if not any(c.words_smallest is not None for c in claims):
         told = [
             "This plan can decide nothing from labels: no claim would show a net difference of 30 points."
         ]
         return [*told, *_too_few(claims), *_assumed(power)]
     told = [
-        f"Smallest net difference shown in {words.percent(power['power'], 0)} of runs, in points of the favourable "
+        f"Smallest net difference shown in {words.percent(power.power, 0)} of runs, in points of the favourable "
         "answers, for the group and for these words; calls about the attribute that show 1, 2 and 5 points:",
         f"  {'attribute':<16}{'groups':<28}{'texts':>6}{'group':>7}{'words':>7}{'1':>10}{'2':>9}{'5':>9}",
     ]
-    by_attribute: dict[str, list[Data]] = {}
+    by_attribute: dict[str, list[ExpectedClaim]] = {}
     for claim in claims:
-        by_attribute.setdefault(claim["attribute"], []).append(claim)
+        by_attribute.setdefault(claim.attribute, []).append(claim)
     for attribute, found in by_attribute.items():
-        seen = [c for c in found if c.get("words_smallest") is not None]
+        seen = [c for c in found if c.words_smallest is not None]
         if seen:
-            told.append(_reach(attribute, min(seen, key=lambda c: c.get("words_smallest") or 1.0)))
-    if any(c["words_calls"].get(k) and not c["calls"].get(k) for c in claims for k in c["calls"]):
+            told.append(_reach(attribute, min(seen, key=lambda c: c.words_smallest or 1.0)))
+    if any(c.words_calls.get(k) and not c.calls.get(k) for c in claims for k in c.calls):
         told.append(
             "  * for these words; for the group no number of texts is enough, because words differ by themselves."
         )
     return [*told, *_too_few(claims), *_assumed(power)]
 
 
-def _reach(attribute: str, claim: Data) -> str:
+def _reach(attribute: str, claim: ExpectedClaim) -> str:
     calls = []
     for target in ("0.01", "0.02", "0.05"):
-        group, these = claim["calls"].get(target), claim["words_calls"].get(target)
+        group, these = claim.calls.get(target), claim.words_calls.get(target)
         calls.append("–" if these is None else f"{these:,}*" if group is None else f"{group:,}")
-    groups = f"{claim['groups'][0]} / {claim['groups'][1]}"
-    smallest = claim.get("smallest")
-    group = "–" if smallest is None else _points(smallest)
+    groups = f"{claim.groups[0]} / {claim.groups[1]}"
+    own = "–" if claim.smallest is None else _points(claim.smallest)
     return (
-        f"  {attribute[:15]:<16}{groups[:27]:<28}{claim['texts']:>6,}{group:>7}"
-        f"{_points(claim['words_smallest']):>7}{calls[0]:>10}{calls[1]:>9}{calls[2]:>9}"
+        f"  {attribute[:15]:<16}{groups[:27]:<28}{claim.texts:>6,}{own:>7}"
+        f"{_points(claim.words_smallest or 0.0):>7}{calls[0]:>10}{calls[1]:>9}{calls[2]:>9}"
     )
 
 
-def _too_few(claims: Sequence[Data]) -> list[str]:
+def _too_few(claims: Sequence[ExpectedClaim]) -> list[str]:
     """Attributes of which no claim can show anything."""
-    seen = {c["attribute"] for c in claims if c.get("words_smallest") is not None}
-    none = sorted({c["attribute"] for c in claims} - seen)
+    seen = {c.attribute for c in claims if c.words_smallest is not None}
+    none = sorted({c.attribute for c in claims} - seen)
     return [f"Too few texts to show 30 points: {words.listing(none)}."] if none and seen else []
 
 
-def _assumed(power: Data) -> list[str]:
-    about = power["assumed"]
+def _assumed(power: Power) -> list[str]:
+    about = power.assumed
+    if about is None:
+        return []
     return [
         f"Assumed: half of the answers are favourable, an edit that says nothing flips "
-        f"{words.percent(about['flips'], 1)} of them, words have effects of their own (standard deviation "
-        f"{about['word_sd']:g} where texts have 1), {about['draws']} draws, labels alone. Probabilities show smaller "
+        f"{words.percent(about.flips, 1)} of them, words have effects of their own (standard deviation "
+        f"{about.word_sd:g} where texts have 1), {about.draws} draws, labels alone. Probabilities show smaller "
         "differences; more noise hides larger ones."
     ]
 
@@ -132,48 +132,48 @@ def _points(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def _rows(expected: Data) -> list[str]:
-    asked = expected.get("evaluations") or {}
-    cases = words.sentence(_range(expected.get("cases") or {}, "case")).rstrip(".")
+def _rows(expected: ExpectedRows) -> list[str]:
+    asked = expected.evaluations
+    cases = words.sentence(_range(expected.cases, "case")).rstrip(".")
     told = [
         f"{cases}, each with "
-        f"{words.plural(expected['combinations'], 'combination')} of protected values; "
-        f"{words.plural(expected['given_rows'], 'given row')}."
+        f"{words.plural(expected.combinations, 'combination')} of protected values; "
+        f"{words.plural(expected.given_rows, 'given row')}."
     ]
-    if expected.get("sets"):
-        told.append(f"Sets of columns that are tested: {_range(expected['sets'], 'set')}.")
-    if expected.get("estimate_cases"):
+    if expected.sets:
+        told.append(f"Sets of columns that are tested: {_range(expected.sets, 'set')}.")
+    if expected.estimate_cases:
         told.append(
-            f"Further {words.plural(expected['estimate_cases'], 'uniform case')} for the estimate of the share."
+            f"Further {words.plural(expected.estimate_cases, 'uniform case')} for the estimate of the share."
         )
-    most = asked.get("at_most")
-    why = f" ({asked['reason']})" if asked.get("reason") else ""
+    most = asked.at_most
+    why = f" ({asked.reason})" if asked.reason else ""
     rows = "not known beforehand" if most is None else _range(asked, "row")
     told.append(f"Rows that the model is asked about: {rows}{why}.")
-    if expected.get("again_at_most"):
-        told.append(f"Beside them, at most {expected['again_at_most']:,} rows for examples and slices.")
-    if expected.get("calls_at_most") is not None:
-        told.append(f"Calls: at most {words.count(expected['calls_at_most'])}, less what the cache has.")
-    if expected.get("limits"):
-        named = ", ".join(f"{k.replace('_', ' ')} {words.figure(v)}" for k, v in expected["limits"].items())
+    if expected.again_at_most:
+        told.append(f"Beside them, at most {expected.again_at_most:,} rows for examples and slices.")
+    if expected.calls_at_most is not None:
+        told.append(f"Calls: at most {words.count(expected.calls_at_most)}, less what the cache has.")
+    if expected.limits:
+        named = ", ".join(f"{k.replace('_', ' ')} {words.figure(v)}" for k, v in expected.limits.items())
         told.append(f"Limits: {named}.")
     return [*told, _effect(expected)]
 
 
-def _effect(expected: Data) -> str:
-    effect = expected.get("effect")
+def _effect(expected: ExpectedRows) -> str:
+    effect = expected.effect
     if not effect:
-        return f"No effect size is worked out: {expected.get('effect_reason') or 'no reason was recorded'}."
+        return f"No effect size is worked out: {expected.effect_reason or 'no reason was recorded'}."
     return (
-        f"With {words.plural(effect['n'], 'case')}, a share of {words.percent(effect['share'], 2)} or more is shown "
-        f"with a probability of {words.percent(effect['power'], 0)} or more; if no label changes, the interval at "
-        f"{100 * effect['level']:g} % ends at {words.percent(effect['bound'], 2)}; it reaches at most "
-        f"{words.percent(effect['half_width'], 2)} to either side."
+        f"With {words.plural(effect.n, 'case')}, a share of {words.percent(effect.share, 2)} or more is shown "
+        f"with a probability of {words.percent(effect.power, 0)} or more; if no label changes, the interval at "
+        f"{100 * effect.level:g} % ends at {words.percent(effect.bound, 2)}; it reaches at most "
+        f"{words.percent(effect.half_width, 2)} to either side."
     )
 
 
-def _range(bounds: Data, noun: str) -> str:
-    least, most = bounds.get("at_least"), bounds.get("at_most")
+def _range(bounds: Range, noun: str) -> str:
+    least, most = bounds.at_least, bounds.at_most
     if most is None:
         return f"at least {words.plural(least or 0, noun)}"
     if least == most:
@@ -185,11 +185,11 @@ def _range(bounds: Data, noun: str) -> str:
     )
 
 
-def deviations(record: Data) -> Sequence[tuple[str, str, str]]:
+def deviations(record: RunRecord) -> Sequence[tuple[str, str, str]]:
     """(what, as planned, as run) of every deviation from the frozen plan."""
     return [
-        (str(d["what"]), value(d.get("planned")), value(d.get("actual")))
-        for d in (record.get("frozen") or {}).get("deviations") or ()
+        (d.what, value(d.planned), value(d.actual))
+        for d in (record.frozen.deviations if record.frozen else ())
     ]
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from auditor.core.record.parts import Control
+from auditor.core.types import Estimate, Finding
 from auditor.measure.two_models import MIN_SEEDS as MIN_SEEDS
 from auditor.report import words
 
-Data = Mapping[str, Any]
 DECLARED = "not measured: the model is declared deterministic"
 Steps = tuple[tuple[str, str, str], ...]
 
@@ -25,14 +25,14 @@ class Subject:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """What one subject did in one row. Estimates are plain data or None."""
+    """What one subject did in one row."""
 
-    rate: Data | None
-    noise: Data | None  # an estimate, {"declared": True}, or {"status": "not_tested", …}
+    rate: Estimate | None
+    noise: Control | None
     verdict: str
-    hidden: Data | None  # share of judged joint variants that are hidden
-    claim: Data | None
-    placebo: Data | None = None  # how often edits that change no group changed the answer
+    hidden: Estimate | None  # share of judged joint variants that are hidden
+    claim: Finding | None
+    placebo: Estimate | None = None  # how often edits that change no group changed the answer
 
     @property
     def noise_text(self) -> str:
@@ -61,12 +61,12 @@ def split(rows: Sequence[Row]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
     return tuple(r for r in rows if r not in few), few
 
 
-def noise_text(noise: Data | None) -> str:
+def noise_text(noise: Control | None) -> str:
     """Put a noise floor into words."""
     if noise is None:
         return "not measured"
-    if noise.get("declared"):
+    if noise.declared:
         return DECLARED
-    if words.is_estimate(noise):
-        return words.interval(noise)
-    return str(noise.get("reason") or "not measured")
+    if noise.estimate is not None:
+        return words.interval(noise.estimate)
+    return noise.reason or "not measured"

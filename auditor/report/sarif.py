@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from typing import Any
 
-from auditor.core import explain, waivers
+import msgspec
+
+from auditor.core import explain
 from auditor.core.protocols import Renderer
+from auditor.core.record import Plain, RunRecord, read
+from auditor.core.types import Estimate
 from auditor.report import exchange, words
 from auditor.report.planned import deviations
 
@@ -38,8 +41,9 @@ class SarifReport(Renderer):
     name = "sarif.v1"
     suffix = ".sarif"
 
-    def render(self, record: Mapping[str, Any], evidence: Any = None) -> str:
+    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the log; ASCII only."""
+        record = read(record)
         rows = exchange.rows(record)
         codes = list(dict.fromkeys(row.code for row in rows))
         seen: dict[str, int] = {}
@@ -49,7 +53,7 @@ class SarifReport(Renderer):
             "tool": {
                 "driver": {
                     "name": "llm-bias-auditor",
-                    "version": _plain(record.get("tool_version") or "0"),
+                    "version": _plain(record.tool_version or "0"),
                     "rules": [_rule(code) for code in codes],
                 }
             },
@@ -63,24 +67,24 @@ class SarifReport(Renderer):
                     ),
                 }
             ],
-            "automationDetails": {"id": f"llm-bias-audit/{_plain(record.get('id') or 'run')}"},
+            "automationDetails": {"id": f"llm-bias-audit/{_plain(record.id or 'run')}"},
             "columnKind": "unicodeCodePoints",
             "results": results,
             "properties": {
-                "task": _plain(str(record.get("spec", {}).get("task") or "")),
+                "task": _plain(record.spec.task or ""),
                 **_frozen(record),
                 "waivers": [
-                    {k: _plain(v) for k, v in item.items() if isinstance(v, str)}
-                    for item in waivers.items(record)
+                    {k: _plain(v) for k, v in msgspec.structs.asdict(item).items() if isinstance(v, str)}
+                    for item in record.waivers.items
                 ],
             },
         }
         return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _frozen(record: Mapping[str, Any]) -> dict[str, Any]:
+def _frozen(record: RunRecord) -> dict[str, Any]:
     """The frozen plan and what was done otherwise."""
-    frozen = record.get("frozen")
+    frozen = record.frozen
     if not frozen:
         return {}
     told = [
@@ -89,8 +93,8 @@ def _frozen(record: Mapping[str, Any]) -> dict[str, Any]:
     ]
     return {
         "frozenPlan": {
-            "sha256": _plain(frozen["sha256"]),
-            "frozenAt": _plain(frozen["frozen_at"]),
+            "sha256": _plain(frozen.sha256),
+            "frozenAt": _plain(frozen.frozen_at),
             "deviations": told,
         }
     }
@@ -117,7 +121,7 @@ def _result(row: exchange.Row, codes: list[str], seen: dict[str, int]) -> dict[s
         "ruleIndex": codes.index(row.code),
         "kind": KINDS.get(row.verdict, "review"),
         "level": "warning" if row.verdict == "shown" else "none",
-        "message": _message(" ".join([row.sentence, *(words.sentence(n) for n in f.get("notes") or ())])),
+        "message": _message(" ".join([row.sentence, *(words.sentence(n) for n in f.notes)])),
         "locations": [
             {
                 # Code scanning wants a file: the record that the finding stands in.
@@ -131,19 +135,21 @@ def _result(row: exchange.Row, codes: list[str], seen: dict[str, int]) -> dict[s
         "properties": {
             "finding": _plain(row.id),
             "verdict": row.verdict,
-            "rate": _figures(f.get("rate")),
-            "p_adjusted": f.get("p_adjusted"),
-            "variants": [_plain(v) for v in f.get("exemplars") or ()],
+            "rate": _figures(f.rate),
+            "p_adjusted": f.p_adjusted,
+            "variants": [_plain(v) for v in f.exemplars],
         },
     }
     if row.waiver is not None:
-        why = f"{row.waiver['reason']} ({row.waiver['owner']}, until {row.waiver['expires']})"
+        why = f"{row.waiver.reason} ({row.waiver.owner}, until {row.waiver.expires})"
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": _plain(why)}]
     return result
 
 
-def _figures(rate: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return None if rate is None else {k: rate.get(k) for k in ("value", "low", "high", "level", "n")}
+def _figures(rate: Estimate | None) -> dict[str, float] | None:
+    if rate is None:
+        return None
+    return {"value": rate.value, "low": rate.low, "high": rate.high, "level": rate.level, "n": rate.n}
 
 
 def _message(text: str) -> dict[str, str]:

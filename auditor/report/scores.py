@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from auditor.core.record import RunRecord
+from auditor.core.record.sections import Difference, Scores
 from auditor.report import words
 from auditor.report.document import Section, noted
 
-Data = Mapping[str, Any]
 TITLE = "Scores: how they were compared"
 COLUMNS = (
     "Direction",
@@ -25,7 +25,7 @@ MAX_ROWS = 24  # of rows that show nothing
 FEW_ROWS = 5  # where no row had enough seeds for a test
 
 
-def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
+def build(record: RunRecord, names: Mapping[tuple[str, str], str]) -> Section | None:
     """Lay out the section, or None where no scores were compared.
 
     Parameters
@@ -35,12 +35,12 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
     names : mapping of (str, str) to str
         (model, format) → what its column is called elsewhere.
     """
-    section = record.get("scores")
+    section = record.scores
     if not section:
         return None
-    unit = f" {section['unit']}" if section.get("unit") else ""
+    unit = f" {section.unit}" if section.unit else ""
     notes = [_single(section)]
-    for model, apart in (section.get("noise") or {}).items():
+    for model, apart in section.noise.items():
         if apart is not None:
             notes.append(
                 f"{model}: two answers to one prompt lie {amount(apart, sign=False)}{unit} apart on average."
@@ -48,54 +48,48 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
     return Section(id="scores", title=TITLE, short="Scores", blocks=noted(notes, []))
 
 
-def ordered(rows: Sequence[Data]) -> list[Data]:
+def ordered(rows: Sequence[Difference]) -> list[Difference]:
     """Rows that show something first, then the largest differences; the rest stay in the record."""
     ranked = sorted(
         rows,
         key=lambda r: (
-            _RANK.get(r["verdict"], 4),
-            1.0 if r["p_adjusted"] is None else r["p_adjusted"],
-            -abs(r["value"]),
-            r["directions"],
+            _RANK.get(r.verdict, 4),
+            1.0 if r.p_adjusted is None else r.p_adjusted,
+            -abs(r.value),
+            r.directions,
         ),
     )
-    tested = [r for r in ranked if r["verdict"] != "not_tested"]
+    tested = [r for r in ranked if r.verdict != "not_tested"]
     ranked = tested or ranked[:FEW_ROWS]
-    shown = sum(r["verdict"] in ("shown", "bounded") for r in ranked)
+    shown = sum(r.verdict in ("shown", "bounded") for r in ranked)
     return ranked[: shown + MAX_ROWS]
 
 
 _RANK = {"shown": 0, "shown_for_words": 1, "bounded": 2, "not_determined": 3, "not_tested": 4}
 
 
-def line(row: Data, names: Mapping[tuple[str, str], str]) -> tuple[str, ...]:
+def line(row: Difference, names: Mapping[tuple[str, str], str]) -> tuple[str, ...]:
     """One row of the table."""
-    what = words.direction(_steps(row)) if row["directions"] else words.attributes(row["attributes"])
+    what = words.direction(row.directions) if row.directions else words.attributes(row.attributes)
     return (
         what,
-        names.get((row["model"], row["format"]), row["model"]),
+        names.get((row.model, row.format), row.model),
         difference(row),
-        "–" if row["noise"] is None else amount(row["noise"], sign=False),
-        "–" if row["placebo"] is None else amount(row["placebo"]),
-        "–" if row["p_adjusted"] is None else f"{row['p_adjusted']:.2g}",
-        words.count(row["n"]),
-        words.verdict(row["verdict"]),
+        "–" if row.noise is None else amount(row.noise, sign=False),
+        "–" if row.placebo is None else amount(row.placebo),
+        "–" if row.p_adjusted is None else f"{row.p_adjusted:.2g}",
+        words.count(row.n),
+        words.verdict(row.verdict),
     )
 
 
-def difference(row: Data) -> str:
-    """A difference with its interval.
-
-    Examples
-    --------
-    >>> difference({"value": 3000.0, "low": 2400.0, "high": 3600.0, "n": 9})
-    '+3,000 (+2,400 to +3,600)'
-    """
-    if not row["n"]:
+def difference(row: Difference) -> str:
+    """A difference with its interval."""
+    if not row.n:
         return "not measured"
-    if row["low"] is None or row["high"] is None:
-        return f"{amount(row['value'])} (the same on every text)"
-    return f"{amount(row['value'])} ({amount(row['low'])} to {amount(row['high'])})"
+    if row.low is None or row.high is None:
+        return f"{amount(row.value)} (the same on every text)"
+    return f"{amount(row.value)} ({amount(row.low)} to {amount(row.high)})"
 
 
 def amount(value: float, *, sign: bool = True) -> str:
@@ -106,16 +100,8 @@ def amount(value: float, *, sign: bool = True) -> str:
     return f"+{text}" if sign and value > 0 and text != "0" else text
 
 
-def _steps(row: Data) -> tuple[tuple[str, str, str], ...]:
-    return tuple((str(a), str(s), str(t)) for a, s, t in row["directions"])
-
-
-def _level(rows: Sequence[Data]) -> float:
-    return next((float(r["level"]) for r in rows), 0.95)
-
-
-def _single(section: Data) -> str:
-    tolerance = section.get("tolerance")
+def _single(section: Scores) -> str:
+    tolerance = section.tolerance
     beyond = (
         "by more than any two answers to one of the two prompts differ from each other"
         if tolerance is None

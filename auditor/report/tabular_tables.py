@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from auditor.core.counting import plural, verb
+from auditor.core.record.rows import Details, Retraining, Slices, Tabular
+from auditor.core.types import Estimate
 from auditor.report import words
 from auditor.report.document import Section, Table, noted
 
@@ -37,41 +38,37 @@ def _section(
     return Section(id=id, title=title, short=title, blocks=noted(lines, [table]))
 
 
-def sections(section: Mapping[str, Any]) -> list[Section]:
+def sections(section: Tabular) -> list[Section]:
     """What a method reports beside scores, lattice and pairs.
 
     Parameters
     ----------
-    section : mapping
-        ``tabular`` of the run record.
+    section : Tabular
+        Of the run record.
     """
-    details = section["details"]
+    details = section.details
     found = [
-        _slices(section.get("slices")),
+        _slices(section.slices),
         _phases(details),
         _symbolic(details),
-        _retraining(section.get("retraining")),
+        _retraining(section.retraining),
     ]
     return [section for section in found if section is not None]
 
 
-def answers_line(section: Mapping[str, Any]) -> str:
+def answers_line(section: Tabular) -> str:
     """How a language model was asked, and how many rows got no label; empty without one."""
-    answers = section.get("answers")
+    answers = section.answers
     if not answers:
         return ""
-    rows = answers["rows"]
+    rows = answers.rows
     lost = {key: n for key, n in rows.items() if key != "ok" and n}
     total = sum(rows.values())
-    times = "" if answers["replicates"] == 1 else f", each {answers['replicates']} times"
-    through = (
-        f" through the task {answers['task']} (format {answers['format']}{times})"
-        if answers["task"]
-        else times
-    )
+    times = "" if answers.replicates == 1 else f", each {answers.replicates} times"
+    through = f" through the task {answers.task} (format {answers.format}{times})" if answers.task else times
     text = (
         f"{plural(total, 'row')} {verb(total, 'was', 'were')} asked{through}: "
-        f"{plural(answers['calls'], 'call')}, {plural(answers['cached'], 'answer')} from the cache. "
+        f"{plural(answers.calls, 'call')}, {plural(answers.cached, 'answer')} from the cache. "
     )
     if not lost:
         return text + "Every row got a label."
@@ -83,33 +80,33 @@ def answers_line(section: Mapping[str, Any]) -> str:
     )
 
 
-def _slices(found: Mapping[str, Any] | None) -> Section | None:
+def _slices(found: Slices | None) -> Section | None:
     """Subgroups with high rates."""
-    if found is None or not found["n"]:
+    if found is None or not found.n:
         return None
-    where = "given rows" if found["population"] == "given rows" else "rows drawn uniformly from the domain"
+    where = "given rows" if found.population == "given rows" else "rows drawn uniformly from the domain"
     lines = [
-        f"{found['n']:,} {where} were judged for this, with {found['evaluations']:,} further questions to the model: "
-        f"the label of {found['changes']:,} changes ({words.percent(found['changes'] / found['n'], 2)}). "
-        f"{found['tested']:,} slices of one or two columns were looked at."
+        f"{found.n:,} {where} were judged for this, with {found.evaluations:,} further questions to the model: "
+        f"the label of {found.changes:,} changes ({words.percent(found.changes / found.n, 2)}). "
+        f"{found.tested:,} slices of one or two columns were looked at."
     ]
-    if not found["shown"]:
+    if not found.shown:
         lines.append("In none of them is the share shown to be above that of the other rows.")
     else:
         lines.append(
-            f"The intervals are exact and hold for all slices together at {found['level'] * 100:g} %; p is Fisher's "
+            f"The intervals are exact and hold for all slices together at {found.level * 100:g} %; p is Fisher's "
             f"exact test against all other rows, adjusted for their number (Holm). Slices of two columns stand here "
             f"only if the second column adds to the first."
         )
     rows = [
         (
-            " and ".join(f"{name} = {value}" for name, value in s["where"]),
-            f"{s['changes']:,} of {s['n']:,}",
-            words.interval(s["estimate"]),
-            words.percent(s["rest"], 2),
-            f"{s['p']:.2g}" if s["p"] >= 1e-6 else "< 1e-6",
+            " and ".join(f"{name} = {value}" for name, value in s.where),
+            f"{s.changes:,} of {s.n:,}",
+            words.interval(s.estimate),
+            words.percent(s.rest, 2),
+            f"{s.p:.2g}" if s.p >= 1e-6 else "< 1e-6",
         )
-        for s in found["shown"]
+        for s in found.shown
     ]
     return _section(
         id="slices",
@@ -127,31 +124,31 @@ def _slices(found: Mapping[str, Any] | None) -> Section | None:
     )
 
 
-def _phases(details: Mapping[str, Any]) -> Section | None:
-    phases = details.get("phases")
+def _phases(details: Details) -> Section | None:
+    phases = details.phases
     if not phases:
         return None
     rows = [
         (
             PHASES.get(name, name),
-            f"{entry['generated']:,}",
-            f"{entry['discriminatory']:,}",
-            words.percent(entry["discriminatory"] / entry["generated"] if entry["generated"] else None),
+            f"{entry.generated:,}",
+            f"{entry.discriminatory:,}",
+            words.percent(entry.discriminatory / entry.generated if entry.generated else None),
         )
         for name, entry in phases.items()
     ]
     lines = []
-    if details.get("start_rows") is not None:
+    if details.start_rows is not None:
         lines.append(
-            f"Local search began at {plural(details['start_rows'], 'row')} that the global search found."
+            f"Local search began at {plural(details.start_rows, 'row')} that the global search found."
         )
-    chosen = details.get("column_probability")
+    chosen = details.column_probability
     if chosen:
         most = sorted(chosen.items(), key=lambda item: (-item[1], item[0]))[:3]
         named = ", ".join(f"{name} {words.percent(p)}" for name, p in most)
         lines.append(f"Columns that it came to change most often: {named}.")
-    if details.get("ended"):
-        lines.append(f"The search ended because {details['ended']}.")
+    if details.ended:
+        lines.append(f"The search ended because {details.ended}.")
     return _section(
         id="phases",
         title="Phases",
@@ -162,34 +159,32 @@ def _phases(details: Mapping[str, Any]) -> Section | None:
     )
 
 
-def _symbolic(details: Mapping[str, Any]) -> Section | None:
-    coverage, solver = details.get("path_coverage"), details.get("solver")
+def _symbolic(details: Details) -> Section | None:
+    coverage, solver = details.path_coverage, details.solver
     if coverage is None and solver is None:
         return None
     lines, rows = [], []
     if coverage is not None:
         lines.append(
-            f"A surrogate tree was fitted to {plural(coverage['fitted_rows'], 'row')}; on rows held out "
+            f"A surrogate tree was fitted to {plural(coverage.fitted_rows, 'row')}; on rows held out "
             "it agrees with the "
-            f"model on {words.percent(coverage['fidelity'])}. The cases took {coverage['paths']:,} of its "
-            f"{coverage['of']:,} paths ({words.percent(coverage['paths'] / coverage['of'])})."
+            f"model on {words.percent(coverage.fidelity)}. The cases took {coverage.paths:,} of its "
+            f"{coverage.of:,} paths ({words.percent(coverage.paths / coverage.of)})."
         )
-        rows.append(("paths of the surrogate tree taken", f"{coverage['paths']:,} of {coverage['of']:,}"))
+        rows.append(("paths of the surrogate tree taken", f"{coverage.paths:,} of {coverage.of:,}"))
     else:
         lines.append("No surrogate tree was fitted, so path coverage and distinct faults are not known.")
-    if details.get("distinct_faults") is not None:
-        rows.append(
-            ("distinct faults (paths of a case with their labels)", f"{details['distinct_faults']:,}")
-        )
+    if details.distinct_faults is not None:
+        rows.append(("distinct faults (paths of a case with their labels)", f"{details.distinct_faults:,}"))
     for name, count in (solver or {}).items():
         label = SOLVER.get(name, name.replace("_", " "))
         rows.append((f"path constraints solved: {label}", f"{count:,}"))
-    for key, label in (
-        ("visited_paths_skipped", "paths visited before"),
-        ("repeated_cases_skipped", "cases made before"),
+    for n, label in (
+        (details.visited_paths_skipped, "paths visited before"),
+        (details.repeated_cases_skipped, "cases made before"),
     ):
-        if details.get(key) is not None:
-            rows.append((label, f"{details[key]:,}"))
+        if n is not None:
+            rows.append((label, f"{n:,}"))
     return _section(
         id="paths",
         title="Paths and solver",
@@ -200,37 +195,36 @@ def _symbolic(details: Mapping[str, Any]) -> Section | None:
     )
 
 
-def _retraining(retraining: Mapping[str, Any] | None) -> Section | None:
+def _retraining(retraining: Retraining | None) -> Section | None:
     if retraining is None:
         return None
 
-    def rate(key: str) -> str:
-        value = retraining[key]
-        return f"{words.interval(value)} at {value['level'] * 100:g} %"
+    def rate(value: Estimate) -> str:
+        return f"{words.interval(value)} at {value.level * 100:g} %"
 
-    kept = sum(p["kept"] for p in retraining["portions"])
+    kept = sum(p.kept for p in retraining.portions)
     lines = [
-        f"Share of discriminatory cases on {retraining['before']['n']:,} uniform rows held out: {rate('before')} "
-        f"before, {rate('after')} after.",
-        f"Accuracy on {plural(retraining['accuracy_before']['n'], 'given row')} held out: {rate('accuracy_before')} "
-        f"before, {rate('accuracy_after')} after.",
-        f"{plural(retraining['available'], 'discriminatory case')} "
-        f"{verb(retraining['available'], 'was', 'were')} there to add; {kept} of {len(retraining['portions'])} "
-        f"portions were kept. It ended because {retraining['stopped']}.",
+        f"Share of discriminatory cases on {retraining.before.n:,} uniform rows held out: {rate(retraining.before)} "
+        f"before, {rate(retraining.after)} after.",
+        f"Accuracy on {plural(retraining.accuracy_before.n, 'given row')} held out: {rate(retraining.accuracy_before)} "
+        f"before, {rate(retraining.accuracy_after)} after.",
+        f"{plural(retraining.available, 'discriminatory case')} "
+        f"{verb(retraining.available, 'was', 'were')} there to add; {kept} of {len(retraining.portions)} "
+        f"portions were kept. It ended because {retraining.stopped}.",
         "Both models are fresh fits of the given estimator on the same part of the given rows; the model file that "
         "was given is not changed. The model after is retrained.skops in the run folder.",
-        *(f"{note[0].upper()}{note[1:]}." for note in retraining["notes"]),
+        *(f"{note[0].upper()}{note[1:]}." for note in retraining.notes),
     ]
     rows = [
         (
-            f"{p['percent']:.3g} %",
-            f"{p['cases']:,}",
-            f"{p['rows']:,}",
-            f"{p['ties']:,}",
-            words.percent(p["share"]),
-            "yes" if p["kept"] else "no",
+            f"{p.percent:.3g} %",
+            f"{p.cases:,}",
+            f"{p.rows:,}",
+            f"{p.ties:,}",
+            words.percent(p.share),
+            "yes" if p.kept else "no",
         )
-        for p in retraining["portions"]
+        for p in retraining.portions
     ]
     return _section(
         id="retraining",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
 from auditor.core.protocols import Renderer
+from auditor.core.record import Plain, RunRecord, read
 from auditor.report import terminal_answer, words
 from auditor.report.document import (
     Block,
@@ -57,11 +58,12 @@ class TerminalReport(Renderer):
     ) -> None:
         self.width, self.encoding, self.color, self.full = width, encoding, color, full
 
-    def render(self, record: Mapping[str, Any], evidence: Any = None) -> str:
+    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the report as text that ends in a line break."""
         from auditor.report import answer, build
 
         page = Page(width=self.width, encoding=self.encoding, color=self.color)
+        record = read(record)
         first = None if self.full else answer.build(record, evidence)
         if first is not None:
             terminal_answer.write(page, first, full=False)

@@ -7,6 +7,8 @@ from typing import Any
 
 from auditor.contrib.hinter import report as hinter
 from auditor.core.provenance import head
+from auditor.core.record import RunRecord
+from auditor.core.record.parts import GroupAnswers
 from auditor.report import answer, cards, charts, claimed, controls, exchange, history, matrix, view, words
 from auditor.report.document import (
     Block,
@@ -31,15 +33,15 @@ MAX_GROUPS = 12  # groups whose lost answers are listed
 RANK = {"claim": 0, "hidden": 1, "violation": 2}
 
 
-def build(record: Data, evidence: Any) -> Document:
+def build(record: RunRecord, evidence: Any) -> Document:
     """Lay out a run; what it did not measure is missing, or said to be."""
     shown = view.build(record)
     first = answer.build(record, evidence)
-    started = (record.get("provenance") or {}).get("started")
+    started = record.provenance.started
     meta = (
-        f"status: {record.get('status', '–')}",
+        f"status: {record.status}",
         *([str(started)] if started else []),
-        f"version {record.get('tool_version') or '–'}",
+        f"version {record.tool_version or '–'}",
         exchange.summary(record),
     )
     sections = (
@@ -56,16 +58,16 @@ def build(record: Data, evidence: Any) -> Document:
     )
     return Document(
         title=shown.title,
-        name=f"Run {record.get('id', '–')}",
+        name=f"Run {record.id}",
         meta=" · ".join(meta),
         banners=shown.banners,
         first=first,
         sections=sections,
-        footer=f"SHA-256 of the run record (canonical JSON): {head(record)}",
+        footer=f"SHA-256 of the run record (canonical JSON): {head(record.raw)}",
     )
 
 
-def _matrix(record: Data, first: answer.Screen | None) -> Iterable[Section]:
+def _matrix(record: RunRecord, first: answer.Screen | None) -> Iterable[Section]:
     if first is not None:
         yield Section(
             id="matrix",
@@ -150,7 +152,7 @@ def _comparison(shown: view.View, rows: Sequence[view.Row], caption: str, *, ver
 
 
 def _level(rows: Sequence[view.Row]) -> float | None:
-    return next((float(c.rate["level"]) for r in rows for c in r.cells if c.rate and "level" in c.rate), None)
+    return next((c.rate.level for r in rows for c in r.cells if c.rate), None)
 
 
 def _cell(cell: view.Cell, verdicts: bool) -> Cell:
@@ -166,7 +168,7 @@ def _cell(cell: view.Cell, verdicts: bool) -> Cell:
 
 
 def _forest(shown: view.View, rows: Sequence[view.Row], name: str, title: str) -> Iterable[Chart]:
-    delta = (shown.record.get("spec") or {}).get("delta")
+    delta = shown.record.spec.delta
     drawn = charts.forest(rows, shown.subjects, name=name, title=title, delta=delta, record=shown.record)
     if drawn:
         yield Chart(
@@ -213,7 +215,7 @@ def _paper(shown: view.View) -> Iterable[Block]:
 # -- examples ---------------------------------------------------------------------------------------------
 
 
-def _examples(record: Data, shown: view.View, evidence: Any, first: answer.Screen | None) -> Section:
+def _examples(record: RunRecord, shown: view.View, evidence: Any, first: answer.Screen | None) -> Section:
     rows = exchange.rows(record)
     claims = claimed.index(record)
 
@@ -223,9 +225,7 @@ def _examples(record: Data, shown: view.View, evidence: Any, first: answer.Scree
         return _leads(first, row), exchange.ORDER[row.verdict], RANK[row.kind], own
 
     rows.sort(key=strength)
-    told = [
-        r for r in rows if r.finding.get("exemplars") and (r.kind != "claim" or r.verdict in exchange.SHOWN)
-    ]
+    told = [r for r in rows if r.finding.exemplars and (r.kind != "claim" or r.verdict in exchange.SHOWN)]
     made = [
         Evidence(cards.build(r.finding, evidence, record=record, sentence=r.sentence))
         for r in (told[:MAX_CARDS] if evidence is not None else ())
@@ -236,7 +236,7 @@ def _examples(record: Data, shown: view.View, evidence: Any, first: answer.Scree
     elif not made:
         blocks.append(Text(shown.none_hidden))
     blocks += made
-    kept = {block.card.finding["id"] for block in made}
+    kept = {block.card.finding.id for block in made}
     if rest := tuple(r for r in rows if r.id not in kept):
         blocks.append(Findings(f"{words.plural(len(rest), 'further finding')}, in a sentence each", rest))
     return Section(
@@ -289,18 +289,17 @@ def _checks(shown: view.View) -> Section:
     return Section(id="controls", title="Checks", short="Checks", blocks=tuple(blocks))
 
 
-def _lost(answers: Sequence[Data]) -> list[Block]:
+def _lost(answers: Sequence[GroupAnswers]) -> list[Block]:
     """Groups by the share of their answers that were lost, most first."""
-    ranked = sorted(
-        answers, key=lambda a: -sum(a.get(k) or 0 for k in controls.LOSSES) / max(1, a.get("n") or 0)
-    )
+    ranked = sorted(answers, key=lambda a: -sum(a.lost.values()) / max(1, a.n))
     kinds = controls.losses(ranked)
     lines = tuple(
         (
-            words.group(a["group"]),
-            a["attribute"],
-            a["model"],
-            *(words.count(a.get(k)) for k in ("n", *kinds)),
+            words.group(a.group),
+            a.attribute,
+            a.model,
+            words.count(a.n),
+            *(words.count(a.lost.get(k)) for k in kinds),
         )
         for a in ranked
     )
@@ -335,16 +334,16 @@ def _method() -> Section:
     )
 
 
-def _provenance(record: Data, shown: view.View) -> Section:
+def _provenance(record: RunRecord, shown: view.View) -> Section:
     models = tuple(
         (
             name,
-            {"text": "the bare text", "chat": "a chat prompt"}.get(str(m.get("style")), "–"),
-            "declared" if m.get("deterministic") else "not declared",
-            m.get("fingerprint") or "–",
-            words.listing(m.get("reported") or ["–"]),
+            {"text": "the bare text", "chat": "a chat prompt"}.get(m.style, "–"),
+            "declared" if m.deterministic else "not declared",
+            m.fingerprint or "–",
+            words.listing(m.reported or ("–",)),
         )
-        for name, m in (record.get("models") or {}).items()
+        for name, m in record.models.items()
     )
     return Section(
         id="provenance",
@@ -357,9 +356,9 @@ def _provenance(record: Data, shown: view.View) -> Section:
                 columns=("Model", "Reads", "Repeats itself", "Fingerprint", "Reported by the server"),
                 lines=models,
             ),
-            facts("Versions and hashes", record.get("provenance")),
-            facts("Counts of this run", record.get("counts")),
-            facts("The plan, resolved before the first call", record.get("spec")),
+            facts("Versions and hashes", record.raw.get("provenance")),
+            facts("Counts of this run", record.raw.get("counts")),
+            facts("The plan, resolved before the first call", record.raw.get("spec")),
         ),
         folded=True,
     )

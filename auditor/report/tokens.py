@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
+from auditor.core.record import RunRecord
+from auditor.core.record.sections import Token, Tokens
 from auditor.report import words
 from auditor.report.document import Section, Table, noted
 
-Data = Mapping[str, Any]
 MAX_TOKENS = 10  # per model in short reports
 MAX_MORE = 50  # per model in long ones; run.json has all of them
 MAX_NAMES = 6
@@ -16,7 +16,7 @@ COLUMNS = ("Model", "Word", "Among", "Cases", "Changed", "Shrunken", "Index", "q
 RIGHT = frozenset({"Cases", "Index", "q"})
 
 
-def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
+def build(record: RunRecord, names: Mapping[tuple[str, str], str]) -> Section | None:
     """Lay out the section, or None where the run has none.
 
     Parameters
@@ -26,16 +26,16 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
     names : mapping of (str, str) to str
         (model, format) → what its column is called elsewhere.
     """
-    sections = record.get("tokens") or ()
+    sections = record.tokens
     if not sections:
         return None
     lines: list[tuple[str, ...]] = []
     more: list[tuple[str, ...]] = []
     notes = [_what(sections)]
     for section in sections:
-        name = names.get((section["model"], section["format"]), section["model"])
-        with_errors = [t for t in section["tokens"] if t["errors"]]
-        ranked = sorted(with_errors, key=lambda t: not t["stands_out"])  # stable: by rate within
+        name = names.get((section.model, section.format), section.model)
+        with_errors = [t for t in section.tokens if t.errors]
+        ranked = sorted(with_errors, key=lambda t: not t.stands_out)  # stable: by rate within
         rows = [_row(name, token) for token in ranked]
         lines += rows[:MAX_TOKENS]
         more += rows[MAX_TOKENS:MAX_MORE]
@@ -57,26 +57,26 @@ def build(record: Data, names: Mapping[tuple[str, str], str]) -> Section | None:
     )
 
 
-def _row(name: str, token: Data) -> tuple[str, ...]:
-    shrunken = token.get("shrunken")
-    index, q = token.get("index"), token.get("q")
-    mark = "▲ " if token["stands_out"] else ""
-    among = words.group(token["family"])
-    group = f" ({words.group(token['group'])})" if token.get("group") else ""
+def _row(name: str, token: Token) -> tuple[str, ...]:
+    shrunken = token.shrunken
+    index, q = token.index, token.q
+    mark = "▲ " if token.stands_out else ""
+    among = words.group(token.family)
+    group = f" ({words.group(token.group)})" if token.group else ""
     return (
         name,
-        f"{mark}{token['token']}",
+        f"{mark}{token.token}",
         f"{among}{group}",
-        words.count(token["n"]),
-        words.interval({"value": token["rate"], "low": token["low"], "high": token["high"]}),
-        "–" if shrunken is None else words.percent(shrunken["value"]),
+        words.count(token.n),
+        words.interval(token.interval),
+        "–" if shrunken is None else words.percent(shrunken.value),
         "–" if index is None else f"{index:+.1f}",
         "–" if q is None else f"{q:.2g}",
     )
 
 
-def _what(sections: Any) -> str:
-    terminals = sections[0]["unit"] == "terminal"
+def _what(sections: Sequence[Tokens]) -> str:
+    terminals = sections[0].unit == "terminal"
     token = (
         "a terminal of the grammar, compared within its rule"
         if terminals
@@ -90,14 +90,15 @@ def _what(sections: Any) -> str:
     )
 
 
-def _sums(name: str, section: Data) -> str:
-    out = sum(bool(t["stands_out"]) for t in section["tokens"])
-    parts = [f"{name}: {out} of {words.plural(len(section['tokens']), 'word')} stand out"]
-    without = [f for f in section["families"] if f["reason"]]
+def _sums(name: str, section: Tokens) -> str:
+    out = sum(t.stands_out for t in section.tokens)
+    parts = [f"{name}: {out} of {words.plural(len(section.tokens), 'word')} stand out"]
     reasons: dict[str, list[str]] = {}
-    for family in without:
-        reasons.setdefault(family["reason"], []).append(words.group(family["name"]))
+    for family in section.families:
+        reasons.setdefault(family.reason or "", []).append(words.group(family.name))
     for reason, names in reasons.items():
+        if not reason:
+            continue
         where = words.listing(names) if len(names) <= MAX_NAMES else f"{len(names)} sets of words"
         parts.append(f"index {reason} ({where})")
     return f"{'; '.join(parts)}."

@@ -1,15 +1,15 @@
-"""Two runs side by side. From plain data; see `auditor.measure.compare`."""
+"""Two runs side by side; see `auditor.measure.compare`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from auditor.core.record import RunRecord
 from auditor.measure.claims import MIN_TEXTS, OTHERS, Claim
+from auditor.measure.compared import Comparison, RateChange
 from auditor.report import claimed, matrix, words
 from auditor.report.document import Cell, Document, Section, Table, beside, noted
 
-Data = Mapping[str, Any]
 Lines = list[tuple[str | Cell, ...]]
 Part = tuple[str, str, tuple[str, ...], Lines, list[str]]
 SIGNS = {
@@ -27,7 +27,7 @@ MEANING = (
 )
 
 
-def build(comparison: Data, records: Sequence[Data] = ()) -> Document:
+def build(comparison: Comparison, records: Sequence[RunRecord] = ()) -> Document:
     """Lay the comparison out; with the records of both runs, their net differences side by side."""
     parts = [
         *_claims(records),
@@ -57,7 +57,7 @@ SIDES = (
 )
 
 
-def _claims(records: Sequence[Data]) -> list[Part]:
+def _claims(records: Sequence[RunRecord]) -> list[Part]:
     """Net differences of both runs: pairs of groups, and whatever was shown in one of them."""
     if len(records) != 2:
         return []
@@ -86,11 +86,11 @@ def _net(claim: Claim | None) -> Cell:
     return Cell(text=claimed.net(claim), mark=claimed.verdict(claim), kind=claim.verdict, sub=about)
 
 
-def summary(comparison: Data) -> str:
+def summary(comparison: Comparison) -> str:
     """Counts, in one sentence."""
-    rates = [r["change"] for r in comparison["rates"]]
-    fates = [f["fate"] for f in comparison["findings"]]
-    n = len(comparison["plans"])
+    rates = [r.change for r in comparison.rates]
+    fates = [f.fate for f in comparison.findings]
+    n = len(comparison.plans)
     return (
         f"{words.plural(n, 'setting')} {'differs' if n == 1 else 'differ'}. Of "
         f"{words.plural(len(rates), 'rate')}: {rates.count('worse')} worse, {rates.count('better')} better, "
@@ -99,38 +99,36 @@ def summary(comparison: Data) -> str:
     )
 
 
-def _rates(comparison: Data) -> Lines:
+def _rates(comparison: Comparison) -> Lines:
     return [
         (
-            SIGNS[r["change"]],
-            r["model"] + (f", {r['format']}" if r["format"] else ""),
-            words.attributes(r["attributes"]),
-            words.percent(r["before"]),
-            words.percent(r["after"]),
+            SIGNS[r.change],
+            r.model + (f", {r.format}" if r.format else ""),
+            words.attributes(r.attributes),
+            words.percent(r.before),
+            words.percent(r.after),
             _points(r),
-            str(r["n_after"]) if r["n_before"] == r["n_after"] else f"{r['n_before']} and {r['n_after']}",
-            r["reason"] if r["p_adjusted"] is None else f"{r['p_adjusted']:.2g}",
+            str(r.n_after) if r.n_before == r.n_after else f"{r.n_before} and {r.n_after}",
+            r.reason if r.p_adjusted is None else f"{r.p_adjusted:.2g}",
         )
-        for r in sorted(comparison["rates"], key=lambda r: ORDER[r["change"]])
+        for r in sorted(comparison.rates, key=lambda r: ORDER[r.change])
     ]
 
 
-def _points(rate: Data) -> str:
-    if rate["difference"] is None:
+def _points(rate: RateChange) -> str:
+    if rate.difference is None:
         return "not measured"
-    low, high = f"{100 * rate['low']:+.1f}", f"{100 * rate['high']:+.1f}"
-    return f"{100 * rate['difference']:+.1f} points ({low} to {high})".replace("-", "−")
+    low, high = (f"{100 * (x or 0.0):+.1f}" for x in (rate.low, rate.high))
+    return f"{100 * rate.difference:+.1f} points ({low} to {high})".replace("-", "−")
 
 
-def _tests(comparison: Data) -> list[str]:
-    names = sorted({r["test"] for r in comparison["rates"] if r["test"]})
+def _tests(comparison: Comparison) -> list[str]:
+    names = sorted({r.test for r in comparison.rates if r.test})
     return [f"Test: {'; '.join(names)}. {MEANING}"] if names else []
 
 
-def _findings(comparison: Data) -> Lines:
-    return [
-        (f["fate"], f["key"], _ids(f["before"]), _ids(f["after"]), f["note"]) for f in comparison["findings"]
-    ]
+def _findings(comparison: Comparison) -> Lines:
+    return [(f.fate, f.key, _ids(f.before), _ids(f.after), f.note) for f in comparison.findings]
 
 
 def _ids(ids: Sequence[str]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from auditor.core import counting
+from auditor.core.record import RunRecord
+from auditor.core.record.parts import Unread
 from auditor.report import words
 
-Data = Mapping[str, Any]
 LOST = ("unparsed", "refused", "filtered", "failed")
 LABELS = 8  # labels that a report lists
 EXAMPLE = 60  # characters of an answer that a report quotes
@@ -36,37 +36,33 @@ def listed(labels: Sequence[str]) -> str:
     return ", ".join(labels) if left <= 1 else f"{', '.join(labels[:LABELS])} and {left:,} further labels"
 
 
-def losses(told: Data) -> str:
+def losses(told: Unread) -> str:
     """What became of the answers that could not be read, with an example and what was expected."""
-    parts = [f"{words.count(told[key])} {key}" for key in LOST if told.get(key)]
-    example = f"; for example {told['example']}" if told.get("example") else ""
-    cut_off = counting.cut_off(told.get("cut_off", 0))
-    return f"{', '.join(parts)}{example}; expected: {told['expected']}{cut_off}"
+    parts = [f"{words.count(told.lost[key])} {key}" for key in LOST if told.lost.get(key)]
+    example = f"; for example {told.example}" if told.example else ""
+    cut_off = counting.cut_off(told.cut_off)
+    return f"{', '.join(parts)}{example}; expected: {told.expected}{cut_off}"
 
 
-def reason(model: str, told: Data) -> str:
+def reason(model: str, told: Unread) -> str:
     """Why a run in which ``model`` gave nothing to judge, or too little to ask on, is not complete."""
-    if sum(told.get(key, 0) for key in LOST) == told["answers"]:
-        what = f"none of its {words.count(told['answers'])} answers could be read"
-    elif stopped := told.get("stopped"):
+    if sum(told.lost.values()) == told.answers:
+        what = f"none of its {words.count(told.answers)} answers could be read"
+    elif stopped := told.stopped:
         what = f"{stopped[0]} of its first {stopped[1]} answers could not be read"
     else:
-        what = f"too few of its {words.count(told['answers'])} answers could be read to judge any variant"
-    further = ", so it was asked nothing more" if told.get("stopped") else ""
+        what = f"too few of its {words.count(told.answers)} answers could be read to judge any variant"
+    further = ", so it was asked nothing more" if told.stopped else ""
     return f"{model}: {what} ({losses(told)}){further}."
 
 
-def nothing(record: Data, model: str) -> Data | None:
+def nothing(record: RunRecord, model: str) -> Unread | None:
     """What is known of the answers of ``model``, where they were such that nothing could be judged."""
-    return next((told for name, told in _told(record) if name == model and told["judged_nothing"]), None)
+    told = record.models[model].unread if model in record.models else None
+    return told if told is not None and told.judged_nothing else None
 
 
-def variant(record: Data) -> str:
+def variant(record: RunRecord) -> str:
     """A variant whose answers show why a model was not asked further, or nothing could be judged; else empty."""
-    stuck = (told for _, told in _told(record) if told["judged_nothing"] or told.get("stopped"))
-    return next((str(told["variant"]) for told in stuck), "")
-
-
-def _told(record: Data) -> list[tuple[str, Data]]:
-    models = record.get("models") or {}
-    return [(name, model["unread"]) for name, model in models.items() if model.get("unread")]
+    every = (model.unread for model in record.models.values() if model.unread is not None)
+    return next((told.variant for told in every if told.judged_nothing or told.stopped), "")

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from auditor.core.record import NamedEstimate, RunRecord
+from auditor.core.record.parts import Control, GroupAnswers
+from auditor.core.types import Estimate, Finding
 from auditor.report import controls, extras, generation, headline, pairs, performance, scores, tokens, words
-from auditor.report.controls import LOSSES, Control
+from auditor.report.controls import Line
 from auditor.report.document import Section
 from auditor.report.rows import MIN_SEEDS, Cell, Row, Steps, Subject, noise_text, split
 
@@ -26,16 +28,14 @@ __all__ = [
     "noise_of",
     "noise_text",
     "split",
-    "steps_of",
 ]
-Data = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class View:
     """One run as reports show it."""
 
-    record: Data
+    record: RunRecord
     title: str
     noun: str  # what the task's answers are called
     banners: tuple[str, ...]
@@ -46,12 +46,12 @@ class View:
     directions: tuple[Row, ...]
     n_directions: int
     kinds: tuple[Row, ...]
-    hidden: tuple[Data, ...]
-    violations: tuple[Data, ...]
-    controls: tuple[Control, ...]
+    hidden: tuple[Finding, ...]
+    violations: tuple[Finding, ...]
+    controls: tuple[Line, ...]
     lost: str  # how many prompts got no answer that counts
-    answers: tuple[Data, ...]  # answers_by_group, those that lost some
-    complete: tuple[Data, ...]  # answers_by_group, those that lost none
+    answers: tuple[GroupAnswers, ...]  # answers_by_group, those that lost some
+    complete: tuple[GroupAnswers, ...]  # answers_by_group, those that lost none
     paper: tuple[tuple[str, ...], ...]  # the paper's own counting, one line per model and pair
     sections: tuple[Section, ...]  # of notes and tables, as the run has them
     commands: tuple[tuple[str, str], ...]
@@ -78,24 +78,24 @@ MAX_DIRECTIONS = 10
 FEW_SEEDS = 10  # a direction with fewer is not ranked where others have more
 
 
-def build(record: Data) -> View:
+def build(record: RunRecord) -> View:
     """Work out everything that does not need the cases themselves."""
     subjects = _subjects(record)
-    rates = [e for e in record.get("estimates", ()) if e["name"] == "violation_rate"]
-    sets = _rows(record, subjects, (e for e in rates if not e.get("directions") and not e.get("kind")))
-    directions = _rows(record, subjects, (e for e in rates if e.get("directions")))
-    kinds = _rows(record, subjects, (e for e in rates if e.get("kind") and not e.get("directions")))
+    rates = [e for e in record.estimates if e.name == "violation_rate"]
+    sets = _rows(record, subjects, (e for e in rates if not e.directions and not e.kind))
+    directions = _rows(record, subjects, (e for e in rates if e.directions))
+    kinds = _rows(record, subjects, (e for e in rates if e.kind and not e.directions))
     enough = [r for r in directions if (r.seeds or 0) >= FEW_SEEDS]
     ranked = sorted(enough or directions, key=lambda r: (-_top(r), r.label))
-    findings = record.get("findings", ())
-    by_group = (record.get("controls") or {}).get("answers_by_group") or ()
+    findings = record.findings
+    by_group = record.controls.answers_by_group
     noun = words.noun(record)
-    hidden = tuple(sorted((f for f in findings if f["kind"] == "hidden"), key=_rank))
+    hidden = tuple(sorted((f for f in findings if f.kind == "hidden"), key=_rank))
     names = {(s.model, s.format): s.name for s in subjects}
     rows = tuple(sorted(sets, key=lambda r: (not r.attributes, len(r.attributes), r.attributes)))
     return View(
         record=record,
-        title=f"Bias test report: {record.get('spec', {}).get('task', 'unnamed task')}",
+        title=f"Bias test report: {record.spec.task or 'unnamed task'}",
         noun=noun,
         banners=headline.banners(record),
         asked=headline.asked(record),
@@ -106,18 +106,18 @@ def build(record: Data) -> View:
         n_directions=len(directions),
         kinds=kinds,
         hidden=hidden,
-        violations=tuple(sorted((f for f in findings if f["kind"] == "violation"), key=_rank)),
+        violations=tuple(sorted((f for f in findings if f.kind == "violation"), key=_rank)),
         controls=tuple(controls.lines(record)),
-        lost=controls.lost(record.get("counts", {})),
-        answers=tuple(a for a in by_group if any(a.get(k) for k in LOSSES)),
-        complete=tuple(a for a in by_group if not any(a.get(k) for k in LOSSES)),
+        lost=controls.lost(record.counts),
+        answers=tuple(a for a in by_group if any(a.lost.values())),
+        complete=tuple(a for a in by_group if not any(a.lost.values())),
         paper=tuple(controls.paper(record)),
         sections=_sections(record, names, noun),
         commands=headline.commands(record, hidden, findings),
     )
 
 
-def _sections(record: Data, names: Mapping[tuple[str, str], str], noun: str) -> tuple[Section, ...]:
+def _sections(record: RunRecord, names: Mapping[tuple[str, str], str], noun: str) -> tuple[Section, ...]:
     found = (
         generation.build(record, names),
         scores.build(record, names),
@@ -128,29 +128,24 @@ def _sections(record: Data, names: Mapping[tuple[str, str], str], noun: str) -> 
     return (*extras.build(record), *(section for section in found if section is not None))
 
 
-def steps_of(value: Iterable[Sequence[str]] | None) -> Steps:
-    """Directions as hashable triples."""
-    return tuple((str(a), str(s), str(t)) for a, s, t in value or ())
-
-
 _RANK = {"shown": 0, "shown_for_words": 1, "bounded": 3, "not_determined": 2, "not_tested": 4}
 
 
-def _rank(finding: Data) -> tuple[int, str, str]:
-    return _RANK.get(finding.get("verdict", ""), 4), str(finding.get("model", "")), str(finding["id"])
+def _rank(finding: Finding) -> tuple[int, str, str]:
+    return _RANK.get(finding.verdict, 4), finding.model, finding.id
 
 
 def _top(row: Row) -> float:
     """Rank by the lower end of the interval: one seed of one is no strong sign."""
-    return max((float(c.rate["low"]) for c in row.cells if c.rate), default=-1.0)
+    return max((c.rate.low for c in row.cells if c.rate), default=-1.0)
 
 
-def _subjects(record: Data) -> tuple[Subject, ...]:
+def _subjects(record: RunRecord) -> tuple[Subject, ...]:
     pairs: dict[tuple[str, str], None] = {}
-    for entry in record.get("estimates", ()):
-        if entry.get("model") and entry["name"] == "violation_rate":
-            pairs[entry["model"], entry.get("format") or ""] = None
-    asked = list(record.get("models", {})) or list(record.get("spec", {}).get("models", ()))
+    for entry in record.estimates:
+        if entry.model and entry.name == "violation_rate":
+            pairs[entry.model, entry.format or ""] = None
+    asked = list(record.models) or list(record.spec.models)
     for model in asked:
         if not any(m == model for m, _ in pairs):
             pairs[model, ""] = None
@@ -162,15 +157,17 @@ def _subjects(record: Data) -> tuple[Subject, ...]:
     )
 
 
-def _rows(record: Data, subjects: Sequence[Subject], entries: Iterable[Data]) -> tuple[Row, ...]:
-    groups: dict[tuple[tuple[str, ...], Steps, str], dict[tuple[str, str], Data]] = {}
+def _rows(
+    record: RunRecord, subjects: Sequence[Subject], entries: Iterable[NamedEstimate]
+) -> tuple[Row, ...]:
+    groups: dict[tuple[tuple[str, ...], Steps, str], dict[tuple[str, str], Estimate]] = {}
     for entry in entries:
         key = (
-            tuple(entry.get("attributes") or ()),
-            steps_of(entry.get("directions")),
-            entry.get("kind") or "",
+            entry.attributes,
+            entry.directions or (),
+            entry.kind or "",
         )
-        groups.setdefault(key, {})[entry.get("model") or "", entry.get("format") or ""] = entry["estimate"]
+        groups.setdefault(key, {})[entry.model, entry.format] = entry.estimate
     out = []
     for (attributes, steps, kind), by_subject in groups.items():
         cells = tuple(
@@ -183,7 +180,7 @@ def _rows(record: Data, subjects: Sequence[Subject], entries: Iterable[Data]) ->
                 label=f"{label}, {KINDS.get(kind, kind)}" if kind else label,
                 attributes=attributes,
                 steps=steps,
-                seeds=max((int(e["n"]) for e in by_subject.values()), default=None),
+                seeds=max((e.n for e in by_subject.values()), default=None),
                 valid=valid,
                 discarded=discarded,
                 cells=cells,
@@ -204,69 +201,71 @@ KINDS = {
 
 
 def _cell(
-    record: Data, subject: Subject, attributes: tuple[str, ...], steps: Steps, kind: str, rate: Data | None
+    record: RunRecord,
+    subject: Subject,
+    attributes: tuple[str, ...],
+    steps: Steps,
+    kind: str,
+    rate: Estimate | None,
 ) -> Cell:
     claim = None
     if not kind:
         claim = next(
             (
                 f
-                for f in record.get("findings", ())
-                if f["kind"] == "claim"
-                and not str(f.get("code", "")).startswith("REF")
-                and f["model"] == subject.model
-                and f.get("format", "") in ("", subject.format)
-                and tuple(f["attributes"]) == attributes
-                and steps_of(f.get("directions")) == steps
+                for f in record.findings
+                if f.kind == "claim"
+                and not f.code.startswith("REF")
+                and f.model == subject.model
+                and f.format in ("", subject.format)
+                and f.attributes == attributes
+                and f.directions == steps
             ),
             None,
         )
     hidden = None if steps or kind else find(record, "hidden_rate", subject, attributes)
-    verdict = str(claim["verdict"]) if claim else "not_tested"
-    noise = (claim or {}).get("noise") or noise_of(record, subject, attributes)
+    verdict = claim.verdict if claim else "not_tested"
+    own = None if claim is None or claim.noise is None else Control.of(claim.noise)
+    noise = own or noise_of(record, subject, attributes)
     placebo = None if steps or kind else find(record, "placebo_rate", subject, attributes)
     return Cell(rate=rate, noise=noise, verdict=verdict, hidden=hidden, claim=claim, placebo=placebo)
 
 
-def find(record: Data, name: str, subject: Subject, attributes: tuple[str, ...]) -> Data | None:
+def find(record: RunRecord, name: str, subject: Subject, attributes: tuple[str, ...]) -> Estimate | None:
     """Find the estimate ``name`` of one subject for one attribute set, without direction or kind."""
-    for e in record.get("estimates", ()):
+    for e in record.estimates:
         if (
-            e["name"] == name
-            and e.get("model", "") in ("", subject.model)
-            and (e.get("format") or "") in ("", subject.format)
-            and tuple(e.get("attributes") or ()) == attributes
-            and not e.get("directions")
-            and not e.get("kind")
+            e.name == name
+            and e.model in ("", subject.model)
+            and e.format in ("", subject.format)
+            and e.attributes == attributes
+            and not e.directions
+            and not e.kind
         ):
-            estimate: Data = e["estimate"]
-            return estimate
+            return e.estimate
     return None
 
 
-def noise_of(record: Data, subject: Subject, attributes: tuple[str, ...]) -> Data | None:
+def noise_of(record: RunRecord, subject: Subject, attributes: tuple[str, ...]) -> Control | None:
     """The same-prompt noise that stands beside a rate: declared, measured, or why not."""
-    floors = (record.get("controls") or {}).get("noise_floor") or {}
-    if isinstance(floors.get(subject.model), Mapping) and floors[subject.model].get("declared"):
-        declared: Data = floors[subject.model]
-        return declared
+    floors = record.controls.of("noise_floor")
+    floor = None if floors is None else floors.parts.get(subject.model)
+    if floor is not None and floor.declared:
+        return floor
     own = find(record, "noise_floor", subject, attributes) or find(record, "noise_floor", subject, ())
     if own is not None:
-        return own
-    floor = floors.get(subject.model) or (floors if floors.get("status") == "not_tested" else None)
-    return floor if isinstance(floor, Mapping) else None
+        return Control.of(own)
+    return floors if floor is None and floors is not None and floors.reason is not None else floor
 
 
-def _validity(record: Data, attributes: tuple[str, ...]) -> tuple[int | None, int | None]:
-    for e in record.get("estimates", ()):
-        same = (
-            tuple(e.get("attributes") or ()) == attributes and not e.get("directions") and not e.get("kind")
-        )
-        if e["name"] == "valid_share" and same and e["estimate"].get("n_variants") is not None:
-            made = int(e["estimate"]["n_variants"])
-            valid = round(float(e["estimate"]["value"]) * made)
+def _validity(record: RunRecord, attributes: tuple[str, ...]) -> tuple[int | None, int | None]:
+    for e in record.estimates:
+        same = e.attributes == attributes and not e.directions and not e.kind
+        if e.name == "valid_share" and same and e.estimate.n_variants is not None:
+            made = e.estimate.n_variants
+            valid = round(e.estimate.value * made)
             return valid, made - valid
     if not attributes:
-        counts = record.get("counts", {})
-        return counts.get("valid"), counts.get("discarded")
+        counts = record.counts
+        return counts.valid, counts.discarded
     return None, None

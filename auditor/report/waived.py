@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from auditor.core import waivers
+from auditor.core.record import RunRecord
 from auditor.report.page import Page
 
 
-def of_finding(page: Page, record: Mapping[str, Any], finding: str) -> None:
+def of_finding(page: Page, record: RunRecord, finding: str) -> None:
     """The waiver of one finding, where it has one."""
     waiver = waivers.of(record).get(finding)
     if waiver is not None:
         page.paragraph(
-            f"Waived until {waiver['expires']} by {waiver['owner']}; reason: {waiver['reason']}", indent="  "
+            f"Waived until {waiver.expires} by {waiver.owner}; reason: {waiver.reason}", indent="  "
         )

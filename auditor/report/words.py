@@ -7,17 +7,18 @@ before it is laid out anywhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
-from typing import Any
 
 from auditor.core.counting import plural as plural
 from auditor.core.counting import verb as verb
+from auditor.core.record import RunRecord
+from auditor.core.record.sections import Bounds
 from auditor.core.shown import encodable as encodable
 from auditor.core.shown import is_utf8 as is_utf8
 from auditor.core.shown import quoted as quoted
 from auditor.core.shown import visible as visible
-from auditor.core.types import AFTER_STOPPING
+from auditor.core.types import AFTER_STOPPING, Estimate, Finding
 
 DEFAULT_OUT = "reports"  # where commands look for a run by its name
 SYMBOLS = {"shown": "▲", "shown_for_words": "△", "bounded": "●", "not_determined": "?", "not_tested": "–"}
@@ -151,33 +152,34 @@ def percent(share: float | None, decimals: int = 1) -> str:
     return "not measured" if share is None else f"{_number(share, decimals)} %"
 
 
-def interval(estimate: Mapping[str, Any] | None, *, level: bool = False) -> str:
-    """Value and interval of an `Estimate` as plain data; as many digits as the interval supports.
+def interval(estimate: Estimate | Bounds | None, *, level: bool = False) -> str:
+    """Value and interval; as many digits as the interval supports.
 
     With ``level`` the interval says of which level it is.
 
     Examples
     --------
-    >>> interval({"value": 0.0, "low": 0.0, "high": 0.2646})
+    >>> interval(Bounds(value=0.0, low=0.0, high=0.2646))
     '0 % (0–26 %)'
-    >>> interval({"value": 0.041, "low": 0.024, "high": 0.069})
+    >>> interval(Bounds(value=0.041, low=0.024, high=0.069))
     '4.1 % (2.4–6.9 %)'
     """
     if estimate is None:
         return "not measured"
-    value, low, high = float(estimate["value"]), float(estimate["low"]), float(estimate["high"])
+    value, low, high = estimate.value, estimate.low, estimate.high
     width = high - low
     decimals = 0 if width >= 0.2 else 1 if width >= 0.004 else 2
-    named = f"{confidence(estimate.get('level'))}: " if level else ""
+    of = estimate.level if isinstance(estimate, Estimate) else None
+    named = f"{confidence(of)}: " if level else ""
     return f"{percent(value, decimals)} ({named}{_bound(low, decimals)}–{_bound(high, decimals)} %)"
 
 
-def rate_text(estimate: Mapping[str, Any]) -> str:
+def rate_text(estimate: Estimate) -> str:
     """A score of rows with its interval; an exact one says so."""
-    if estimate["method"].startswith("enumeration"):
-        return f"{percent(estimate['value'], 2)} (exact)"
-    if estimate["method"] == AFTER_STOPPING:
-        return f"{percent(estimate['value'], 2)} (no valid interval)"
+    if estimate.method.startswith("enumeration"):
+        return f"{percent(estimate.value, 2)} (exact)"
+    if estimate.method == AFTER_STOPPING:
+        return f"{percent(estimate.value, 2)} (no valid interval)"
     return interval(estimate, level=True)
 
 
@@ -192,16 +194,10 @@ def verdict(name: str, *, symbol: bool = True) -> str:
     return f"{SYMBOLS.get(name, '·')} {word}" if symbol else word
 
 
-def finding_verdict(finding: Mapping[str, Any], *, symbol: bool = True) -> str:
-    """The verdict of a finding; a hidden one is about one text, and what is shown is shown for that.
-
-    Examples
-    --------
-    >>> finding_verdict({"kind": "claim", "verdict": "shown"}), finding_verdict({"kind": "hidden", "verdict": "shown"})
-    ('▲ shown', '▲ shown for its text')
-    """
-    text = verdict(finding["verdict"], symbol=symbol)
-    return f"{text} for its text" if (finding["kind"], finding["verdict"]) == ("hidden", "shown") else text
+def finding_verdict(finding: Finding, *, symbol: bool = True) -> str:
+    """The verdict of a finding; a hidden one is about one text, and what is shown is shown for that."""
+    text = verdict(finding.verdict, symbol=symbol)
+    return f"{text} for its text" if (finding.kind, finding.verdict) == ("hidden", "shown") else text
 
 
 def attributes(names: Sequence[str]) -> str:
@@ -209,14 +205,15 @@ def attributes(names: Sequence[str]) -> str:
     return " + ".join(names) if names else "all attributes"
 
 
-def whose(record: Mapping[str, Any]) -> str:
+def whose(record: RunRecord) -> str:
     """Whose words the edits of a run change, as ``the applicant``; empty where they are anybody's.
 
-    >>> whose({"provenance": {"people": {"who": "subject", "subject": "the applicant"}}})
+    >>> from auditor.core.record import read
+    >>> whose(read({"provenance": {"people": {"who": "subject", "subject": "the applicant"}}}))
     'the applicant'
     """
-    told = (record.get("provenance") or {}).get("people") or {}
-    return str(told.get("subject") or "the person judged") if told.get("who") == "subject" else ""
+    told = record.provenance.people
+    return str(told.subject or "the person judged") if told.who == "subject" else ""
 
 
 def direction(steps: Iterable[Sequence[str]]) -> str:
@@ -241,11 +238,6 @@ def listing(items: Sequence[str], last: str = "and") -> str:
     return f"{', '.join(items[:-1])} {last} {items[-1]}"
 
 
-def is_estimate(value: object) -> bool:
-    """Whether plain data is an `Estimate`."""
-    return isinstance(value, Mapping) and {"value", "low", "high"} <= set(value)
-
-
 def outcome_noun(kind: str) -> str:
     """Name a task's answers: label, decision, score, else answer."""
     return {"classification": "label", "multilabel": "label", "decision": "decision", "score": "score"}.get(
@@ -253,32 +245,30 @@ def outcome_noun(kind: str) -> str:
     )
 
 
-def noun(record: Mapping[str, Any]) -> str:
+def noun(record: RunRecord) -> str:
     """What the answers of a run are called, see `outcome_noun`."""
     return outcome_noun(_task_kind(record))
 
 
-def _task_kind(record: Mapping[str, Any]) -> str:
-    if record.get("spec", {}).get("oracle") == "probability":
+def _task_kind(record: RunRecord) -> str:
+    if record.spec.oracle == "probability":
         return "score"  # what is compared, whatever the task answers with
-    for place in (record.get("spec", {}), record.get("provenance", {})):
-        for key in ("kind", "task_kind"):
-            if isinstance(place.get(key), str):
-                return str(place[key])
-    return {"sentiment": "classification", "hiring": "decision"}.get(
-        str(record.get("spec", {}).get("task")), ""
-    )
+    spec, made = record.spec, record.provenance
+    if told := spec.kind or spec.task_kind or made.kind or made.task_kind:
+        return told
+    return {"sentiment": "classification", "hiring": "decision"}.get(str(spec.task), "")
 
 
-def run_name(record: Mapping[str, Any]) -> str:
+def run_name(record: RunRecord) -> str:
     """What a command calls the run: its id in the default folder, elsewhere its path, quoted where a shell needs it.
 
     Examples
     --------
-    >>> run_name({"id": "r1", "spec": {"out": "reports"}}), run_name({"id": "r1", "spec": {"out": "my runs"}})
-    ('r1', "'my runs/r1'")
+    >>> from auditor.core.record import read
+    >>> run_name(read({"id": "r1", "spec": {"out": "my runs"}}))
+    "'my runs/r1'"
     """
-    name, out = str(record.get("id") or "RUN"), str(record.get("spec", {}).get("out") or DEFAULT_OUT)
+    name, out = record.id or "RUN", record.spec.out or DEFAULT_OUT
     return name if PurePath(out) == PurePath(DEFAULT_OUT) else quoted(str(PurePath(out) / name))
 
 
@@ -287,36 +277,28 @@ def confidence(level: float | None) -> str:
     return "95 %" if level is None else f"{100 * level:g} %"
 
 
-def claim_sentence(finding: Mapping[str, Any], noun: str = "label") -> str:
+def claim_sentence(finding: Finding, noun: str = "label") -> str:
     """One finding in plain words: what was measured, on how much, and how far it is supported.
 
     Parameters
     ----------
-    finding : mapping
-        A `Finding` as plain data.
+    finding : Finding
+        What is told.
     noun : str
         What the task's answers are called, see `outcome_noun`.
-
-    Examples
-    --------
-    >>> claim_sentence({"kind": "claim", "model": "m", "attributes": ["race"], "verdict": "shown",
-    ...     "rate": {"value": 0.041, "low": 0.024, "high": 0.069, "n": 312, "level": 0.95}})
-    'The label of m changed in 4.1 % (95 %: 2.4–6.9 %) of the variants of 312 texts when race changed.'
     """
-    what = direction(finding.get("directions") or ()) or attributes(finding.get("attributes") or ())
-    model, rate = finding.get("model") or "the model", finding.get("rate")
-    if finding.get("kind") == "hidden":
-        return (
-            f"The {noun} of {model} changed only when {attributes(finding['attributes'])} changed together."
-        )
-    if finding.get("kind") == "violation":
+    what = direction(finding.directions) or attributes(finding.attributes)
+    model, rate = finding.model or "the model", finding.rate
+    if finding.kind == "hidden":
+        return f"The {noun} of {model} changed only when {attributes(finding.attributes)} changed together."
+    if finding.kind == "violation":
         return f"The {noun} of {model} changed with {what}."
-    if str(finding.get("code", "")).startswith(("DIR", "REF", "SCO", "GEN")):
-        return sentence(f"{model}: {finding.get('text', '')}")
+    if finding.code.startswith(("DIR", "REF", "SCO", "GEN")):
+        return sentence(f"{model}: {finding.text}")
     if rate is None:
         return f"No rate was measured for {what} on {model}."
     figures = interval(rate, level=True)
-    of = f"the variants of {plural(int(rate['n']), 'text')}"
+    of = f"the variants of {plural(rate.n, 'text')}"
     text = f"The {noun} of {model} changed in {figures} of {of} when {what} changed"
-    noise = finding.get("noise")
+    noise = finding.noise
     return text + (f"; the same prompt asked again: {interval(noise)}." if noise else ".")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor._version import __version__
+from auditor.core.record import read
 from auditor.core.types import FORMAT_VERSION
 
 KIND = "ll144"
@@ -77,7 +78,7 @@ def write(tables: Mapping[str, Any], plan: Mapping[str, Any], root: Path, *, sta
             "models": {},
         }
         folder.write_run(record)
-        written = folder.record()
+        written = read(folder.record())
         folder.write_text(REPORT, html.write(ll144_report.build(written), written))
         return folder.path
 

@@ -8,7 +8,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from auditor._version import __version__
+from auditor.core.record import Caution
+from auditor.core.record.parts import Unread
 from auditor.core.types import FORMAT_VERSION, Case, Diagnosis, Estimate, Finding, Verdict
 from auditor.measure import cautions
 from auditor.report import unread
@@ -201,20 +205,23 @@ def _why_partial(loop: Loop) -> str:
     return " ".join(told)
 
 
-def _unread(loop: Loop, tally: Tally) -> dict[str, Any]:
+def _unread(loop: Loop, tally: Tally) -> Unread:
     """What became of the answers of one model, and what was expected instead of the example."""
     variant, output = tally.unread or ("", "")
     expected = unread.listed(loop.parts.task.labels) or loop.parts.task.kind.answered_with
-    return {
-        "answers": len(tally.seen),
-        **{key: tally.counts[key] for key in ("unparsed", "refused", "filtered", "failed")},
-        "judged_nothing": tally.judged_nothing and (tally.first.hopeless or not loop.status_reason),
-        "cut_off": tally.counts["cut_off"],
-        "stopped": [tally.first.lost, tally.first.answers] if tally.first.hopeless else None,
-        "variant": variant,
-        "example": None if loop.plan.redact or tally.unread is None else unread.quoted(output),
-        "expected": expected,
-    }
+    return Unread(
+        answers=len(tally.seen),
+        unparsed=tally.counts["unparsed"],
+        refused=tally.counts["refused"],
+        filtered=tally.counts["filtered"],
+        failed=tally.counts["failed"],
+        judged_nothing=tally.judged_nothing and (tally.first.hopeless or not loop.status_reason),
+        cut_off=tally.counts["cut_off"],
+        stopped=(tally.first.lost, tally.first.answers) if tally.first.hopeless else None,
+        variant=variant,
+        example=None if loop.plan.redact or tally.unread is None else unread.quoted(output),
+        expected=expected,
+    )
 
 
 def _noise(loop: Loop, tally: Tally) -> Estimate | dict[str, Any]:
@@ -266,7 +273,7 @@ def _cost(loop: Loop) -> float | None:
 def _model(loop: Loop, tally: Tally) -> dict[str, Any]:
     many = cautions.too_many_unreadable(tally.lost, len(tally.seen))
     return (
-        ({"unread": _unread(loop, tally)} if many else {})
+        ({"unread": msgspec.to_builtins(_unread(loop, tally))} if many else {})
         | {
             "counts": {key: tally.counts[key] for key in SUMS} | {"cost_usd": round(tally.cost_usd, 6)},
             "deterministic": tally.model.deterministic,
@@ -280,7 +287,7 @@ def _model(loop: Loop, tally: Tally) -> dict[str, Any]:
     )
 
 
-def _cautions(loop: Loop, tally: Tally) -> list[cautions.Caution]:
+def _cautions(loop: Loop, tally: Tally) -> list[Caution]:
     """What must be known of the answers of one model before its figures."""
     from auditor.run.controls import seen_by_format
     from auditor.tasks.oracles.label import label_text

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from auditor.core.record import read
 from auditor.core.types import Case, Variant
 from auditor.measure.compare import Asked, Side
 from auditor.run.observed import Observed
@@ -26,8 +27,8 @@ def side(path: Path) -> Side:
         It is no run folder, or holds no result yet.
     """
     folder = RunFolder.open(path)
-    record = folder.record()
-    wanted = {one for finding in record.get("findings", ()) for one in finding.get("exemplars") or ()}
+    record = read(folder.record())
+    wanted = {one for finding in record.findings for one in finding.exemplars}
     observed, keys, exemplars = Observed(), (array("Q"), array("Q")), {}
     for case, checks in folder.cases():
         valid = {v.id for v in case.variants if (c := checks.get(v.id)) is None or c.status != "invalid"}

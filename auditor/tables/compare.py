@@ -13,16 +13,21 @@ Q. McNemar, Psychometrika 12 (1947); S. Holm, Scand. J. Statist. 6 (1979).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from auditor.core import record as records
 from auditor.core import waivers
 from auditor.core.errors import RunFolderError
-from auditor.measure.compare import LEVEL, Change, Fate, ScoreChange, Tested, corrected
+from auditor.core.record import RunRecord
+from auditor.core.record.rows import ColumnSet
+from auditor.core.types import Estimate
+from auditor.measure.compare import LEVEL, corrected, plan_differences
+from auditor.measure.compared import Cases, Change, Entry, RowsComparison, ScoreChange, SetChange, Tested
 from auditor.measure.paired import difference_of_rates, mcnemar
 from auditor.store.folder import RunFolder
 from auditor.tables.schemafile import load
@@ -39,49 +44,17 @@ Verdicts = dict[bytes, tuple[bool, int]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
-    """Something that one run has or both have: a set of columns, a slice, a finding."""
-
-    kind: Literal["minimal set", "slice", "finding"]
-    what: str
-    fate: Fate
-    before: str = ""
-    after: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SetChange:
-    """One set of protected columns: share of rows whose label it changes, and of those that no smaller set does."""
-
-    columns: tuple[str, ...]
-    before: float | None
-    after: float | None
-    hidden_before: float | None
-    hidden_after: float | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cases:
-    """Distinct cases whose label changes, as far as the run folders keep them."""
-
-    before: int
-    after: int
-    both: int | None
-    reason: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Side:
     """One run as the comparison reads it."""
 
-    record: Mapping[str, Any]
+    record: RunRecord
     judged: Mapping[str, Verdicts] = dataclasses.field(default_factory=dict)
     found: frozenset[bytes] | None = None
 
 
 def read(path: Path) -> Side:
     """Read the folder of a search over rows."""
-    record = RunFolder.open(path).record()
+    record = records.read(RunFolder.open(path).record())
     kept = arrays(path / JUDGED)
     judged = {
         place: _verdicts(kept[f"{place}_codes"], kept[f"{place}_changes"], kept.get(f"{place}_values"))
@@ -116,8 +89,8 @@ def _columns(path: Path) -> tuple[str, ...]:
     return load(path / "schema.yaml").names
 
 
-def _protected(record: Mapping[str, Any]) -> set[str]:
-    return set(record["tabular"]["schema"]["protected"])
+def _protected(record: RunRecord) -> set[str]:
+    return set(record.rows.schema.protected)
 
 
 def _verdicts(codes: Any, changes: Any, values: Any = None) -> Verdicts:
@@ -129,8 +102,8 @@ def _verdicts(codes: Any, changes: Any, values: Any = None) -> Verdicts:
     return out
 
 
-def compare(first: Side, second: Side, plans: Iterable[Any] = ()) -> dict[str, Any]:
-    """Compare two runs; ``first`` is the one before. Plain data."""
+def compare(first: Side, second: Side) -> RowsComparison:
+    """Compare two runs; ``first`` is the one before."""
     same = _schema(first) == _schema(second)
     notes = []
     if not same:
@@ -139,28 +112,28 @@ def compare(first: Side, second: Side, plans: Iterable[Any] = ()) -> dict[str, A
             "and a score may differ because its rows do"
         )
     for name, side in (("before", first), ("after", second)):
-        if side.record.get("status") == "partial":
-            notes.append(f"the run {name} is partial: {side.record.get('status_reason')}")
-        if side.record["tabular"]["sampling"] == "directed":
+        if side.record.status == "partial":
+            notes.append(f"the run {name} is partial: {side.record.status_reason}")
+        if side.record.rows.sampling == "directed":
             notes.append(
                 f"the cases of the run {name} were searched for: their number hangs on the search and its length"
             )
-    return {
-        "kind": "rows",
-        "before": str(first.record.get("id", "")),
-        "after": str(second.record.get("id", "")),
-        "models": [str(side.record["spec"]["model"]) for side in (first, second)],
-        "plans": [dataclasses.asdict(p) for p in plans],
-        "scores": [dataclasses.asdict(s) for s in _scores(first, second, same)],
-        "sets": [dataclasses.asdict(s) for s in _sets(first, second)],
-        "cases": dataclasses.asdict(_cases(first, second, same)),
-        "entries": [dataclasses.asdict(e) for e in _entries(first, second)],
-        "notes": notes,
-    }
+    models = [side.record.spec.model or "" for side in (first, second)]
+    return RowsComparison(
+        before=first.record.id or "",
+        after=second.record.id or "",
+        models=(models[0], models[1]),
+        plans=tuple(plan_differences(first.record.raw, second.record.raw)),
+        scores=tuple(_scores(first, second, same)),
+        sets=tuple(_sets(first, second)),
+        cases=_cases(first, second, same),
+        entries=tuple(_entries(first, second)),
+        notes=tuple(notes),
+    )
 
 
 def _schema(side: Side) -> str:
-    return str(side.record["tabular"]["schema"]["sha256"])
+    return side.record.rows.schema.sha256
 
 
 def _scores(first: Side, second: Side, same: bool) -> list[ScoreChange]:
@@ -178,44 +151,40 @@ def _scores(first: Side, second: Side, same: bool) -> list[ScoreChange]:
     return corrected(made)
 
 
-def _by_place(side: Side) -> dict[Where, Mapping[str, Any]]:
+def _by_place(side: Side) -> dict[Where, Estimate]:
     """Scores by name, columns and population; the whole domain is one population, however it was looked at."""
-    section = side.record["tabular"]
     return {
-        (s["name"], tuple(s["columns"]), s["population"].partition(" (")[0]): s["estimate"]
-        for s in (*section["scores"], *section["minimal_sets"])
+        (s.name, s.columns, s.population.partition(" (")[0]): s.estimate for s in side.record.rows.measured
     }
 
 
-def _score(
-    where: Where, a: Mapping[str, Any], b: Mapping[str, Any], first: Side, second: Side, same: bool
-) -> Tested:
+def _score(where: Where, a: Estimate, b: Estimate, first: Side, second: Side, same: bool) -> Tested:
     name, columns, population = where
-    valid = not any(NOTE in e["note"] for e in (a, b))
-    exact = all(str(e["method"]).startswith("enumeration") for e in (a, b))
+    valid = not any(NOTE in e.note for e in (a, b))
+    exact = all(e.method.startswith("enumeration") for e in (a, b))
     place = PLACES.get(name, "")
     whole = set(columns) == _protected(first.record) == _protected(second.record)
     if same and whole and population != "profile" and not exact:
         pairs = _pairs(first.judged.get(place, {}), second.judged.get(place, {}))
         if any(pairs):
             return _paired(pairs)
-    difference = b["value"] - a["value"]
+    difference = b.value - a.value
     change: Change = "unclear"
     if exact and not difference:
         change = "same"
     elif not valid:
         change = "untested"
-    elif exact or a["high"] < b["low"] or b["high"] < a["low"]:
+    elif exact or a.high < b.low or b.high < a.low:
         change = "worse" if difference > 0 else "better"
     return Tested(
         change=change,
         test=EXACT if exact else APART if valid else "",
         reason="" if valid else NOTE,
-        before=a["value"],
-        after=b["value"],
+        before=a.value,
+        after=b.value,
         difference=difference,
-        n_before=int(a["n"]),
-        n_after=int(b["n"]),
+        n_before=a.n,
+        n_after=b.n,
     )
 
 
@@ -258,26 +227,25 @@ def _paired(pairs: tuple[int, int, int, int]) -> Tested:
 
 
 def _sets(first: Side, second: Side) -> list[SetChange]:
-    tables = [{tuple(s["columns"]): s for s in side.record["tabular"]["lattice"]} for side in (first, second)]
+    tables = [{s.columns: s for s in side.record.rows.lattice} for side in (first, second)]
 
-    def share(table: Mapping[Any, Any], columns: tuple[str, ...], what: str) -> float | None:
-        found = table.get(columns)
-        return None if found is None or not found["rows"] else found[what] / found["rows"]
+    def share(found: ColumnSet | None, of: Callable[[ColumnSet], int]) -> float | None:
+        return None if found is None or not found.rows else of(found) / found.rows
 
     return [
         SetChange(
             columns=columns,
-            before=share(tables[0], columns, "changes"),
-            after=share(tables[1], columns, "changes"),
-            hidden_before=share(tables[0], columns, "minimal"),
-            hidden_after=share(tables[1], columns, "minimal"),
+            before=share(tables[0].get(columns), lambda s: s.changes),
+            after=share(tables[1].get(columns), lambda s: s.changes),
+            hidden_before=share(tables[0].get(columns), lambda s: s.minimal),
+            hidden_after=share(tables[1].get(columns), lambda s: s.minimal),
         )
         for columns in sorted({*tables[0], *tables[1]}, key=lambda c: (len(c), c))
     ]
 
 
 def _cases(first: Side, second: Side, same: bool) -> Cases:
-    counts = [int(side.record["counts"].get("discriminatory") or 0) for side in (first, second)]
+    counts = [side.record.counts.discriminatory or 0 for side in (first, second)]
     reason = ""
     if not same:
         reason = "the schemas are not the same"
@@ -297,7 +265,7 @@ def _entries(first: Side, second: Side) -> list[Entry]:
 
 def _renamed(first: Side, second: Side) -> dict[str, str]:
     """The model after goes by the name of that before: each run has one."""
-    return {str(second.record["spec"]["model"]): str(first.record["spec"]["model"])}
+    return {second.record.spec.model or "": first.record.spec.model or ""}
 
 
 def _fates(
@@ -318,14 +286,15 @@ def _fates(
 
 
 def _minimal(side: Side) -> dict[str, str]:
-    sets: Sequence[Mapping[str, Any]] = side.record["tabular"]["minimal_sets"]
-    return {", ".join(s["columns"]): f"{100 * s['estimate']['value']:.3g} %" for s in sets}
+    sets = side.record.rows.minimal_sets
+    return {", ".join(s.columns): f"{100 * s.estimate.value:.3g} %" for s in sets}
 
 
 def _slices(side: Side) -> dict[str, str]:
-    shown = (side.record["tabular"].get("slices") or {}).get("shown") or ()
+    found = side.record.rows.slices
+    shown = found.shown if found is not None else ()
     return {
-        " and ".join(f"{name} = {value}" for name, value in s["where"]): f"{s['changes']:,} of {s['n']:,}"
+        " and ".join(f"{name} = {value}" for name, value in s.where): f"{s.changes:,} of {s.n:,}"
         for s in shown
     }
 
@@ -333,8 +302,8 @@ def _slices(side: Side) -> dict[str, str]:
 def _findings(side: Side, renamed: Mapping[str, str] | None = None) -> dict[str, str]:
     """Findings shown, by key; slices have an entry of their own."""
     out: dict[str, list[str]] = {}
-    for f in side.record.get("findings", ()):
-        if f["verdict"] == "shown" and f["code"] != "tabular-slice":
-            model = (renamed or {}).get(f["model"], f["model"])
-            out.setdefault(waivers.key({**f, "model": model}), []).append(str(f["id"]))
+    for f in side.record.findings:
+        if f.verdict == "shown" and f.code != "tabular-slice":
+            model = (renamed or {}).get(f.model, f.model)
+            out.setdefault(waivers.key(dataclasses.replace(f, model=model)), []).append(f.id)
     return {key: ", ".join(ids) for key, ids in out.items()}

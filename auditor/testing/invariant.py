@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError
+from auditor.core.record import Counts, NamedEstimate, part
 from auditor.core.types import names
 
 if TYPE_CHECKING:
@@ -94,29 +95,27 @@ def assert_invariant(
     return result
 
 
-def _rates(result: Result) -> list[Mapping[str, Any]]:
+def _rates(result: Result) -> list[NamedEstimate]:
     return [
         e
-        for e in result.estimates
-        if e["name"] == "violation_rate" and e["attributes"] and not e["directions"] and not e["kind"]
+        for e in part(result.estimates, tuple[NamedEstimate, ...])
+        if e.name == "violation_rate" and e.attributes and not e.directions and not e.kind
     ]
 
 
 def _untested(result: Result, attributes: Sequence[str] | None, min_seeds: int) -> list[str]:
     """Why nothing can be said, one paragraph each."""
     out = []
-    counts = result.record["counts"]
+    counts = part(result.record["counts"], Counts)
     if not result.complete:
         out.append(f"The audit is incomplete: {result.run.status_reason}")
     judged: dict[str, int] = {}
     for estimate in _rates(result):
-        for name in estimate["attributes"]:
-            judged[name] = max(judged.get(name, 0), int(estimate["estimate"]["n"]))
-    lost = ", ".join(
-        f"{counts[k]} {k}" for k in ("unparsed", "refused", "filtered", "failed") if counts.get(k)
-    )
+        for name in estimate.attributes:
+            judged[name] = max(judged.get(name, 0), estimate.estimate.n)
+    lost = ", ".join(f"{n} {name}" for name, n in counts.lost.items() if n)
     why = (
-        f" Of {plural(counts['calls'], 'answer')}, {lost}: do they name the labels of the task? A task "
+        f" Of {plural(counts.calls or 0, 'answer')}, {lost}: do they name the labels of the task? A task "
         "file of your own: "
         "audit tasks new NAME."
         if lost
@@ -137,18 +136,18 @@ def _above(result: Result, max_rate: float, judge: Judge, show: int) -> list[str
 
     out = []
     for row in _rates(result):
-        estimate = row["estimate"]
-        if float(estimate[ENDS[judge]]) <= max_rate:
+        estimate = row.estimate
+        if {"rate": estimate.value, "lower": estimate.low, "upper": estimate.high}[judge] <= max_rate:
             continue
-        what = words.attributes(row["attributes"])
+        what = words.attributes(row.attributes)
         compared = {"rate": "the rate", "lower": "its lower end", "upper": "its upper end"}[judge]
         head = (
-            f"The answer of {row['model']} changed in {words.interval(estimate)} of the variants of "
-            f"{words.plural(int(estimate['n']), 'text')} when {what} changed "
-            f"({words.confidence(estimate['level'])} interval); {compared} is above "
+            f"The answer of {row.model} changed in {words.interval(estimate)} of the variants of "
+            f"{words.plural(estimate.n, 'text')} when {what} changed "
+            f"({words.confidence(estimate.level)} interval); {compared} is above "
             f"{words.percent(max_rate, 1)}."
         )
-        examples = smallest(result, row["model"], row["format"], tuple(row["attributes"]))
+        examples = smallest(result, row.model, row.format, row.attributes)
         shown = [_example(result, verdict) for verdict in examples[:show]]
         more = len(examples) - len(shown)
         rest = [f"  … and {words.plural(more, 'further counterexample')}."] if more > 0 else []

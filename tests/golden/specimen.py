@@ -418,7 +418,7 @@ def record() -> dict[str, Any]:
             "plan_sha256": "3b8f2c" * 10,
             "task_sha256": "91ac0d" * 10,
             "dictionaries": {"gender": "aa01" * 16, "race": "bb02" * 16, "nationality": "cc03" * 16},
-            "parser": "embedded 1 (en, las 81.6)",
+            "parser": {"name": "embedded 1 (en, las 81.6)"},
         },
         "counts": {
             "seeds": 312,

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from auditor.core import waivers
+from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.core.types import Verdict
 from auditor.core.waivers import Waiver
@@ -96,7 +97,7 @@ def parquet() -> str:
     return json.dumps({"columns": columns, "rows": table.to_pylist()}, indent=1, ensure_ascii=True) + "\n"
 
 
-def compared() -> dict[str, Any]:
+def compared() -> compare.Comparison:
     import dataclasses
 
     changed = [dataclasses.replace(v, outcome="pass", hidden=None) for v in verdicts()]
@@ -109,11 +110,13 @@ def compared() -> dict[str, Any]:
     }
     first, second = (
         compare.Side(
-            record=told, drawn=asked(given), exemplars={v.variant_id: short(v.variant_id) for v in given}
+            record=read(told),
+            drawn=asked(given),
+            exemplars={v.variant_id: short(v.variant_id) for v in given},
         )
         for told, given in ((record, verdicts()), (later, changed))
     )
-    return dataclasses.asdict(compare.compare(first, second))
+    return compare.compare(first, second)
 
 
 CASES = {

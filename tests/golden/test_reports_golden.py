@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+from auditor.core.record import read
 from auditor.report.finding import render_finding
 from auditor.report.html import HtmlReport
 from auditor.report.markdown import MarkdownReport
@@ -44,7 +45,7 @@ CASES = {
     "claims-full.txt": lambda: TerminalReport(width=100, full=True).render(*CLAIMS),
     "claims.html": lambda: HtmlReport().render(*CLAIMS),
     "claims.md": lambda: MarkdownReport().render(*CLAIMS),
-    "finding.txt": lambda: render_finding(*FULL, "H002", width=100),
+    "finding.txt": lambda: render_finding(read(FULL[0]), FULL[1], "H002", width=100),
 }
 
 

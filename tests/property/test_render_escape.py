@@ -14,6 +14,7 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from auditor.core.record import read
 from auditor.core.shown import BIDI_SAFE
 from auditor.core.types import Message, Prompt
 from auditor.report.finding import render_finding
@@ -183,7 +184,7 @@ def test_html_keeps_its_structure(text: str) -> None:
 def test_terminal_holds_no_control_but_line_breaks(text: str) -> None:
     record, evidence = poisoned(text)
     shown = TerminalReport(width=100).render(record, evidence)
-    one = render_finding(record, evidence, "H001")
+    one = render_finding(read(record), evidence, "H001")
     assert acting(shown) == set()
     assert acting(one) == set()
     (shown + one).encode("utf-8")

@@ -20,6 +20,7 @@ from auditor.contrib.adaptive.suite import AdaptiveSuite
 from auditor.contrib.adaptive.weights import Features, Weights, cdf
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
+from auditor.core.record import read
 from auditor.core.types import Answer, Case, SourceText, Verdict
 from auditor.measure.hidden_lattice import mark_hidden
 from auditor.measure.observations import shape_of
@@ -351,7 +352,7 @@ def test_a_run_says_what_it_searched() -> None:
     found = sum(row["candidates"] for row in told["models"])
     assert told["phases"]["search"]["joint"] > 0
     assert sum(result.record["counts"]["hidden"].values()) >= found
-    section = build(result.record)
+    section = build(read(result.record))
     assert section is not None
     assert len(section.calls) == 4
     # Only cases at random enter a rate.

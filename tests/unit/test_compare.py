@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from auditor.cli.main import run as cli
+from auditor.core.record import read
 from auditor.core.types import Verdict
 from auditor.measure import compare
 from auditor.measure.intervals import korn_graubard
@@ -36,7 +37,7 @@ def verdict(case: int, variant: int, changed: bool, **more: Any) -> Verdict:
 def side(verdicts: list[Verdict], *, prefix: str = "", **record: Any) -> compare.Side:
     base = {"id": "r", "spec": {"task": "t"}, "models": {"m": {"fingerprint": "a"}}, "findings": []}
     exemplars = {v.variant_id: short(prefix + v.variant_id) for v in verdicts}
-    return compare.Side(record={**base, **record}, drawn=asked(verdicts, prefix), exemplars=exemplars)
+    return compare.Side(record=read({**base, **record}), drawn=asked(verdicts, prefix), exemplars=exemplars)
 
 
 def runs(before: list[bool], after: list[bool], **more: Any) -> compare.Comparison:
@@ -132,9 +133,7 @@ def test_plans_come_first_and_leave_out_where_results_go() -> None:
         ("order", "not set", "3"),
         ("task", "t", "u"),
     ]
-    text = terminal.write(
-        Page(width=100, encoding="utf-8", color=False), two_runs.build(dataclasses.asdict(found))
-    )
+    text = terminal.write(Page(width=100, encoding="utf-8", color=False), two_runs.build(found))
     assert text.index("Plans") < text.index("How often answers changed")
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from auditor.core.record import read
 from auditor.core.types import Verdict
 from auditor.measure.two_models import MIN_SEEDS, measure
 from auditor.report.comparison import PAIRS, RATES, build
@@ -147,7 +148,7 @@ def test_the_tables() -> None:
         },
         "comparison": measure(table_of(told)),
     }
-    found = build(record)
+    found = build(read(record))
     assert found is not None
     assert [row[:2] for row in found.rates] == [("a", "gender"), ("b", "gender")]
     assert [row[-1] for row in found.rates] == [
@@ -162,8 +163,8 @@ def test_the_tables() -> None:
     assert pair[-1] == "▲ shown"
     assert all(len(row) == len(RATES) for row in found.rates)
     assert len(pair) == len(PAIRS)
-    without = build({k: v for k, v in record.items() if k != "comparison"})
+    without = build(read({k: v for k, v in record.items() if k != "comparison"}))
     assert without is not None
     assert not without.pairs
-    assert build({"estimates": [estimate("a", 1.0)]}) is None
-    assert build({}) is None
+    assert build(read({"estimates": [estimate("a", 1.0)]})) is None
+    assert build(read({})) is None

@@ -7,6 +7,7 @@ import datetime
 import importlib.util
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -15,7 +16,9 @@ from typing import Any
 import pytest
 
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
+from auditor.core.record import RunRecord, read
 from auditor.core.registry import PAGES, RENDERERS
+from auditor.core.types import Estimate, Finding
 from auditor.perturb.dictionaries import files
 from auditor.report import compliance_claims as claimed
 from auditor.report import compliance_data, view
@@ -63,6 +66,10 @@ def section(markup: str, id: str) -> str:
     return text(found.group())
 
 
+def optional(record: dict[str, Any] | None) -> RunRecord | None:
+    return None if record is None else read(record)
+
+
 class TestFrameworks:
     def test_every_file_loads_and_is_dated(self) -> None:
         assert {"ai-verify", "eu-ai-act", "ll144", "nist-ai-rmf"} < set(PAGES)
@@ -102,7 +109,7 @@ class TestFrameworks:
             if filled:
                 record = record | {"responsible": RESPONSIBLE}
             outcomes = record if "ll144" in record else None
-            made = built.build(frameworks.load(name), record, None, outcomes)
+            made = built.build(frameworks.load(name), read(record), None, optional(outcomes))
             assert not [c.clause.ref for c in made.crossings if c.level == "direct" and c.lacking]
 
     def test_the_dates_that_moved(self) -> None:
@@ -227,7 +234,7 @@ class TestPage:
 
     def test_a_run_that_stopped_early_deviates_from_its_plan(self) -> None:
         record = SPECIMEN.partial()
-        assert tuple(row[0] for row in work.deviations(record)) == ("End of the run",)
+        assert tuple(row[0] for row in work.deviations(read(record))) == ("End of the run",)
         made = page(record)
         assert "stopped early" in section(made, "plan")
         assert "Not held: completeness" in section(made, "counterfactual")
@@ -303,7 +310,7 @@ class TestPage:
             score,
         ]
         made["findings"][0] |= {"code": f"tabular-{name.replace('_', '-')}", "rate": score["estimate"]}
-        assert claimed.claims(made, "label")[0].what == told
+        assert claimed.claims(read(made), "label")[0].what == told
 
 
 class TestLl144:
@@ -331,13 +338,13 @@ class TestLl144:
 
     def test_levels_follow_what_the_file_holds(self) -> None:
         record = GOLDEN.people_record()
-        crossings = frameworks.cross(frameworks.load("ll144"), work.facts(record, record))
+        crossings = frameworks.cross(frameworks.load("ll144"), work.facts(read(record), read(record)))
         level = {c.clause.ref: c.level for c in crossings}
         assert level["5-301(b)(1)–(3)"] == "direct"
         assert level["5-301(c)(1)–(4)"] == "not_covered"
         assert level["5-300, independent auditor"] == "not_covered"
         record["ll144"]["data_kind"] = "test"
-        crossings = frameworks.cross(frameworks.load("ll144"), work.facts(record, record))
+        crossings = frameworks.cross(frameworks.load("ll144"), work.facts(read(record), read(record)))
         level = {c.clause.ref: c.level for c in crossings}
         assert level["5-301(b)(1)–(3)"] == "input"
         assert level["5-302(b)"] == "input"
@@ -348,7 +355,9 @@ class TestWhatIsNotThere:
 
     def levels(self, name: str, record: dict[str, Any], outcomes: dict[str, Any] | None) -> dict[str, Any]:
         found = frameworks.cross(
-            frameworks.load(name), work.facts(record, outcomes), work.absent(record, outcomes)
+            frameworks.load(name),
+            work.facts(read(record), optional(outcomes)),
+            work.absent(read(record), optional(outcomes)),
         )
         return {c.clause.ref: c for c in found}
 
@@ -364,7 +373,7 @@ class TestWhatIsNotThere:
     def test_links_lead_to_sections_that_hold_something(self) -> None:
         for name in PAGES:
             for record, outcomes in ((SPECIMEN.record(), None), (GOLDEN.rows(), None)):
-                absent = work.absent(record, outcomes)
+                absent = work.absent(read(record), optional(outcomes))
                 for crossing in self.levels(name, record, outcomes).values():
                     assert not absent & {id for id, _ in crossing.links}
 
@@ -389,7 +398,7 @@ class TestGates:
     def states(self, controls: dict[str, Any], **models: bool) -> dict[str, str]:
         record = SPECIMEN.record() | {"controls": controls}
         record["models"] = {name: {"deterministic": d} for name, d in models.items()}
-        return {g.name: g.state for g in gated.gates(record)}
+        return {g.name: g.state for g in gated.gates(read(record))}
 
     def test_states(self) -> None:
         rate = SPECIMEN.estimate(1.0, 0.6, 1.0, 8)
@@ -414,30 +423,33 @@ class TestGates:
         assert self.states({"canary": {"m": not_tested}}, m=False)["Same prompts later"] == "not_run"
 
     def test_the_banner_names_what_did_not_hold(self) -> None:
-        gates = gated.gates(SPECIMEN.record())
+        gates = gated.gates(read(SPECIMEN.record()))
         assert "Not run: placebo edits" in gated.gate_banner(gates)
         assert gated.gate_banner([g for g in gates if g.state in ("held", "measured")]) == ""
 
 
+def measured(code: str, value: float, low: float, high: float) -> Finding:
+    rate = Estimate(value=value, low=low, high=high, level=0.95, n=312, n_skipped=0, method="")
+    return Finding(id="F1", kind="claim", code=code, model="m", attributes=("a",), verdict="shown", rate=rate)
+
+
 def test_signed_differences_are_told_in_points() -> None:
-    down = {"code": "DIR110", "rate": {"value": -0.031, "low": -0.052, "high": -0.01}}
+    down = measured("DIR110", -0.031, -0.052, -0.01)
     assert claimed.effect(down) == "-3.1 points (-5.2 to -1.0)"
-    wide = {"code": "DIR110", "rate": {"value": -0.615, "low": -1.182, "high": -0.047}}
+    wide = measured("DIR110", -0.615, -1.182, -0.047)
     assert claimed.effect(wide) == "-61.5 points (-100.0 to -4.7)"
-    assert (
-        claimed.effect({"code": "MUT101", "rate": SPECIMEN.estimate(0.041, 0.024, 0.069, 312)})
-        == "4.1 % (2.4–6.9 %)"
-    )
-    assert claimed.effect({"rate": None}) == "not measured"
+    rate = measured("MUT101", 0.041, 0.024, 0.069)
+    assert claimed.effect(rate) == "4.1 % (2.4–6.9 %)"
+    assert claimed.effect(replace(rate, rate=None)) == "not measured"
 
 
 def test_hashes_that_are_lacking_are_said_to_be() -> None:
     record = copy.deepcopy(SPECIMEN.record())
-    told = dict(work.hashes(record))
+    told = dict(work.hashes(read(record)))
     assert told["Code of the tool"] == "not recorded"
     assert told["Dictionary gender"] == "aa01" * 16
     record["provenance"] |= {"code": {"sha256": "cd" * 32}, "dictionaries": []}
-    told = dict(work.hashes(record))
+    told = dict(work.hashes(read(record)))
     assert told["Code of the tool"] == "cd" * 32
     assert told["Dictionaries"] == "not recorded"
 
@@ -446,7 +458,7 @@ class TestAiVerifyData:
     """The fields that the framework's schema of test results requires (read January 2026)."""
 
     def test_required_fields(self) -> None:
-        found = compliance_data.result(GOLDEN.full())
+        found = compliance_data.result(read(GOLDEN.full()))
         assert {"gid", "cid", "start_time", "time_taken", "test_arguments", "output"} <= set(found)
         for name in ("gid", "cid"):
             assert re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9-._]{0,127}", found[name])
@@ -460,7 +472,7 @@ class TestAiVerifyData:
 
     def test_claims_carry_their_intervals_and_verdicts(self) -> None:
         record = GOLDEN.full()
-        claims = {c["id"]: c for c in compliance_data.result(record)["output"]["claims"]}
+        claims = {c["id"]: c for c in compliance_data.result(read(record))["output"]["claims"]}
         for finding in record["findings"]:
             if finding["kind"] == "claim":
                 assert claims[finding["id"]]["rate"] == finding["rate"]
@@ -468,8 +480,8 @@ class TestAiVerifyData:
 
     def test_hosted_models_are_asked_through_an_interface(self) -> None:
         record, _ = SPECIMEN.failing()
-        assert compliance_data.result(record)["test_arguments"]["mode"] == "api"
-        assert compliance_data.result(GOLDEN.full())["test_arguments"]["mode"] == "upload"
+        assert compliance_data.result(read(record))["test_arguments"]["mode"] == "api"
+        assert compliance_data.result(read(GOLDEN.full()))["test_arguments"]["mode"] == "upload"
 
     def test_outcomes_are_no_test_of_a_model(self) -> None:
         with pytest.raises(ConfigError, match="no test of one"):
@@ -479,7 +491,7 @@ class TestAiVerifyData:
 def test_every_claim_of_a_record_is_in_its_page() -> None:
     record = SPECIMEN.record()
     shown = section(page(record), "claims")
-    for claim in claimed.claims(record, view.build(record).noun):
+    for claim in claimed.claims(read(record), view.build(read(record)).noun):
         assert claim.id in shown
         assert claim.effect in shown
 

@@ -19,6 +19,7 @@ import pytest
 from auditor import audit
 from auditor.cli.main import run as cli
 from auditor.core import waivers
+from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.core.waivers import Waiver
 from auditor.report import schema
@@ -197,9 +198,9 @@ def test_the_terminal_tells_waivers_itself() -> None:
     assert text.count("\nWaivers\n") == 1
     assert "· Waived: F003 (rate/reviews/bare/race); owner o, until 2027-01-01; reason: r" in text
     assert "Waivers" not in made("terminal", SPECIMEN.record())
-    shown = render_finding(RECORDS["full"], SPECIMEN.evidence(), "F003")
+    shown = render_finding(read(RECORDS["full"]), SPECIMEN.evidence(), "F003")
     assert "Waived until 2027-01-01 by o; reason: r" in shown
-    assert "Waived" not in render_finding(RECORDS["full"], SPECIMEN.evidence(), "F001")
+    assert "Waived" not in render_finding(read(RECORDS["full"]), SPECIMEN.evidence(), "F001")
 
 
 def test_csv_reads_back() -> None:

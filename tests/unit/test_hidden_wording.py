@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.report import exchange, headline, view, words
 from auditor.report.finding import render_finding
@@ -49,14 +51,17 @@ def test_a_report_without_a_hidden_finding_needs_no_such_sentence() -> None:
 
 def test_the_page_of_one_finding_says_it_too() -> None:
     shown = next(f["id"] for f in HIDDEN if f["verdict"] == "shown")
-    assert "▲ shown for its text" in plain(render_finding(RECORD, EVIDENCE, shown, width=100))
+    assert "▲ shown for its text" in plain(render_finding(read(RECORD), EVIDENCE, shown, width=100))
 
 
 def test_a_claim_and_what_is_not_shown_keep_their_word() -> None:
     told = words.finding_verdict
-    assert told({"kind": "claim", "verdict": "shown"}) == "▲ shown"
-    assert told({"kind": "hidden", "verdict": "not_determined"}) == "? not determined"
-    assert told({"kind": "hidden", "verdict": "shown"}, symbol=False) == "shown for its text"
+    found = read(RECORD).findings
+    claim = next(f for f in found if f.kind == "claim" and f.verdict == "shown")
+    hidden = next(f for f in found if f.kind == "hidden" and f.verdict == "shown")
+    assert told(claim) == "▲ shown"
+    assert told(replace(hidden, verdict="not_determined")) == "? not determined"
+    assert told(hidden, symbol=False) == "shown for its text"
 
 
 @pytest.mark.parametrize(
@@ -70,9 +75,10 @@ def test_a_claim_and_what_is_not_shown_keep_their_word() -> None:
 def test_the_headline_keeps_rates_and_single_texts_apart(n: int, said: str) -> None:
     shown = [f | {"verdict": "not_determined"} if f["kind"] == "claim" else f for f in RECORD["findings"]]
     record = RECORD | {"findings": shown}
-    made = view.build(record)
-    hidden = [{"model": made.subjects[0].model} for _ in range(n)]
-    (_, sentence), *_ = headline.answer(record, made.subjects, made.rows, hidden, "label")
+    made = view.build(read(record))
+    one = next(f for f in read(RECORD).findings if f.kind == "hidden")
+    hidden = [replace(one, model=made.subjects[0].model, format="") for _ in range(n)]
+    (_, sentence), *_ = headline.answer(read(record), made.subjects, made.rows, hidden, "label")
     few = "No difference was shown in 5 comparisons; 1 had too few texts."
     assert sentence.endswith(f"{few} {said[:1].upper()}{said[1:]}")
 
@@ -80,6 +86,6 @@ def test_the_headline_keeps_rates_and_single_texts_apart(n: int, said: str) -> N
 def test_the_count_of_findings_tells_single_texts_apart() -> None:
     n = sum(f["verdict"] == "shown" for f in HIDDEN)
     assert n
-    assert f"({n} of the shown about one text, not about a rate" in exchange.summary(RECORD)
+    assert f"({n} of the shown about one text, not about a rate" in exchange.summary(read(RECORD))
     claims = RECORD | {"findings": [f for f in RECORD["findings"] if f["kind"] == "claim"]}
-    assert "about one text" not in exchange.summary(claims)
+    assert "about one text" not in exchange.summary(read(claims))

@@ -9,6 +9,7 @@ import pytest
 from auditor.contrib.hinter import figures as hinter_figures
 from auditor.contrib.hinter import report as shown
 from auditor.contrib.hinter.statistics import Mutant, measures
+from auditor.core.record import read
 from auditor.report.charts import bars
 
 
@@ -96,33 +97,33 @@ def run(models: tuple[str, ...] = ("a", "b"), mutants: list[Mutant] | None = Non
 
 
 def test_every_figure_is_there_with_its_number() -> None:
-    titles = [figure.title for figure in shown.build(run())]
+    titles = [figure.title for figure in shown.build(read(run()))]
     assert [re.match(r"(Table|Figure) \d+", title).group() for title in titles] == [  # type: ignore[union-attr]
         "Table 9", "Figure 4", "Figure 5", "Figure 7", "Figure 8", "Figure 10", "Figure 11",
     ]  # fmt: skip
-    assert shown.build({"hinter": {}}) == ()
+    assert shown.build(read({"hinter": {}})) == ()
 
 
 def test_table_9_has_pairs_models_and_all_of_them() -> None:
-    figure = shown.build(run())[0]
+    figure = shown.build(read(run()))[0]
     assert figure.lines[0] == ("body + gender", "a", "1", "0 % (0 of 1)", "none")
     assert ("gender + race", "b", "3", "66.7 % (2 of 3)", "50.0 % (1 of 2)") in figure.lines
     assert figure.lines[-1] == ("all pairs", "all models", "8", "50.0 % (4 of 8)", "50.0 % (2 of 4)")
-    assert all(shown.ALL not in line for line in shown.build(run(("a",)))[0].lines)
+    assert all(shown.ALL not in line for line in shown.build(read(run(("a",))))[0].lines)
 
 
 def test_figure_8_says_why_there_is_none() -> None:
     unasked = [m for m in world() if m.valid]
-    figure = shown.build(run(mutants=unasked))[4]
+    figure = shown.build(read(run(mutants=unasked)))[4]
     assert figure.lines == ()
     assert "--test-discarded" in figure.note
     assert shown.draw(figure) == ""
-    asked = shown.build(run())[4]
+    asked = shown.build(read(run()))[4]
     assert ("a", "(a) all mutants", "66.7 % (4 of 6)", "33.3 % (2 of 6)") in asked.lines
 
 
 def test_figure_11_leaves_out_empty_combinations() -> None:
-    lines = shown.build(run(("a",)))[6].lines
+    lines = shown.build(read(run(("a",))))[6].lines
     assert ("a", "gender + race", "joint only", "33.3 % (1 of 3)") in lines
     assert ("a", "gender + race", "gender + joint only", "33.3 % (1 of 3)") in lines
     assert ("a", "gender + race", "nothing", "0") in lines
@@ -131,7 +132,7 @@ def test_figure_11_leaves_out_empty_combinations() -> None:
 
 @pytest.mark.parametrize("mutants", [world(), []])
 def test_every_figure_of_a_table_is_in_its_drawing(mutants: list[Mutant]) -> None:
-    for figure, drawing in shown.drawn(run(mutants=mutants)):
+    for figure, drawing in shown.drawn(read(run(mutants=mutants))):
         if not drawing:
             assert not any(bar.whole for _, group in figure.bars for bar in group)
             continue
@@ -164,7 +165,7 @@ def test_both_reports_show_the_figures() -> None:
     record["spec"] |= {"protocol": "hinter", "task": "sentiment"}
     page = HtmlReport().render(record, None)
     text = TerminalReport(width=120).render(record, None)
-    for figure in shown.build(record):
+    for figure in shown.build(read(record)):
         assert f"HInter, {figure.title}" in text
         assert f"HInter, {figure.title}: " in page.replace("&#39;", "'")
     assert page.count('class="chart matrix"') == 7

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from auditor.core.record import read
 from auditor.report import answer, history
 from auditor.report.document import Cell, Section, Table
 
@@ -37,7 +38,9 @@ def put(folder: Path, name: str, date: str, **spec: Any) -> Path:
 def made(path: Path) -> list[Section]:
     record = json.loads((path / "run.json").read_text(encoding="utf-8"))
     return list(
-        history.sections(record, SimpleNamespace(path=path), answer.build(record, SPECIMEN.evidence()))
+        history.sections(
+            read(record), SimpleNamespace(path=path), answer.build(read(record), SPECIMEN.evidence())
+        )
     )
 
 

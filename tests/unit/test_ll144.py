@@ -12,6 +12,8 @@ import pytest
 from auditor.cli import main
 from auditor.contrib.ll144 import categories, record
 from auditor.core.errors import DataFileError
+from auditor.core.record import read
+from auditor.core.record.outcomes import OtherMedian
 from auditor.report import ll144, ll144_report, ll144_summary, terminal
 from auditor.report.page import Page
 
@@ -98,7 +100,7 @@ def test_partly_known(capsys: pytest.CaptureFixture[str], people: Path) -> None:
 
 def test_a_median_is_told_to_the_last_digit() -> None:
     told = ll144.sensitivity_sentence(
-        {"median_population": "all", "median": 1234567.5, "overall_count": "3/7"}
+        OtherMedian(median_population="all", median=1234567.5, overall_count="3/7", tables={})
     )
     assert "the median is 1,234,567.5, and 3/7 lie above it" in told
 
@@ -291,7 +293,7 @@ def test_the_kind_of_data_is_said_by_nobody_but_the_user(
     said = computed(capsys, "--data", people, *BASE, "--selected", "ok", "--data-kind", "historical")
     assert said["ll144"]["data_kind"] == "historical"
     assert not any("was not said" in w for w in said["warnings"])
-    assert ("Historical or test data", "historical data") in ll144_summary.fields(said)
+    assert ("Historical or test data", "historical data") in ll144_summary.fields(read(said))
 
 
 @pytest.mark.parametrize(("said", "told"), [("test", None), ("historical", "historical data"), ("", None)])
@@ -315,7 +317,7 @@ def test_the_kind_of_data_is_asked_at_a_terminal(
         assert "--test-data-reason" in err
     else:
         assert code == 0, err
-        assert dict(ll144_summary.fields(json.loads(out)))["Historical or test data"] == (
+        assert dict(ll144_summary.fields(read(json.loads(out))))["Historical or test data"] == (
             told or "[to be filled in]"
         )
 
@@ -623,7 +625,7 @@ def test_no_number_of_a_table_breaks_in_its_digits(
     )
     found = computed(capsys, "--counts", path)
     page = Page(width=width, encoding="ascii", color=False)
-    text = terminal.write(page, ll144_report.build(found))
+    text = terminal.write(page, ll144_report.build(read(found)))
     words = {part for word in text.split() for part in re.split(r"[/()-]", word)}
     for table in found["ll144"]["tables"].values():
         for row in table:

@@ -15,6 +15,7 @@ from scipy.stats import fisher_exact
 
 from auditor.cli import main
 from auditor.contrib.ll144.compare import compare
+from auditor.core.record import read
 from auditor.report import schema
 
 HEAD = "sex,race,n,selected\n"
@@ -225,8 +226,8 @@ def test_groups_and_categories_of_one_side_only() -> None:
         block |= {"median": None, "tables": None, "groups": [{"group": group, "tables": tables}]}
         return {"kind": "ll144", "data": {"file": group, "sha256": group, "source": None}, "ll144": block}
 
-    found = compare(record(4, "a"), record(5, "b"))
-    assert [(r["group"], r["n_before"], r["n_after"], r["p_value"]) for r in found["rows"]] == [
+    found = compare(read(record(4, "a")), read(record(5, "b")))
+    assert [(r.group, r.n_before, r.n_after, r.p_value) for r in found.rows] == [
         ("a", 4, None, None),
         ("b", None, 5, None),
     ]

@@ -13,8 +13,10 @@ from auditor import audit
 from auditor.cli import common
 from auditor.cli.main import run
 from auditor.core.errors import RunFolderError
+from auditor.core.record import read
+from auditor.core.record.sections import Bounds
 from auditor.core.registry import RENDERERS
-from auditor.core.types import Progress
+from auditor.core.types import ClaimVerdict, Finding, Progress
 from auditor.measure.compare import plan_differences
 from auditor.report import headline
 from auditor.report.page import Page
@@ -57,6 +59,12 @@ def test_commands_work_where_the_run_folder_is_not_in_the_default_place(
     assert {words[1] for words in told} == {f"my runs/{elsewhere.name}"}
 
 
+def finding(id: str, *exemplars: str, verdict: ClaimVerdict = "shown") -> Finding:
+    return Finding(
+        id=id, kind="claim", code="MUT101", model="m", attributes=("a",), verdict=verdict, exemplars=exemplars
+    )
+
+
 def test_other_formats_name_the_folder_too(elsewhere: Path) -> None:
     record = json.loads((elsewhere / "run.json").read_text("utf-8"))
     record["findings"][0]["verdict"] = "shown"
@@ -70,19 +78,17 @@ def test_other_formats_name_the_folder_too(elsewhere: Path) -> None:
 )
 def test_the_default_place_needs_no_path(out: str | None, name: str) -> None:
     spec = {} if out is None else {"out": out}
-    assert run_name({"id": "r1", "spec": spec}) == name
-    (command, _), *_ = headline.commands({"id": "r1", "spec": spec}, (), [{"id": "F1", "exemplars": ["v"]}])
+    assert run_name(read({"id": "r1", "spec": spec})) == name
+    (command, _), *_ = headline.commands(read({"id": "r1", "spec": spec}), (), [finding("F1", "v")])
     assert command == f"audit show {name} F1"
 
 
 def test_next_names_only_findings_with_an_example() -> None:
-    bare = {"id": "F1", "exemplars": [], "verdict": "shown"}
-    weak = {"id": "F2", "exemplars": ["v"], "verdict": "not_determined"}
-    strong = {"id": "F3", "exemplars": ["v"], "verdict": "shown"}
+    bare, weak, strong = finding("F1"), finding("F2", "v", verdict="not_determined"), finding("F3", "v")
     record = {"id": "r1", "spec": {}}
 
-    def named(*findings: dict[str, Any]) -> list[str]:
-        return [c.split()[3] for c, _ in headline.commands(record, (), findings) if "report" not in c]
+    def named(*findings: Finding) -> list[str]:
+        return [c.split()[3] for c, _ in headline.commands(read(record), (), findings) if "report" not in c]
 
     assert named(bare) == []
     assert named(bare, weak) == ["F2", "F2"]
@@ -217,7 +223,7 @@ def test_a_long_command_stays_on_one_line(elsewhere: Path, width: int) -> None:
 @pytest.mark.parametrize("width", range(40, 72))
 def test_no_figure_breaks_in_a_table(width: int) -> None:
     page = Page(width=width, encoding="utf-8", color=False)
-    cell = interval({"value": 0.121, "low": 0.079, "high": 0.175})
+    cell = interval(Bounds(value=0.121, low=0.079, high=0.175))
     page.table([("Attributes", False), ("reviews", False)], [["gender + nationality", f"hidden {cell}"]])
     assert "\ud800" not in page.value()
     assert "17.5 %)" in page.value()

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from auditor import audit
+from auditor.core.record import read
+from auditor.core.record.sections import Probability, Tolerance
 from auditor.report import generation, headline
 from auditor.report.html import HtmlReport
 from auditor.report.terminal import TerminalReport
@@ -37,7 +39,7 @@ def pages(result: Any, record: dict[str, Any]) -> tuple[str, str]:
 def test_both_reports_show_phases_coverage_and_bound(result: Any) -> None:
     told = result.record["generation"]
     [bound] = told["bound"].values()
-    section = generation.build(result.record, {})
+    section = generation.build(read(result.record), {})
     assert section is not None
     [phase] = section.tables[0].lines
     assert phase[1:4] == (
@@ -63,7 +65,7 @@ def test_everything_is_escaped(result: Any) -> None:
         "bound": {EVIL: next(iter(told["bound"].values()))},
     }
     score = {"model": EVIL, "format": "bare", "epsilon": 0.1, "cases": 0, "violating_cases": 0}
-    probability = {"label": EVIL, "reference": "equal", "rows": [score | {"rate": {"reason": EVIL}}]}
+    probability = {"label": EVIL, "reference": "equal", "rows": [score]}
     html, _ = pages(result, result.record | {"generation": hostile, "probability": probability})
     assert EVIL not in html
     assert html.count("&lt;script&gt;") >= 6
@@ -71,7 +73,7 @@ def test_everything_is_escaped(result: Any) -> None:
 
 def test_other_runs_have_no_such_section(result: Any) -> None:
     record = {k: v for k, v in result.record.items() if k != "generation"}
-    assert generation.build(record, {}) is None
+    assert generation.build(read(record), {}) is None
     html, text = pages(result, record)
     assert "Generated cases" not in text
     assert 'id="generation"' not in html
@@ -79,6 +81,10 @@ def test_other_runs_have_no_such_section(result: Any) -> None:
 
 @pytest.mark.parametrize("reference", ["equal", "bls"])
 def test_what_is_compared(reference: str) -> None:
-    told = headline.compared({"label": "his", "reference": reference, "rows": [{"epsilon": 0.05}]})
+    told = headline.compared(
+        Probability(
+            label="his", reference=reference, rows=(Tolerance(model="m", format="", epsilon=0.05, cases=1),)
+        )
+    )
     assert told.startswith("probability of 'his'; a difference")
     assert ("shares in the occupations" in told) == (reference == "bls")

@@ -5,6 +5,7 @@ import hashlib
 import importlib.util
 import itertools
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +15,7 @@ import pytest
 from rich.cells import cell_len
 
 from auditor.core.errors import RunFolderError, UnknownPlugin
+from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.core.types import Verdict
 from auditor.report import cards, charts, extras, view
@@ -98,7 +100,7 @@ def test_registry_knows_the_renderers() -> None:
 @pytest.mark.parametrize("width", [40, 72, 100, 160])
 def test_terminal_fits_its_width(run: str, width: int) -> None:
     text = every(run, TerminalReport(width=width))
-    commands = tuple(command for command, _ in view.build(RUNS[run][0]).commands)
+    commands = tuple(command for command, _ in view.build(read(RUNS[run][0])).commands)
     for line in text.splitlines():
         assert cell_len(line) <= width or line.startswith(commands)
         assert line == line.rstrip(" ")
@@ -179,7 +181,7 @@ def test_directions_of_few_seeds_are_not_ranked_before_others() -> None:
     few = {"value": 1.0, "low": 0.9, "high": 1.0, "level": 0.95, "n": 2, "n_skipped": 0, "method": "x"}
     entry = next(e for e in record["estimates"] if e["directions"])
     record["estimates"].append(entry | {"directions": [["race", "a", "trans_b"]], "estimate": few})
-    shown = view.build(record)
+    shown = view.build(read(record))
     assert shown.directions[0].label == "race: white → Black"
     assert "race: a → trans b" not in [r.label for r in shown.directions]
     assert shown.n_directions == 7
@@ -204,7 +206,7 @@ def test_noise_rows_add_no_column() -> None:
             "estimate": SPECIMEN.estimate(0.003, 0.0004, 0.011, 305),
         }
     )
-    assert [s.name for s in view.build(record).subjects] == ["reviews", "vader"]
+    assert [s.name for s in view.build(read(record)).subjects] == ["reviews", "vader"]
 
 
 def test_lattice_has_four_cells_in_order() -> None:
@@ -268,8 +270,13 @@ def test_missing_evidence_costs_no_report(renderer: Any, evidence: Any, reason: 
     assert reason in renderer.render(SPECIMEN.record(), evidence)
 
 
+def shown(name: str, id: str) -> str:
+    record, evidence = RUNS[name]
+    return render_finding(read(record), evidence, id)
+
+
 def test_show_gives_full_prompts_and_all_answers() -> None:
-    text = render_finding(*RUNS["failing"], "V001")
+    text = shown("failing", "V001")
     assert "You label reviews. Answer with one word." in text
     assert "Let me think about it.\nThe tone is mixed" in text
     assert text.count("failed (timeout): no answer within 60 s") == 3
@@ -277,14 +284,14 @@ def test_show_gives_full_prompts_and_all_answers() -> None:
 
 
 def test_show_takes_a_variant_id() -> None:
-    text = render_finding(*RUNS["full"], "c1f0a2b3c4.v0")
+    text = shown("full", "c1f0a2b3c4.v0")
     assert "as reviews answered it" in text
     assert "as vader answered it" in text
 
 
 def test_show_of_an_unknown_id_offers_near_misses() -> None:
     with pytest.raises(UnknownPlugin, match=r"unknown finding 'H01'\. Did you mean H001"):
-        render_finding(*RUNS["full"], "H01")
+        shown("full", "H01")
 
 
 def many(kind: str, n: int) -> dict[str, Any]:
@@ -336,8 +343,8 @@ def test_the_filter_hides_nothing_without_its_script() -> None:
 
 
 def test_the_filter_offers_what_splits_the_findings() -> None:
-    findings = many("hidden", 8)["findings"]
-    findings[3] = findings[3] | {"verdict": "not_determined", "attributes": ["race"]}
+    findings = list(read(many("hidden", 8)).findings)
+    findings[3] = replace(findings[3], verdict="not_determined", attributes=("race",))
     assert choices(findings) == [
         ("set", "Attributes", ["gender + race", "race"]),
         ("verdict", "Verdict", ["shown", "not_determined"]),
@@ -359,20 +366,20 @@ def few_seeds(*sets: tuple[str, ...]) -> dict[str, Any]:
 
 def test_attribute_sets_on_few_seeds_stand_apart() -> None:
     record = few_seeds(("age",), ("age", "race"))
-    shown = view.build(record)
+    shown = view.build(read(record))
     assert [r.label for r in shown.few] == ["age", "age + race"]
-    assert [r.label for r in shown.main] == [r.label for r in view.build(SPECIMEN.record()).rows]
+    assert [r.label for r in shown.main] == [r.label for r in view.build(read(SPECIMEN.record())).rows]
     text = " ".join(TerminalReport().render(record, SPECIMEN.evidence()).split())
     told = "2 attribute sets on fewer than six texts: see report.csv."
     assert told in text
     assert "age + race" not in text
     assert told in HtmlReport().render(record, SPECIMEN.evidence())
-    assert view.build(few_seeds(("age",))).few == ()  # one line is no clutter
+    assert view.build(read(few_seeds(("age",)))).few == ()  # one line is no clutter
 
 
 def test_placebo_and_noise_are_drawn_beside_the_rates() -> None:
     record = SPECIMEN.record()
-    bare = charts.floors(view.build(record), name="x")
+    bare = charts.floors(view.build(read(record)), name="x")
     assert "placebo: not measured" in bare  # the noise of one model was measured
     record["estimates"].append(
         {
@@ -380,14 +387,14 @@ def test_placebo_and_noise_are_drawn_beside_the_rates() -> None:
             "directions": None, "kind": None, "estimate": SPECIMEN.estimate(0.01, 0.001, 0.05, 80),
         }
     )  # fmt: skip
-    shown = view.build(record)
+    shown = view.build(read(record))
     assert "race, reviews, placebo: 1.0 % (0.1–5.0 %)" in charts.floors(shown, name="x")
-    arrows = charts.forest(shown.directions, shown.subjects, name="y", title="y", record=record)
+    arrows = charts.forest(shown.directions, shown.subjects, name="y", title="y", record=read(record))
     assert arrows.count('<rect class="placebo"') == sum(r.attributes == ("race",) for r in shown.directions)
     record["controls"]["noise_floor"] = {}
     record["estimates"] = [e for e in record["estimates"] if e["name"] == "violation_rate"]
     record["findings"] = []
-    assert charts.floors(view.build(record), name="x") == ""
+    assert charts.floors(view.build(read(record)), name="x") == ""
 
 
 def side(model: str) -> dict[str, str]:
@@ -433,8 +440,8 @@ MORE = {
 
 
 def test_sections_stand_only_where_the_record_has_them() -> None:
-    assert extras.build(SPECIMEN.record()) == ()
-    made = extras.build(SPECIMEN.record() | MORE)
+    assert extras.build(read(SPECIMEN.record())) == ()
+    made = extras.build(read(SPECIMEN.record() | MORE))
     assert [s.id for s in made] == ["comparison", "discarded", "frozen", "waivers"]
     comparison, discarded, frozen, waived = made
     assert [len(t.lines) for t in comparison.tables][-1] == 1  # the pair of three texts is for the CSV
@@ -533,7 +540,7 @@ def test_rates_stand_before_findings_and_they_before_checks() -> None:
 
 
 def test_kinds_of_edit_are_reported_apart() -> None:
-    shown = view.build(SPECIMEN.record())
+    shown = view.build(read(SPECIMEN.record()))
     assert [r.label for r in shown.kinds] == ["gender, group for group", "gender, group named where none was"]
     assert all(r.steps == () for r in shown.rows)
     assert [r.attributes for r in shown.rows][-1] == ("nationality", "race")
@@ -543,7 +550,7 @@ def test_several_formats_get_a_column_each() -> None:
     record = SPECIMEN.record()
     extra = [dict(e, format="plain") for e in record["estimates"] if e["model"] == "vader"]
     record["estimates"] += extra
-    names = [s.name for s in view.build(record).subjects]
+    names = [s.name for s in view.build(read(record)).subjects]
     assert names == ["reviews", "vader, bare", "vader, plain"]
 
 

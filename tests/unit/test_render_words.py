@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
-from auditor.core.types import Edit, Response, Variant
+from auditor.core.record.sections import Bounds
+from auditor.core.types import Edit, Estimate, Finding, Response, Variant
 from auditor.report import cards, diff, words
 from auditor.report import json as json_report
 
@@ -25,7 +27,7 @@ from auditor.report import json as json_report
     ],
 )
 def test_interval_digits(value: float, low: float, high: float, text: str) -> None:
-    assert words.interval({"value": value, "low": low, "high": high}) == text
+    assert words.interval(Bounds(value=value, low=low, high=high)) == text
 
 
 def test_missing_is_said() -> None:
@@ -55,12 +57,21 @@ def test_every_verdict_has_symbol_word_and_meaning() -> None:
 
 
 def test_claim_sentence_carries_figures_and_noise() -> None:
-    rate = {"value": 0.041, "low": 0.024, "high": 0.069, "n": 1, "level": 0.95}
-    finding = {"kind": "claim", "model": "m", "attributes": ["race"], "rate": rate, "noise": rate}
+    rate = Estimate(value=0.041, low=0.024, high=0.069, n=1, level=0.95, n_skipped=0, method="")
+    finding = Finding(
+        id="F1",
+        kind="claim",
+        code="MUT101",
+        model="m",
+        attributes=("race",),
+        verdict="shown",
+        rate=rate,
+        noise=rate,
+    )
     text = words.claim_sentence(finding)
     assert "4.1 % (95 %: 2.4–6.9 %) of the variants of 1 text when race changed" in text
     assert text.endswith("the same prompt asked again: 4.1 % (2.4–6.9 %).")
-    assert words.claim_sentence(finding | {"rate": None}) == "No rate was measured for race on m."
+    assert words.claim_sentence(replace(finding, rate=None)) == "No rate was measured for race on m."
 
 
 def edit(old: str, new: str, at: int, kind: str = "swap") -> Edit:

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from auditor.core import rules, waivers
 from auditor.core.errors import ConfigError
+from auditor.core.record import read
 
 
 def rate(attributes: list[str], value: float, low: float, high: float, **more: Any) -> dict[str, Any]:
@@ -157,16 +159,18 @@ def test_what_was_not_measured_is_told() -> None:
 
 
 def test_findings_are_not_gone_through_for_every_rate() -> None:
-    class Counted(list[Any]):
+    class Counted(tuple[Any, ...]):
         times = 0
 
         def __iter__(self) -> Iterator[Any]:
             self.times += 1
             return super().__iter__()
 
-    found, row = Counted(RECORD["findings"]), RECORD["estimates"][0]
-    many = [{**row, "attributes": [f"a{i}"]} for i in range(40)]
-    assert rules.evaluate("rate(any) > 0", {**RECORD, "findings": found, "estimates": many}).holds
+    record = read(RECORD)
+    many = tuple(structs.replace(record.estimates[0], attributes=(f"a{i}",)) for i in range(40))
+    Counted.times = 0
+    found = Counted(record.findings)
+    assert rules.evaluate("rate(any) > 0", structs.replace(record, findings=found, estimates=many)).holds
     assert 0 < found.times < 10
 
 

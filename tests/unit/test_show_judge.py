@@ -15,6 +15,7 @@ from auditor import Result, SourceText, audit
 from auditor.cli.main import run
 from auditor.core.errors import UnknownPlugin
 from auditor.core.protocols import Model, Reply
+from auditor.core.record import read
 from auditor.core.types import Request, Response
 from auditor.models.judge import PREFIX
 from auditor.report.finding import render_finding
@@ -153,7 +154,7 @@ def test_a_finding_shows_the_judge_too_and_a_run_without_one_says_nothing(
     without = made(other, None, monkeypatch)
     assert "judge" not in show(without, women(without)[1].id, capsys)
     with pytest.raises(UnknownPlugin):
-        render_finding(result.record, result.evidence, "c0000000000")
+        render_finding(read(result.record), result.evidence, "c0000000000")
 
 
 def test_pairs_that_a_limit_kept_from_the_judge_and_failures_are_told_apart(

@@ -10,6 +10,7 @@ import pytest
 
 from auditor.core import waivers
 from auditor.core.errors import DataFileError
+from auditor.core.record import read
 
 DAY = datetime.date(2026, 5, 1)
 GOOD = """
@@ -37,6 +38,7 @@ RECORD: dict[str, Any] = {
     "findings": [
         {
             "id": "F1",
+            "kind": "claim",
             "code": "MUT101",
             "model": "m",
             "format": "bare",
@@ -45,6 +47,7 @@ RECORD: dict[str, Any] = {
         },
         {
             "id": "F2",
+            "kind": "claim",
             "code": "MUT101",
             "model": "m",
             "format": "bare",
@@ -63,14 +66,13 @@ def write(tmp_path: Path, text: str | bytes) -> Path:
 
 def test_reading_and_states(tmp_path: Path) -> None:
     record = waivers.apply(RECORD, waivers.load(write(tmp_path, GOOD)), DAY)
-    told = waivers.items(record)
-    assert [(w["status"], w["findings"], w["line"]) for w in told] == [
+    assert [(w.status, list(w.findings), w.line) for w in read(record).waivers.items] == [
         ("active", ["F1"], 2),  # holds on its last day
         ("expired", ["F2"], 8),
         ("unmatched", [], 15),
     ]
-    assert list(waivers.of(record)) == ["F1"]
-    lines = waivers.lines(record)
+    assert list(waivers.of(read(record))) == ["F1"]
+    lines = waivers.lines(read(record))
     assert "Waived: F1" in lines[0]
     assert "A. Person" in lines[0]
     assert "2026-05-01" in lines[0]
@@ -83,7 +85,7 @@ def test_reading_and_states(tmp_path: Path) -> None:
 def test_an_id_holds_in_its_run_only(tmp_path: Path) -> None:
     loaded = waivers.load(write(tmp_path, GOOD))
     other = waivers.apply({**RECORD, "id": "run-2"}, loaded, DAY)
-    assert [w["status"] for w in waivers.items(other)] == ["active", "unmatched", "unmatched"]
+    assert [w.status for w in read(other).waivers.items] == ["active", "unmatched", "unmatched"]
 
 
 def entry(**changes: str) -> str:
@@ -129,5 +131,5 @@ def test_patterns_take_brackets_as_they_are() -> None:
 
 def test_an_empty_file_waives_nothing(tmp_path: Path) -> None:
     record = waivers.apply(RECORD, waivers.load(write(tmp_path, "")), DAY)
-    assert waivers.items(record) == []
-    assert waivers.lines(record) == []
+    assert read(record).waivers.items == ()
+    assert waivers.lines(read(record)) == []

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from auditor.core.record import RunRecord
+from auditor.core.record.sections import Candidates, FreshArm, SearchPhase
 from auditor.report import words
 
-Data = Mapping[str, Any]
 TITLE = "The search for hidden findings"
 PHASES = {
     "random": "cases at random",
@@ -38,32 +37,33 @@ class Search:
     fresh: tuple[tuple[str, ...], ...]
 
 
-def build(record: Data) -> Search | None:
+def build(record: RunRecord) -> Search | None:
     """Lay out ``record["adaptive"]``; None where the run did not search."""
-    told: Data = record.get("adaptive") or {}
-    if not told:
+    told = record.adaptive
+    if told is None:
         return None
     notes = [
-        f"Cases at random ({words.percent(told['share'])} of the questions, from "
-        f"{words.plural(told['seeds']['random'], 'text')} set apart for them) alone enter the rates of this report. "
+        f"Cases at random ({words.percent(told.share)} of the questions, from "
+        f"{words.plural(told.seeds.random, 'text')} set apart for them) alone enter the rates of this report. "
         "The other questions went where earlier answers made a hidden finding likely: how many they found is no rate.",
-        f"{words.plural(told['arms']['tried'], 'arm')} (attribute set, directions and terms) were tried on "
-        f"{words.plural(told['seeds_searched'], 'text')}; {told['arms']['with_findings']} of the arms gave a hidden "
+        f"{words.plural(told.arms.tried, 'arm')} (attribute set, directions and terms) were tried on "
+        f"{words.plural(told.seeds_searched, 'text')}; {told.arms.with_findings} of the arms gave a hidden "
         "finding.",
-        *(_model(row) for row in told.get("models", ())),
+        *(_model(row) for row in told.models),
     ]
-    fresh = [row for row in told.get("fresh", ()) if row["estimate"] is not None]
+    fresh = [row for row in told.fresh if row.estimate is not None]
     if fresh:
         notes.append(
             "An arm behind a finding was asked again on texts that the search had not used. Its share there is about "
             "texts that offer the arm, and it was picked because it had shown: it is no rate of all texts."
         )
-    if without := len(told.get("fresh", ())) - len(fresh):
+    if without := len(told.fresh) - len(fresh):
         notes.append(f"No unused text offers {words.plural(without, 'further arm')} behind the findings.")
-    notes.append(f"The search ended: {told['ended']}.")
+    notes.append(f"The search ended: {told.ended}.")
     calls = tuple(
-        (label, *(words.count(told["phases"][phase][key]) for key in ("texts", "joint", "hidden")))
+        (label, words.count(done.texts), words.count(done.joint), words.count(done.hidden))
         for phase, label in PHASES.items()
+        for done in [told.phases.get(phase, SearchPhase())]
     )
     return Search(
         notes=tuple(notes),
@@ -72,23 +72,26 @@ def build(record: Data) -> Search | None:
     )
 
 
-def _model(row: Data) -> str:
-    found = words.plural(row["candidates"], "hidden candidate")
-    if row["deterministic"]:
-        return f"{row['model']}: {found}; declared deterministic, so each is repeatable as it stands."
+def _model(row: Candidates) -> str:
+    found = words.plural(row.candidates, "hidden candidate")
+    if row.deterministic:
+        return f"{row.model}: {found}; declared deterministic, so each is repeatable as it stands."
     return (
-        f"{row['model']}: {found}, of which {row['repeated']} were asked again; {row['confirmed']} came again and "
+        f"{row.model}: {found}, of which {row.repeated} were asked again; {row.confirmed} came again and "
         "count as confirmed."
     )
 
 
-def _arm(row: Data) -> tuple[str, ...]:
-    parts = [
-        f"{a.replace('_', ' ')}: {term}" for a, term in zip(row["attributes"], row["terms"], strict=True)
-    ]
+def _arm(row: FreshArm) -> tuple[str, ...]:
+    parts = [f"{a.replace('_', ' ')}: {term}" for a, term in zip(row.attributes, row.terms, strict=True)]
+    rate = row.estimate
     shown = (
-        f"{row['fresh_hidden']} of {row['fresh_seeds']} "
-        f"({words.percent(row['estimate']['low'])} to {words.percent(row['estimate']['high'])})"
+        ""
+        if rate is None
+        else (
+            f"{row.fresh_hidden} of {row.fresh_seeds} "
+            f"({words.percent(rate.low)} to {words.percent(rate.high)})"
+        )
     )
-    fits = (f"{hidden} of {judged}" if judged else "–" for hidden, judged in row["by_fit"].values())
-    return (" + ".join(parts), str(row["hits"]), shown, *fits)
+    fits = (f"{hidden} of {judged}" if judged else "–" for hidden, judged in row.by_fit.values())
+    return (" + ".join(parts), str(row.hits), shown, *fits)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from auditor.core.record import RunRecord
+from auditor.core.record.sections import HinterPair, HinterTotals, Level
 from auditor.report import words
 
-Data = Mapping[str, Any]
 Line = tuple[str, ...]
 ALL = "all models"
 RIGHT = frozenset(
@@ -62,6 +63,13 @@ class Figure:
     bars: tuple[tuple[str, tuple[Bar, ...]], ...]
 
 
+Order = Literal["both", "joint", "atomic"]
+
+
+def _of(row: HinterTotals, order: Order) -> Level:
+    return {"both": row.both, "joint": row.joint, "atomic": row.atomic}[order]
+
+
 def share(part: int, whole: int) -> str:
     """``7.5 % (3 of 40)``.
 
@@ -73,16 +81,16 @@ def share(part: int, whole: int) -> str:
     return f"{words.percent(part / whole)} ({words.count(part)} of {words.count(whole)})" if whole else "none"
 
 
-def build(record: Data) -> tuple[Figure, ...]:
+def build(record: RunRecord) -> tuple[Figure, ...]:
     """Lay out the figures; none where the run was not under ``--protocol hinter``."""
-    counted = record.get("hinter_figures")
-    if not counted:
+    counted = record.hinter_figures
+    if counted is None:
         return ()
-    models: dict[str, Data] = dict(counted["models"])
-    rows = models | ({ALL: counted["all"]} if len(models) > 1 else {})
-    noun = words.outcome_noun(str((record.get("spec") or {}).get("kind", "classification")))
+    models = counted.models
+    rows = models | ({ALL: counted.all} if len(models) > 1 else {})
+    noun = words.outcome_noun(record.spec.kind or "classification")
     return (
-        _table9(record.get("hinter") or {}, rows, noun),
+        _table9(record.hinter, rows, noun),
         _errors("4", "joint", rows, noun),
         _errors("5", "atomic", rows, noun),
         _kept(models),
@@ -92,20 +100,20 @@ def build(record: Data) -> tuple[Figure, ...]:
     )
 
 
-def _table9(pairs: Data, rows: Mapping[str, Data], noun: str) -> Figure:
+def _table9(pairs: Mapping[str, Sequence[HinterPair]], rows: Mapping[str, HinterTotals], noun: str) -> Figure:
     by_pair: dict[str, dict[str, list[int]]] = {}
     for model, measured in pairs.items():
         for one in measured:
-            found = by_pair.setdefault(words.attributes(one["attributes"]), {})
+            found = by_pair.setdefault(words.attributes(one.attributes), {})
             for name in (model, ALL):
                 cell = found.setdefault(name, [0, 0, 0])
-                for i, n in enumerate((one["joint"]["tested"], one["joint"]["errors"], one["hidden"])):
+                for i, n in enumerate((one.joint.tested, one.joint.errors, one.hidden)):
                     cell[i] += n
     cells = {
         (pair, name): found[name] for pair, found in sorted(by_pair.items()) for name in rows if name in found
     }
     for name, row in rows.items():
-        cells["all pairs", name] = [row["joint"]["tested"], row["joint"]["errors"], row["hidden"]]
+        cells["all pairs", name] = [row.joint.tested, row.joint.errors, row.hidden]
     headings = list(dict.fromkeys(pair for pair, _ in cells))
     return Figure(
         key="t9",
@@ -136,9 +144,9 @@ def _table9(pairs: Data, rows: Mapping[str, Data], noun: str) -> Figure:
     )
 
 
-def _errors(number: str, order: str, rows: Mapping[str, Data], noun: str) -> Figure:
+def _errors(number: str, order: Order, rows: Mapping[str, HinterTotals], noun: str) -> Figure:
     which = "two attributes" if order == "joint" else "one attribute"
-    levels = {name: row[order] for name, row in rows.items()}
+    levels = {name: _of(row, order) for name, row in rows.items()}
     a, b = (f"({part}) {what}" for part, what in (("a", "mutants"), ("b", "original texts")))
     return Figure(
         key=f"f{number}",
@@ -149,33 +157,36 @@ def _errors(number: str, order: str, rows: Mapping[str, Data], noun: str) -> Fig
         lines=tuple(
             (
                 name,
-                words.count(x["tested"]),
-                share(x["errors"], x["tested"]),
-                words.count(x["originals"]),
-                share(x["originals_with_error"], x["originals"]),
+                words.count(x.tested),
+                share(x.errors, x.tested),
+                words.count(x.originals),
+                share(x.originals_with_error, x.originals),
             )
             for name, x in levels.items()
         ),
         bars=(
-            (a, tuple(Bar(label=n, part=x["errors"], whole=x["tested"]) for n, x in levels.items())),
+            (a, tuple(Bar(label=n, part=x.errors, whole=x.tested) for n, x in levels.items())),
             (
                 b,
                 tuple(
-                    Bar(label=n, part=x["originals_with_error"], whole=x["originals"])
-                    for n, x in levels.items()
+                    Bar(label=n, part=x.originals_with_error, whole=x.originals) for n, x in levels.items()
                 ),
             ),
         ),
     )
 
 
-ORDERS = {"both": "(a) all mutants", "joint": "(b) two attributes", "atomic": "(c) one attribute"}
+ORDERS: dict[Order, str] = {
+    "both": "(a) all mutants",
+    "joint": "(b) two attributes",
+    "atomic": "(c) one attribute",
+}
 
 
-def _kept(models: Mapping[str, Data]) -> Figure:
+def _kept(models: Mapping[str, HinterTotals]) -> Figure:
     # Every model gets the same mutants, once for each format it is asked in.
-    first: Data = min(models.values(), key=lambda row: int(row["both"]["generated"]), default={})
-    levels = {label: first[order] for order, label in ORDERS.items()} if first else {}
+    first = min(models.values(), key=lambda row: row.both.generated, default=None)
+    levels = {label: _of(first, order) for order, label in ORDERS.items()} if first is not None else {}
     return Figure(
         key="f7",
         title="Figure 7: valid and discarded mutants",
@@ -184,9 +195,9 @@ def _kept(models: Mapping[str, Data]) -> Figure:
         lines=tuple(
             (
                 label,
-                words.count(x["generated"]),
-                share(x["valid"], x["generated"]),
-                share(x["discarded"], x["generated"]),
+                words.count(x.generated),
+                share(x.valid, x.generated),
+                share(x.discarded, x.generated),
             )
             for label, x in levels.items()
         ),
@@ -194,8 +205,8 @@ def _kept(models: Mapping[str, Data]) -> Figure:
             (
                 label,
                 (
-                    Bar(label="kept", part=x["valid"], whole=x["generated"]),
-                    Bar(label="discarded", part=x["discarded"], whole=x["generated"], kind="hidden"),
+                    Bar(label="kept", part=x.valid, whole=x.generated),
+                    Bar(label="discarded", part=x.discarded, whole=x.generated, kind="hidden"),
                 ),
             )
             for label, x in levels.items()
@@ -203,24 +214,24 @@ def _kept(models: Mapping[str, Data]) -> Figure:
     )
 
 
-def _false_positives(rows: Mapping[str, Data], noun: str) -> Figure:
+def _false_positives(rows: Mapping[str, HinterTotals], noun: str) -> Figure:
     asked = {
-        (name, label): row[order]
+        (name, label): _of(row, order)
         for name, row in rows.items()
         for order, label in ORDERS.items()
-        if row["both"].get("discarded_tested")
+        if row.both.discarded_tested
     }
     spared = [
-        (n, label, x["errors"], x["discarded_errors"], x["errors"] + x["discarded_errors"])
+        (n, label, x.errors, x.discarded_errors, x.errors + x.discarded_errors)
         for (n, label), x in asked.items()
     ]
     what = (
         f"Of all mutants whose {noun} changed, those that the invariant had kept and those it had discarded"
     )
     tested = "; ".join(
-        f"{n}: {words.count(row['both']['discarded_tested'])} of {words.count(row['both']['discarded'])}"
+        f"{n}: {words.count(row.both.discarded_tested)} of {words.count(row.both.discarded)}"
         for n, row in rows.items()
-        if row["both"].get("discarded_tested")
+        if row.both.discarded_tested
     )
     why = f": what one would have looked at in vain without it. Discarded mutants judged: {tested}."
     return Figure(
@@ -244,16 +255,17 @@ def _false_positives(rows: Mapping[str, Data], noun: str) -> Figure:
     )
 
 
-def _mutants(rows: Mapping[str, Data], noun: str) -> Figure:
+def _mutants(rows: Mapping[str, HinterTotals], noun: str) -> Figure:
     joint, atomic = "(a) joint mutants that change it", "(b) atomic mutants that change it"
     parts = {
         (name, heading): (alone, alone + both, label)
-        for heading, keys, label in (
-            (joint, ("joint_only", "joint_with_atomic"), "no atomic part"),
-            (atomic, ("atomic_only", "atomic_with_joint"), "no joint one with it"),
-        )
+        for heading, label in ((joint, "no atomic part"), (atomic, "no joint one with it"))
         for name, row in rows.items()
-        for alone, both in [(row[keys[0]], row[keys[1]])]
+        for alone, both in [
+            (row.joint_only, row.joint_with_atomic)
+            if heading == joint
+            else (row.atomic_only, row.atomic_with_joint)
+        ]
     }
     return Figure(
         key="f10",
@@ -279,17 +291,17 @@ def _mutants(rows: Mapping[str, Data], noun: str) -> Figure:
     )
 
 
-def _texts(models: Mapping[str, Data], noun: str) -> Figure:
+def _texts(models: Mapping[str, HinterTotals], noun: str) -> Figure:
     lines: list[Line] = []
     bars: list[tuple[str, tuple[Bar, ...]]] = []
     for name, row in models.items():
-        for one in row["regions"]:
-            pair = words.attributes(one["attributes"])
-            counts = {key: n for key, n in one["counts"].items() if key and n}
-            shown, rest = sum(counts.values()), one["counts"].get("", 0)
+        for one in row.regions:
+            pair = words.attributes(one.attributes)
+            counts = {key: n for key, n in one.counts.items() if key and n}
+            shown, rest = sum(counts.values()), one.counts.get("", 0)
             drawn = tuple(
                 Bar(
-                    label=_region(key, one["attributes"]),
+                    label=_region(key, one.attributes),
                     part=n,
                     whole=shown,
                     kind="hidden" if key == "joint" else "joint",
@@ -329,7 +341,7 @@ def draw(figure: Figure) -> Any:
     return charts.bars(groups, name=f"hinter-{figure.key}", title=f"HInter, {figure.title}")
 
 
-def drawn(record: Data) -> Iterable[tuple[Figure, Any]]:
+def drawn(record: RunRecord) -> Iterable[tuple[Figure, Any]]:
     """Yield every figure with its drawing, for the page."""
     for figure in build(record):
         yield figure, draw(figure)

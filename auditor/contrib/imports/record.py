@@ -15,6 +15,7 @@ from auditor.contrib.imports.mapping import Roles
 from auditor.contrib.imports.observe import Counted, Imported, observe
 from auditor.contrib.imports.tables import Table
 from auditor.core.provenance import code_sha256
+from auditor.core.record import read
 from auditor.core.types import FORMAT_VERSION
 from auditor.measure import findings
 from auditor.measure.claims import Claim
@@ -96,7 +97,7 @@ def write(table: Table, roles: Roles, root: Path) -> Path:
             "vocabulary": _vocabulary(imported, roles),
         }
         folder.write_run(record)
-        written = folder.record()
+        written = read(folder.record())
         folder.write_text(REPORT, html.write(build.document(written), written))
         return folder.path
 

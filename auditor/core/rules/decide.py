@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from auditor.core import waivers
 from auditor.core.errors import ConfigError
+from auditor.core.record import NamedEstimate, Plain, RunRecord, read
 from auditor.core.rules.syntax import CALLS, OPS, SCORES, Count, Join, Not, Rate, Rule, parse
+from auditor.core.types import Estimate, Finding
 
-Record = Mapping[str, Any]
 ENDS = {"value": "", "low": "lower end of ", "high": "upper end of "}
 PRIMARY = ("violation_rate", "causal")  # what "rate" is in a record of texts, and of rows
 
@@ -32,7 +32,7 @@ class Outcome:
     matches: tuple[Match, ...] = ()
 
 
-def evaluate(rule: Rule | str, record: Record) -> Outcome:
+def evaluate(rule: Rule | str, record: Plain | RunRecord) -> Outcome:
     """Whether ``rule`` holds for a run record, and why.
 
     Parts about rates that the run did not measure are unknown; the rule is decided without them where it
@@ -51,7 +51,7 @@ def evaluate(rule: Rule | str, record: Record) -> Outcome:
     False
     """
     rule = parse(rule) if isinstance(rule, str) else rule
-    found = _Found(record)
+    found = _Found(read(record))
     holds = found.value(rule)
     if holds is None:
         raise ConfigError(
@@ -64,18 +64,18 @@ def evaluate(rule: Rule | str, record: Record) -> Outcome:
 class _Found:
     """One evaluation: collects what held and what was missing."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: RunRecord) -> None:
         self.record = record
         self.waived = waivers.of(record)
         self.matches: list[Match] = []
         self.missing: list[str] = []
-        self.rows: Record = record.get("tabular") or {}  # of a search over rows
-        names = {e["name"] for e in record.get("estimates", ())}
-        self.claimed: dict[tuple[str, tuple[str, ...]], list[Record]] = defaultdict(list)
-        for finding in record.get("findings", ()):
-            if finding["kind"] == "claim" and not str(finding["code"]).startswith("REF"):
-                self.claimed[finding["model"], tuple(finding["attributes"])].append(finding)
-        self.primary = next((name for name in PRIMARY if name in names), PRIMARY[bool(self.rows)])
+        self.rows = record.tabular  # of a search over rows
+        names = {e.name for e in record.estimates}
+        self.claimed: dict[tuple[str, tuple[str, ...]], list[Finding]] = defaultdict(list)
+        for finding in record.findings:
+            if finding.kind == "claim" and not finding.code.startswith("REF"):
+                self.claimed[finding.model, finding.attributes].append(finding)
+        self.primary = next((name for name in PRIMARY if name in names), PRIMARY[self.rows is not None])
 
     def value(self, rule: Rule, *, wanted: bool = True) -> bool | None:
         """True, False or None for unknown (Kleene's logic); ``wanted`` is what a match would be."""
@@ -98,35 +98,34 @@ class _Found:
 
     def count(self, rule: Count, wanted: bool) -> bool | None:
         ids: tuple[str, ...] = ()
-        counts = self.record.get("counts") or {}
+        counts = self.record.counts
         if rule.name == "never":
             return False
         if rule.name == "partial":
-            holds = self.record.get("status") == "partial"
+            holds = self.record.status == "partial"
             self.keep(holds, wanted, "the run is partial" if holds else "the run is complete")
             return holds
-        if rule.name == "hidden" and self.rows:
-            sets = list(self.rows.get("lattice") or ())
-            n: float | None = sets[-1].get("hidden") if len(sets) > 1 else None
+        if rule.name == "hidden" and self.rows is not None:
+            sets = self.rows.lattice
+            n: float | None = sets[-1].hidden if len(sets) > 1 else None
             what = "rows whose label only several columns together change (hidden)"
         elif rule.name in ("shown", "hidden"):
             ids = tuple(self.shown(hidden=rule.name == "hidden"))
             n = len(ids)
             what = "hidden findings shown" if rule.name == "hidden" else "findings shown"
         elif rule.name == "violations":
-            by_order = counts.get("violations")
-            n = sum(by_order.values()) if isinstance(by_order, Mapping) else None
+            by_order = counts.violations
+            n = None if by_order is None else sum(by_order.values())
             what = "variants with another answer"
-            if self.rows and self.rows.get("mode") != "search":  # a search counts sets of columns
-                n, what = counts.get("discriminatory"), "cases whose label changes"
+            if self.rows is not None and self.rows.mode != "search":  # a search counts sets of columns
+                n, what = counts.discriminatory, "cases whose label changes"
         else:
-            n, what = counts.get(rule.name), f"{rule.name} answers"
+            n, what = counts.lost.get(rule.name), f"{rule.name} answers"
         if n is None:
             self.missing.append(rule.name)
             return None
         if rule.share:
-            calls = int(counts.get("rows_asked") or 0)
-            calls = calls or int(counts.get("calls") or 0) + int(counts.get("cached") or 0)
+            calls = counts.rows_asked or (counts.calls or 0) + (counts.cached or 0)
             share = n / calls if calls else 0.0
             holds = OPS[rule.op](share, rule.number)
             self.keep(holds, wanted, f"{what}: {n:g} of {calls} ({100 * share:.3g} %)")
@@ -137,15 +136,13 @@ class _Found:
 
     def shown(self, *, hidden: bool) -> list[str]:
         return [
-            str(f["id"])
-            for f in self.record.get("findings", ())
-            if f["verdict"] == "shown"
-            and f["id"] not in self.waived
-            and (f["kind"] == "hidden" or not hidden)
+            f.id
+            for f in self.record.findings
+            if f.verdict == "shown" and f.id not in self.waived and (f.kind == "hidden" or not hidden)
         ]
 
     def rate(self, rule: Rate, wanted: bool) -> bool | None:
-        rows = [e for e in self.record.get("estimates", ()) if self.about(e, rule)]
+        rows = [e for e in self.record.estimates if self.about(e, rule)]
         if not rows:
             self.missing.append(rule.text)
             return None
@@ -154,53 +151,53 @@ class _Found:
             claims = self.claims(row)
             if claims and all(id in self.waived for id in claims):
                 continue
-            value = float(row["estimate"][rule.end])
+            value = _end(row.estimate, rule.end)
             if OPS[rule.op](value, rule.number):
                 holds = True
-                subject = ", ".join(part for part in (row["model"], row.get("format")) if part)
-                place = _place(row["attributes"], row.get("directions"))
-                name = next((k for k, v in SCORES.items() if v == row["name"]), "rate")
+                subject = ", ".join(part for part in (row.model, row.format) if part)
+                place = _place(row.attributes, row.directions)
+                name = next((k for k, v in SCORES.items() if v == row.name), "rate")
                 text = f"{ENDS[rule.end]}{name}({place}) of {subject}: {100 * value:.3g} %"
-                text += f" ({row['population']})" if row.get("population") else ""
+                text += f" ({row.population})" if row.population else ""
                 self.keep(True, wanted, text, tuple(claims))
         if not holds:
             self.keep(False, wanted, f"not {rule.text} {rule.op} {rule.number:g}")
         return holds
 
-    def about(self, row: Mapping[str, Any], rule: Rate) -> bool:
-        if row["name"] != SCORES.get(rule.score, self.primary) or row.get("kind"):
+    def about(self, row: NamedEstimate, rule: Rate) -> bool:
+        if row.name != SCORES.get(rule.score, self.primary) or row.kind:
             return False
         if rule.directions:
-            return tuple(sorted(tuple(d) for d in row.get("directions") or ())) == rule.directions
-        if row.get("directions"):
+            return tuple(sorted(row.directions or ())) == rule.directions
+        if row.directions:
             return False
-        attributes = tuple(sorted(row.get("attributes") or ()))
+        attributes = tuple(sorted(row.attributes))
         return bool(attributes) if rule.attributes is None else attributes == rule.attributes
 
-    def claims(self, row: Mapping[str, Any]) -> list[str]:
+    def claims(self, row: NamedEstimate) -> list[str]:
         """The findings that make a claim of this rate."""
         return [
-            str(f["id"])
-            for f in self.claimed.get((row["model"], tuple(row["attributes"])), ())
-            if (not self.rows or f["code"] == f"tabular-{row['name'].replace('_', '-')}")
-            and (f.get("format") or "") in ("", row.get("format") or "")
-            and [list(d) for d in f.get("directions") or ()] == [list(d) for d in row.get("directions") or ()]
+            f.id
+            for f in self.claimed.get((row.model, row.attributes), ())
+            if (self.rows is None or f.code == f"tabular-{row.name.replace('_', '-')}")
+            and (f.format or "") in ("", row.format or "")
+            and f.directions == (row.directions or ())
         ]
 
     def measured(self) -> list[str]:
-        names = {v: k for k, v in SCORES.items()} if self.rows else {self.primary: "rate"}
-        rows = (e for e in self.record.get("estimates", ()) if e["name"] in names)
-        rows = (e for e in rows if not e.get("directions") and not e.get("kind"))
-        return sorted({f"{names[e['name']]}({_place(e['attributes'], None)})" for e in rows})
+        names = {v: k for k, v in SCORES.items()} if self.rows is not None else {self.primary: "rate"}
+        rows = (e for e in self.record.estimates if e.name in names)
+        rows = (e for e in rows if not e.directions and not e.kind)
+        return sorted({f"{names[e.name]}({_place(e.attributes, None)})" for e in rows})
 
     def why(self) -> str:
         """Why a search over rows has no such figure, and what to write instead; empty for texts."""
-        if not self.rows:
+        if self.rows is None:
             return ""
         told = []
-        if any("(" in text for text in self.missing) and self.rows.get("sampling") == "directed":
+        if any("(" in text for text in self.missing) and self.rows.sampling == "directed":
             told.append(
-                f"The cases of {self.rows.get('method')} were searched for, and are no sample: they have no rate. "
+                f"The cases of {self.rows.method} were searched for, and are no sample: they have no rate. "
                 "Use shown or violations > N, or measure scores with --method themis"
             )
         if "hidden" in self.missing:
@@ -210,7 +207,12 @@ class _Found:
         return "".join(f" {text}." for text in told)
 
 
-def _place(attributes: Any, directions: Any) -> str:
+def _end(estimate: Estimate, name: str) -> float:
+    """The value of an estimate, or an end of its interval."""
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}[name]
+
+
+def _place(attributes: Sequence[str], directions: Sequence[Sequence[str]] | None) -> str:
     if directions:
         return " x ".join(f"{a}: {source} -> {target}" for a, source, target in directions)
     return " x ".join(attributes) or "all"

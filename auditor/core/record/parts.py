@@ -1,0 +1,361 @@
+"""What the records of all kinds of run share: the plan, provenance, counts, estimates, controls, models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from auditor.core.types import Estimate
+
+Step = tuple[str, str, str]  # attribute, group in the original, group in the variant
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a record; what a field has a default for may be absent."""
+
+
+class Spec(Part, frozen=True, kw_only=True):
+    """The plan that was run, as far as reports speak of it."""
+
+    task: str | None = None
+    data: str | None = None
+    models: tuple[str, ...] = ()
+    model: str | None = None
+    kind: str = ""  # of the task; "tabular" for rows
+    task_kind: str = ""
+    suite: str = ""
+    protocol: str = "default"
+    oracle: str | None = None
+    order: int = 1
+    scope: str | None = None
+    limit: int | None = None
+    formats: tuple[str | None, ...] = ()
+    parser: str | None = None
+    until_decided: bool = False
+    attributes: tuple[str, ...] | None = None
+    delta: float | None = None
+    seed: int | None = None
+    replicates: int | None = None
+    out: str | None = None
+    base_url: str | None = None
+    text_column: str | None = None
+    label_column: str | None = None
+    judge: str | None = None
+    max_calls: int | None = None
+    max_cost: float | None = None
+    max_seconds: float | None = None
+
+
+class Source(Part, frozen=True, kw_only=True):
+    """A file or data set that shaped a run."""
+
+    name: str = ""
+    source: str | None = None
+    attribute: str = ""
+    n: int | None = None
+    not_english: int = 0
+    sha256: str | None = None
+
+
+class People(Part, frozen=True, kw_only=True):
+    """Whose words the edits of a run change."""
+
+    who: str = ""
+    subject: str = ""
+
+
+class TooFew(Part, frozen=True, kw_only=True):
+    """How many texts an attribute has that was not asked about, and how many it takes."""
+
+    texts: int
+    needed: int
+
+
+class Provenance(Part, frozen=True, kw_only=True):
+    """When, where and on what a run was made."""
+
+    started: str | None = None
+    ended: str | None = None
+    finished: str | None = None
+    seconds: float | None = None
+    python: str | None = None
+    platform: str | None = None
+    packages: dict[str, str | None] = msgspec.field(default_factory=dict)
+    plan_sha256: str | None = None
+    task_sha256: str | None = None
+    kind: str = ""
+    task_kind: str = ""
+    seeds: Source = Source()
+    people: People = People()
+    rows: Source | None = None
+    profile: Source | None = None
+    parser: Source | None = None
+    grammar: Source | None = None
+    code: Source | None = None
+    too_few_texts: dict[str, TooFew] = msgspec.field(default_factory=dict)
+    dictionaries: tuple[Source, ...] | dict[str, str] = ()
+
+    @property
+    def words(self) -> tuple[Source, ...]:
+        """The dictionaries; old records name them by attribute."""
+        known = self.dictionaries
+        if isinstance(known, dict):
+            return tuple(Source(attribute=name, sha256=sha256) for name, sha256 in known.items())
+        return known
+
+
+class Losses(Part, frozen=True, kw_only=True):
+    """Answers that are no label, by what became of them; None: not counted."""
+
+    refused: int | None = None
+    filtered: int | None = None
+    unparsed: int | None = None
+    failed: int | None = None
+
+    @property
+    def lost(self) -> dict[str, int]:
+        """Those that were counted, by name."""
+        told = {
+            "refused": self.refused,
+            "filtered": self.filtered,
+            "unparsed": self.unparsed,
+            "failed": self.failed,
+        }
+        return {name: n for name, n in told.items() if n is not None}
+
+
+class Counts(Losses, frozen=True, kw_only=True):
+    """How many of what a run made, asked, and lost; None: not counted in this kind of run."""
+
+    seeds: int | None = None
+    cases: int | None = None
+    variants: int | None = None
+    valid: int | None = None
+    discarded: int | None = None
+    calls: int | None = None
+    cached: int | None = None
+    answers: int | None = None
+    cost_usd: float | None = None
+    violations: dict[str, int] | None = None
+    skipped: dict[str, int] = msgspec.field(default_factory=dict)
+    generated: int | None = None
+    discriminatory: int | None = None
+    off_manifold: int = 0
+    evaluations: int | None = None
+    evaluations_in_all: int | None = None
+    rows_asked: int | None = None
+    not_judged: int | None = None
+    seconds: float | None = None
+
+
+class NamedEstimate(Part, frozen=True, kw_only=True):
+    """One estimate and what it is about."""
+
+    name: str
+    estimate: Estimate
+    arm: str = ""
+    model: str = ""
+    format: str = ""
+    attributes: tuple[str, ...] = ()
+    directions: tuple[Step, ...] | None = None
+    kind: str | None = None
+    population: str = ""
+
+
+class GroupAnswers(Losses, frozen=True, kw_only=True):
+    """What became of the answers about one group."""
+
+    model: str
+    attribute: str
+    group: str
+    n: int
+
+
+class Shift(Part, frozen=True, kw_only=True):
+    """Whether the same prompts were answered alike at the start and at the end of a run."""
+
+    shifted: bool
+    p_value: float
+    prompts: int
+    answers: int
+
+
+class Control:
+    """One control: a figure, a test, a declaration, why there is none, or several of these by name."""
+
+    __slots__ = ("declared", "estimate", "n", "parts", "rate", "reason", "seen", "shift", "text")
+
+    def __init__(self, value: object = None) -> None:
+        self.estimate: Estimate | None = None
+        self.seen: bool | None = None  # of a positive control
+        self.rate: float | None = None
+        self.n: int | None = None
+        self.shift: Shift | None = None
+        self.declared = False
+        self.reason: str | None = None  # why it was not run
+        self.text = ""  # anything else
+        self.parts: dict[str, Control] = {}
+        if not isinstance(value, Mapping):
+            self.text = "" if value is None else str(value)
+            self.rate = value if isinstance(value, float) else None
+            return
+        told: dict[str, Any] = dict(value)
+        if told.pop("status", None) == "not_tested":
+            self.reason = str(told.pop("reason", None) or "no reason given")
+        elif told.get("declared"):
+            self.declared = True
+        elif {"value", "low", "high"} <= told.keys():
+            self.seen = told.pop("seen", None)
+            self.estimate = msgspec.convert(told, Estimate)
+        elif "shifted" in told:
+            self.shift = msgspec.convert(told, Shift)
+        elif "rate" in told:
+            self.rate, self.n = told.pop("rate"), told.pop("n", None)
+        else:
+            self.parts = {str(name): Control(part) for name, part in told.items()}
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> Control:
+        """A figure as a control."""
+        made = cls()
+        made.estimate = estimate
+        return made
+
+    def walk(self) -> Iterator[Control]:
+        """All figures, tests and declarations in it."""
+        if not self.parts:
+            yield self
+        for part in self.parts.values():
+            yield from part.walk()
+
+
+class Controls:
+    """The controls of a run by name, and what became of answers by group."""
+
+    __slots__ = ("answers_by_group", "every")
+
+    def __init__(self, plain: Mapping[str, Any] | None = None) -> None:
+        told = dict(plain or {})
+        groups = told.pop("answers_by_group", None) or ()
+        self.answers_by_group = msgspec.convert(groups, tuple[GroupAnswers, ...])
+        self.every = {name: Control(value) for name, value in told.items() if value is not None}
+
+    def of(self, name: str, model: str | None = None) -> Control | None:
+        """A control, or the part of it that is about one model; None where there is none."""
+        found = self.every.get(name)
+        return found if model is None or found is None else found.parts.get(model)
+
+
+class Unread(Losses, frozen=True, kw_only=True):
+    """What became of the answers of a model of which too many could not be read."""
+
+    answers: int = 0
+    judged_nothing: bool = False
+    cut_off: int = 0
+    stopped: tuple[int, int] | None = None
+    variant: str = ""
+    example: str | None = None
+    expected: str = ""
+
+
+class ModelCounts(Losses, frozen=True, kw_only=True):
+    """What was asked of one model."""
+
+    calls: int = 0
+    cached: int = 0
+    cost_usd: float | None = None
+
+
+class Asked(Part, frozen=True, kw_only=True):
+    """One model as it was asked."""
+
+    counts: ModelCounts = ModelCounts()
+    deterministic: bool = False
+    fingerprint: str | None = None
+    style: str = ""
+    replicates: int | None = None
+    formats: tuple[str, ...] = ()
+    reported: tuple[str, ...] = ()
+    answers: dict[str, int] = msgspec.field(default_factory=dict)
+    unread: Unread | None = None
+
+
+class Vocabulary(Part, frozen=True, kw_only=True):
+    """What a run calls its groups and labels; empty in old records."""
+
+    favourable: str | None = None
+    attributes: tuple[str, ...] = ()
+    groups: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
+
+
+class Deviation(Part, frozen=True, kw_only=True):
+    """One thing that is not as the frozen plan has it."""
+
+    what: str
+    planned: Any = None
+    actual: Any = None
+
+
+class Frozen(Part, frozen=True, kw_only=True):
+    """The frozen plan of a run; ``expected`` is what `auditor.report.planned` reads."""
+
+    sha256: str
+    frozen_at: str
+    frozen_by: str = ""
+    reason: str = ""
+    file: str = ""
+    expected: dict[str, Any] = msgspec.field(default_factory=dict)
+    deviations: tuple[Deviation, ...] = ()
+
+
+class Waived(Part, frozen=True, kw_only=True):
+    """One waiver, and the findings that it is about."""
+
+    finding: str
+    reason: str
+    owner: str
+    expires: str
+    status: str
+    findings: tuple[str, ...] = ()
+    run: str | None = None
+    line: int = 0
+
+
+class Waivers(Part, frozen=True, kw_only=True):
+    """The waivers file as it was when the record was shown."""
+
+    source: str | None = None
+    date: str | None = None
+    items: tuple[Waived, ...] = ()
+
+
+class Responsible(Part, frozen=True, kw_only=True):
+    """What people filled in."""
+
+    fields: dict[str, str] = msgspec.field(default_factory=dict)
+    measures: tuple[dict[str, str], ...] = ()
+    signature: dict[str, str] = msgspec.field(default_factory=dict)
+    pages: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
+
+
+class SuiteFigure(Part, frozen=True, kw_only=True):
+    """One measure of a suite's own, of one model."""
+
+    figure: str
+    what: str
+    model: str
+    format: str
+    cases: int
+    left_out: int
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+class Head(Part, frozen=True, kw_only=True):
+    """Records and last hash of a journal."""
+
+    records: int
+    hash: str

@@ -1,0 +1,288 @@
+"""The section ``tabular`` of a search over rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from auditor.core.record.parts import Counts, Part
+from auditor.core.types import Estimate
+
+
+class SchemaTold(Part, frozen=True, kw_only=True):
+    """What a record says about a schema."""
+
+    name: str = ""
+    columns: int = 0
+    protected: tuple[str, ...] = ()
+    binned: tuple[str, ...] = ()
+    rows_in_domain: str = ""
+    cases_in_domain: str = ""
+    constraints: tuple[str, ...] = ()
+    sha256: str = ""
+
+
+class GroupRate(Part, frozen=True, kw_only=True):
+    """How often a label is given to one group."""
+
+    group: dict[str, Any]
+    rate: float
+    n: int
+
+
+class ScoreDetail(Part, frozen=True, kw_only=True):
+    """What a score rests on."""
+
+    label: str = ""
+    favourable: bool = False
+    largest: GroupRate | None = None
+    smallest: GroupRate | None = None
+
+
+class Score(Part, frozen=True, kw_only=True):
+    """One score of a set of columns."""
+
+    name: str
+    columns: tuple[str, ...]
+    estimate: Estimate
+    population: str = ""
+    detail: ScoreDetail = ScoreDetail()
+
+
+class ColumnSet(Part, frozen=True, kw_only=True):
+    """One set of protected columns in the lattice."""
+
+    columns: tuple[str, ...]
+    rows: int
+    changes: int
+    minimal: int
+    hidden: int | None = None
+
+
+class RowPair(Part, frozen=True, kw_only=True):
+    """Two rows that differ in protected columns only, with different labels."""
+
+    row: dict[str, Any]
+    other: dict[str, Any]
+    changed: tuple[str, ...]
+    label: str
+    other_label: str
+
+
+class SearchOptions(Part, frozen=True, kw_only=True):
+    """Options of a search, as far as reports speak of them."""
+
+    columns: tuple[str, ...] | None = None
+    measure: str | None = None
+    theta: float | None = None
+
+
+class SearchedPhase(Part, frozen=True, kw_only=True):
+    """What a phase of a search contributed."""
+
+    generated: int = 0
+    discriminatory: int = 0
+
+
+class PathCoverage(Part, frozen=True, kw_only=True):
+    """Paths of the surrogate tree that cases took."""
+
+    paths: int
+    of: int
+    fidelity: float
+    fitted_rows: int
+
+
+class Details(Part, frozen=True, kw_only=True):
+    """Tables of a method's own."""
+
+    phases: dict[str, SearchedPhase] = msgspec.field(default_factory=dict)
+    start_rows: int | None = None
+    column_probability: dict[str, float] = msgspec.field(default_factory=dict)
+    ended: str = ""
+    path_coverage: PathCoverage | None = None
+    solver: dict[str, int] | None = None
+    distinct_faults: int | None = None
+    visited_paths_skipped: int | None = None
+    repeated_cases_skipped: int | None = None
+
+
+class RowAnswers(Part, frozen=True, kw_only=True):
+    """How a language model was asked about rows."""
+
+    task: str | None
+    format: str
+    replicates: int
+    rows: dict[str, int]
+    calls: int
+    cached: int
+
+
+class RowNoise(Part, frozen=True, kw_only=True):
+    """Whether a model repeats itself on one and the same row."""
+
+    same_row: Estimate | None = None
+
+
+class Slice(Part, frozen=True, kw_only=True):
+    """Rows with some values, and how often their label changes."""
+
+    where: tuple[tuple[str, Any], ...]
+    n: int
+    changes: int
+    estimate: Estimate
+    rest: float
+    p: float
+
+
+class Slices(Part, frozen=True, kw_only=True):
+    """The slices with the highest rates."""
+
+    n: int
+    changes: int
+    tested: int
+    population: str = ""
+    level: float = 0.95
+    evaluations: int = 0
+    shown: tuple[Slice, ...] = ()
+
+
+class Portion(Part, frozen=True, kw_only=True):
+    """One round of retraining."""
+
+    percent: float
+    cases: int
+    rows: int
+    ties: int
+    share: float
+    kept: bool
+
+
+class Retraining(Part, frozen=True, kw_only=True):
+    """What retraining came to."""
+
+    before: Estimate
+    after: Estimate
+    accuracy_before: Estimate
+    accuracy_after: Estimate
+    available: int
+    stopped: str
+    portions: tuple[Portion, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Tabular(Part, frozen=True, kw_only=True):
+    """A search over rows."""
+
+    method: str = ""
+    mode: str = ""
+    sampling: str = "iid"
+    options: SearchOptions = SearchOptions()
+    counts: Counts = Counts()
+    scores: tuple[Score, ...] = ()
+    minimal_sets: tuple[Score, ...] = ()
+    lattice: tuple[ColumnSet, ...] = ()
+    pairs: tuple[RowPair, ...] = ()
+    details: Details = Details()
+    notes: tuple[str, ...] = ()
+    schema: SchemaTold = SchemaTold()
+    slices: Slices | None = None
+    answers: RowAnswers | None = None
+    noise: RowNoise | None = None
+    retraining: Retraining | None = None
+
+    @property
+    def measured(self) -> tuple[Score, ...]:
+        """All scores, those of minimal sets last."""
+        return (*self.scores, *self.minimal_sets)
+
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """The columns that the search changes."""
+        return (self.mode == "search" and self.options.columns) or self.schema.protected
+
+
+class Range(Part, frozen=True, kw_only=True):
+    """At least and at most so many."""
+
+    at_least: int | None = None
+    at_most: int | None = None
+    reason: str = ""
+
+
+class SeenEffect(Part, frozen=True, kw_only=True):
+    """What so many independent cases show and bound."""
+
+    n: int
+    power: float
+    share: float
+    bound: float
+    half_width: float
+    level: float = 0.95
+
+
+class ExpectedRows(Part, frozen=True, kw_only=True):
+    """What a search over rows was expected to ask and to show."""
+
+    combinations: int
+    given_rows: int
+    cases: Range = Range()
+    evaluations: Range = Range()
+    sets: Range | None = None
+    estimate_cases: int | None = None
+    again_at_most: int = 0
+    calls_at_most: int | None = None
+    limits: dict[str, float] = msgspec.field(default_factory=dict)
+    effect: SeenEffect | None = None
+    effect_reason: str = ""
+
+
+class ExpectedModel(Part, frozen=True, kw_only=True):
+    """What one model was expected to be asked."""
+
+    prompts: int
+    calls: int
+    calls_canary: int = 0
+    cost_usd: float | None = None
+
+
+class ExpectedClaim(Part, frozen=True, kw_only=True):
+    """What one claim of a plan can show: the smallest difference, and calls by difference."""
+
+    attribute: str
+    groups: tuple[str, ...]
+    texts: int
+    smallest: float | None = None
+    words_smallest: float | None = None
+    calls: dict[str, int | None] = msgspec.field(default_factory=dict)
+    words_calls: dict[str, int | None] = msgspec.field(default_factory=dict)
+
+
+class Assumed(Part, frozen=True, kw_only=True):
+    """What the reckoning of a plan's power assumes."""
+
+    flips: float
+    word_sd: float
+    draws: int
+
+
+class Power(Part, frozen=True, kw_only=True):
+    """What the claims of a plan can show."""
+
+    power: float = 0.8
+    claims: tuple[ExpectedClaim, ...] | None = None
+    assumed: Assumed | None = None
+
+
+class ExpectedTexts(Part, frozen=True, kw_only=True):
+    """What a run of texts was expected to ask and to show."""
+
+    cases: int
+    seeds: int
+    variants: int
+    valid: int
+    placebos: int = 0
+    models: dict[str, ExpectedModel] = msgspec.field(default_factory=dict)
+    left_out: str = ""
+    power: Power = Power()

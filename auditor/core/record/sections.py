@@ -1,0 +1,395 @@
+"""Sections that a record of texts has where the run measured them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from auditor.core.record.parts import Part, Step
+from auditor.core.types import Estimate
+
+
+class Gold(Part, frozen=True, kw_only=True):
+    """How many texts carry a label, and how many of these labels the task knows."""
+
+    given: int = 0
+    mapped: int = 0
+    unmapped: int = 0
+    missing: int = 0
+    examples: tuple[str, ...] = ()
+
+
+class Measures(Part, frozen=True, kw_only=True):
+    """Answers against the labels in the data, of some texts."""
+
+    attribute: str = ""
+    group: str = ""
+    n: int = 0
+    accuracy: Estimate | None = None
+    micro_f1: Estimate | None = None
+    macro_f1: Estimate | None = None
+
+
+class ByLabel(Part, frozen=True, kw_only=True):
+    """Share of changed answers where the original was answered like its label, and where not."""
+
+    right: Estimate | None = None
+    wrong: Estimate | None = None
+
+
+class ModelPerformance(Part, frozen=True, kw_only=True):
+    """The answers of one model against the labels."""
+
+    model: str
+    format: str
+    overall: Measures
+    groups: tuple[Measures, ...] = ()
+    violations: ByLabel = ByLabel()
+
+
+class Performance(Part, frozen=True, kw_only=True):
+    """Answers against the labels in the data, or why they were not compared."""
+
+    status: str = ""
+    reason: str | None = None
+    source: str | None = None
+    gold: Gold | None = None
+    models: tuple[ModelPerformance, ...] | None = None
+
+
+class Bounds(Part, frozen=True, kw_only=True):
+    """A share with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Token(Part, frozen=True, kw_only=True):
+    """How often answers changed with one word."""
+
+    family: str
+    token: str
+    group: str
+    n: int
+    errors: int
+    rate: float
+    low: float
+    high: float
+    stands_out: bool
+    index: float | None = None
+    p: float | None = None
+    q: float | None = None
+    shrunken: Bounds | None = None
+
+    @property
+    def interval(self) -> Bounds:
+        """Its rate."""
+        return Bounds(value=self.rate, low=self.low, high=self.high)
+
+
+class TokenFamily(Part, frozen=True, kw_only=True):
+    """Words that are compared with each other."""
+
+    name: str
+    tokens: int = 0
+    reason: str | None = None
+
+
+class Tokens(Part, frozen=True, kw_only=True):
+    """The diagnosis of words for one model."""
+
+    model: str
+    format: str
+    unit: str
+    tokens: tuple[Token, ...]
+    families: tuple[TokenFamily, ...] = ()
+
+
+class Phase(Part, frozen=True, kw_only=True):
+    """What one phase of a grammar suite made of one model."""
+
+    model: str
+    phase: str
+    cases: int
+    violating_cases: int
+    unjudged_cases: int
+    tests: int
+    violations: int
+    sampling: str = ""
+
+
+class Coverage(Part, frozen=True, kw_only=True):
+    """How much of a grammar was covered."""
+
+    terminals: int
+    terminals_covered: int
+    pairs: int
+    pairs_covered: int
+    terminal_share: float | None = None
+    pair_share: float | None = None
+
+
+class Ceiling(Part, frozen=True, kw_only=True):
+    """At most this share of all sentences has a variant with a changed answer."""
+
+    level: float
+    share_at_most: float
+    population: int
+    found: int
+    drawn: int
+
+
+class Generation(Part, frozen=True, kw_only=True):
+    """How the cases of a grammar came about."""
+
+    grammar: str = "not recorded"
+    generation: str = ""
+    sentences: int | None = None
+    derivations: int | None = None
+    phases: tuple[Phase, ...] = ()
+    coverage: dict[str, Coverage] = msgspec.field(default_factory=dict)
+    bound: dict[str, Ceiling] = msgspec.field(default_factory=dict)
+
+
+class Tolerance(Part, frozen=True, kw_only=True):
+    """Texts with a variant beyond one tolerance."""
+
+    model: str
+    format: str
+    epsilon: float
+    cases: int
+    rate: Estimate | None = None
+
+
+class Probability(Part, frozen=True, kw_only=True):
+    """What the probability oracle compared."""
+
+    label: str
+    reference: str = ""
+    rows: tuple[Tolerance, ...] = ()
+
+
+class Scores(Part, frozen=True, kw_only=True):
+    """How amounts were compared."""
+
+    unit: str = ""
+    tolerance: float | None = None
+    noise: dict[str, float | None] = msgspec.field(default_factory=dict)
+
+
+class Difference(Part, frozen=True, kw_only=True):
+    """One metric of texts, in one direction."""
+
+    metric: str
+    model: str
+    format: str
+    value: float
+    n: int
+    verdict: str
+    attributes: tuple[str, ...] = ()
+    directions: tuple[Step, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    level: float = 0.95
+    noise: float | None = None
+    placebo: float | None = None
+    p_adjusted: float | None = None
+    exemplars: tuple[str, ...] = ()
+
+
+class JudgeControls(Part, frozen=True, kw_only=True):
+    """The judge's own error."""
+
+    n: int = 0
+    right: int = 0
+    wrong: int = 0
+    undecided: int = 0
+    unreadable: int = 0
+
+
+class JudgePairs(Part, frozen=True, kw_only=True):
+    """How the pairs of a run came out."""
+
+    pairs: int = 0
+    inconsistent: int = 0
+    first_named: int = 0
+    named: int = 0
+
+
+class Judge(Part, frozen=True, kw_only=True):
+    """What is known of the judge of texts."""
+
+    model: str = ""
+    trusted: bool = False
+    controls: JudgeControls | None = None
+    pairs: JudgePairs = JudgePairs()
+    calls: int = 0
+    cached: int = 0
+    failed: int = 0
+    tokens_in: int | None = None
+    cost_usd: float | None = None
+
+
+class TextPairs(Part, frozen=True, kw_only=True):
+    """Free text in pairs."""
+
+    masked: str = ""
+    judge: Judge = Judge()
+    rows: tuple[Difference, ...] = ()
+
+
+class DiscardedRow(Part, frozen=True, kw_only=True):
+    """Answers to variants that the validity check discarded, beside valid ones."""
+
+    model: str
+    format: str
+    attributes: tuple[str, ...]
+    estimate: Estimate
+    changes: int
+    changes_valid: int
+    estimate_valid: Estimate | None = None
+    share_of_all_changes: float | None = None
+
+
+class Discarded(Part, frozen=True, kw_only=True):
+    """What the discarded variants would have added."""
+
+    rows: tuple[DiscardedRow, ...] = ()
+    exemplars: tuple[str, ...] = ()
+
+
+class Place(Part, frozen=True, kw_only=True):
+    """A model in one format."""
+
+    model: str
+    format: str
+
+
+class ModelPair(Part, frozen=True, kw_only=True):
+    """Two models on the variants that both answered."""
+
+    first: Place
+    second: Place
+    attributes: tuple[str, ...]
+    n: int
+    value: float
+    low: float
+    high: float
+    p_adjusted: float | None = None
+
+
+class Compared(Part, frozen=True, kw_only=True):
+    """Several models beside each other."""
+
+    pairs: tuple[ModelPair, ...] = ()
+
+
+class Level(Part, frozen=True, kw_only=True):
+    """Mutants of one order under the HInter protocol."""
+
+    generated: int = 0
+    valid: int = 0
+    discarded: int = 0
+    tested: int = 0
+    errors: int = 0
+    originals: int = 0
+    originals_with_error: int = 0
+    discarded_tested: int = 0
+    discarded_errors: int = 0
+
+
+class HinterPair(Part, frozen=True, kw_only=True):
+    """The paper's measures of one pair of attributes."""
+
+    attributes: tuple[str, ...]
+    joint: Level
+    atomic: dict[str, Level]
+    hidden: int
+
+
+class HinterRegions(Part, frozen=True, kw_only=True):
+    """Texts by which kinds of mutant are an error."""
+
+    attributes: tuple[str, ...]
+    counts: dict[str, int]
+
+
+class HinterTotals(Part, frozen=True, kw_only=True):
+    """One model over all pairs of attributes."""
+
+    joint: Level = Level()
+    atomic: Level = Level()
+    both: Level = Level()
+    hidden: int = 0
+    joint_only: int = 0
+    joint_with_atomic: int = 0
+    atomic_only: int = 0
+    atomic_with_joint: int = 0
+    regions: tuple[HinterRegions, ...] = ()
+
+
+class HinterFigures(Part, frozen=True, kw_only=True):
+    """Counts of the paper's tables and figures."""
+
+    models: dict[str, HinterTotals] = msgspec.field(default_factory=dict)
+    all: HinterTotals = HinterTotals()
+
+
+class SearchTexts(Part, frozen=True, kw_only=True):
+    """How the texts of a directed search were shared out."""
+
+    random: int = 0
+    search: int = 0
+    fresh: int = 0
+
+
+class Arms(Part, frozen=True, kw_only=True):
+    """Arms of a directed search."""
+
+    known: int = 0
+    tried: int = 0
+    with_findings: int = 0
+
+
+class SearchPhase(Part, frozen=True, kw_only=True):
+    """What one phase of a directed search asked."""
+
+    texts: int = 0
+    answers: int = 0
+    joint: int = 0
+    hidden: int = 0
+
+
+class Candidates(Part, frozen=True, kw_only=True):
+    """Hidden candidates of one model."""
+
+    model: str
+    deterministic: bool
+    candidates: int
+    repeated: int
+    confirmed: int
+
+
+class FreshArm(Part, frozen=True, kw_only=True):
+    """One arm behind a finding, asked again on texts that the search had not used."""
+
+    attributes: tuple[str, ...]
+    terms: tuple[str, ...]
+    hits: int
+    fresh_hidden: int
+    fresh_seeds: int
+    by_fit: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
+    estimate: Estimate | None = None
+
+
+class Adaptive(Part, frozen=True, kw_only=True):
+    """What a directed search did."""
+
+    share: float = 0.0
+    seeds: SearchTexts = SearchTexts()
+    seeds_searched: int = 0
+    arms: Arms = Arms()
+    ended: str = ""
+    phases: dict[str, SearchPhase] = msgspec.field(default_factory=dict)
+    fresh: tuple[FreshArm, ...] = ()
+    models: tuple[Candidates, ...] = ()
