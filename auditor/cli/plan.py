@@ -73,7 +73,9 @@ def _written(output: Path, body: Mapping[str, Any], following: str) -> int:
 
 @rows_app.command("freeze")
 @takes("plan freeze tabular", TabularPlan, MethodOptions)
-def _freeze_rows(output: Output, by: By = "", reason: Reason = "", **options: object) -> int:
+def _freeze_rows(
+    output: Output, by: By = "", reason: Reason = "", config: common.Config = None, **options: object
+) -> int:
     """Write the resolved plan of a search over rows, with the hashes of everything that shapes it.
 
     Options are those of audit tabular. The model is opened, and asked nothing. Run it with audit tabular --plan FILE:
@@ -84,7 +86,7 @@ def _freeze_rows(output: Output, by: By = "", reason: Reason = "", **options: ob
     from auditor.tables.frozen import outlook
 
     _require_new(output)
-    found = outlook(tabular.plan_of(options))
+    found = outlook(tabular.plan_of(options, config))
     body = freeze.freeze(found.record, by=by, reason=reason, expected=found.expected)
     return _written(output, body, f"audit tabular --plan {common.quoted(output)}")
 

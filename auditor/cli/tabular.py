@@ -14,7 +14,7 @@ from auditor.cli import common, consent
 from auditor.cli.common import Draw, invoke
 from auditor.cli.options import option, takes
 from auditor.cli.spending import agree
-from auditor.core.options import Group
+from auditor.core.options import FILE, Group, Typed
 from auditor.core.shown import inline
 from auditor.core.types import names
 from auditor.tables.plan import MethodOptions, TabularPlan, read_settings
@@ -32,6 +32,7 @@ schema_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exc
 def tabular(
     format: common.Format = "terminal",
     fail_on: common.FailOn = None,
+    config: common.Config = None,
     plan: Annotated[
         Path | None,
         typer.Option(
@@ -56,7 +57,7 @@ def tabular(
     common.check_format(format)
     common.with_waivers({})  # a slip in the file is told before anything is asked
     found = None if plan is None else frozen.load(plan)
-    chosen = plan_of(options) if found is None else frozen.with_flags(found, settings_of(options))
+    chosen = plan_of(options, config) if found is None else frozen.with_flags(found, settings_of(options))
     _check_flags(chosen)
     _check_rule(fail_on, chosen.method)
     if dry_run:
@@ -82,23 +83,31 @@ def settings_of(given: Mapping[str, object]) -> dict[str, object]:
     return rest | {"options": own.given() | read_settings(given.get("options", ()))}
 
 
-def plan_of(given: Mapping[str, object]) -> TabularPlan:
-    """The plan that the options of ``audit tabular`` make.
+def plan_of(given: Mapping[str, object], config: Path | None = None) -> TabularPlan:
+    """The plan that the options of ``audit tabular`` make, on the table ``[tabular]`` of ``audit.toml``.
 
     Raises
     ------
     ConfigError
         No data or no model is given.
     """
-    from auditor.core.errors import ConfigError
+    from auditor.core.errors import AuditError, ConfigError
 
+    file = config or (FILE if FILE.is_file() else None)
+    typed = Typed(values={}) if file is None else TabularPlan.read_toml(file, MethodOptions)
+    flags = TabularPlan.flags() | MethodOptions.flags()
+    told = typed.beside(flags[name].flag for name in given)
+    given = {**typed.values, **given}
     if "model" not in given or not {"data", "task", "schema_file"} & set(given):
         raise ConfigError(
             "audit tabular needs --data FILE and --model SPEC, e.g. "
             "audit tabular --data german.csv --target credit --protected sex --model sklearn:model.skops, or "
             "audit tabular --task lending --model openai:NAME --method aequitas --max-calls 2000"
         )
-    return TabularPlan.model_validate(settings_of(given))
+    try:
+        return TabularPlan.model_validate(settings_of(given))
+    except AuditError as error:
+        raise told.error(error) from None
 
 
 def _check_flags(plan: TabularPlan) -> None:

@@ -30,6 +30,8 @@ from auditor.core.types import names
 
 LARGEST = 10**12  # of any option that is a number
 FORMAT = 1  # of audit.toml
+FILE = Path("audit.toml")
+TABLES = ("tabular",)  # of audit.toml
 F = TypeVar("F", bound=Callable[..., object])
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
@@ -91,6 +93,11 @@ class Typed:
 
     values: Mapping[str, object]
     keys: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    def beside(self, flags: Iterable[str]) -> Typed:
+        """The same, where ``flags`` were given too: what is wrong with those is not the file's."""
+        left = {flag: key for flag, key in self.keys.items() if flag not in set(flags)}
+        return Typed(values=self.values, keys=left)
 
     def error(self, error: AuditError) -> AuditError:
         """An error about the settings that calls them what the user called them, and says where they stand."""
@@ -157,6 +164,8 @@ class PlanModel(BaseModel):
         A setting is unknown, of a wrong type or out of range, or two do not go together.
     """
 
+    table: ClassVar[str] = ""  # of ``audit.toml`` that holds the settings; empty: they stand at its top
+
     model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True,
         extra="forbid",
@@ -211,11 +220,11 @@ class PlanModel(BaseModel):
         return name if option_of(cls.settings()[name]).off else flag.removeprefix("--").replace("-", "_")
 
     @classmethod
-    def read_toml(cls, path: Path) -> Typed:
-        """Settings of one ``audit.toml``.
+    def read_toml(cls, path: Path, *further: type[PlanModel]) -> Typed:
+        """Settings of one ``audit.toml``, of this plan and ``further`` ones.
 
         The file holds ``format = 1`` and the flags' names with underscores (``max_calls = 500``); lists may be given
-        as a list or as one comma-separated text.
+        as a list or as one comma-separated text. Plans of rows stand in the table ``[tabular]``.
 
         Raises
         ------
@@ -235,16 +244,27 @@ class PlanModel(BaseModel):
             raise DataFileError(
                 f"{path}: format must be {FORMAT}; a newer version of this tool wrote this file."
             )
-        fields = {cls.key(name): name for name in cls.settings()}
+        tables = {name: raw.pop(name) for name in TABLES if name in raw}
+        if cls.table:
+            text = (
+                "\n" * text.count("\n", 0, text.find(f"[{cls.table}]")) + text.partition(f"[{cls.table}]")[2]
+            )
+            table = tables.get(cls.table, {})
+            if not isinstance(table, dict):
+                raise DataFileError(f"{path}: {cls.table} must be a table: [{cls.table}]")
+            raw = table
+        plans = (cls, *further)
+        fields = {plan.key(name): name for plan in plans for name in plan.settings()}
+        flags = {name: plan.flag(name) for plan in plans for name in plan.settings()}
         values: dict[str, object] = {}
         keys: dict[str, tuple[str, str]] = {}
         for key, value in raw.items():
             place = _place(path, text, key)
             name = fields.get(key, key)
-            if name not in cls.settings():
+            if name not in flags:
                 raise DataFileError(f"{place}: unknown key {key!r}.{near(key, fields)}")
             values[name] = value
-            keys[cls.flag(name)] = (key, place)
+            keys[flags[name]] = (key, place)
         return Typed(values=values, keys=keys)
 
 

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from auditor.core.errors import AuditError, ConfigError
 from auditor.core.options import (
+    FILE,
     LARGEST,
     Amount,
     Count,
@@ -51,7 +52,6 @@ SMALL: Mapping[str, int] = {"order": 1, "per_seed": 2}  # of a hosted model, whe
 HOSTED_REPEAT = 12
 DEFAULT_REPLICATES = 3
 CONFIRM_REPLICATES = 5
-FILE = Path("audit.toml")
 Scope = Literal["text", "term", "occurrence"]
 Strategy = Literal["exhaustive", "adaptive"]
 
@@ -412,8 +412,7 @@ def resolve(flags: Mapping[str, object], config: Path | None = None) -> Plan:
     given = {
         name: value for name, value in flags.items() if value is not None and value != () and value != []
     }
-    left = {flag: key for flag, key in typed.keys.items() if flag not in map(Plan.flag, given)}
     try:
         return Plan.of({**typed.values, **given})
     except AuditError as error:
-        raise Typed(values=typed.values, keys=left).error(error) from None
+        raise typed.beside(map(Plan.flag, given)).error(error) from None

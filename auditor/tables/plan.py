@@ -85,6 +85,8 @@ class TabularPlan(SharedPlan):
     written. ``slices`` 0: none are looked for.
     """
 
+    table = "tabular"
+
     # fmt: off
     data: Annotated[PathText, TEXT["data"].meaning(ROWS,
         "Rows: a .csv or .csv.gz file with a header. Not needed with --task.")] = ""

@@ -523,3 +523,40 @@ def test_a_failing_model_is_one_paragraph_and_missing_values_are_asked(
     assert "the model raised ZeroDivisionError: no NaN (rows_with_gaps.py, line 5), asked about 1 row" in told
     assert "the first: pay=nan, sex='m'. Values are missing (NaN) in pay" in told
     assert "Traceback" not in told
+
+
+SETTINGS = """format = 1
+limit = 3
+[tabular]
+data = "data.csv"
+target = "y"
+model = "python:rows_model:by_sex"
+protected = ["sex"]
+max_samples = 300
+out = "mine"
+"""
+
+
+def test_settings_of_a_file_are_those_of_flags(place: Path) -> None:
+    """Rows have a table of their own; flags beat it; a run of texts takes no note of it."""
+    from auditor.cli.tabular import plan_of
+    from auditor.core.plan import resolve
+
+    (place / "audit.toml").write_text(SETTINGS, encoding="utf-8")
+    typed = {"data": "data.csv", "target": "y", "model": "python:rows_model:by_sex", "protected": "sex"}
+    assert plan_of({}) == plan_of({**typed, "max_samples": 300, "out": "mine"}, place / "audit.toml")
+    assert plan_of({}).options == {"max_samples": 300}
+    assert plan_of({"max_samples": 200, "out": "b"}).out == "b"
+    assert plan_of({"max_samples": 200}).options == {"max_samples": 200}
+    assert resolve({}).limit == 3
+    assert audit(["tabular", "--dry-run"]) == 0
+    for line, told in (
+        ("slice = 3", r"line 10: unknown key 'slice'.*slices"),
+        ("seed = -1", r"line 10: 'seed' must be at least 0"),
+    ):
+        (place / "audit.toml").write_text(f"{SETTINGS}{line}\n", encoding="utf-8")
+        with pytest.raises(DataFileError, match=told):
+            plan_of({})
+    (place / "audit.toml").write_text("tabular = 3\n", encoding="utf-8")
+    with pytest.raises(DataFileError, match="must be a table"):
+        plan_of(typed)
