@@ -129,11 +129,11 @@ def load(path: str | Path) -> AgentResult:
 def run(
     goal: str,
     *,
-    model: Any = None,
+    model: object = None,
     task: str | None = None,
     data: str | Path | Iterable[str | SourceText] | None = None,
     out: str | Path = "reports",
-    planner: Any = "rules",
+    planner: object = "rules",
     planner_base_url: str | None = None,
     seed: int = 7,
     observe: Observer = _silent,
@@ -206,7 +206,7 @@ def run(
 
 
 def resume(
-    path: str | Path, *, model: Any = None, planner: Any = None, observe: Observer = _silent
+    path: str | Path, *, model: object = None, planner: object = None, observe: Observer = _silent
 ) -> AgentResult:
     """Go on with a session that was cut off.
 
@@ -258,7 +258,7 @@ def resume(
     return _conclude(Session(settings, observe=observe, path=path), propose)
 
 
-def _planner(planner: Any, base_url: str | None, settings: Settings) -> Callable[[Session], str]:
+def _planner(planner: object, base_url: str | None, settings: Settings) -> Callable[[Session], str]:
     """What runs a session to its end and says why it ended."""
     if planner == "rules":
         if base_url is not None:

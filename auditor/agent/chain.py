@@ -61,7 +61,7 @@ class Chain:
         The spec is none of these, or a limit on cost is set and the price is not known.
     """
 
-    def __init__(self, planner: Any, *, base_url: str | None, settings: Settings) -> None:
+    def __init__(self, planner: object, *, base_url: str | None, settings: Settings) -> None:
         self._price: Any = None
         if isinstance(planner, str):
             self._model = self._from_spec(planner, base_url)
@@ -152,7 +152,7 @@ class Chain:
 
         return guard
 
-    def _before(self, session: Session, request: Any) -> None:
+    def _before(self, session: Session, request: object) -> None:
         s, spent = session.settings.limits, session.spent
         if session.finished is not None:
             raise _Stop("the planner ended the session")
@@ -181,7 +181,7 @@ class Chain:
         usage = Usage(tokens_in=int(chars / CHARS_PER_TOKEN) + 1, tokens_out=MAX_TOKENS)
         return float(self._price.usd(usage))
 
-    def _after(self, session: Session, response: Any) -> None:
+    def _after(self, session: Session, response: object) -> None:
         from auditor.core.types import Usage
 
         messages = getattr(response, "result", None) or []

@@ -138,7 +138,7 @@ class Ledger:
         self._lock.release()
 
 
-def _name(step: Mapping[str, Any]) -> str:
+def _name(step: Mapping[str, object]) -> str:
     return f"{step['kind']} {step.get('run') or ''}".strip()
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from auditor.agent.records import Used
 from auditor.core.plan import Plan
@@ -39,21 +39,12 @@ def execute(
 ) -> Result:
     """Run ``plan``; ``begun`` gets the run folder before anything is asked."""
     from auditor import run
-    from auditor.run.result import settle
-    from auditor.store.folder import RunFolder
+    from auditor.run.result import in_folder
 
     parts = run.prepare(plan, models=models)
-
-    async def go() -> Result:
-        with RunFolder.create(run.root_folder(plan), run.plan_record(parts)) as folder:
-            begun(folder.path)
-            await run.run_audit(parts, folder, observe=observe)
-            return settle(folder)
-
     parts.budget.start()
     try:
-        result: Result = run.run_sync(go)
-        return result
+        return in_folder(parts, observe=observe, begun=begun)
     finally:
         take(used, parts)
 
@@ -83,13 +74,11 @@ def go_on(
     """
     from auditor import run
     from auditor.models.budget import BOOK, Book
-    from auditor.models.client import definitive
-    from auditor.run.result import load, settle
+    from auditor.run import result as of_run
     from auditor.store.folder import RUN, RunFolder
-    from auditor.store.redact import readable
 
     if (path / RUN).is_file():
-        done = load(path)
+        done = of_run.load(path)
         if done.record["status_reason"] != INTERRUPTED:
             calls, usd = Book.read(path / BOOK) or (0, 0.0)
             used.calls, used.cost_usd = used.calls + calls, round(used.cost_usd + usd, DIGITS)
@@ -99,17 +88,11 @@ def go_on(
         with RunFolder.open(path, write=True) as folder:
             plan = Plan.from_dict(folder.plan["plan"]).but(max_seconds=seconds)
             parts = run.prepare(plan, models=models)
-            run.require_same_inputs(folder.plan, run.plan_record(parts))
-            for response in folder.recall(lambda r: definitive(r) and readable(r)):
-                if not response.cached:
-                    parts.budget.charge(calls=1, usd=response.cost_usd or 0.0)
             parts.budget.start()
-            answered: Any = {model.name: folder.answers(model.name) for model in parts.models}
             try:
-                await run.run_audit(parts, folder, observe=observe, answered=answered)
+                return await of_run.go_on(folder, parts, observe)
             finally:
                 take(used, parts)
-            return settle(folder)
 
     result: Result = run.run_sync(go)
     return result

@@ -66,7 +66,7 @@ def plain(value: msgspec.Struct) -> dict[str, Any]:
     return dict(msgspec.json.decode(msgspec.json.encode(value)))
 
 
-def checked(values: Mapping[str, Any], *, attributes: Collection[str]) -> Request:
+def checked(values: Mapping[str, object], *, attributes: Collection[str]) -> Request:
     """The request in ``values``, or an error that names the field.
 
     Parameters

@@ -77,11 +77,11 @@ class Settings:
         cls,
         goal: str,
         *,
-        model: Any = None,
+        model: object = None,
         task: str | None = None,
         data: str | Path | Iterable[str | SourceText] | None = None,
         out: str | Path = "reports",
-        planner: Any = "rules",
+        planner: object = "rules",
         seed: int = 7,
         **options: Any,
     ) -> Settings:

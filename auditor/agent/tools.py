@@ -113,7 +113,7 @@ class Operations:
             "finish": self._finish,
         }
 
-    def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+    def call(self, name: str, arguments: Mapping[str, object]) -> str:
         """Carry out one call; errors the planner can mend come back as data."""
         with self.session.lock:
             try:
@@ -134,7 +134,7 @@ class Operations:
                 left["seconds"] = round(left["seconds"], 1)
             return json.dumps({"note": MARK, "result": values, "left": left}, sort_keys=True)
 
-    def _arguments(self, name: str, arguments: Mapping[str, Any]) -> msgspec.Struct:
+    def _arguments(self, name: str, arguments: Mapping[str, object]) -> msgspec.Struct:
         if name not in TOOLS:
             raise Refused("unknown-tool", f"tools: {', '.join(TOOLS)}")
         if self.session.finished is not None:

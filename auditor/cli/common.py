@@ -275,7 +275,7 @@ def check_format(name: str) -> None:
         )
 
 
-def print_as(format: str, values: Any, lines: Callable[[Any], Iterable[str]]) -> int:
+def print_as(format: str, values: object, lines: Callable[[Any], Iterable[str]]) -> int:
     """Print ``values`` as JSON, or as the lines that ``lines`` makes of them; the exit code is 0."""
     import json
 

@@ -110,7 +110,7 @@ def show(plan: Annotated[Path, typer.Argument(metavar="FILE", help="A frozen pla
     return 0
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{k} = {_plain(v)}" for k, v in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -84,7 +84,6 @@ def run_frozen(
     """
     from auditor import run as pipeline
     from auditor.run import freeze, result
-    from auditor.store.folder import RunFolder
 
     common.check_format(format)
     frozen = freeze.load(path)
@@ -94,17 +93,11 @@ def run_frozen(
         return 0
     consent(plan, yes=yes)
 
-    async def go() -> result.Result:
-        parts = pipeline.prepare(plan)
-        stored = pipeline.plan_record(parts)
-        about = freeze.reference(frozen, stored)
-        for row in about["deviations"]:
-            common.say(f"deviation from the frozen plan: {row['what']}", to=sys.stderr)
-        with RunFolder.create(pipeline.root_folder(plan), stored | {"frozen": about}) as folder:
-            await pipeline.run_audit(parts, folder, observe=Draw())
-            return result.settle(folder)
-
-    done: result.Result = pipeline.run_sync(go)
+    parts = pipeline.prepare(plan)
+    about = freeze.reference(frozen, pipeline.plan_record(parts))
+    for row in about["deviations"]:
+        common.say(f"deviation from the frozen plan: {row['what']}", to=sys.stderr)
+    done = result.in_folder(parts, observe=Draw(), further={"frozen": about})
     return finish(done, format=format, fail_on=plan.fail_on, full=full)
 
 

@@ -15,7 +15,7 @@ from auditor.core.types import digest
 CODE = (".py", ".j2", ".css")
 
 
-def head(record: Mapping[str, Any]) -> str:
+def head(record: Mapping[str, object]) -> str:
     """The head of a run: one hash for its plan, journals and figures, to be noted elsewhere.
 
     SHA-256 of the canonical JSON of ``run.json``, which names the plan's hash and the last hash of each journal. What

@@ -94,7 +94,7 @@ def scrub_bytes(data: bytes) -> bytes:
     return data
 
 
-def scrub_values(value: Any) -> Any:
+def scrub_values(value: object) -> Any:
     """Plain data with every text scrubbed of known secrets; the same object where none is known."""
     if not _known:
         return value

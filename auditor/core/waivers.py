@@ -127,7 +127,7 @@ def _line(text: str, name: str) -> int:
     return next((n for n, line in enumerate(text.splitlines(), 1) if start.match(line)), 1)
 
 
-def _entry(entry: Mapping[str, Any], where: str, line: int) -> Waiver:
+def _entry(entry: Mapping[str, object], where: str, line: int) -> Waiver:
     for name in entry:
         if name not in FIELDS:
             raise DataFileError(f"{where}: a waiver has no field {name!r}; fields: {', '.join(FIELDS)}.")

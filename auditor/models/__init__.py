@@ -39,9 +39,9 @@ def make(
     spec: str,
     *,
     base_url: str | None = None,
-    task: Any = None,
+    task: object = None,
     logprobs: bool | None = None,
-    server: Mapping[str, Any] | None = None,
+    server: Mapping[str, object] | None = None,
     **options: object,
 ) -> Model:
     """Build the adapter that ``spec`` names.
@@ -131,7 +131,7 @@ def find(spec: str) -> Callable[..., Model]:
         raise UnknownPlugin("model", kind, known | set(LATER), _HINT) from error
 
 
-def wrap(function: Callable[..., Any] | Any, *, name: str | None = None, **options: object) -> Model:
+def wrap(function: Callable[..., object] | object, *, name: str | None = None, **options: object) -> Model:
     """Build the adapter for a Python callable (text to label, or list to list) or a LangChain `Runnable`.
 
     Parameters

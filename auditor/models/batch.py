@@ -168,7 +168,7 @@ class Batched(Model):
         return [outcomes[i] for i in ids]
 
     async def _collect(
-        self, wanted: _Batch, bodies: Mapping[str, Mapping[str, Any]]
+        self, wanted: _Batch, bodies: Mapping[str, Mapping[str, object]]
     ) -> dict[str, Reply | CallError]:
         """Submit ``wanted`` unless the server has it, wait for its end, and read it."""
         async with wanted.lock:
@@ -186,7 +186,7 @@ class Batched(Model):
 
     # -- the server ----------------------------------------------------------
 
-    async def _call(self, work: Callable[[Any], Awaitable[Any]]) -> Any:
+    async def _call(self, work: Callable[[Any], Awaitable[object]]) -> Any:
         """One call of the SDK; its errors become ours."""
         from openai import OpenAIError
 
@@ -276,7 +276,7 @@ class Batched(Model):
             )
         return outcomes
 
-    def _note(self, row: Mapping[str, Any]) -> None:
+    def _note(self, row: Mapping[str, object]) -> None:
         """Append one line to the journal, on disk when this returns."""
         import os
 
@@ -292,12 +292,12 @@ def request_id(request: Request) -> str:
     return f"{request.prompt.sha256[:48]}-{request.replicate}"
 
 
-def _line(custom_id: str, body: Mapping[str, Any]) -> bytes:
+def _line(custom_id: str, body: Mapping[str, object]) -> bytes:
     row = {"custom_id": custom_id, "method": "POST", "url": ENDPOINT, "body": body}
     return json.dumps(row).encode() + b"\n"
 
 
-def _parts(bodies: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
+def _parts(bodies: Mapping[str, Mapping[str, object]]) -> list[list[str]]:
     """``bodies`` cut where a file would be too large or too long."""
     parts: list[list[str]] = []
     size = MOST_BYTES

@@ -249,7 +249,7 @@ class Cache:
             raise
         self._connection = connection
 
-    def _try(self, work: Callable[[sqlite3.Connection], Any]) -> Any:
+    def _try(self, work: Callable[[sqlite3.Connection], object]) -> Any:
         """Run ``work``; a broken file is replaced, any other trouble switches the cache off."""
         if self._connection is None:
             return None

@@ -134,7 +134,7 @@ class HttpTemplate(Model):
             else AuthFailed(f"{what}. Is the file of {self.name} right?")
         )
 
-    async def _ask(self, given: Mapping[str, Any]) -> Any:
+    async def _ask(self, given: Mapping[str, object]) -> Any:
         """The JSON value that the service answers, or the error."""
         import httpx
 
@@ -202,14 +202,14 @@ class HttpTemplate(Model):
             messages = [m for m in messages if m["role"] != "system"]
         return {**given, "messages": messages, "system": system, "prompt": "\n\n".join(shown)}
 
-    def _refused(self, status: int, value: Any, headers: Mapping[str, str]) -> CallError:
+    def _refused(self, status: int, value: object, headers: Mapping[str, str]) -> CallError:
         kind = of_status(status, error_code(value))
         message = json_places.follow(value, self._template.error)
         text = message if isinstance(message, str) else said(value)
         hint = ". Check the key in the environment, and url in the file" if kind is AuthFailed else ""
         return kind(self._clean(f"HTTP {status}: {text}") + hint, retry_after_s=wait_s(kind, headers))
 
-    def _read(self, value: Any) -> Reply | CallError:
+    def _read(self, value: object) -> Reply | CallError:
         template = self._template
         if message := json_places.follow(value, template.error):
             return BadResponse(self._clean(f"the server reports an error: {message}"))
@@ -235,7 +235,7 @@ class HttpTemplate(Model):
             model_reported=reported if isinstance(reported, str) else None,
         )
 
-    def _usage(self, value: Any) -> Usage | None:
+    def _usage(self, value: object) -> Usage | None:
         told = [json_places.follow(value, p) for p in (self._template.tokens_in, self._template.tokens_out)]
         numbers = [n for n in told if isinstance(n, int) and not isinstance(n, bool) and n >= 0]
         return Usage(tokens_in=numbers[0], tokens_out=numbers[1]) if len(numbers) == 2 else None
@@ -249,7 +249,7 @@ class HttpTemplate(Model):
         return f"{self.name}: {text}"
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     """An answer as text: a number or a truth value as JSON writes it."""
     return (
         json.dumps(value)

@@ -125,7 +125,7 @@ class _Reader:
             raise DataFileError(f"{self.path}: a mapping with url, request and answer is needed")
         return value
 
-    def expect(self, raw: Mapping[str, Any], key: str, kind: type[Any], default: Any) -> Any:
+    def expect(self, raw: Mapping[str, object], key: str, kind: type[Any], default: object) -> Any:
         if key not in raw:
             return default
         value = raw[key]
@@ -142,7 +142,7 @@ class _Reader:
             raise self.fail((key,), f"{key} must be {what[kind]}; got {_brief(value)}")
         return value
 
-    def known(self, raw: Mapping[str, Any], keys: tuple[str, ...], where: Where = ()) -> None:
+    def known(self, raw: Mapping[str, object], keys: tuple[str, ...], where: Where = ()) -> None:
         for key in raw:
             if key not in keys:
                 near = difflib.get_close_matches(str(key), keys, n=1)
@@ -164,7 +164,7 @@ class _Reader:
             self.variables[name] = value.strip()
             secrets.know(value)
 
-    def text_map(self, raw: Mapping[str, Any], key: str) -> dict[str, Any]:
+    def text_map(self, raw: Mapping[str, object], key: str) -> dict[str, Any]:
         value: dict[str, Any] = self.expect(raw, key, dict, {})
         for name, item in value.items():
             if not isinstance(name, str) or isinstance(item, bool) or not isinstance(item, str | int | float):
@@ -173,7 +173,7 @@ class _Reader:
                 self.variables_of(item, (key, name))
         return value
 
-    def path_at(self, raw: Mapping[str, Any], key: str, where: Where = ()) -> tuple[Step, ...] | None:
+    def path_at(self, raw: Mapping[str, object], key: str, where: Where = ()) -> tuple[Step, ...] | None:
         if key not in raw:
             return None
         value = raw[key]
@@ -256,7 +256,7 @@ def read(file: str, *, rows: bool = False) -> Template:
     return template
 
 
-def _headers(reader: _Reader, raw: Mapping[str, Any]) -> dict[str, str]:
+def _headers(reader: _Reader, raw: Mapping[str, object]) -> dict[str, str]:
     headers = {name: str(value) for name, value in reader.text_map(raw, "headers").items()}
     for name, value in headers.items():
         where = ("headers", name)
@@ -271,7 +271,7 @@ def _headers(reader: _Reader, raw: Mapping[str, Any]) -> dict[str, str]:
     return headers
 
 
-def _price(reader: _Reader, raw: Mapping[str, Any]) -> Price | None:
+def _price(reader: _Reader, raw: Mapping[str, object]) -> Price | None:
     if "price" not in raw:
         return None
     price = reader.expect(raw, "price", dict, {})
@@ -282,7 +282,7 @@ def _price(reader: _Reader, raw: Mapping[str, Any]) -> Price | None:
     return Price(input_usd=float(price["input_usd"]), output_usd=float(price["output_usd"]))
 
 
-def _used(reader: _Reader, request: Any, query: Mapping[str, Any], *, rows: bool) -> set[str]:
+def _used(reader: _Reader, request: object, query: Mapping[str, object], *, rows: bool) -> set[str]:
     """Check the placeholders, and name them."""
     used: set[str] = set()
     allowed = OF_ROWS if rows else PLACEHOLDERS
@@ -302,7 +302,7 @@ def _used(reader: _Reader, request: Any, query: Mapping[str, Any], *, rows: bool
     return used
 
 
-def _batch(reader: _Reader, raw: Mapping[str, Any], used: set[str], answer: tuple[Step, ...]) -> int:
+def _batch(reader: _Reader, raw: Mapping[str, object], used: set[str], answer: tuple[Step, ...]) -> int:
     """How many rows go in one request."""
     many = "rows" in used
     if answer.count(EACH) != many:
@@ -332,7 +332,7 @@ def _style(reader: _Reader, used: set[str]) -> Literal["text", "chat"]:
     return "text" if "input" in texts else "chat"
 
 
-def _texts(value: Any, where: Where) -> Iterator[tuple[Where, str]]:
+def _texts(value: object, where: Where) -> Iterator[tuple[Where, str]]:
     """Every text in ``value`` that is no key, with its place."""
     if isinstance(value, str):
         yield where, value

@@ -13,7 +13,7 @@ EACH = "*"  # every item of a list
 Step = str | int
 
 
-def place(value: Any, given: Mapping[str, Any]) -> Any:
+def place(value: object, given: Mapping[str, object]) -> Any:
     """``value`` with its placeholders replaced: a lone one by the value itself, one inside a text as text.
 
     Examples
@@ -58,7 +58,7 @@ def parse_path(text: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def follow(value: Any, steps: tuple[Step, ...] | None) -> Any:
+def follow(value: object, steps: tuple[Step, ...] | None) -> Any:
     """What stands at ``steps``, with `EACH` a list; None where there is nothing.
 
     Examples
@@ -87,7 +87,7 @@ def told(steps: tuple[Step, ...]) -> str:
     return "".join(f"[{s}]" if isinstance(s, int) or s == EACH else f".{s}" for s in steps).lstrip(".") or "$"
 
 
-def lost(value: Any, steps: tuple[Step, ...]) -> str:
+def lost(value: object, steps: tuple[Step, ...]) -> str:
     """Where a path ends that leads to nothing, and what is there.
 
     Examples

@@ -73,10 +73,10 @@ class LangChain(Model):
 
     def __init__(
         self,
-        target: str | Any,
+        target: str | object,
         *,
         base_url: str | None = None,
-        task: Any = None,
+        task: object = None,
         max_tokens: int | None = None,
         temperature: float | Literal["task", "server"] = "task",
         timeout_s: float = 60.0,
@@ -252,7 +252,7 @@ def _usage(raw: object) -> Usage | None:
     return Usage(tokens_in=numbers[0], tokens_out=numbers[1]) if len(numbers) == 2 else None
 
 
-def _cost(facts: Mapping[str, Any]) -> float | None:
+def _cost(facts: Mapping[str, object]) -> float | None:
     """US dollars, where the server says what the call cost (some gateways do)."""
     for place in (facts.get("token_usage"), facts.get("usage"), facts):
         cost = place.get("cost") if isinstance(place, Mapping) else None

@@ -149,20 +149,20 @@ def _names(kind: type[Any]) -> set[str]:
     return found
 
 
-def _http_client(model: Any, timeout_s: float) -> Any:
+def _http_client(model: object, timeout_s: float) -> Any:
     """A fresh asynchronous HTTP client of the kind that the SDK behind ``model`` wants."""
     inner = getattr(getattr(model, "root_async_client", None), "_client", None)
     return bounded.client(type(inner), timeout=timeout_s)
 
 
-async def close(model: Any) -> None:
+async def close(model: object) -> None:
     """Close what `build` opened."""
     client = getattr(model, "http_async_client", None)
     if client is not None:
         await client.aclose()
 
 
-def bare(target: Any) -> Any:
+def bare(target: object) -> Any:
     """``target`` with the retries and caches inside it taken out, as copies; anything else in it as it is."""
     from langchain_core.language_models import BaseLanguageModel
     from langchain_core.runnables import RunnableSequence
@@ -190,7 +190,7 @@ def bare(target: Any) -> Any:
     return copy
 
 
-def models(target: Any) -> Iterator[Any]:
+def models(target: object) -> Iterator[Any]:
     """The language models inside ``target``, in order."""
     from langchain_core.language_models import BaseLanguageModel
 
@@ -202,7 +202,7 @@ def models(target: Any) -> Iterator[Any]:
         yield from models(bound)
 
 
-def variable(target: Any) -> str | None:
+def variable(target: object) -> str | None:
     """The variable of the prompt template that ``target`` begins with; None where it begins with none.
 
     Raises
@@ -224,7 +224,7 @@ def variable(target: Any) -> str | None:
     return str(names[0])
 
 
-def label(target: Any) -> str:
+def label(target: object) -> str:
     """A name for reports: the class, and the model's own name where it says one."""
     inner = next(models(target), None)
     for field in ("model_name", "model", "model_id", "deployment_name"):
@@ -234,7 +234,7 @@ def label(target: Any) -> str:
     return f"langchain:{type(target if inner is None else inner).__name__}"
 
 
-def own_limit(target: Any) -> int | None:
+def own_limit(target: object) -> int | None:
     """The most tokens that the model inside ``target`` is set to write."""
     inner = next(models(target), None)
     for name in _FIELDS["max_tokens"]:
@@ -244,13 +244,13 @@ def own_limit(target: Any) -> int | None:
     return None
 
 
-def identified(target: Any) -> bool:
+def identified(target: object) -> bool:
     """Whether the fields of ``target`` tell it apart: a bare model of an integration package."""
     package = type(target).__module__.partition(".")[0]
     return package.startswith("langchain_") and package not in ("langchain_core", "langchain_community")
 
 
-def secrets(target: Any) -> tuple[str, ...]:
+def secrets(target: object) -> tuple[str, ...]:
     """The values of secret fields of the models inside ``target``, longest first; for taking them out of messages."""
     found: set[str] = set()
     for model in models(target):
@@ -264,7 +264,7 @@ def secrets(target: Any) -> tuple[str, ...]:
     return tuple(sorted((s for s in found if len(s) >= 4), key=lambda s: (-len(s), s)))
 
 
-def facts(target: Any) -> Any:
+def facts(target: object) -> Any:
     """What identifies a `Runnable`, as plain data: classes, plain fields, the source of functions; no secrets."""
     out: dict[str, Any] = {"class": f"{type(target).__module__}.{type(target).__qualname__}"}
     if hasattr(type(target), "model_fields"):
@@ -281,12 +281,12 @@ def facts(target: Any) -> Any:
     return out
 
 
-def _fields(model: Any) -> list[tuple[str, Any]]:
+def _fields(model: object) -> list[tuple[str, Any]]:
     names = sorted(getattr(type(model), "model_fields", {}))
     return [(name, getattr(model, name, None)) for name in names]
 
 
-def _plain(name: str, value: Any) -> Any:
+def _plain(name: str, value: object) -> Any:
     """``value`` as JSON data; None for what is secret, does not shape answers, or is no data."""
     if name in _ASIDE or _SECRET.search(name) or hasattr(value, "get_secret_value"):
         return None

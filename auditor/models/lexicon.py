@@ -104,7 +104,7 @@ class Vader(Model):
     max_batch = 256
     at_once = 1
 
-    def __init__(self, *, neutral: bool | None = None, task: Any = None) -> None:
+    def __init__(self, *, neutral: bool | None = None, task: object = None) -> None:
         self.name = "vader"
         self._neutral = neutral = has_neutral(task) if neutral is None else neutral
         self._analyzer = analyzer()

@@ -61,12 +61,12 @@ async def classify(
         stop.set()
 
 
-def has_neutral(task: Any) -> bool:
+def has_neutral(task: object) -> bool:
     """Whether a task has a third label, "neutral", beside those of approval and disapproval."""
     return "neutral" in {str(label).casefold() for label in getattr(task, "labels", ())}
 
 
-def read_scores(value: Mapping[Any, Any], where: str) -> dict[str, float]:
+def read_scores(value: Mapping[Any, object], where: str) -> dict[str, float]:
     """Check a label → probability mapping that came from outside.
 
     Parameters

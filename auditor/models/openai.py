@@ -135,7 +135,7 @@ class OpenAIChat(Model):
         logprobs: bool | None = None,
         api_version: str | None = None,
         reasoning_effort: str | None = None,
-        extra_body: str | Path | Mapping[str, Any] | None = None,
+        extra_body: str | Path | Mapping[str, object] | None = None,
         headers: Sequence[str] = (),
     ) -> None:
         if not name:
@@ -292,7 +292,7 @@ class OpenAIChat(Model):
                 return ParameterChanged(str(told))
             return told
 
-    def _changed(self, body: object, sent: Mapping[str, Any]) -> bool:
+    def _changed(self, body: object, sent: Mapping[str, object]) -> bool:
         """Whether a parameter in ``sent`` that the server refused is sent otherwise from now on."""
         refused = unsupported(body, sent)
         # Refusals of these come in many words, and, where they never went through, in none.

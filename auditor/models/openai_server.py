@@ -134,7 +134,7 @@ def secret_headers(given: Sequence[str]) -> dict[str, str]:
     return headers
 
 
-def json_object(given: str | Path | Mapping[str, Any] | None, flag: str) -> dict[str, Any]:
+def json_object(given: str | Path | Mapping[str, object] | None, flag: str) -> dict[str, Any]:
     """The JSON object in a file, or as it is given; empty without one."""
     if given is None or isinstance(given, Mapping):
         return dict(given or {})

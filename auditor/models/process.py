@@ -202,7 +202,7 @@ def _read(entry: Entry, name: str) -> Reply | CallError:
         return problem
 
 
-def _mapping(value: Any, field: str) -> dict[str, Any]:
+def _mapping(value: object, field: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadResponse(f"the field {field} is not an object: {value!r}")
     return value

@@ -98,7 +98,7 @@ class Program:
         thread.start()
         return thread
 
-    def send(self, payloads: Iterable[Mapping[str, Any]]) -> dict[int, Promise]:
+    def send(self, payloads: Iterable[Mapping[str, object]]) -> dict[int, Promise]:
         """Hand over requests; what is returned, by id, gets their answers."""
         sent: dict[int, Promise] = {}
         lines: list[str] = []
@@ -270,7 +270,7 @@ def _digest(part: str) -> str | None:
     return None
 
 
-def _number(entry: Any, line: bytes) -> int | None:
+def _number(entry: object, line: bytes) -> int | None:
     """Find the id that a line names, also where the rest of it is broken."""
     if isinstance(entry, dict):
         value = entry.get("id")

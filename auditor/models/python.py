@@ -86,7 +86,7 @@ class PythonFunction(Model):
 
     def __init__(
         self,
-        target: str | Callable[..., Any],
+        target: str | Callable[..., object],
         *,
         deterministic: bool | None = None,
         batch: bool | None = None,
@@ -164,14 +164,14 @@ class PythonFunction(Model):
             replies.append(value if isinstance(value, CallError) else self._one(value))
         return replies
 
-    def _one(self, value: Any) -> Reply | CallError:
+    def _one(self, value: object) -> Reply | CallError:
         try:
             return self._read(self._function(value))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever foreign code raises
             return self._failure(error)
 
     async def _ask_async(self, inputs: list[Any]) -> list[Reply | CallError]:
-        async def call(value: Any) -> Any:
+        async def call(value: object) -> Any:
             try:
                 return await self._function(value)
             except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever foreign code raises
@@ -186,7 +186,7 @@ class PythonFunction(Model):
         answers = await asyncio.gather(*(call(value) for value in usable))
         return _merge(inputs, [self._try_read(answer) for answer in answers])
 
-    def _split(self, answer: Any, n: int) -> list[Reply | CallError]:
+    def _split(self, answer: object, n: int) -> list[Reply | CallError]:
         if isinstance(answer, (str, bytes, Mapping)) or not isinstance(answer, collections.abc.Iterable):
             return [
                 BadResponse(
@@ -202,13 +202,13 @@ class PythonFunction(Model):
             ] * n
         return [self._try_read(value) for value in answers]
 
-    def _try_read(self, answer: Any) -> Reply | CallError:
+    def _try_read(self, answer: object) -> Reply | CallError:
         try:
             return self._read(answer)
         except CallError as error:
             return error
 
-    def _read(self, answer: Any) -> Reply | CallError:
+    def _read(self, answer: object) -> Reply | CallError:
         if isinstance(answer, (Reply, CallError)):
             return answer
         if isinstance(answer, str):
@@ -285,7 +285,7 @@ def load(target: str) -> Any:
     return found
 
 
-def _callables(owner: Any) -> set[str]:
+def _callables(owner: object) -> set[str]:
     return {n for n in dir(owner) if not n.startswith("_") and callable(getattr(owner, n, None))}
 
 
@@ -294,7 +294,7 @@ def _offer(name: str, known: set[str]) -> str:
     return f" Did you mean {' or '.join(near)}?" if near else ""
 
 
-def _place(function: Callable[..., Any]) -> str:
+def _place(function: Callable[..., object]) -> str:
     owner = function if hasattr(function, "__qualname__") else type(function)
     return f"{getattr(owner, '__module__', '?')}:{getattr(owner, '__qualname__', '?')}"
 
@@ -314,7 +314,7 @@ def _source_digest(function: Any) -> str | None:
         return None
 
 
-def _takes_list(function: Callable[..., Any]) -> bool:
+def _takes_list(function: Callable[..., object]) -> bool:
     """Whether the first parameter is annotated as a list or sequence."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
@@ -352,7 +352,7 @@ def _number(value: object) -> str | None:
     return str(int(value)) if isinstance(value, numbers.Integral) else f"{Decimal(repr(float(value))):f}"
 
 
-def _labels(value: Any) -> str | None:
+def _labels(value: object) -> str | None:
     """Write a list or set of labels (also numpy's) as a JSON list, sets in order; None for anything else."""
     if not isinstance(value, (list, tuple, collections.abc.Set)):
         tolist: Callable[[], Any] | None = getattr(value, "tolist", None)

@@ -194,7 +194,7 @@ def _text(entry: dict[str, Any], name: str, where: str) -> str | None:
     return value
 
 
-def _messages_sha(messages: Any, where: str) -> str:
+def _messages_sha(messages: object, where: str) -> str:
     if not isinstance(messages, list) or not all(
         isinstance(m, dict) and isinstance(m.get("role"), str) and isinstance(m.get("content"), str)
         for m in messages

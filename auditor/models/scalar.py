@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 
-def scalar(value: Any) -> Any:
+def scalar(value: object) -> Any:
     """Whole numbers without a decimal point; None where a value is missing (NaN).
 
     Examples

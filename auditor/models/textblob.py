@@ -47,7 +47,7 @@ class TextBlobModel(Model):
     max_batch = 256
     at_once = 1
 
-    def __init__(self, *, neutral: bool | None = None, task: Any = None) -> None:
+    def __init__(self, *, neutral: bool | None = None, task: object = None) -> None:
         try:
             package = importlib.import_module("textblob")
         except ImportError as error:

@@ -364,7 +364,7 @@ def _one_token(tokenizer: Any, label: str) -> int:
     raise ConfigError(f"the label {label!r} is not one word to this model, so one {MASK} cannot stand for it")
 
 
-def _weights(name: str, config: Any) -> str:
+def _weights(name: str, config: object) -> str:
     """What identifies the weights: the hub's commit, or a digest of the files."""
     commit = getattr(config, "_commit_hash", None)
     folder = Path(name)

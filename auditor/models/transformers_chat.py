@@ -11,7 +11,7 @@ from auditor.core.types import Message, Prompt, Usage
 MAX_TOKENS = 256  # where the task does not say
 
 
-def has_template(tokenizer: Any) -> bool:
+def has_template(tokenizer: object) -> bool:
     """Whether ``tokenizer`` knows how its model is spoken to."""
     return bool(getattr(tokenizer, "chat_template", None))
 

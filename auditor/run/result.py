@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from auditor.run.answers import Answers
+    from auditor.run.parts import Parts
+    from auditor.store.folder import RunFolder
 
 Silent = pipeline.silent
 OTHERWISE = frozenset({"models"})  # fields of a plan that `audit` takes by another name
@@ -241,7 +243,42 @@ async def _audit(
         return settle(folder)
 
 
-def settle(folder: Any) -> Result:
+def in_folder(
+    parts: Parts,
+    *,
+    observe: Observer,
+    further: Mapping[str, object] | None = None,
+    begun: Callable[[Path], None] = lambda path: None,
+) -> Result:
+    """Run ``parts`` in a new run folder: ``further`` goes into its plan, ``begun`` gets it before anything is asked."""
+    from auditor.store.folder import RunFolder
+
+    async def go() -> Result:
+        stored = pipeline.plan_record(parts) | dict(further or {})
+        with RunFolder.create(pipeline.root_folder(parts.plan), stored) as folder:
+            begun(folder.path)
+            await pipeline.run_audit(parts, folder, observe=observe)
+            return settle(folder)
+
+    result: Result = pipeline.run_sync(go)
+    return result
+
+
+async def go_on(folder: RunFolder, parts: Parts, observe: Observer) -> Result:
+    """Finish the run of ``folder``: everything answered before is paid for and used, nothing of it is asked again."""
+    from auditor.models.client import definitive
+    from auditor.store.redact import readable
+
+    pipeline.require_same_inputs(folder.plan, pipeline.plan_record(parts))
+    for response in folder.recall(lambda r: definitive(r) and readable(r)):
+        if not response.cached:
+            parts.budget.charge(calls=1, usd=response.cost_usd or 0.0)
+    answered: Any = {model.name: folder.answers(model.name) for model in parts.models}
+    await pipeline.run_audit(parts, folder, observe=observe, answered=answered)
+    return settle(folder)
+
+
+def settle(folder: RunFolder) -> Result:
     """Write ``report.html`` beside the record of ``folder`` and hand out the result."""
     from auditor.store.folder import REPORT
 
@@ -289,10 +326,8 @@ def generate(plan: Plan, *, observe: Observer = Silent) -> Path:
 
 def resume(path: Path, *, observe: Observer = Silent, limits: Mapping[str, Any] | None = None) -> Result:
     """Finish the run in ``path``: everything answered before is used, nothing of it is asked again."""
-    from auditor.models.client import definitive
     from auditor.store.files import read_texts
     from auditor.store.folder import RunFolder
-    from auditor.store.redact import readable
 
     async def go() -> Result:
         with RunFolder.open(path, write=True) as folder:
@@ -312,13 +347,7 @@ def resume(path: Path, *, observe: Observer = Silent, limits: Mapping[str, Any] 
                 parts.facts["seeds"] = {**folder.plan["inputs"].get("seeds", {}), **parts.facts["seeds"]}
             if FEW in folder.plan["inputs"]:
                 parts.facts[FEW] = folder.plan["inputs"][FEW]
-            pipeline.require_same_inputs(folder.plan, pipeline.plan_record(parts))
-            for response in folder.recall(lambda r: definitive(r) and readable(r)):
-                if not response.cached:
-                    parts.budget.charge(calls=1, usd=response.cost_usd or 0.0)
-            answered: Any = {model.name: folder.answers(model.name) for model in parts.models}
-            await pipeline.run_audit(parts, folder, observe=observe, answered=answered)
-            return settle(folder)
+            return await go_on(folder, parts, observe)
 
     result: Result = pipeline.run_sync(go)
     return result

@@ -64,5 +64,5 @@ class RunStore:
     def write_verdicts(self, verdicts: Iterable[Verdict]) -> None:
         """Replace all verdicts."""
 
-    def write_run(self, record: Run | Mapping[str, Any]) -> None:
+    def write_run(self, record: Run | Mapping[str, object]) -> None:
         """Write the record of the run."""

@@ -17,7 +17,7 @@ from auditor.core.types import FORMAT_VERSION, SourceText
 from auditor.store.journal import write_error
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
+def write_json(path: Path, value: Mapping[str, object]) -> None:
     """Write plain data as a JSON file in one step: readers see the old file or the new one, never half.
 
     Raises
@@ -113,7 +113,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def check_format(path: Path, record: Mapping[str, Any]) -> None:
+def check_format(path: Path, record: Mapping[str, object]) -> None:
     """Raise `RunFolderError` if ``record`` is of a format that this version does not know."""
     found = record.get("format_version")
     if type(found) is not int:

@@ -87,7 +87,7 @@ class RunFolder(RunStore):
     # -- making and opening ---------------------------------------------------------------------------
 
     @classmethod
-    def create(cls, root: Path, plan: Mapping[str, Any], *, now: datetime | None = None) -> Self:
+    def create(cls, root: Path, plan: Mapping[str, object], *, now: datetime | None = None) -> Self:
         """Make a new run folder under ``root``, with ``plan.json`` in it, and enter it in the register.
 
         Parameters
@@ -395,7 +395,7 @@ def _digest(content: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big")
 
 
-def _new_folder(root: Path, plan: Mapping[str, Any], moment: datetime) -> Path:
+def _new_folder(root: Path, plan: Mapping[str, object], moment: datetime) -> Path:
     attempt = 0
     while True:
         nonce = digest([dict(plan), moment.isoformat(), os.getpid(), attempt])[:6]

@@ -80,7 +80,7 @@ def genesis(file_name: str, plan_sha256: str) -> str:
     return hashlib.sha256(f"auditor:{file_name}:{plan_sha256}".encode()).hexdigest()
 
 
-def chained(record: Mapping[str, Any] | bytes, seq: int, prev: str) -> tuple[bytes, str]:
+def chained(record: Mapping[str, object] | bytes, seq: int, prev: str) -> tuple[bytes, str]:
     """The line for ``record`` (with its line end) and its hash."""
     plain = record if isinstance(record, bytes) else canonical(record)
     comma = b"," if len(plain) > len(b"{}") else b""
@@ -154,12 +154,12 @@ class Journal:
         """Bytes written so far: where the next record begins."""
         return self._size
 
-    def append(self, record: Mapping[str, Any] | bytes) -> None:
+    def append(self, record: Mapping[str, object] | bytes) -> None:
         """Write one record."""
         self.extend((record,))
 
     def extend(
-        self, records: Iterable[Mapping[str, Any] | bytes], *, places: list[int] | None = None
+        self, records: Iterable[Mapping[str, object] | bytes], *, places: list[int] | None = None
     ) -> None:
         """Write records, in batches of about 256 KiB: constant memory for any number of them.
 

@@ -199,7 +199,7 @@ def checked(path: Path) -> list[str]:
     return found + _history(folder, own)
 
 
-def _history(folder: RunFolder, own: Sequence[Mapping[str, Any]]) -> list[str]:
+def _history(folder: RunFolder, own: Sequence[Mapping[str, object]]) -> list[str]:
     """How often the run ended, as the register tells it, or that none does."""
     if not own:
         there = (folder.path.parent / FILE).is_file()

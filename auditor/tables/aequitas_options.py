@@ -46,7 +46,7 @@ class Options(OptionSet):
         return self
 
     @classmethod
-    def read(cls, options: Mapping[str, Any], schema: Schema) -> Options:
+    def read(cls, options: Mapping[str, object], schema: Schema) -> Options:
         """Options as `of` reads them, with an end of a population and an estimate that the schema can afford."""
         given = {k: v for k, v in options.items() if v is not None}
         if given.get("mode") == "population" and not {"generated", "max_found", "max_seconds"} & set(given):
@@ -59,7 +59,7 @@ class Options(OptionSet):
         return {**self.model_dump(), "gamma": gamma}
 
 
-def _estimate_size(schema: Schema, given: Mapping[str, Any]) -> dict[str, int]:
+def _estimate_size(schema: Schema, given: Mapping[str, object]) -> dict[str, int]:
     """K and m where nothing was said about either: the paper's, or as many as `ESTIMATE_ROWS` allow."""
     if "trials" in given or "trial_size" in given or not len(schema.protected_index):
         return {}

@@ -109,7 +109,7 @@ class Column:
             if isinstance(v, str) and v.casefold() in ("true", "false")
         }
 
-    def encode(self, data: Sequence[Any] | NDArray[Any]) -> NDArray[np.int32]:
+    def encode(self, data: Sequence[object] | NDArray[Any]) -> NDArray[np.int32]:
         """Codes of raw values, shape (n,); -1 where a value is missing or unknown."""
         array = np.asarray(data)
         if self.kind == "integer":
@@ -143,7 +143,7 @@ def plain_values(column: Column) -> NDArray[Any]:
     return np.array(values, dtype=object)
 
 
-def what_is_wrong(column: Column, value: Any, row: int, count: int, where: str) -> str:
+def what_is_wrong(column: Column, value: object, row: int, count: int, where: str) -> str:
     """Which value of a row a column cannot hold, and what it can."""
     missing = (
         value is None or (isinstance(value, float | np.floating) and math.isnan(value)) or str(value) == ""
@@ -187,7 +187,7 @@ def numbers(array: NDArray[Any]) -> NDArray[np.float64]:
     return np.array([number(v) for v in array.ravel()], dtype=np.float64)
 
 
-def name(value: Any) -> str:
+def name(value: object) -> str:
     """One spelling per value, so that 1, 1.0, True and "1" are the same category; a missing one has none."""
     if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
         return ""

@@ -82,7 +82,7 @@ class Evaluator:
 
     def __init__(
         self,
-        predict: Callable[[Any], Any],
+        predict: Callable[[Any], object],
         schema: Schema,
         *,
         cache: bool | None = None,
@@ -307,7 +307,7 @@ class Evaluator:
         schema, rows = within(self.schema, codes)
         return self._call(schema.decode(rows, frame=self._frame), len(rows))
 
-    def _call(self, rows: Any, n: int) -> Labels:
+    def _call(self, rows: object, n: int) -> Labels:
         if not n:
             return np.empty(0, dtype=np.int64)
         limit = self._limit
@@ -326,7 +326,7 @@ class Evaluator:
             )
         return self._to_codes(answers)
 
-    def _answers(self, rows: Any, n: int) -> NDArray[Any]:
+    def _answers(self, rows: object, n: int) -> NDArray[Any]:
         """What the model says; whatever it raises becomes one error that says where and on which row."""
         try:
             return np.asarray(self._predict(rows))
@@ -371,7 +371,7 @@ def _whole(value: Raw) -> bool:
         return False
 
 
-def what_failed(error: Exception, schema: Schema, rows: Any, n: int) -> str:
+def what_failed(error: Exception, schema: Schema, rows: object, n: int) -> str:
     """Which error a model raised, where in its code, and for which row it was asked first."""
     table = np.asarray(rows, dtype=object)
     first = ", ".join(f"{name}={_told(v)}" for name, v in zip(schema.names, table[0], strict=True))
@@ -394,6 +394,6 @@ def what_failed(error: Exception, schema: Schema, rows: Any, n: int) -> str:
     return text
 
 
-def _told(value: Any) -> str:
+def _told(value: object) -> str:
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 60 else text[:57] + "…"

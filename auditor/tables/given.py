@@ -26,7 +26,7 @@ class Given:
     stand: Mapping[int, NDArray[np.int32]]
 
     @classmethod
-    def of(cls, schema: Schema, frame: Mapping[str, Any], *, where: str = "the data") -> Given:
+    def of(cls, schema: Schema, frame: Mapping[str, object], *, where: str = "the data") -> Given:
         """The rows of a table, read as `Schema.encode` reads them."""
         bins = schema.encode(frame, where=where)
         codes, columns, stand = bins.copy(), list(schema.columns), {}

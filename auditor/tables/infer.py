@@ -41,7 +41,7 @@ STATLOG_SEX: Mapping[str, str] = {
 
 
 def infer(
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     target: str,
     protected: Sequence[str] = (),
     *,

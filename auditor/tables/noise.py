@@ -140,7 +140,7 @@ def measure(
     return Noise(same_row=same_row, tests=tests, reason="" if tests else INCOMPLETE)
 
 
-def _without(row: Mapping[str, Any], columns: Collection[str]) -> tuple[Any, ...]:
+def _without(row: Mapping[str, object], columns: Collection[str]) -> tuple[Any, ...]:
     return tuple(value for name, value in row.items() if name not in columns)
 
 

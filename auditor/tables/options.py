@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -17,7 +17,7 @@ class OptionSet(BaseModel):
     method: ClassVar[str]
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Self:
+    def of(cls, options: Mapping[str, object]) -> Self:
         """Read options by name; None means the default.
 
         Raises

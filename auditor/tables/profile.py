@@ -15,7 +15,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +69,7 @@ def load_profile(path: str | Path, schema: Schema) -> Profile:
     return Profile(name=path.name, weights=weights)
 
 
-def _weights(column: Column, entry: Any, path: Path) -> NDArray[np.float64]:
+def _weights(column: Column, entry: object, path: Path) -> NDArray[np.float64]:
     where = f"{path}, column {column.name!r}"
     if not isinstance(entry, dict) or not all(
         isinstance(w, int | float) and not isinstance(w, bool) and 0 <= w < float("inf")

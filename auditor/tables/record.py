@@ -47,7 +47,7 @@ def record_of(
     model: TableModel,
     result: TabularResult,
     started: datetime,
-    facts: Mapping[str, Any],
+    facts: Mapping[str, object],
     folder: RunFolder | None,
 ) -> dict[str, Any]:
     """``run.json`` of a tabular run."""

@@ -99,7 +99,7 @@ class TabularResult:
         }
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """``value`` with dataclasses, tuples and NumPy scalars turned into what JSON holds."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}

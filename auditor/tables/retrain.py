@@ -72,13 +72,13 @@ class Retrained:
 
 
 def retrain(
-    estimator: Any,
+    estimator: object,
     schema: Schema,
     given: Rows,
     labels: NDArray[Any],
     rng: np.random.Generator,
     *,
-    search: Mapping[str, Any] | None = None,
+    search: Mapping[str, object] | None = None,
     patience: int = 1,
     sample: int = 50_000,
     frame: bool = False,
@@ -147,7 +147,7 @@ class _Study:
         train: Rows,
         labels: NDArray[Any],
         frame: bool,
-        blank: Any,
+        blank: object,
         rng: np.random.Generator,
         sample: int,
     ) -> None:
@@ -174,7 +174,7 @@ class _Study:
 
         return Evaluator(predict, self.schema, frame=self.frame)
 
-    def vote(self, model: Any, cases: Codes) -> tuple[NDArray[Any], int]:
+    def vote(self, model: object, cases: Codes) -> tuple[NDArray[Any], int]:
         """Labels for cases: the model's majority; ties go to a model that cannot see protected columns."""
 
         def blind(tied: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -191,7 +191,7 @@ class _Study:
         result[:, self.schema.protected_index] = 0
         return result
 
-    def share(self, model: Any, cases: Codes) -> Estimate:
+    def share(self, model: object, cases: Codes) -> Estimate:
         hits = int(self.evaluator(model).discriminatory(cases).sum())
         return clopper_pearson(hits, len(cases))
 
@@ -211,7 +211,7 @@ def majority(
     return result, len(tied)
 
 
-def _rounds(study: _Study, before: Any, cases: Codes, patience: int) -> tuple[list[Portion], Any, str]:
+def _rounds(study: _Study, before: object, cases: Codes, patience: int) -> tuple[list[Portion], Any, str]:
     portions: list[Portion] = []
     current, lowest = before, study.share(before, study.sample).value
     failed, i = 0, 2

@@ -35,7 +35,7 @@ STATUSES = ("ok", "unparsed", "refused", "filtered", "failed", "divided")
 T = TypeVar("T")
 
 
-def row_text(columns: Sequence[str], row: Sequence[Any]) -> str:
+def row_text(columns: Sequence[str], row: Sequence[object]) -> str:
     """A row as text: one ``column: value`` line per column; underscores in names become spaces.
 
     Examples
@@ -50,12 +50,12 @@ def row_text(columns: Sequence[str], row: Sequence[Any]) -> str:
     )
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     known = scalar(value)
     return "not given" if known is None else str(known)
 
 
-def row_json(columns: Sequence[str], row: Sequence[Any]) -> str:
+def row_json(columns: Sequence[str], row: Sequence[object]) -> str:
     """A row as a JSON object; whole numbers without a decimal point, null where a value is missing.
 
     Examples
@@ -291,7 +291,7 @@ class RowClient:
         if self._cache is not None:
             self._cache.close()
 
-    def _do(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def _do(self, coroutine: Coroutine[object, object, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def _note(self, requests: Sequence[Request]) -> None:

@@ -55,7 +55,7 @@ def audit_table(
 
 
 def resume_table(
-    path: Path, *, observe: Observer | None = None, limits: Mapping[str, Any] | None = None
+    path: Path, *, observe: Observer | None = None, limits: Mapping[str, object] | None = None
 ) -> TabularRun:
     """Finish a run with a task or an ``http:`` model that was cut off: what was answered is not asked again.
 
@@ -174,7 +174,7 @@ def _before(
     return about | {"frozen": reference}
 
 
-def _new_folder(plan: TabularPlan, schema: Schema, about: Mapping[str, Any]) -> RunFolder:
+def _new_folder(plan: TabularPlan, schema: Schema, about: Mapping[str, object]) -> RunFolder:
     return RunFolder.create(Path(plan.out), plan.as_dict() | {"schema_text": dump(schema)} | dict(about))
 
 

@@ -129,7 +129,7 @@ class Schema:
             self, columns=tuple(replace(c, protected=i in wanted) for i, c in enumerate(self.columns))
         )
 
-    def encode(self, frame: Mapping[str, Any], *, where: str = "the data") -> Codes:
+    def encode(self, frame: Mapping[str, object], *, where: str = "the data") -> Codes:
         """Codes of a table."""
         parts = []
         for column in self.columns:

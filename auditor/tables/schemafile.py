@@ -116,7 +116,7 @@ def load(path: str | Path) -> Schema:
     )
 
 
-def _column(name: str, entry: Any, path: str | Path) -> Column:
+def _column(name: str, entry: object, path: str | Path) -> Column:
     where = f"{path}, column {name!r}"
     if not isinstance(entry, dict):
         raise DataFileError(f"{where}: expected fields such as kind and values")
@@ -158,5 +158,5 @@ def _column(name: str, entry: Any, path: str | Path) -> Column:
     )
 
 
-def _int(value: Any) -> TypeGuard[int]:
+def _int(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)

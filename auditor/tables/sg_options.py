@@ -39,7 +39,7 @@ class SgOptions(OptionSet):
     coverage: bool = True  # count path coverage and distinct faults on a surrogate tree afterwards
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Self:
+    def of(cls, options: Mapping[str, object]) -> Self:
         """As of every method; ``protocol="sg"`` stands for the paper's own order, which other values override."""
         given = {k: v for k, v in options.items() if k != "protocol" and v is not None}
         protocol = options.get("protocol") or "default"

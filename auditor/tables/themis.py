@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -36,7 +35,7 @@ LARGEST_BATCH = 1 << 20  # rows passed to the model between two looks
 
 
 def run(
-    evaluator: Evaluator, schema: Schema, options: Mapping[str, Any], rng: np.random.Generator
+    evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng: np.random.Generator
 ) -> TabularResult:
     """Measure discrimination scores, or search minimal discriminating sets."""
     settings = ThemisOptions.of(options)

@@ -30,7 +30,7 @@ _NAMES = Where(
 
 
 def read(
-    data: Any,
+    data: object,
     *,
     text_column: str = "text",
     label_column: str | None = None,
@@ -80,7 +80,7 @@ def _table(data: Any, wanted: tuple[str, ...]) -> readers.Table:
     return None, _items(data, wanted)
 
 
-def _column_names(data: Any) -> list[str] | None:
+def _column_names(data: object) -> list[str] | None:
     columns = getattr(data, "columns", None)
     try:
         return None if columns is None or callable(columns) else [str(name) for name in columns]
@@ -88,7 +88,7 @@ def _column_names(data: Any) -> list[str] | None:
         return None
 
 
-def _items(data: Iterable[Any], wanted: tuple[str, ...]) -> Iterator[Row]:
+def _items(data: Iterable[object], wanted: tuple[str, ...]) -> Iterator[Row]:
     cells = hasattr(data, "dtype")
     for n, item in enumerate(data, start=1):
         where = f"item {n}"
@@ -114,7 +114,7 @@ def _numbered(rows: Iterable[Mapping[str, object]]) -> Iterator[Row]:
     return ((f"row {n}", row) for n, row in enumerate(rows, start=1))
 
 
-def _plain(value: Any) -> object:
+def _plain(value: object) -> object:
     """A cell as plain Python; None where pandas says that nothing is there."""
     if type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value):
         return None
@@ -122,7 +122,7 @@ def _plain(value: Any) -> object:
     return value if tolist is None else tolist()
 
 
-def _arrow(data: Any) -> Any:
+def _arrow(data: object) -> Any:
     try:
         pyarrow = importlib.import_module("pyarrow")
     except ImportError:

@@ -155,7 +155,7 @@ def parse_hub(spec: str) -> tuple[str, str | None, str | None]:
     return name, config or None, split or None
 
 
-def _class_names(feature: Any) -> list[str] | None:
+def _class_names(feature: object) -> list[str] | None:
     """Names of a column of class labels, or of lists of them."""
     names = getattr(feature, "names", None) or getattr(getattr(feature, "feature", None), "names", None)
     return list(names) if names else None
