@@ -35,6 +35,7 @@ COMMANDS = {
         "auditor.cli.mitigate",
         "Ask the texts of a run under changed prompts, and say what that does.",
     ),
+    "choose": ("auditor.cli.choose", "Which of several candidates: pairs in both orders, or rankings."),
     "show": ("auditor.cli.show", "Show one finding, variant or case: its prompts and answers."),
     "explain": ("auditor.cli.explain", "Explain a code of a report in plain words."),
     "replay": ("auditor.cli.replay", "Ask the prompts of one finding again."),

@@ -32,6 +32,7 @@ from auditor.core.shared_plan import (
     ASK,
     ASKED,
     CHANGED,
+    CHOOSE,
     LIMITS,
     MAKE,
     MEASURED,
@@ -153,7 +154,7 @@ class Plan(SharedPlan):
 
     # fmt: off
     task: Annotated[str, Option("--task", ASKED, TEXTS, "Task name, or a task file: audit tasks list.")] = "sentiment"
-    models: Annotated[Names, Option("--model", ASKED, RUN | {"agent"},
+    models: Annotated[Names, Option("--model", ASKED, RUN | {"agent", "choose"},
         "Model spec; several give one comparison. E.g. vader, reviews, openai:NAME, langchain:PROVIDER:NAME, "
         "http:FILE.yaml, hf:ID, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE. See: audit models.",
         repeated=True)] = ()
@@ -174,9 +175,9 @@ class Plan(SharedPlan):
         "commas between (default: user).")] = ()
     answer_path: Annotated[str | None, Option("--answer-path", ASKED, RUN,
         "Of whole requests: JSON path of the answer in what comes back, a tool call for example.")] = None
-    attributes: Annotated[Names | None, Option("--attributes", CHANGED, MAKE,
+    attributes: Annotated[Names | None, Option("--attributes", CHANGED, CHOOSE,
         "Comma-separated, e.g. gender,race. Default: those that the texts name.")] = None
-    groups: Annotated[Names, AfterValidator(_of_groups), Option("--groups", CHANGED, MAKE,
+    groups: Annotated[Names, AfterValidator(_of_groups), Option("--groups", CHANGED, CHOOSE,
         "ATTRIBUTE:GROUP, comma-separated, e.g. age:old,gender:female: only changes to these groups, or from them "
         "to any other; gender:female/male: between the two. Default: all groups.")] = ()
     order: Annotated[int, Field(ge=1, le=4), Option("--order", CHANGED, MAKE,
@@ -199,20 +200,20 @@ class Plan(SharedPlan):
     reference: Annotated[str, AfterValidator(_of_reference), Option("--reference", MEASURED, RUN,
         "ATTRIBUTE:GROUP that the other groups are compared with, commas between. With --oracle probability: equal "
         "(default), or bls: the shares of women and men in the occupations.")] = "equal"
-    dictionaries: Annotated[Names, Option("--dictionary", CHANGED, MAKE,
+    dictionaries: Annotated[Names, Option("--dictionary", CHANGED, CHOOSE,
         "[ATTRIBUTE=]FILE: a dictionary, or a raw pair file source;target.", repeated=True)] = ()
     scope: Annotated[Scope, Option("--scope", CHANGED, MAKE,
         "text, term or occurrence: what one edit changes.")] = "text"
     who: Annotated[Literal["", "subject", "subject-or-all", "each", "all-one-way", "all"], Option(
-        "--who", CHANGED, MAKE,
+        "--who", CHANGED, CHOOSE,
         "Whose words are changed: subject (the person who is judged; default of tasks that name one), "
         "subject-or-all (everybody's where that is not clear), each (one person at a time), all-one-way "
         "(everybody's, of a man and a woman one at a time; default of other tasks), all.")] = ""
-    per_seed: Annotated[Count | None, BeforeValidator(_all), Option("--per-seed", CHANGED, MAKE,
+    per_seed: Annotated[Count | None, BeforeValidator(_all), Option("--per-seed", CHANGED, CHOOSE,
         "Variants per seed and attribute set (default 8; 0 = all).")] = 8
     wordings: Annotated[Count, Option("--wordings", CHANGED, MAKE,
         "Ask both sides of each text in so many neutral wordings.")] = 1
-    carrier: Annotated[tuple[Literal["words", "name", "statement"], ...], Listed, Option("--carrier", CHANGED, MAKE,
+    carrier: Annotated[tuple[Literal["words", "name", "statement"], ...], Listed, Option("--carrier", CHANGED, CHOOSE,
         "What states an attribute of the person who is judged: words (those of the text), name (a line with a "
         "name), statement (a sentence); with commas, the first that fits a text (default: words,name where the task"
         " has a subject, else words).")] = ()

@@ -13,10 +13,11 @@ from auditor.core.secrets import hidden
 RUN = frozenset({"run", "plan freeze"})
 ROWS = frozenset({"tabular", "plan freeze tabular"})
 MAKE = RUN | {"generate"}
-TEXTS = MAKE | {"agent"}
-ASK = RUN | {"agent", "doctor"}
-LIMIT = RUN | ROWS | {"agent", "groups", "resume", "tabular resume", "mitigate"}
-OPERATE = frozenset({"run", "tabular", "agent", "mitigate"})
+CHOOSE = MAKE | {"choose"}  # what makes versions of given texts
+TEXTS = CHOOSE | {"agent"}
+ASK = RUN | {"agent", "doctor", "choose"}
+LIMIT = RUN | ROWS | {"agent", "groups", "resume", "tabular resume", "mitigate", "choose"}
+OPERATE = frozenset({"run", "tabular", "agent", "mitigate", "choose"})
 ASKED, SERVER, CHANGED, MEASURED, LIMITS, OUTPUT = Group
 
 
