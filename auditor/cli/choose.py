@@ -40,7 +40,7 @@ def choose(
 ) -> int:
     """Show candidates who differ in nothing but who they are side by side, and measure who is chosen."""
     from auditor.report import html, panels
-    from auditor.run import panels as asking
+    from auditor.run import choose as asking
 
     format = pages.checked(format)
     plan = resolve(options, config)
@@ -53,7 +53,7 @@ def choose(
     )
     done = asking.compare(plan, candidates, repeats, Draw())
     document = panels.build(
-        f"{plan.task}: {'which of two' if done.kind == asking.CHOICE else f'rankings of up to {candidates}'}",
+        f"{plan.task}: {'which of two' if done.kind == 'choice' else f'rankings of up to {candidates}'}",
         done.kind,
         " ".join((f"{plural(done.texts, 'text')}.", *(_said(done, name) for name in done.seen))),
         done.claims,
@@ -82,7 +82,7 @@ def choose(
 
 
 def _said(done: object, model: str) -> str:
-    from auditor.run.panels import TIE, Compared
+    from auditor.run.choose import TIE, Compared
 
     assert isinstance(done, Compared)
     seen = done.seen[model]
