@@ -41,6 +41,7 @@ def choose(
     """Show candidates who differ in nothing but who they are side by side, and measure who is chosen."""
     from auditor.report import html, panels
     from auditor.run import choose as asking
+    from auditor.run.panels import task_of
 
     format = pages.checked(format)
     plan = resolve(options, config)
@@ -48,7 +49,7 @@ def choose(
         plan.models,
         limited=plan.limited,
         yes=yes,
-        check=lambda: asking.task_of(plan.task, candidates),
+        check=lambda: task_of(plan.task, candidates),
         show=lambda: "Two calls for each pair of versions, or one for each ranking; set a limit to be sure.",
     )
     done = asking.compare(plan, candidates, repeats, Draw())
@@ -82,7 +83,8 @@ def choose(
 
 
 def _said(done: object, model: str) -> str:
-    from auditor.run.choose import TIE, Compared
+    from auditor.run.choose import Compared
+    from auditor.run.panels import TIE
 
     assert isinstance(done, Compared)
     seen = done.seen[model]
