@@ -50,7 +50,7 @@ def written(scan: Scan, hit: Hit, source: Term, target: Term) -> str:
     keeps its dictionary form and is capitalised only at a sentence start.
     """
     case = case_of(hit.surface)
-    if case == "title" and _in_heading(scan, hit):
+    if case == "title" and "start" not in source.tags and _in_heading(scan, hit):
         return " ".join(map(capitalise, target.text.split(" ")))
     if case == "title" and source.text in _COLOURS and target.text.islower() and target.text not in _COLOURS:
         return capitalise(target.text) if starts_sentence(scan.text, hit.start) else target.text

@@ -95,6 +95,8 @@ class Context:
             return True
         if "lower" in tags and at.case == "title" and not at.at_start and before not in DETERMINERS:
             return False
+        if "start" in tags and not (at.at_start and at.surface[0].isupper()):
+            return False
         if "no_exclamation" in tags and at.at_start and after in {",", "!"}:
             return False
         if "before:name" in tags and not self._before_name(at):
@@ -102,6 +104,8 @@ class Context:
         if "name" in tags and not self._first_name(at):
             return False
         if "after:person" in tags and not self._after_person(at):
+            return False
+        if "after:comma" in tags and before != ",":
             return False
         if "case" in tags and not self._capital(at):
             return False

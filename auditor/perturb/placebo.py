@@ -1,9 +1,9 @@
-"""The placebo arm: edits of the same number at the same places that change no group.
+"""The placebo arm: edits of the same shape that change no group.
 
 A rate of changed answers says little until it is laid beside the rate under edits that leave every group as it
-is. For each variant of one attribute there is a placebo with as many changed spans: other surface forms for
-the same group where the dictionary has them (woman → lady), else neutral words near the changed ones
-(movie → film).
+is. For each variant of one attribute there is a placebo that changes as many spans and, as closely as the text
+allows, as many words and characters: other surface forms for the same group where the dictionary has them (woman →
+lady), else neutral words of the text (movie → film, didn't → did not).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import dataclasses
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, cycle, islice, pairwise
 from random import Random
 from typing import NamedTuple
 
@@ -21,12 +21,16 @@ from auditor.perturb._agree import edits_of
 from auditor.perturb._match import Hit, Matcher, Scan, settle
 from auditor.perturb._seams import misread
 from auditor.perturb.dictionaries import Dictionary, Term, neutral
+from auditor.perturb.gate.lexicon import NEVER
 from auditor.perturb.irrelevant import Irrelevant, irrelevant
 from auditor.perturb.mutation import apply
 from auditor.perturb.wordings import frames, mixed
 
-_TRIES = 6  # draws for each placebo wanted, since a draw may repeat an earlier one
-_NEAR = 3  # a neutral site is drawn among so many nearest ones at first, and among more later
+_DRAWN = 40  # sets of places and words that are drawn for the edits of a text that have as many spans
+_WORD, _OTHER = 8, 6  # what a word more or less, and neutral words for the group's own, cost in characters
+_LEAST = 3  # placebos for an attribute that has fewer edits, of one span, since a gate may refuse some
+_NO_PLACE = "no neutral word stands in the text"
+_NO_FIT = "its neutral words do not stand beside their neighbours"
 
 
 class _Site(NamedTuple):
@@ -50,11 +54,13 @@ class Placebos:
         Number of characters of a text that the model gets to see.
     irrelevant : mapping, optional
         What the task names as irrelevant; half of the placebos of an attribute are of it where the text has any.
+    passed_over : Counter of str, optional
+        Where texts without a placebo are counted; that of the suite, so that the record has them.
 
     Attributes
     ----------
-    missing : Counter of str
-        Placebos that a text had no room for, by attribute.
+    passed_over : Counter of str
+        Texts without a placebo, by attribute and reason.
     primary : dict
         Attribute → the pair of groups that its dictionary names first.
 
@@ -78,6 +84,7 @@ class Placebos:
         words: Dictionary | None = None,
         limit_chars: Callable[[str], int] | None = None,
         irrelevant: Irrelevant | None = None,
+        passed_over: Counter[str] | None = None,
     ) -> None:
         self._irrelevant = irrelevant or {}
         self._dictionaries = {d.attribute: d for d in dictionaries}
@@ -86,7 +93,7 @@ class Placebos:
         self._groups = Matcher(list(dictionaries))
         self._neutral = Matcher([self._words])
         self._limit = limit_chars
-        self.missing: Counter[str] = Counter()
+        self.passed_over: Counter[str] = Counter() if passed_over is None else passed_over
 
     def placebos(self, case: Case, n: int | None, rng: Random) -> tuple[Variant, ...]:
         """Return placebo variants of ``case.original``.
@@ -96,8 +103,8 @@ class Placebos:
         case : Case
             With the variants whose arm is to be controlled.
         n : int or None
-            The most placebos for each attribute; None makes as many as the case has variants of that
-            attribute alone.
+            The most placebos for each attribute. There are as many as the case has variants of that attribute alone,
+            and at least three; fewer where the text has no further one that adds as many words as its edit.
         rng : Random
             Every choice is drawn from it.
 
@@ -114,33 +121,26 @@ class Placebos:
         kept = len(text) if self._limit is None else self._limit(text)
         scan, hits, free = self._read(text, kept)
         standing = frozenset(h.surface.lower() for h in (*hits, *(site.hit for site in free)))
+        free = [site._replace(words=words) for site in free if (words := _unlike(site.words, standing))]
         out: list[Variant] = []
         arms: dict[str, list[Variant]] = {}
         for variant in case.variants:
             if variant.order == 1:
                 arms.setdefault(variant.attributes[0], []).append(variant)
         for attribute in sorted(arms):
-            own = self._within(hits, attribute)
-            wanted = len(arms[attribute]) if n is None else min(n, len(arms[attribute]))
-            made: dict[tuple[object, ...], tuple[Edit, ...]] = {}
-            drawn: dict[tuple[object, ...], tuple[Edit, ...]] = {}
-            for named in irrelevant(text[:kept], self._irrelevant, attribute, -(-wanted // 2), rng):
-                made[tuple((e.where, e.target) for e in named)] = named
-            for draw in range(wanted * _TRIES):
-                if len(made) == wanted:
-                    break
-                model = arms[attribute][draw % len(arms[attribute])]
-                # Once the group's other words have had their turn, neutral ones fill the arm.
-                sites = own if draw < 2 * wanted else {}
-                picks = _picks(model, sites, free, standing, _NEAR + draw // 2, rng)
-                picked = tuple([(site.hit.start, id(word)) for site, word in picks])
-                edits = drawn.get(picked)
-                if edits is None:
-                    edits = drawn[picked] = _edits(scan, attribute, picks)
-                if edits:
-                    made.setdefault(tuple((e.where, e.target) for e in edits), edits)
-            self.missing[attribute] += wanted - len(made)
-            for edits in made.values():
+            sites = _Sites(scan, self._within(hits, attribute, standing), free, rng)
+            arm = arms[attribute]
+            models = [(model, len(model.edits)) for model in arm]
+            models += [(model, 1) for model in islice(cycle(arm), max(0, _LEAST - len(arm)))]
+            models = models[:n]
+            made = irrelevant(text[:kept], self._irrelevant, attribute, -(-len(models) // 2), rng)
+            for model, most in models[len(made) :]:
+                if edits := sites.like(model, most, exact=len(made) >= _LEAST):
+                    made.append(edits)
+            if not made:
+                self.passed_over[f"placebo for {attribute}: {_NO_FIT if sites else _NO_PLACE}"] += 1
+            for found in made:
+                edits = tuple(dataclasses.replace(e, attribute=attribute) for e in found)
                 out.append(
                     Variant(
                         id=f"{case.id}.p{len(out)}",
@@ -166,7 +166,7 @@ class Placebos:
         made: list[list[tuple[Edit, ...]]] = []
         for site in free:
             words = [word for word in site.words if word.text.lower() not in standing]
-            found = [_edits(scan, site.term.attribute, [(site, word)]) for word in words]
+            found = [_edits(scan, site, word) for word in words]
             made.append([edits for edits in found if edits])
         places = {site.hit.start for site in free}
         known = {
@@ -198,77 +198,148 @@ class Placebos:
         for hit in self._neutral.scan(text).hits:
             before = bisect_left(starts, hit.end)
             if hit.end <= kept and (not before or ends[before - 1] <= hit.start):
-                words = self._words.alternatives(hit.terms[0])
+                words = _told_apart(hit.terms[0], self._words.alternatives(hit.terms[0]))
                 if words:
                     free.append(_Site(hit, hit.terms[0], words))
         return scan, hits, free
 
-    def _within(self, hits: Sequence[Hit], attribute: str) -> dict[int, _Site]:
+    def _within(self, hits: Sequence[Hit], attribute: str, standing: frozenset[str]) -> dict[int, _Site]:
         """Return the sites of ``attribute`` where its group has another surface form, by start offset."""
         sites = {}
         for hit in hits:
             term = hit.terms[0]
             if term.attribute == attribute:
-                words = self._dictionaries[attribute].alternatives(term)
+                words = _told_apart(term, self._dictionaries[attribute].alternatives(term))
+                words = _unlike(words, standing)
                 if words:
                     sites[hit.start] = _Site(hit, term, words)
         return sites
 
 
-def _picks(
-    model: Variant,
-    own: dict[int, _Site],
-    free: Sequence[_Site],
-    standing: frozenset[str],
-    near: int,
-    rng: Random,
-) -> list[tuple[_Site, Term]]:
-    """Draw as many sites as ``model`` has changed spans, the nearest ones, and a word for each."""
-    left = sorted(free, key=_start)
-    chosen: dict[Term, Term] = {}
-    picks: list[tuple[_Site, Term]] = []
-    for edit in model.edits:
-        if edit.kind == "agreement" or not isinstance(edit.where, tuple):
-            continue
-        at = edit.where[0]
-        site = own.get(at)
-        if site is None:
-            if not left:
-                continue
-            site = left.pop(_nearest(left, at, rng.randrange(min(near, len(left)))))
-        if site.term not in chosen:
-            # Two people must not get one name, and nobody that of somebody who is there.
-            words = [w for w in site.words if w not in chosen.values() and w.text.lower() not in standing]
-            if not words:
-                continue
-            chosen[site.term] = words[rng.randrange(len(words))]
-        picks.append((site, chosen[site.term]))
-    return picks
+def _told_apart(term: Term, words: tuple[Term, ...]) -> tuple[Term, ...]:
+    """The ``words`` that may stand for ``term`` wherever it stands."""
+    return tuple(word for word in words if (term.text.lower(), word.text.lower()) not in NEVER)
 
 
-def _start(site: _Site) -> int:
-    return site.hit.start
+def _unlike(words: tuple[Term, ...], standing: frozenset[str]) -> tuple[Term, ...]:
+    """Those of ``words`` that the text does not hold: nobody gets the name of somebody who is there."""
+    return tuple(word for word in words if word.text.lower() not in standing)
 
 
-def _nearest(sites: Sequence[_Site], at: int, n: int) -> int:
-    """The index of the n-th nearest to ``at`` of ``sites``, which are in order; the earlier of two equally near."""
-    after = bisect_left(sites, at, key=_start)
-    before = after - 1
-    while True:
-        back = before >= 0 and (
-            after == len(sites) or at - _start(sites[before]) <= _start(sites[after]) - at
-        )
-        if n == 0:
-            return before if back else after
-        n -= 1
-        before, after = (before - 1, after) if back else (before, after + 1)
+_Pick = tuple[int, int]  # the numbers of a place and of its word
 
 
-def _edits(scan: Scan, attribute: str, picks: Sequence[tuple[_Site, Term]]) -> tuple[Edit, ...]:
-    """The edits that put the words into their sites, for the arm of ``attribute``; none where they are misread."""
-    edits: list[Edit] = []
-    for site, word in picks:
-        made = edits_of(scan, site.hit, site.term, word, site.term.group, "placebo")
-        edits += [dataclasses.replace(one, attribute=attribute) for one in made]
-    edits.sort(key=lambda e: e.where)
-    return () if misread(scan.text, edits) else tuple(edits)
+class _Shape(NamedTuple):
+    """What words at some places add to the text."""
+
+    words: int
+    chars: int
+    others: int  # neutral places where the group has words of its own
+
+
+class _Sites:
+    """The places of one text for the placebos of one attribute: those of its group, and the neutral ones."""
+
+    def __init__(self, scan: Scan, own: dict[int, _Site], free: Sequence[_Site], rng: Random) -> None:
+        self._scan, self._rng = scan, rng
+        self._all = [*own.values(), *free]
+        self._own = {at: number for number, at in enumerate(own)}
+        self._free = range(len(own), len(self._all))
+        self._adds = [[(_blanks(s.hit.surface, w.text), len(w.text) - len(s.hit.surface)) for w in s.words]
+                      for s in self._all]  # fmt: skip
+        self._drawn: dict[tuple[tuple[int, ...], int], dict[tuple[_Pick, ...], _Shape]] = {}
+        self._written: dict[_Pick, tuple[Edit, ...]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def like(self, model: Variant, most: int, *, exact: bool) -> tuple[Edit, ...]:
+        """Edits of as many spans as ``model`` changes, at most ``most``: the most like it that were not given yet.
+
+        ``exact``: none rather than edits that add another number of words.
+        """
+        changed = [e for e in model.edits if e.kind != "agreement"][:most]
+        own = tuple(self._own[at] for e in changed if (at := _span(e)[0]) in self._own)
+        key = own, len(changed)
+        if key not in self._drawn:
+            self._drawn[key] = self._draw(own, len(changed))
+        words = sum([_blanks(e.source, e.target) for e in changed])
+        chars = sum([len(e.target) - len(e.source) for e in model.edits])
+
+        def unlike(row: tuple[tuple[_Pick, ...], _Shape]) -> int:
+            shape = row[1]
+            return _WORD * abs(shape.words - words) + abs(shape.chars - chars) + _OTHER * shape.others
+
+        left = self._drawn[key]
+        while left:
+            picks, shape = min(left.items(), key=unlike)
+            if exact and shape.words != words:
+                return ()
+            del left[picks]
+            if edits := self._edits(picks):
+                return edits
+        return ()
+
+    def _edits(self, picks: Sequence[_Pick]) -> tuple[Edit, ...]:
+        """The edits that put the words into their places; none where they are misread."""
+        parts = []
+        for pick in picks:
+            if pick not in self._written:
+                site = self._all[pick[0]]
+                self._written[pick] = _edits(self._scan, site, site.words[pick[1]])
+            parts.append(self._written[pick])
+        if not all(parts):
+            return ()
+        edits = tuple(sorted((e for part in parts for e in part), key=_span))
+        close = any(_span(b)[0] - _span(a)[1] < 2 for a, b in pairwise(edits))
+        return () if close and misread(self._scan.text, edits) else edits
+
+    def _draw(self, own: tuple[int, ...], spans: int) -> dict[tuple[_Pick, ...], _Shape]:
+        """Sets of ``spans`` places with words in random order, with the group's ``own`` places and without."""
+        out: dict[tuple[_Pick, ...], _Shape] = {}
+        for fixed in (own, ()) if own else ((),):
+            left = min(spans - len(fixed), len(self._free))
+            if not fixed and left == 1:  # all of them
+                drawn: list[tuple[_Pick, ...]] = [
+                    ((site, word),) for site in self._free for word in range(len(self._all[site].words))
+                ]
+                self._rng.shuffle(drawn)
+            else:
+                drawn = [self._pick(fixed, left) for _ in range(_DRAWN if fixed or left else 0)]
+            for picks in drawn:
+                if picks:
+                    adds = [self._adds[site][word] for site, word in picks]
+                    words, chars = sum([w for w, _ in adds]), sum([c for _, c in adds])
+                    out.setdefault(picks, _Shape(words, chars, 0 if fixed else len(own)))
+        return out
+
+    def _pick(self, fixed: Sequence[int], left: int) -> tuple[_Pick, ...]:
+        """One word for each of the ``fixed`` places and of ``left`` neutral ones; one for all places of a term."""
+        chosen: dict[str, str] = {}
+        picks = []
+        for number in (*fixed, *sorted(self._rng.sample(self._free, left))):
+            site = self._all[number]
+            word = chosen.get(site.term.text)
+            if word is None:
+                words = [w.text for w in site.words if w.text not in chosen.values()]
+                if not words:
+                    continue
+                word = chosen[site.term.text] = words[int(self._rng.random() * len(words))]
+            picks.append((number, next(i for i, w in enumerate(site.words) if w.text == word)))
+        return tuple(picks)
+
+
+def _blanks(before: str, after: str) -> int:
+    """How many words more ``after`` has."""
+    return after.count(" ") - before.count(" ")
+
+
+def _span(edit: Edit) -> tuple[int, int]:
+    assert isinstance(edit.where, tuple)
+    return edit.where
+
+
+def _edits(scan: Scan, site: _Site, word: Term) -> tuple[Edit, ...]:
+    """The edits that put a word into its site; none where it is misread."""
+    edits = edits_of(scan, site.hit, site.term, word, site.term.group, "placebo")
+    return () if misread(scan.text, edits) else edits

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -18,7 +17,7 @@ from auditor.core.types import Case, Edit, Variant, draws_of
 from auditor.tasks.task import Task
 
 PLACEBO_CAP = 24  # placebo variants of one seed where the plan sets no number
-TRIED = 400  # combinations of placebo edits that are tried, for each set of attributes
+TRIED = 40  # combinations of placebo edits that are tried for one joint edit
 JOINT_CAP = 8  # of them, those that copy joint edits, for each set of attributes
 CANARIES = 8  # prompts that are asked again in the middle and at the end
 CANARY_REPLICATES = 3
@@ -78,45 +77,61 @@ def with_placebos(case: Case, suite: Any, *, per_seed: int | None, seed: int) ->
 def _together(
     case: Case, single: Sequence[Variant], attributes: Sequence[str], n: int, rng: Random
 ) -> list[Variant]:
-    """Joint placebo variants: one placebo edit for each attribute, or neutral ones in its place."""
+    """Joint placebo variants for ``n`` joint edits: for each attribute a placebo like its part, or a neutral one."""
     if not isinstance(case.original.input, str):
         return []
     changed = {name for v in case.variants for name in v.attributes}
     neutral = [v for v in single if not changed & set(v.attributes)]
     parts = [[v for v in single if v.attributes == (name,)] or neutral for name in attributes]
-    out: list[Variant] = []
-    for combination in _combinations(parts, rng):
-        edits = [
-            dataclasses.replace(e, attribute=name)
-            for name, v in zip(attributes, combination, strict=True)
-            for e in v.edits
-        ]
-        edits.sort(key=_where)
-        # Not by id: a suite may leave the numbering to this module.
-        if len({id(v) for v in combination}) < len(combination) or _overlap(edits):
-            continue
-        text = _apply(case.original.input, edits)
-        out.append(Variant(id="", input=text, groups=case.original.groups, edits=tuple(edits)))
-        if len(out) == n:
-            break
-    return out
+    forms = [[(_form(v.edits), v) for v in part] for part in parts]
+    made: dict[tuple[int, ...], Variant] = {}
+    for model in [v for v in case.variants if v.attributes == attributes][:n]:
+        near = []
+        for name, part in zip(attributes, forms, strict=True):
+            wanted = _form([e for e in model.edits if e.attribute == name])
+            rng.shuffle(part)
+            near.append([v for _, v in sorted(part, key=lambda row: _unlike(row[0], wanted))])
+        for combination in _combinations(near):
+            # Not by id: a suite may leave the numbering to this module.
+            key = tuple(map(id, combination))
+            if key in made or len(set(key)) < len(key):
+                continue
+            edits = [
+                dataclasses.replace(e, attribute=name)
+                for name, v in zip(attributes, combination, strict=True)
+                for e in v.edits
+            ]
+            edits.sort(key=_where)
+            if not _overlap(edits):
+                text = _apply(case.original.input, edits)
+                made[key] = Variant(id="", input=text, groups=case.original.groups, edits=tuple(edits))
+                break
+    return list(made.values())
 
 
-def _combinations(parts: Sequence[Sequence[Variant]], rng: Random) -> list[tuple[Variant, ...]]:
-    """At most `TRIED` combinations of one variant of each part, in random order, any of them as likely."""
-    total = math.prod(map(len, parts))
-    if total <= TRIED:
-        found = list(itertools.product(*parts))
-        rng.shuffle(found)
-        return found
-    out = []
-    for number in rng.sample(range(total), TRIED):
-        picked = []
-        for part in parts:
-            number, at = divmod(number, len(part))
-            picked.append(part[at])
-        out.append(tuple(picked))
-    return out
+_Form = tuple[int, int, int]
+
+
+def _form(edits: Sequence[Edit]) -> _Form:
+    """Spans, words and characters that edits change or add."""
+    return (
+        sum(e.kind != "agreement" for e in edits),
+        sum(e.target.count(" ") - e.source.count(" ") for e in edits),
+        sum(len(e.target) - len(e.source) for e in edits),
+    )
+
+
+def _unlike(one: _Form, other: _Form) -> int:
+    """How far apart two forms are, in characters."""
+    return sum(weight * abs(a - b) for weight, a, b in zip((12, 8, 1), one, other, strict=True))
+
+
+def _combinations(parts: Sequence[Sequence[Variant]]) -> Iterator[tuple[Variant, ...]]:
+    """Combinations of one variant of each part, those of the first ones of all parts first, at most `TRIED`."""
+    short = [part[:TRIED] for part in parts]
+    places = itertools.product(*(range(len(part)) for part in short))
+    for picked in itertools.islice(sorted(places, key=sum), TRIED):
+        yield tuple(part[i] for part, i in zip(short, picked, strict=True))
 
 
 def _where(edit: Edit) -> tuple[int, int]:

@@ -421,7 +421,9 @@ def _placebos(suite: Any, dictionaries: Sequence[Any], task: Task) -> Any:
         return None
     from auditor.perturb.placebo import Placebos
 
-    return Placebos(dictionaries=dictionaries, limit_chars=task.kept, irrelevant=task.irrelevant)
+    return Placebos(
+        dictionaries=dictionaries, limit_chars=task.kept, irrelevant=task.irrelevant, passed_over=suite.passed_over
+    )
 
 
 def _seeds(

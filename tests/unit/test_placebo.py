@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import namedtuple
 from random import Random
 from typing import Any
 
@@ -13,7 +12,7 @@ from auditor.core.types import Case, SourceText, is_wording
 from auditor.measure.observations import Arm, shape_of
 from auditor.perturb.dictionaries import builtin, load, neutral
 from auditor.perturb.mutation import MutationSuite
-from auditor.perturb.placebo import Placebos, _nearest, _Site
+from auditor.perturb.placebo import Placebos
 from auditor.perturb.wordings import GAP, is_frame, unframed, worded
 from auditor.testing import check_variant
 
@@ -31,13 +30,13 @@ def one_case(text: str, attributes: list[str] = SOME, **options: Any) -> Case:
     return case
 
 
-def test_as_many_placebos_as_variants_with_as_many_changed_spans() -> None:
+def test_a_placebo_for_each_variant_with_as_many_changed_spans() -> None:
     case = one_case(RICH)
     made = Placebos(dictionaries=ALL).placebos(case, None, Random(1))
     for attribute in SOME:
         arm = [v for v in case.variants if v.attributes == (attribute,)]
         own = [v for v in made if v.attributes == (attribute,)]
-        assert len(own) == len(arm), attribute
+        assert 3 <= len(own) <= max(3, len(arm)), attribute
         assert {len([e for e in v.edits if e.kind == "placebo"]) for v in own} == {1}
     assert [v.id for v in made] == [f"{case.id}.p{i}" for i in range(len(made))]
     assert len({v.input for v in made if v.attributes == ("gender",)}) == sum(
@@ -88,7 +87,45 @@ def test_where_there_is_no_room_it_is_counted() -> None:
     placebos = Placebos(dictionaries=ALL)
     case = one_case("He slept.", ["gender"])
     assert placebos.placebos(case, None, Random(0)) == ()
-    assert placebos.missing["gender"] == len([v for v in case.variants if v.order == 1]) > 0
+    assert placebos.passed_over == {"placebo for gender: no neutral word stands in the text": 1}
+
+
+def test_placebos_add_as_many_words_as_their_edits() -> None:
+    case = one_case("A woman didn't like the film, and the store was not big.", ["gender"], per_seed=None)
+    case = dataclasses.replace(case, variants=tuple(v for v in case.variants if " trans " in f" {v.input} "))
+    made = Placebos(dictionaries=ALL).placebos(case, 2, Random(0))
+    assert {shape_of(v.edits).more_words for v in case.variants} == {1}
+    assert [shape_of(v.edits).more_words for v in made] == [1, 1]
+    plain = one_case(
+        "A woman didn't like the film, and the store was not big.", ["gender"], groups={"gender": ["male"]}
+    )
+    made = Placebos(dictionaries=ALL).placebos(plain, 2, Random(0))
+    assert [shape_of(v.edits).more_words for v in made] == [0, 0]
+
+
+def test_joint_placebos_have_the_shape_of_their_edits() -> None:
+    from auditor.run.controls import with_placebos
+
+    case = one_case(
+        RICH + " He didn't ask again, and nobody was there.", ["gender", "nationality"], per_seed=4
+    )
+    made = with_placebos(case, Placebos(dictionaries=ALL), per_seed=4, seed=7)
+    joint = [v for v in made.variants if v.order == 2]
+    arms = {arm: [shape_of(v.edits) for v in joint if shape_of(v.edits).arm == arm] for arm in Arm}
+    assert len(arms[Arm.PLACEBO]) == len(arms[Arm.EDITED]) == 4
+    assert {s.spans for s in arms[Arm.PLACEBO]} == {s.spans for s in arms[Arm.EDITED]}
+    words = {arm: sorted(s.more_words for s in shapes) for arm, shapes in arms.items()}
+    assert words[Arm.PLACEBO] == words[Arm.EDITED]
+
+
+def test_a_word_opens_a_sentence_or_follows_a_comma() -> None:
+    from auditor.perturb._match import Matcher
+
+    matcher = Matcher([neutral()])
+    found = matcher.scan("The cook left. We saw the cook, but late; all but one.").hits
+    assert [(h.start, h.surface) for h in found if h.surface.lower() in ("the", "we", "but")] == [
+        (0, "The"), (15, "We"), (32, "but"),
+    ]  # fmt: skip
 
 
 def test_text_that_the_model_does_not_see_is_left_alone() -> None:
@@ -245,13 +282,3 @@ def test_a_wording_is_another_arm_of_the_same_comparison() -> None:
         if shape.arm == Arm.REWORDED:
             assert shape.attributes == ("gender",)
             assert [d[1] for d in shape.directions] == ["female"]
-
-
-@given(starts=st.sets(st.integers(0, 60), min_size=1, max_size=12), at=st.integers(-5, 65), data=st.data())
-def test_the_nth_nearest_site_is_found_without_sorting_all(starts: set[int], at: int, data: Any) -> None:
-    hit = namedtuple("hit", "start")
-    term: Any = None
-    sites = [_Site(hit(start), term, ()) for start in sorted(starts)]  # type: ignore[arg-type]
-    n = data.draw(st.integers(0, len(sites) - 1))
-    wanted = sorted(sites, key=lambda s: (abs(s.hit.start - at), s.hit.start))[n]
-    assert sites[_nearest(sites, at, n)] is wanted

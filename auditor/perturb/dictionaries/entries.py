@@ -10,9 +10,11 @@ TAGS = frozenset(
     {
         "case",  # only with a capital letter (Polish), and at a sentence start only before a person noun
         "lower",  # not with a capital letter inside a sentence, where it is a name (Stephen King)
+        "start",  # only with a capital letter that opens a sentence
         "no_exclamation",  # not as an exclamation (Oh boy! Man, was I wrong.)
         "before:person",  # only before a person noun, with modifiers between (a white elderly man)
         "after:person",  # only right after a person noun (a student with dyslexia)
+        "after:comma",  # only right after a comma
         "before:name",  # only before a capitalised word (Ms. Hendricks)
         "as:noun",  # only where it stands as a noun (an American.)
         "as:adjective",  # only where it stands as an adjective (an American film; He is American.)

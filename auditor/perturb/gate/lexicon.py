@@ -160,10 +160,10 @@ def _told(place: Place) -> bool:
 
 
 def _kept_books(place: Place) -> bool:
-    return not any(
-        place.before(i).low in ("keep", "keeps", "kept", "keeping", "do", "does", "did", "balance")
-        for i in range(1, 4)
+    accounts = word_set(
+        "keep keeps kept keeping do does did balance balances balanced cooked closed audit audited"
     )
+    return not any(place.before(i).low in accounts for i in range(1, 4))
 
 
 def _stated(place: Place) -> bool:
@@ -194,6 +194,54 @@ def _unit_near(place: Place, listed: str) -> bool:
 
 def _no_weather(place: Place) -> bool:
     return not _unit_near(place, "cold hot heat warm snow ice heating skiing sun frost")
+
+
+def _counted(place: Place) -> bool:
+    return place.after().tag == "CD"
+
+
+def _subject_ahead(place: Place) -> bool:
+    """Whether a clause follows for certain, with *that* or without."""
+    return place.after().low in word_set(
+        "he she it they we i you the a an his her their my our this there no every"
+    )
+
+
+def _verb_ahead(place: Place) -> bool:
+    return place.after().tag[:2] == "VB"
+
+
+def _is_not_has(place: Place) -> bool:
+    return place.after().tag != "VBN" and place.after().text[:1].isalnum()
+
+
+def _goes_on(place: Place) -> bool:
+    return place.after().text[:1].isalnum()
+
+
+def _contrast(place: Place) -> bool:
+    denied = word_set("not n't never nothing nobody no nor only less")
+    opens = not place.before().text or place.before().low in (",", ";")
+    return opens and _goes_on(place) and denied.isdisjoint(u.low for u in place.units[: place.first])
+
+
+def _consequence(place: Place) -> bool:
+    return place.before().low == "," and place.after().tag in ("PRP", "DT", "NNP", "PRP$")
+
+
+def _owned_ahead(place: Place) -> bool:
+    return place.after().tag in ("DT", "PRP$", "PRP", "NNP", "CD") and place.before().tag[:2] != "VB"
+
+
+def _causal(place: Place) -> bool:
+    return (
+        place.after().tag in ("PRP", "DT", "PRP$", "NN", "NNS", "NNP", "EX")
+        and place.before().tag[:2] != "RB"
+    )
+
+
+def _speaks_alone(place: Place) -> bool:
+    return place.after().tag in ("IN", "TO", "RB", "CC", ".", ",", "")
 
 
 def _no_measure(place: Place) -> bool:
@@ -237,6 +285,52 @@ FITS: Mapping[tuple[str, str], Callable[[Place], bool]] = {
     ("night", "evening"): lambda place: place.before().low not in ("at", "every", "all", "by", "per"),
     ("evening", "night"): lambda place: place.before().low not in ("in", "the"),
     ("two", "three"): lambda place: not _unit_near(place, "either both neither other"),
+    ("over", "more than"): _counted,
+    ("more than", "over"): _counted,
+    ("just", "simply"): _verb_ahead,
+    ("because", "since"): _causal,
+    ("said that", "said"): _subject_ahead,
+    ("says that", "says"): _subject_ahead,
+    ("so that", "so"): _subject_ahead,
+    ("in order to", "to"): _verb_ahead,
+    ("wants to", "would like to"): _verb_ahead,
+    ("it's", "it is"): _is_not_has,
+    ("there's", "there is"): _is_not_has,
+    ("that's", "that is"): _is_not_has,
+    ("it is", "it's"): _goes_on,
+    ("there is", "there's"): _goes_on,
+    ("that is", "that's"): _is_not_has,
+    ("i am", "i'm"): _goes_on,
+    ("we are", "we're"): _goes_on,
+    ("they are", "they're"): _goes_on,
+    ("you are", "you're"): _goes_on,
+    ("after", "right after"): _goes_on,
+    ("after", "shortly after"): _goes_on,
+    ("after", "soon after"): _goes_on,
+    ("near", "close to"): _owned_ahead,
+    ("close to", "near"): _owned_ahead,
+    ("beside", "next to"): _owned_ahead,
+    ("next to", "beside"): _owned_ahead,
+    ("outside", "outside of"): _owned_ahead,
+    ("many", "a lot of"): _attributive,
+    ("a lot of", "many"): lambda place: place.after().tag == "NNS",
+    ("several", "a number of"): _attributive,
+    ("several", "a few"): _attributive,
+    ("a few", "several"): _attributive,
+    ("a single", "one"): _attributive,
+    ("another", "a different"): _attributive,
+    ("a different", "another"): lambda place: place.after().tag == "NN",
+    ("a little", "a bit"): lambda place: place.after().tag[:2] in ("JJ", "RB") or not _goes_on(place),
+    ("a bit", "a little"): lambda place: place.after().tag[:2] in ("JJ", "RB") or not _goes_on(place),
+    ("every", "each and every"): _attributive,
+    ("but", "yet"): _contrast,
+    ("but", "and yet"): _contrast,
+    ("so", "and so"): _consequence,
+    ("talked", "spoke"): _speaks_alone,
+    ("talks", "speaks"): _speaks_alone,
+    ("whether or not", "whether"): _subject_ahead,
+    ("whether", "whether or not"): _subject_ahead,
+    ("twelve", "a dozen"): _attributive,
     ("beginning", "start"): lambda place: (
         place.after().low != "to" and place.before().low not in ("is", "was")
     ),

@@ -359,7 +359,7 @@ def _same_class(pos: str, tag: str) -> bool:
     return (
         (pos[:1] == "V" and tag[:1] == "V")
         or (pos, tag) in lexicon.NEAR_TAGS
-        or pos in ("DT", "CD", "IN")
+        or pos in ("DT", "CD", "IN", "")
         or tag == ""
     )
 
