@@ -422,7 +422,10 @@ def _placebos(suite: Any, dictionaries: Sequence[Any], task: Task) -> Any:
     from auditor.perturb.placebo import Placebos
 
     return Placebos(
-        dictionaries=dictionaries, limit_chars=task.kept, irrelevant=task.irrelevant, passed_over=suite.passed_over
+        dictionaries=dictionaries,
+        limit_chars=task.kept,
+        irrelevant=task.irrelevant,
+        passed_over=suite.passed_over,
     )
 
 

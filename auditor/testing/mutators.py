@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from random import Random
 
 from auditor.core.types import Edit, SourceText, Variant
-from auditor.perturb._persons import TextParser
+from auditor.perturb._persons import ALL, SUBJECT, TextParser
 from auditor.perturb.dictionaries import load
 from auditor.perturb.mutation import MutationSuite, apply
 from auditor.testing.fixtures import MUTATOR_FIXTURES, MutatorFixture
@@ -70,9 +70,17 @@ def _problem(one: MutatorFixture, output: tuple[str, ...]) -> str:
 
 
 def mutate(
-    text: str, attribute: str, source_group: str, target_group: str, *, parser: TextParser | None = None
+    text: str,
+    attribute: str,
+    source_group: str,
+    target_group: str,
+    *,
+    parser: TextParser | None = None,
+    who: str = ALL,
 ) -> list[str]:
     """Return the rewritten texts of this project's suite (scope ``text``) for one direction.
+
+    ``who`` is as on the command line; ``subject`` needs a parser, and takes *the applicant* for the person.
 
     >>> mutate("An honest man is a hero.", "gender", "male", "female")
     ['An honest woman is a heroine.']
@@ -84,10 +92,23 @@ def mutate(
         order=1,
         per_seed=None,
         parser=parser,
+        who=who,
+        subject="the applicant",
     )
     direction = (attribute, source_group, target_group)
     variants = [v for case in suite.ask(1, Random(0)) for v in case.variants if direction in v.directions]
     return [v.input for v in variants if isinstance(v.input, str)]
+
+
+def mutate_subject(text: str, attribute: str, source_group: str, target_group: str) -> list[str]:
+    """Return the rewritten texts in which the words about the person who is judged are changed, and nobody else's.
+
+    >>> check_mutator(mutate_subject, PERSON_FIXTURES)
+    []
+    """
+    from auditor.text.parse import Parser
+
+    return mutate(text, attribute, source_group, target_group, parser=Parser(), who=SUBJECT)
 
 
 def check_variant(original: str, variant: Variant) -> list[str]:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from auditor.testing import MUTATOR_FIXTURES, check_mutator, mutate
+from auditor.testing import MUTATOR_FIXTURES, PERSON_FIXTURES, check_mutator, mutate, mutate_subject
 
 
 @pytest.mark.parametrize("fixture", MUTATOR_FIXTURES, ids=lambda f: f.id)
@@ -20,9 +20,19 @@ def test_published_defect_with_the_parser(fixture: object) -> None:
     assert check_mutator(lambda *a: mutate(*a, parser=parser), [fixture]) == []  # type: ignore[list-item]
 
 
+@pytest.mark.parametrize("fixture", PERSON_FIXTURES, ids=lambda f: f.id)
+def test_the_words_of_one_person(fixture: object) -> None:
+    assert check_mutator(mutate_subject, [fixture]) == []  # type: ignore[list-item]
+
+
+def test_a_mutator_that_changes_everybody_fails_on_persons() -> None:
+    assert len(check_mutator(mutate, PERSON_FIXTURES)) >= 6
+
+
 def test_fixtures_are_distinct_and_consistent() -> None:
-    assert len({f.id for f in MUTATOR_FIXTURES}) == len(MUTATOR_FIXTURES)
-    for one in MUTATOR_FIXTURES:
+    fixtures = (*MUTATOR_FIXTURES, *PERSON_FIXTURES)
+    assert len({f.id for f in fixtures}) == len(fixtures)
+    for one in fixtures:
         for good in one.must_equal_one_of:
             assert not any(
                 re.search(rf"(?<!\w){re.escape(bad)}", good.lower()) for bad in one.must_not_contain
