@@ -26,6 +26,7 @@ from auditor.perturb import dictionaries
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.placebo import Placebos
 from auditor.run.controls import with_placebos
+from auditor.text.parse import Parser
 
 ROOT = Path(__file__).resolve().parents[1]
 REVIEWS = ROOT.parent / "shared" / "data" / "movie_reviews" / "imdb_sample.csv"
@@ -55,9 +56,15 @@ def cases(found: Sequence[SourceText]) -> Iterator[Case]:
     """Each text with all kinds of variant."""
     every = [dictionaries.load(name) for name in dictionaries.builtin()]
     maker = Placebos(dictionaries=every)
+    parser = Parser()
     for insertions in (False, True):
         suite = MutationSuite(
-            seeds=found, dictionaries=every, insertions=insertions, per_seed=4, who="all-one-way"
+            seeds=found,
+            dictionaries=every,
+            insertions=insertions,
+            per_seed=4,
+            who="all-one-way",
+            parser=parser,
         )
         while made := suite.ask(64, Random(0)):
             for case in made:

@@ -32,10 +32,16 @@ def gendered() -> frozenset[str]:
     return frozenset(word for word in marked if word.isalpha())
 
 
+_FIRST_PEOPLES = frozenset(("alaska", "indigenous", "nations"))
+
+
 @lru_cache(maxsize=1)
 def nations() -> frozenset[str]:
-    """Return the words, in lower case, that a term of a nationality ends with (american, britons, african)."""
-    return frozenset(t.text.lower().split()[-1] for t in load("nationality").sources)
+    """Return the words, in lower case, that a term of a nationality ends with (american, britons, african).
+
+    With them the words of first peoples, which say whose land it is: *Indigenous British* is another people than meant.
+    """
+    return frozenset(t.text.lower().split()[-1] for t in load("nationality").sources) | _FIRST_PEOPLES
 
 
 def _plural(noun: str) -> str:
