@@ -46,7 +46,7 @@ def agree(
     typer.Abort
         The user does not want to go on.
     """
-    from auditor.models.catalogue import may_cost
+    from auditor.models import may_cost
 
     asked = [model for model in models if model and may_cost(model)]
     if not asked or limited or yes:

@@ -14,25 +14,9 @@ from typing import Any
 
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.protocols import Model
+from auditor.models import catalogue
 
-# What follows the colon, for built-ins that need it; those not listed here take nothing.
-ARGUMENTS = {
-    "openai": "NAME, the model's name at the server, for example openai:gpt-4o-mini",
-    "langchain": "PROVIDER:NAME, for example langchain:anthropic:claude-sonnet-4-5",
-    "http": "FILE, a YAML file with URL, headers, request and answer, for example http:service.yaml",
-    "python": "MODULE:FUNCTION, for example python:mymodel:classify",
-    "exec": "COMMAND, which reads JSON lines and writes answers",
-    "recorded": "FILE, a responses.jsonl",
-    "hf": "ID or PATH of a Hugging Face model, for example hf:./my-model",
-}
-BARE = frozenset({"vader", "reviews", "textblob", "rules"})
-LATER = {
-    "sklearn": "scikit-learn files (wrap one in a function and use python:MODULE:FUNCTION)",
-}
-_HINT = (
-    "Specs: vader, reviews, textblob, rules, hf:ID, openai:NAME, langchain:PROVIDER:NAME, http:FILE.yaml, "
-    "python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE. See: audit models"
-)
+HINT = f"Specs: {', '.join(one.spec for one in catalogue.KINDS if not one.rows)}. See: audit models"
 
 
 def make(
@@ -76,9 +60,12 @@ def make(
     """
     plugin = find(spec)
     kind, colon, argument = parts_of(spec)
-    if kind in ARGUMENTS and not argument:
-        raise ConfigError(f"model {spec!r} is incomplete: {kind}: needs {ARGUMENTS[kind]}")
-    if kind in BARE and colon:
+    known = catalogue.BY_NAME.get(kind)
+    if known is not None and ":" in known.spec and not argument:
+        raise ConfigError(
+            f"model {spec!r} is incomplete: {known.spec} is {known.what}, for example: {known.example}"
+        )
+    if known is not None and ":" not in known.spec and colon:
         raise ConfigError(f"model {spec!r}: {kind} takes nothing after its name. Write --model {kind}")
     parameters = inspect.signature(plugin).parameters
     given = dict(options)
@@ -122,13 +109,36 @@ def find(spec: str) -> Callable[..., Model]:
     from auditor.core.registry import MODELS
 
     kind = parts_of(spec)[0]
-    if kind in LATER:
-        raise ConfigError(f"model {spec!r}: {LATER[kind]} are not in this version. {_HINT}")
+    if kind in catalogue.BY_NAME and catalogue.BY_NAME[kind].rows:
+        raise ConfigError(
+            f"model {spec!r}: {catalogue.BY_NAME[kind].what}; for texts, wrap one in a function and use "
+            f"python:MODULE:FUNCTION. {HINT}"
+        )
     try:
         return MODELS.load(kind)
     except UnknownPlugin as error:
         known = {name.rpartition(".v")[0] or name for name in MODELS.names()}
-        raise UnknownPlugin("model", kind, known | set(LATER), _HINT) from error
+        raise UnknownPlugin("model", kind, known | set(catalogue.BY_NAME), HINT) from error
+
+
+def may_cost(spec: str) -> bool:
+    """Whether a model may cost money: all but those that say that they run on this machine.
+
+    Raises
+    ------
+    UnknownPlugin
+        Nothing has this name.
+
+    Examples
+    --------
+    >>> [may_cost(spec) for spec in ("vader", "planted", "hf:./mine", "openai:gpt-4o-mini", "exec:./ask")]
+    [False, False, False, True, True]
+    """
+    known = catalogue.BY_NAME.get(spec.strip().partition(":")[0])
+    if known is not None and known.rows:
+        return False
+    plugin = find(spec)
+    return not (isinstance(plugin, type) and issubclass(plugin, Model)) or plugin.costs != "nothing"
 
 
 def wrap(function: Callable[..., object] | object, *, name: str | None = None, **options: object) -> Model:
@@ -154,7 +164,7 @@ def wrap(function: Callable[..., object] | object, *, name: str | None = None, *
         return LangChain(function, name=name, **options)  # type: ignore[arg-type]
     if not callable(function):
         raise ConfigError(
-            f"a model is a spec, an adapter or a callable, not {type(function).__name__}. {_HINT}"
+            f"a model is a spec, an adapter or a callable, not {type(function).__name__}. {HINT}"
         )
     from auditor.core.registry import MODELS
 

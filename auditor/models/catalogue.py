@@ -31,7 +31,7 @@ class Kind:
     """One kind of spec.
 
     ``packages`` must be importable; ``extra`` of this project brings them. ``environment`` are variables that it
-    reads. ``network``: it asks a server.
+    reads. ``network``: it asks a server. ``rows``: it decides on rows of tables, and no text is handed to it.
     """
 
     spec: str
@@ -41,6 +41,7 @@ class Kind:
     extra: str | None = None
     environment: tuple[str, ...] = ()
     network: bool = False
+    rows: bool = False
 
 
 KINDS = (
@@ -104,6 +105,7 @@ KINDS = (
         example="audit tabular --data loans.csv --target approved --model sklearn:model.skops --protected sex",
         packages=("sklearn", "skops"),
         extra="tabular",
+        rows=True,
     ),
     Kind(
         spec="python:MODULE:FUNCTION",
@@ -123,26 +125,7 @@ KINDS = (
 )
 
 
-def may_cost(spec: str) -> bool:
-    """Whether a model may cost money: all but those that say that they run on this machine.
-
-    Raises
-    ------
-    UnknownPlugin
-        Nothing has this name.
-
-    Examples
-    --------
-    >>> [may_cost(spec) for spec in ("vader", "planted", "hf:./mine", "openai:gpt-4o-mini", "exec:./ask")]
-    [False, False, False, True, True]
-    """
-    from auditor.core.protocols import Model
-    from auditor.models import LATER, find
-
-    if spec.strip().partition(":")[0] in LATER:  # files that `audit tabular` reads
-        return False
-    plugin = find(spec)
-    return not (isinstance(plugin, type) and issubclass(plugin, Model)) or plugin.costs != "nothing"
+BY_NAME = {one.spec.partition(":")[0]: one for one in KINDS}
 
 
 def kinds() -> list[dict[str, Any]]:

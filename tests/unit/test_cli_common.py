@@ -66,7 +66,8 @@ def test_without_a_terminal_no_money_is_spent_without_consent_or_limit(
 
 
 def test_what_is_not_known_to_be_local_may_cost() -> None:
-    from auditor.models.catalogue import KINDS, may_cost
+    from auditor.models import may_cost
+    from auditor.models.catalogue import KINDS
 
     local = {k.spec.partition(":")[0] for k in KINDS if not may_cost(k.spec)}
     assert local == {"reviews", "vader", "textblob", "rules", "hf", "sklearn", "python", "recorded"}

@@ -253,8 +253,8 @@ class TestCommands:
 
         import typer
 
+        from auditor import models
         from auditor.cli import main
-        from auditor.models import catalogue
 
         monkeypatch.chdir(tmp_path)
         file = written(tmp_path / "plan.toml")
@@ -267,7 +267,7 @@ class TestCommands:
         def refuse(*args: Any, **kwargs: Any) -> None:
             raise typer.Abort
 
-        monkeypatch.setattr(catalogue, "may_cost", lambda spec: True)
+        monkeypatch.setattr(models, "may_cost", lambda spec: True)
         monkeypatch.setattr(typer, "confirm", refuse)
         for stream in (sys.stdin, sys.stderr):
             monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
