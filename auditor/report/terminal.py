@@ -11,6 +11,7 @@ from auditor.core.record import Plain, RunRecord, read
 from auditor.report import terminal_answer, words
 from auditor.report.document import (
     Block,
+    Cell,
     Chart,
     Commands,
     Document,
@@ -20,6 +21,7 @@ from auditor.report.document import (
     Fold,
     Form,
     Items,
+    Section,
     Sheet,
     Table,
     Text,
@@ -31,6 +33,8 @@ from auditor.report.page import Page
 MAX_CARDS = 3  # findings with their texts
 MAX_LINES = 20  # of a table
 MAX_FOLDED = 8  # of one that a page opens on a click
+FEW_LINES = 5  # of each below an answer
+LOOKED_UP = frozenset({"method", "provenance"})
 
 
 class TerminalReport(Renderer):
@@ -72,9 +76,14 @@ class TerminalReport(Renderer):
 
 
 def write(page: Page, document: Document) -> str:
-    """Lay a document out: every part but drawings, those within folds too."""
+    """Lay a document out: every part but drawings, those within folds too.
+
+    Below an answer stands what a reader goes on to: the first lines of each table, without what the answer told, and
+    nothing of what is looked up by name (hashes, settings), which the page, the CSV and ``run.json`` have.
+    """
+    answered = document.first is not None
     if document.first is not None:
-        terminal_answer.write(page, document.first, full=True)
+        terminal_answer.write(page, document.first, full=False)
         page.line()
     page.line(document.title, "bold")
     if document.first is None:
@@ -82,18 +91,33 @@ def write(page: Page, document: Document) -> str:
             page.paragraph(banner, first="!! ", indent="   ")
     page.paragraph(" · ".join(part for part in (document.name, document.meta) if part))
     for section in document.sections:
+        if answered and section.id in LOOKED_UP:
+            continue
         page.heading(section.title)
-        cards = (block for block in section.blocks if isinstance(block, Evidence))
-        told = list(islice(cards, MAX_CARDS))
-        for block in section.blocks:
+        blocks = [b for b in section.blocks if not (answered and _told(section, b))]
+        cards = (block for block in blocks if isinstance(block, Evidence))
+        told = list(islice(cards, MAX_CARDS if not answered else 1))
+        for block in blocks:
             if not isinstance(block, Evidence) or block in told:
-                _put(page, block)
-        if left := sum(isinstance(b, Evidence) for b in section.blocks) - len(told):
+                _put(page, block, MAX_LINES if not answered else FEW_LINES, short=answered)
+        if left := sum(isinstance(b, Evidence) for b in blocks) - len(told):
             page.paragraph(f"{words.plural(left, 'further example')}: see the HTML report.")
+    if answered:
+        page.line()
+        page.paragraph("Method, limits, settings and hashes: the HTML report. Every figure: --format csv.")
     return page.value()
 
 
-def _put(page: Page, block: Block, most: int = MAX_LINES) -> None:
+def _told(section: Section, block: Block) -> bool:
+    """Whether the answer above, or the first paragraph of a section that a page folds, tells enough of a part."""
+    if section.id == "matrix":
+        return not isinstance(block, Fold)
+    return section.folded and isinstance(block, Text) and block is not section.blocks[0]
+
+
+def _put(
+    page: Page, block: Block, most: int = MAX_LINES, *, short: bool = False, inside: bool = False
+) -> None:
     match block:
         case Text(tone="heading"):
             page.line()
@@ -112,10 +136,11 @@ def _put(page: Page, block: Block, most: int = MAX_LINES) -> None:
             for line in block.lines:
                 _facts(page, block.caption, [(e.label, e.told) for e in line])
         case Table():
-            page.line()
-            page.line(block.caption, "bold")
+            if not inside:
+                page.line()
+                page.line(block.caption, "bold")
             told = (*block.lines, *block.more)
-            lines = ([plain(cell, "\n") for cell in line] for line in told[:most])
+            lines = ([_short(cell) if short else plain(cell, "\n") for cell in line] for line in told[:most])
             page.table([(name, name in block.right) for name in block.columns], lines)
             if (left := len(told) - most) > 0:
                 page.paragraph(f"{words.plural(left, *block.left)}: see the HTML report.")
@@ -126,13 +151,21 @@ def _put(page: Page, block: Block, most: int = MAX_LINES) -> None:
         case Findings():
             page.line()
             page.line(block.title, "bold")
-            for row in block.rows:
+            kept = block.rows[:most] if short else block.rows
+            for row in kept:
                 page.paragraph(f"{row.id} {words.finding_verdict(row.finding)}: {row.sentence}", indent="  ")
+            if left := len(block.rows) - len(kept):
+                page.paragraph(f"{words.plural(left, 'further finding')}: see the CSV (--format csv).")
         case Fold() if not all(isinstance(inner, Chart) for inner in block.blocks):
             page.line()
             page.line(block.title, "bold")
-            for inner in block.blocks:
-                _put(page, inner, MAX_FOLDED)
+            for inner in block.blocks if not (short and "none shown" in block.title) else ():
+                _put(page, inner, MAX_FOLDED if not short else FEW_LINES, short=short, inside=short)
+
+
+def _short(cell: str | Cell) -> str:
+    """The figure and the mark of a cell, without what stands below."""
+    return cell if isinstance(cell, str) else " ".join(part for part in (cell.text, cell.mark) if part)
 
 
 def _facts(page: Page, caption: str, pairs: Sequence[tuple[str, str]]) -> None:

@@ -29,6 +29,7 @@ class Detail:
     rows: int = 16
     notes: int = 3
     whole: bool = True  # notes and reasons in full, else their first line
+    also: int = 10  # further differences beside the headline; the table has them too
 
 
 LEVELS = (
@@ -36,7 +37,8 @@ LEVELS = (
     Detail(whole=False),
     Detail(reasons=False, whole=False),
     Detail(False, 8, 2, False),
-    Detail(False, 4, 1, False),
+    Detail(False, 8, 2, False, 1),
+    Detail(False, 4, 1, False, 1),
 )
 
 
@@ -69,7 +71,7 @@ def _put(page: Page, screen: Screen, detail: Detail) -> None:
     )
     if screen.support:
         page.paragraph(" · ".join(screen.support), indent="  ")
-    for line in screen.also:
+    for line in screen.also[: detail.also]:
         page.paragraph(f"also: {line}", indent="  ")
     if (one := screen.example) is not None:
         page.paragraph(f"e.g. “{one.text}”: {one.before} → {one.after}", indent="  ")

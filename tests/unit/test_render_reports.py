@@ -270,6 +270,19 @@ def test_missing_evidence_costs_no_report(renderer: Any, evidence: Any, reason: 
     assert reason in renderer.render(SPECIMEN.record(), evidence)
 
 
+def test_below_an_answer_the_terminal_tells_what_is_read_and_names_the_rest() -> None:
+    record = SPECIMEN.claimed()
+    one = next(f for f in record["findings"] if f["kind"] == "claim")
+    record["findings"] += [{**one, "id": f"X{i:03}"} for i in range(400)]
+    text = TerminalReport(width=80, full=True).render(record, SPECIMEN.evidence())
+    assert len(text.splitlines()) <= 400
+    assert re.search(r"\d{3} further findings: see the CSV", text)
+    assert "\nProvenance\n" not in text
+    assert "\nProvenance\n" in TerminalReport(width=80, full=True).render(
+        SPECIMEN.record(), SPECIMEN.evidence()
+    )
+
+
 def shown(name: str, id: str) -> str:
     record, evidence = RUNS[name]
     return render_finding(read(record), evidence, id)
