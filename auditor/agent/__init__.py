@@ -32,7 +32,7 @@ from auditor.core.types import Progress, SourceText
 if TYPE_CHECKING:
     from auditor.report.document import Document
 
-__all__ = ["AgentResult", "Goal", "load", "outline", "parse", "resume", "run"]
+__all__ = ["AgentResult", "Goal", "load", "outline", "parse", "resume", "run", "serve"]
 
 
 def _silent(event: Progress) -> None:
@@ -203,6 +203,23 @@ def run(
         write_texts(session.path / TEXTS, settings.seeds)
     folder.write(session.path / SETTINGS, kept)
     return _conclude(session, propose)
+
+
+def serve(goal: str, *, observe: Observer = _silent, **options: Any) -> AgentResult:
+    """Let the client of a Model Context Protocol server on stdin and stdout plan; ``options`` are those of `run`.
+
+    Raises
+    ------
+    MissingDependency
+        The extra ``mcp`` is not installed.
+    UserError
+        The goal cannot be read.
+    """
+    from auditor.agent import server
+
+    return _conclude(
+        Session(Settings.of(goal, planner=server.PLANNER, **options), observe=observe), server.serve
+    )
 
 
 def resume(

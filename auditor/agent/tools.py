@@ -27,15 +27,15 @@ Why = Annotated[str, Meta(max_length=100_000, description="Why, in one sentence.
 Name = Annotated[str, Meta(pattern="^R[0-9]{1,3}$", description="A run of this session, such as R1.")]
 
 
-class _Arguments(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class Arguments(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The arguments of a tool; none."""
 
 
-class ListTasks(_Arguments):
+class ListTasks(Arguments):
     """Names of the shipped tasks, and the one of this session, which is fixed."""
 
 
-class ListAttributes(_Arguments):
+class ListAttributes(Arguments):
     """Names of the attributes that can be changed, and of their groups."""
 
 
@@ -53,20 +53,20 @@ class DryRun(Request, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Count the texts, variants, calls and cost of a run without asking the model."""
 
 
-class ReadResults(_Arguments):
+class ReadResults(Arguments):
     """Figures of a run of this session, such as R1."""
 
     run: Name
 
 
-class CompareRuns(_Arguments):
+class CompareRuns(Arguments):
     """Rates of two runs of this session side by side."""
 
     first: Name
     second: Name
 
 
-class Finish(_Arguments):
+class Finish(Arguments):
     """End the session. Verdicts come from the runs, not from here."""
 
     why: Why
@@ -86,8 +86,13 @@ TOOLS: Mapping[str, type[msgspec.Struct]] = {
 @lru_cache(maxsize=1)
 def schemas() -> Mapping[str, tuple[str, dict[str, Any]]]:
     """Name → description and JSON schema of the arguments of each tool."""
+    return described(TOOLS)
+
+
+def described(tools: Mapping[str, type[msgspec.Struct]]) -> Mapping[str, tuple[str, dict[str, Any]]]:
+    """Name → description and JSON schema of the arguments of each of ``tools``."""
     made = {}
-    for name, kind in TOOLS.items():
+    for name, kind in tools.items():
         (reference,), parts = msgspec.json.schema_components([kind])
         schema = parts[str(reference["$ref"]).rpartition("/")[2]]
         schema.pop("title", None)
@@ -100,6 +105,8 @@ class Operations:
 
     Every call, refused ones too, is a step. Answers are JSON texts.
     """
+
+    tools: Mapping[str, type[msgspec.Struct]] = TOOLS
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -117,7 +124,8 @@ class Operations:
         """Carry out one call; errors the planner can mend come back as data."""
         with self.session.lock:
             try:
-                values = self._by_name[name](self._arguments(name, arguments))
+                asked = self._arguments(name, arguments)
+                values = self._by_name[name](asked)
             except Refused as error:
                 values = {"error": error.code, "detail": str(error)}
             except ConfigError as error:  # only messages about the arguments themselves go back
@@ -135,12 +143,12 @@ class Operations:
             return json.dumps({"note": MARK, "result": values, "left": left}, sort_keys=True)
 
     def _arguments(self, name: str, arguments: Mapping[str, object]) -> msgspec.Struct:
-        if name not in TOOLS:
-            raise Refused("unknown-tool", f"tools: {', '.join(TOOLS)}")
+        if name not in self.tools:
+            raise Refused("unknown-tool", f"tools: {', '.join(self.tools)}")
         if self.session.finished is not None:
             raise Refused("finished", "the session was finished")
         try:
-            return msgspec.convert(dict(arguments), TOOLS[name])
+            return msgspec.convert(dict(arguments), self.tools[name])
         except msgspec.ValidationError as error:
             raise _Own(f"{name}: {str(error)[:200]}") from None
 

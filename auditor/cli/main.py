@@ -49,6 +49,10 @@ COMMANDS = {
     "ll144": ("auditor.cli.ll144", "Compute the tables of NYC Local Law 144 from recorded outcomes."),
     "tabular": ("auditor.cli.tabular", "Search table rows whose label changes with protected columns."),
     "agent": ("auditor.cli.agent", "Plan and run audits for a goal in plain words, within one budget."),
+    "mcp": (
+        "auditor.cli.mcp",
+        "Let a client of the Model Context Protocol plan and read audits, within one budget.",
+    ),
     "models": ("auditor.cli.models", "List the kinds of models and what each needs."),
     "plugins": ("auditor.cli.plugins", "List the plugins of every kind and where they come from."),
     "doctor": ("auditor.cli.doctor", "Check whether a model can be audited, in a handful of calls."),
