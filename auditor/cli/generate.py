@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import typer
 
@@ -23,16 +24,36 @@ def generate(format: common.Format = "terminal", config: common.Config = None, *
 
     common.check_format(format)
     path = make(resolve(options, config), observe=Draw())
+    counts = _counts(path)
     if format == "json":
-        sys.stdout.write(json.dumps({"run": str(path)}) + "\n")
+        sys.stdout.write(json.dumps({"run": str(path), **counts}) + "\n")
     else:
+        told = ", ".join(f"{n:,} {name}" for name, n in counts.items())
         common.say(
             path,
+            f"  {told}",
             "  cases.jsonl    originals and variants, discarded ones with the reason",
             '  prompts.jsonl  what to ask; answer each line as {"prompt_sha256": …, "replicate": 0, "output": …}',
             f"Then: audit score {common.quoted(path)} --responses FILE",
         )
     return 0
+
+
+def _counts(path: Path) -> dict[str, int]:
+    """Texts, variants, and those that the check of variants keeps; placebos and further wordings apart."""
+    from auditor.core.types import is_beside, text_of
+    from auditor.store.folder import RunFolder
+
+    texts: set[str] = set()
+    variants = valid = placebos = 0
+    for case, checks in RunFolder.open(path).cases():
+        texts.add(text_of(case.id))
+        for variant in case.variants:
+            kept = variant.id not in checks or checks[variant.id].status != "invalid"
+            placebos += kept and is_beside(variant)
+            variants += not is_beside(variant)
+            valid += kept and not is_beside(variant)
+    return {"texts": len(texts), "variants": variants, "valid": valid, "placebos": placebos}
 
 
 def command(argv: list[str]) -> int:

@@ -31,6 +31,10 @@ COMMANDS = {
         "Render a run's report again, in any format, without calling the model.",
     ),
     "compare": ("auditor.cli.compare", "Compare two runs: better, worse, new, gone."),
+    "watch": (
+        "auditor.cli.watch",
+        "Follow runs of one plan: figures by date, and whether the model changed.",
+    ),
     "mitigate": (
         "auditor.cli.mitigate",
         "Ask the texts of a run under changed prompts, and say what that does.",

@@ -142,11 +142,13 @@ def may_cost(spec: str) -> bool:
 
 
 def wrap(function: Callable[..., object] | object, *, name: str | None = None, **options: object) -> Model:
-    """Build the adapter for a Python callable (text to label, or list to list) or a LangChain `Runnable`.
+    """Build the adapter for a Python callable (text to label, or list to list), or an object that answers texts.
+
+    Taken as they are: a LangChain `Runnable`, a classifier of scikit-learn for texts, a pipeline of transformers.
 
     Parameters
     ----------
-    function : callable or Runnable
+    function : callable, Runnable, estimator or pipeline
         The model.
     name : str or None
         Its name in reports.
@@ -159,9 +161,16 @@ def wrap(function: Callable[..., object] | object, *, name: str | None = None, *
         ``function`` cannot be called.
     """
     from auditor.models.langchain import LangChain, is_langchain
+    from auditor.models.objects import as_function
 
     if is_langchain(function):
         return LangChain(function, name=name, **options)  # type: ignore[arg-type]
+    if (predict := as_function(function)) is not None:
+        options = {"batch": True, **options}
+        function, name = (
+            predict,
+            name or f"{type(function).__module__.partition('.')[0]}:{type(function).__name__}",
+        )
     if not callable(function):
         raise ConfigError(
             f"a model is a spec, an adapter or a callable, not {type(function).__name__}. {HINT}"

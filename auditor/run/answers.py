@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from auditor.contrib.imports.mapping import Roles
+from auditor.contrib.imports.tables import Column, Source, Table
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.shown import csv_text
 from auditor.core.types import Answer, Case, Check, Response, Variant, Verdict, text_of
@@ -221,6 +222,16 @@ class Answers:
             task=task.name,
             delta=plan.tolerance if task.kind.number else plan.delta,
         )
+
+    def table(self, texts: dict[str, str]) -> Table:
+        """The rows as `auditor.contrib.imports` reads them; the texts themselves go into ``texts``, by id."""
+        columns: dict[str, Column] = {name: [] for name in COLUMNS}
+        for row in self:
+            texts.setdefault(row.text_id, row.text)
+            for name, value in dataclasses.asdict(row).items():
+                cell = _cell(value)
+                columns[name].append(None if cell is None else str(cell))
+        return Table(columns=columns, sources=(Source(file=str(self.record["id"]), sha256="", rows=0),))
 
     def csv(self) -> str:
         """The table as CSV that no spreadsheet takes for formulas."""

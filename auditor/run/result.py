@@ -499,7 +499,8 @@ def audit(
     task : str, default "sentiment"
         Task name or path of a task file.
     model : str, callable, Model or a sequence of them
-        Model specs (``"vader"``, ``"openai:NAME"``), functions text → label (or list → list), or adapters.
+        Model specs (``"vader"``, ``"openai:NAME"``), functions text → label (or list → list), adapters; LangChain
+        runnables, classifiers of scikit-learn that read texts, pipelines of transformers.
         Several give one comparison.
     data : str, Path, list, data frame or data set, optional
         Source texts: a file, ``hf:…``; a list of texts, of dicts or of `SourceText`; a data frame (pandas, polars,

@@ -1,0 +1,153 @@
+"""A series of runs of one plan: what each measured by date, and when the model changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from auditor.contrib.imports.observe import observe
+from auditor.core.errors import RunFolderError
+from auditor.core.types import digest
+from auditor.measure.change import Watch, moved
+from auditor.measure.claims import About
+from auditor.measure.contrasts import Versions, outcome_means
+from auditor.measure.net import pairs, scales
+from auditor.measure.observations import Observations, attributes_of
+from auditor.measure.series import ANSWERS, Key, Moved, Point, Series, Watched
+from auditor.run import freeze
+from auditor.run.result import Result, load
+
+MOST_TEXTS = 10
+Values = dict[str, float]  # by text
+
+
+def watch(folder: Path) -> Watched:
+    """Follow the runs below ``folder`` that have the plan of the last one.
+
+    Raises
+    ------
+    RunFolderError
+        There is no finished run of texts.
+    """
+    found, others = _runs(folder)
+    if not found:
+        raise RunFolderError(
+            f"{folder}: no finished run of texts to follow. Run: audit run --plan FILE --out {folder}"
+        )
+    asked = [_asked(result) for result in found]
+    same = [result for result, plan in zip(found, asked, strict=True) if plan == asked[-1]]
+    others |= {r.run.id: "another plan" for r, plan in zip(found, asked, strict=True) if plan != asked[-1]}
+    values: list[dict[Key, Values]] = []
+    texts: dict[str, str] = {}
+    for result in same:
+        values.append(_values(result, texts))
+    keys = list(dict.fromkeys(key for one in values for key in one))
+    series, last = [], None
+    for key in keys:
+        made = _series(key, same, values, len(keys))
+        series.append(made)
+        for place, point in enumerate(made.points):
+            if point.look.changed and (last is None or place >= last[0]):
+                last = (place, key)
+    place, key = last or (len(same) - 1, keys[-1])
+    told = moved([one[key] for one in values[:place] if key in one], values[place].get(key, {}), MOST_TEXTS)
+    return Watched(
+        folder=str(folder),
+        runs=tuple(r.run.id for r in same),
+        others=others,
+        series=tuple(series),
+        moved=tuple(Moved(name, texts.get(name, ""), before, now) for name, before, now in told),
+        moved_at=same[place].run.id if told else "",
+    )
+
+
+def _runs(folder: Path) -> tuple[list[Result], dict[str, str]]:
+    found: list[Result] = []
+    others: dict[str, str] = {}
+    for path in sorted(p.parent for p in folder.glob("*/run.json")):
+        try:
+            result = load(path)
+            kind = json.loads((path / "plan.json").read_text(encoding="utf-8")).get("kind")
+        except (OSError, ValueError, KeyError, RunFolderError) as error:
+            others[path.name] = str(error)
+            continue
+        if kind is not None:
+            others[path.name] = "no run of texts"
+        elif not result.complete:
+            others[path.name] = "incomplete"
+        else:
+            found.append(result)
+    return sorted(found, key=lambda r: (str(r.run.provenance["started"]), r.run.id)), others
+
+
+def _asked(result: Result) -> str:
+    """The settings that shape a run, and its texts."""
+    fixed = {n: v for n, v in result.record["spec"].items() if n not in freeze.OPERATIONAL}
+    return digest([fixed, result.record["provenance"].get("seeds", {}).get("sha256")])
+
+
+def _values(result: Result, texts: dict[str, str]) -> dict[Key, Values]:
+    """Each figure of one run, by text."""
+    answers = result.answers()
+    imported = observe(answers.table(texts), answers.roles())
+    table, question = imported.table, imported.question
+    columns = table.columns()
+    versions = Versions(table, columns)
+    out: dict[Key, Values] = {}
+    for model, name in enumerate(table.models.values):
+        for format, form in enumerate(table.formats.values):
+            rows = (columns.model == model) & (columns.format == format)
+            if not rows.any():
+                continue
+            about = About(name, form)
+            for label in question.outcomes or [""]:
+                measured = scales(table, columns, rows, label, question)
+                value = measured.get("share") or next(iter(measured.values()))
+                y, known = outcome_means(columns, rows, value)
+                out[Key(about.model, about.format, "", ANSWERS, "", label)] = _means(
+                    table, columns.version_text, y, known
+                )
+                layout = versions.where(known)
+                for attribute in attributes_of(table):
+                    for pair in pairs(layout.names(attribute), attribute, question):
+                        contrast, _ = layout.contrast(attribute, pair.group, pair.against)
+                        key = Key(about.model, about.format, attribute, pair.group, pair.reference, label)
+                        told = zip(contrast.text.tolist(), (contrast.map @ y).tolist(), strict=True)
+                        out[key] = {table.texts.values[text]: float(v) for text, v in told}
+    return {key: found for key, found in out.items() if len(found) >= 6}
+
+
+def _means(table: Observations, text: Any, y: Any, known: Any) -> Values:
+    count = np.bincount(text[known], minlength=len(table.texts.values))
+    total = np.bincount(text[known], y[known], minlength=len(table.texts.values))
+    return {name: float(total[n] / count[n]) for n, name in enumerate(table.texts.values) if count[n]}
+
+
+def _series(key: Key, runs: Sequence[Result], values: Sequence[dict[Key, Values]], figures: int) -> Series:
+    watcher = Watch(figures)
+    points, unit = [], ""
+    for result, found in zip(runs, values, strict=True):
+        if key not in found:
+            continue
+        here = np.array(list(found[key].values()))
+        value, half = float(here.mean()), 1.96 * float(here.std(ddof=1)) / len(here) ** 0.5
+        low, high = value - half, value + half
+        for claim in result.record["claims"]:
+            told = (claim["model"], claim["format"], claim["attribute"], *claim["groups"][:2], claim["label"])
+            if claim["family"] == "net" and told == tuple(key):
+                unit = claim["unit"]
+        points.append(
+            Point(
+                run=result.run.id,
+                date=str(result.run.provenance["started"])[:16].replace("T", " "),
+                value=value,
+                low=low,
+                high=high,
+                look=watcher.look(found[key]),
+            )
+        )
+    return Series(key=key, unit=unit, points=tuple(points))
