@@ -20,7 +20,7 @@ from auditor.core.types import names as parts_of
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 SHORT = {"md": "markdown"}
-TABLES = ("answers", "answers-parquet")
+TABLES = ("answers", "answers-parquet", "inspect")
 
 
 @app.command()
@@ -31,7 +31,7 @@ def report(
         typer.Option(
             "--format",
             help="Comma-separated: terminal (printed); html, json, markdown (md), csv, junit, sarif, parquet, "
-            f"answers, answers-parquet (each answer, for audit import), github, ai-verify-json, "
+            f"answers, answers-parquet, inspect (each answer, for audit import), github, ai-verify-json, "
             f"ll144-summary; legal pages {', '.join(PAGES)} (NAME-md, NAME-json: the "
             "page as Markdown, as data). Files in RUN.",
         ),
@@ -89,7 +89,7 @@ def report(
             else:
                 target.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
             if name in TABLES:
-                _roles_beside(target, path)
+                _roles_beside(target, path, name)
             common.say(target)
     if fail_on is None:
         return 0
@@ -97,13 +97,15 @@ def report(
     return common.judge(record, fail_on, partial=record.get("status") == "partial")
 
 
-def _roles_beside(target: Path, run: Path) -> None:
+def _roles_beside(target: Path, run: Path, name: str) -> None:
     """Beside a table of answers what its columns say."""
     from auditor.contrib.imports import mapping
+    from auditor.run import inspect_log
     from auditor.run.result import load
 
-    roles = mapping.dump(load(run).answers().roles())
-    target.with_suffix(mapping.BESIDE).write_text(roles, encoding="utf-8")
+    roles = load(run).answers().roles()
+    told = mapping.dump(inspect_log.roles(roles) if name == "inspect" else roles)
+    target.with_suffix(mapping.BESIDE).write_text(told, encoding="utf-8")
 
 
 def _print(content: str | bytes) -> None:
@@ -161,7 +163,7 @@ def _renderers(
     """The record with its waivers, and what renders a format of it: (content, file ending)."""
     from auditor.core.registry import RENDERERS, SECTIONS
     from auditor.report.outcomes import OUTCOMES
-    from auditor.run import outcomes
+    from auditor.run import inspect_log, outcomes
     from auditor.run.result import Result, load
     from auditor.store.folder import RunFolder
 
@@ -190,6 +192,8 @@ def _renderers(
     def of_texts(name: str) -> tuple[str | bytes, str]:
         if name in TABLES:
             table = result.answers()
+            if name == "inspect":
+                return inspect_log.log(result.record, table), ".inspect.json"
             return (
                 (table.csv(), ".answers.csv") if name == "answers" else (table.parquet(), ".answers.parquet")
             )

@@ -6,6 +6,7 @@ is the table.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import hashlib
@@ -165,6 +166,9 @@ def _sha256(path: Path) -> str:
 def _rows(path: Path, rows_at: str) -> Iterator[dict[str, str | None]]:
     kind = _kind(path.name)
     try:
+        if kind == EVAL:
+            with contextlib.suppress(ImportError):  # teaches zipfile the compression of newer logs
+                importlib.import_module("zipfile_zstd")
         if kind in (".zip", EVAL):
             with zipfile.ZipFile(path) as packed:
                 for member in packed.infolist():
@@ -190,7 +194,7 @@ def _rows(path: Path, rows_at: str) -> Iterator[dict[str, str | None]]:
     except FileNotFoundError:
         raise DataFileError(f"{path}: no such file.{csvfile.near_files(path)}") from None
     except NotImplementedError as error:  # a compression that zipfile does not know
-        hint = "; write it as JSON: inspect log convert --to json" if kind == EVAL else ""
+        hint = ": pip install zipfile-zstd, or inspect log convert --to json" if kind == EVAL else ""
         raise DataFileError(f"{path}: cannot be unpacked ({error}){hint}") from None
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise DataFileError(f"{path}: cannot be read: {error}") from None
