@@ -62,13 +62,14 @@ class Served(Operations):
         self._by_name |= {"show_finding": self._show, "write_report": self._report}
 
     def _show(self, asked: ShowFinding) -> dict[str, Any]:
+        from auditor.core.record import read
         from auditor.report.finding import render_finding
         from auditor.run.result import load
 
         entry = self.session.find(asked.run)
         result = load(self.session.path / str(entry.folder))
         self.session.step("look", "the planner read a finding", run=entry.name, finding=asked.finding[:80])
-        told = render_finding(result.record, result.evidence, asked.finding, width=WIDTH)
+        told = render_finding(read(result.record), result.evidence, asked.finding, width=WIDTH)
         return {"run": entry.name, "text": told}
 
     def _report(self, asked: WriteReport) -> dict[str, Any]:

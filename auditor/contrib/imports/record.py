@@ -135,7 +135,7 @@ def _vocabulary(imported: Imported, roles: Roles) -> dict[str, object]:
         for attribute, _, group in shape.directions:
             own = groups.setdefault(attribute, _labels(attribute))
             own.setdefault(group, group)
-    favourable = list(roles.favourable) if roles.kind in ("label", "labels") else None
+    favourable = next(iter(roles.favourable), None) if roles.kind in ("label", "labels") else None
     return {"favourable": favourable, "attributes": sorted(groups), "groups": groups}
 
 
