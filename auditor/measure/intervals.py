@@ -76,7 +76,7 @@ def korn_graubard(
         raise ValueError("each seed needs 0 <= events <= variants and at least one variant")
     p = float(x.sum() / n.sum())
     size = effective_size(p, x - p * n, float(n.sum()), level)
-    low, high = _beta_limits(p, size, level)
+    low, high = beta_limits(p, size, level)
     with_event = int(np.count_nonzero(x))
     return Estimate(
         value=p,
@@ -159,7 +159,7 @@ def mean_share(values: ArrayLike, units: float, level: float = 0.95, n_skipped: 
     p = float(min(max(x.mean(), x.min()), x.max()))
     scale = max(float(units), float(len(x))) / len(x)
     size = effective_size(p, (x - p) * scale, scale * len(x), level)
-    low, high = _beta_limits(p, size, level)
+    low, high = beta_limits(p, size, level)
     return Estimate(
         value=p,
         low=low,
@@ -189,7 +189,7 @@ def clopper_pearson(successes: int, n: int, level: float = 0.95, n_skipped: int 
     if n < 1 or not 0 <= successes <= n:
         raise ValueError(f"0 <= successes <= n and n >= 1, got {successes} of {n}")
     p = successes / n
-    low, high = _beta_limits(p, float(n), level)
+    low, high = beta_limits(p, float(n), level)
     return Estimate(
         value=p,
         low=low,
@@ -228,7 +228,7 @@ def approximate_note(seeds: int, with_event: int) -> str:
     return ""
 
 
-def _beta_limits(p: float, size: float, level: float) -> tuple[float, float]:
+def beta_limits(p: float, size: float, level: float) -> tuple[float, float]:
     """Clopper–Pearson limits for ``p * size`` events of ``size``, which need not be whole."""
     from scipy.special import betaincinv
 

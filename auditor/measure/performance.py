@@ -15,8 +15,8 @@ import numpy as np
 
 from auditor.core.types import Answer, Estimate
 from auditor.measure.intervals import (
-    _beta_limits,
     approximate_note,
+    beta_limits,
     clopper_pearson,
     effective_size,
     korn_graubard,
@@ -121,7 +121,7 @@ def macro_f1(originals: Iterable[Original], level: float = 0.95) -> Estimate | N
             influence[i] += got / sizes[label]
     units = float(len(answered))
     size = effective_size(value, influence / len(scores) * units, units, level)
-    low, high = _beta_limits(value, size, level)
+    low, high = beta_limits(value, size, level)
     wrong = sum(not o.right for o in answered)
     notes = (f"mean over {len(scores)} labels that occur", approximate_note(len(answered), wrong))
     return Estimate(

@@ -62,6 +62,12 @@ def _adaptive(record: RunRecord) -> Section | None:
         return None
     tables = (
         Table(
+            caption="Estimates from what was drawn with known chances",
+            columns=adaptive.RATES,
+            lines=told.rates,
+            right=adaptive.RIGHT,
+        ),
+        Table(
             caption="What the questions went to",
             columns=adaptive.CALLS,
             lines=told.calls,

@@ -102,7 +102,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     if figures := loop.figures.rows():
         record["figures"] = figures
     if loop.parts.suite.listens:
-        record["adaptive"] |= {"models": _candidates(loop, confirmed)}
+        record["adaptive"] |= {"models": _candidates(loop, confirmed)} | _weighted(loop)
     if loop.plan.test_discarded:
         record["discarded"] = rates.discarded(observed.table, observed.discarded)
     if len(loop.tallies) > 1 and loop.plan.protocol == "default":
@@ -156,6 +156,21 @@ def _candidates(loop: Loop, confirmed: Confirmed) -> list[dict[str, Any]]:
             | {"repeated": len(asked), "confirmed": len(found) if declared else again}
         )
     return rows
+
+
+def _weighted(loop: Loop) -> dict[str, Any]:
+    """Rates over all joint changes that the search knows, and what each that was asked stands for."""
+    from auditor.contrib.adaptive.suite import AdaptiveSuite
+    from auditor.contrib.adaptive.weighted import rates
+
+    suite = loop.parts.suite
+    if not isinstance(suite, AdaptiveSuite):
+        return {}
+    asked, stands = loop.question(), suite.chances.stands()
+    label = asked.outcomes[0] if len(asked.outcomes) == 1 else None
+    tables = (loop.observed.table, loop.observed.directed)
+    weights = {name: round(one.weight, 9) for name, one in sorted(stands.items())}
+    return {"rates": rates(tables, stands, label, asked.primary), "weights": weights}
 
 
 def _probability(loop: Loop) -> dict[str, Any]:

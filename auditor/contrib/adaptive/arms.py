@@ -13,7 +13,7 @@ import numpy as np
 
 from auditor.contrib.adaptive.by_label import ByLabel
 from auditor.contrib.adaptive.by_score import ByScore
-from auditor.contrib.adaptive.states import Arm, Node, Part, States
+from auditor.contrib.adaptive.states import Arm, Node, Odds, Part, States
 from auditor.contrib.adaptive.weights import Floats, Ints
 
 DRAWS = 3  # of the weights, for the candidates of one round
@@ -127,10 +127,15 @@ class Beliefs:
                 take(n * k // DRAWS, per_text)
         return list(taken)
 
+    def odds(self, live: Ints) -> Odds:
+        """How likely ``live`` are to show and to be hidden, under one draw of the weights."""
+        told = np.asarray(self._shown)
+        return (self._scores if self._scores.ready else self._labels).odds(live, told, self._rng)
+
     def _values(self, live: Ints, unasked: Sequence[bool]) -> Floats:
         """Hidden findings per call, for each of ``live``, under one draw of the weights."""
         told = np.asarray(self._shown)
-        odds = (self._scores if self._scores.ready else self._labels).odds(live, told, self._rng)
+        odds = self.odds(live)
         open_parts = np.append(0.0, (told < 0.0).astype(np.float64))[self._states.parts(live)].sum(axis=1)
         first = np.asarray(unasked, dtype=np.float64)[np.asarray(self._text_of, dtype=np.int64)[live]]
         # The parts are asked only where the joint answer changes.

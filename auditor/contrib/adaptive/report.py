@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from auditor.core.record import RunRecord
+from auditor.core.record.parts import SearchRate
 from auditor.core.record.sections import Candidates, FreshArm, SearchPhase
 from auditor.report import words
 
@@ -26,13 +27,16 @@ FRESH = (
 )
 RIGHT = frozenset({"Distinct texts", "Joint variants", "Hidden", "Found in the search"})
 MAX_ARMS = 20
+RATES = ("Of all joint changes", "Model", "Estimate (95 %)", "Texts", "Asked")
+NAMED = {"violation_rate": "change the answer", "hidden_rate": "are hidden"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Search:
-    """The section: notes, and lines of `CALLS` and `FRESH`."""
+    """The section: notes, and lines of `RATES`, `CALLS` and `FRESH`."""
 
     notes: tuple[str, ...]
+    rates: tuple[tuple[str, ...], ...]
     calls: tuple[tuple[str, ...], ...]
     fresh: tuple[tuple[str, ...], ...]
 
@@ -44,7 +48,7 @@ def build(record: RunRecord) -> Search | None:
         return None
     notes = [
         f"Cases at random ({words.percent(told.share)} of the questions, from "
-        f"{words.plural(told.seeds.random, 'text')} set apart for them) alone enter the rates of this report. "
+        f"{words.plural(told.seeds.random, 'text')} set apart for them) alone enter the claims of this report. "
         "The other questions went where earlier answers made a hidden finding likely: how many they found is no rate.",
         f"{words.plural(told.arms.tried, 'arm')} (attribute set, directions and terms) were tried on "
         f"{words.plural(told.seeds_searched, 'text')}; {told.arms.with_findings} of the arms gave a hidden "
@@ -65,8 +69,15 @@ def build(record: RunRecord) -> Search | None:
         for phase, label in PHASES.items()
         for done in [told.phases.get(phase, SearchPhase())]
     )
+    if told.rates:
+        notes.append(
+            "A third of the later joint variants were drawn with known chances. Weighed by them, they and what was "
+            "asked before stand for all joint changes of the texts that the search has opened; the intervals say how "
+            "the figures would vary with other texts and draws."
+        )
     return Search(
         notes=tuple(notes),
+        rates=tuple(map(_rate, told.rates)),
         calls=calls,
         fresh=tuple(_arm(row) for row in fresh[:MAX_ARMS]),
     )
@@ -80,6 +91,20 @@ def _model(row: Candidates) -> str:
         f"{row.model}: {found}, of which {row.repeated} were asked again; {row.confirmed} came again and "
         "count as confirmed."
     )
+
+
+def _rate(row: SearchRate) -> tuple[str, ...]:
+    e = row.estimate
+    if row.name == "net":
+        group, reference = (words.group(name) for name in row.groups)
+        what = f"{words.visible(row.label)}: {group} less {reference}, another attribute changed too"
+        value, low, high = (f"{100 * share:+.1f}".replace("-", "−") for share in (e.value, e.low, e.high))
+        figures = f"{value} points ({low} to {high})"
+    else:
+        what = f"{words.attributes(row.attributes) + ': ' if row.attributes else ''}{NAMED[row.name]}"
+        figures = words.rate_text(e)
+    place = row.model + (f", {row.format}" if row.format not in ("", "bare") else "")
+    return what, place, figures, words.count(e.n), words.count(e.n_variants or 0)
 
 
 def _arm(row: FreshArm) -> tuple[str, ...]:

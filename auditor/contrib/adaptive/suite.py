@@ -18,6 +18,7 @@ from auditor.contrib.adaptive.fresh import Trials
 from auditor.contrib.adaptive.ledger import Ledger
 from auditor.contrib.adaptive.pools import Pool, choices, directed_case, parts, pool_of
 from auditor.contrib.adaptive.search import Gate, Seeds
+from auditor.contrib.adaptive.weighted import Chances
 from auditor.core.errors import ConfigError
 from auditor.core.protocols import Suite
 from auditor.core.types import Answer, Case, Edit, SourceText, Variant, Verdict, id_of
@@ -28,7 +29,7 @@ SHARE = 0.25  # of the calls, for cases at random
 FRESH = 0.1  # of the search's calls, for confirmation on fresh seeds
 PILES = (0.25, 0.6)  # of the seeds: at random, searched; the rest is fresh
 SCREEN = 48  # joint variants drawn evenly over the arms before anything is believed
-EXPLORE = 0.1  # of the later ones that are still drawn so
+DRAWN = 8  # joint variants that a later round draws with known chances
 BATCH = 24  # joint variants in a round
 PER_SEED = 4  # of them in one seed
 WINDOW = (48, 8)  # seeds opened at first, and with every round
@@ -132,6 +133,7 @@ class AdaptiveSuite(Suite):
         self._scores: dict[str, dict[str, float]] = {}  # variant → mean log scores
         self._spoken, self._mute = True, 0
         self._ledger = Ledger()
+        self.chances = Chances(seed)
         self._dry = 0
         self._end = ""
         self._trials = Trials()
@@ -144,6 +146,7 @@ class AdaptiveSuite(Suite):
         if not self._spoken:
             # Nobody tells what became of the last round (a dry run): only what needs no answers is left.
             return self._at_random(n)
+        self.chances.close()
         if not self._ledger.next_round():
             self._end = "the calls that are left are for confirmation"
             return []
@@ -242,7 +245,7 @@ class AdaptiveSuite(Suite):
                 atoms = tuple(sorted(a for a in found if a is not None))
                 if len(atoms) == len(found):
                     self._expect(variant, case.original, "random", pool, atoms)
-                    self._seeds.close(self._seeds.candidate(pool, atoms))
+                    self._close(pool, atoms, variant)
         return cases
 
     # -- directed cases -----------------------------------------------------
@@ -256,9 +259,7 @@ class AdaptiveSuite(Suite):
             by_pool.setdefault((self._seeds.members(candidate)[0], phase), []).append(candidate)
         cases = []
         for (pool, phase), candidates in itertools.islice(by_pool.items(), max(0, n)):
-            for candidate in candidates:
-                self._seeds.close(candidate)
-                self._ledger.phases[phase]["joint"] += 1
+            self._ledger.phases[phase]["joint"] += len(candidates)
             self._seeds.unasked[pool] = False
             cases.append(self._case(pool, phase, [self._seeds.members(c)[1] for c in candidates]))
         if not self._seeds.any_open and not cases:
@@ -267,13 +268,12 @@ class AdaptiveSuite(Suite):
 
     def _picked(self) -> list[tuple[str, int]]:
         """The candidates of this round, each with its phase."""
-        screened = self._ledger.phases["screening"]["joint"]
-        if screened < SCREEN:
-            even = self._seeds.beliefs.spread(min(BATCH, SCREEN - screened), self._seeds.unasked)
-            return [("screening", c) for c in even]
-        even = self._seeds.beliefs.spread(round(EXPLORE * BATCH), self._seeds.unasked)
-        best = self._seeds.beliefs.best(BATCH, PER_SEED, self._seeds.unasked)
-        picked = [("screening", c) for c in even] + [("search", c) for c in best if c not in even]
+        beliefs = self._seeds.beliefs
+        if (left := SCREEN - self._ledger.phases["screening"]["joint"]) > 0:
+            return [("screening", c) for c in beliefs.spread(min(BATCH, left), self._seeds.unasked)]
+        drawn = self.chances.draw(beliefs, DRAWN if self._seeds.any_open else 0)
+        best = beliefs.best(BATCH, PER_SEED, self._seeds.unasked)
+        picked = [("screening", c) for c in drawn] + [("search", c) for c in best if c not in drawn]
         return picked[:BATCH]
 
     def _more(self, n: int) -> bool:
@@ -304,7 +304,16 @@ class AdaptiveSuite(Suite):
         self._phase_of[case.id] = phase
         for variant, members in zip(case.variants, parts(several), strict=True):
             self._expect(variant, case.original, phase, pool, members)
+            if members in several:
+                self._close(pool, members, variant)
         return case
+
+    def _close(self, pool: int, atoms: tuple[int, ...], variant: Variant) -> None:
+        """A joint choice is asked, as ``variant``."""
+        candidate = self._seeds.candidate(pool, atoms)
+        if candidate is not None:
+            self._seeds.close(candidate)
+            self.chances.ask(candidate, pool, variant.id)
 
     def _expect(
         self, variant: Variant, original: Variant, phase: str, pool: int, atoms: tuple[int, ...]
@@ -386,6 +395,6 @@ class AdaptiveSuite(Suite):
             self._ledger.phases["fresh"]["joint"] += 1
             if number >= 0:
                 self._seeds.unasked[number] = False
-                self._seeds.close(self._seeds.candidate(number, members))
+                self._close(number, members, case.variants[-1])
             out.append(case)
         return out

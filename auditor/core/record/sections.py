@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from auditor.core.record.parts import Part, Step
+from auditor.core.record.parts import Part, SearchRate, Step
 from auditor.core.types import Estimate
 
 
@@ -393,3 +393,5 @@ class Adaptive(Part, frozen=True, kw_only=True):
     phases: dict[str, SearchPhase] = msgspec.field(default_factory=dict)
     fresh: tuple[FreshArm, ...] = ()
     models: tuple[Candidates, ...] = ()
+    rates: tuple[SearchRate, ...] = ()
+    weights: dict[str, float] = msgspec.field(default_factory=dict)
