@@ -39,7 +39,7 @@ Full = Annotated[
     bool,
     typer.Option(
         "--full",
-        help="Print all that was measured, not the answer alone.",
+        help="Print more of what was measured, not the answer alone.",
         rich_help_panel=Group.OUTPUT,
     ),
 ]

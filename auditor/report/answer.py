@@ -415,5 +415,5 @@ def _next(record: RunRecord, claims: Sequence[Claim], shown: Example | None) -> 
             (f"audit replay {run} {id} --replicates 5", "ask it again"),
         ]
     resume = [c for c in out if "audit resume" in c[0]]
-    full = (f"audit report {run} --full", "all that was measured")
+    full = (f"audit report {run} --full", "more of what was measured")
     return (*resume, *looked, full, *(c for c in out if c not in resume), *_more(record, claims))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from auditor.core.errors import RunFolderError
-from auditor.core.record import RunRecord, read
+import msgspec
+
+from auditor.core.record import RunRecord
+from auditor.core.record.parts import Part, Provenance, Spec
 from auditor.measure.claims import Claim
 from auditor.report import charts, claimed, matrix
 from auditor.report.answer import Screen
@@ -38,29 +39,37 @@ def sections(record: RunRecord, evidence: Any, screen: Screen | None) -> Iterato
         yield Section(id="history", title=title, short="History", blocks=(Text(NOTE), *blocks), folded=True)
 
 
-def _earlier(record: RunRecord, folder: Path) -> Iterator[RunRecord]:
-    """Records beside ``folder`` that began before it and asked the same, the oldest first."""
-    wanted = _asked(record)
+class Earlier(Part, frozen=True, kw_only=True):
+    """What is read of an earlier run: most of a record is estimates, and they are skipped."""
+
+    id: str | None = None
+    provenance: Provenance = Provenance()
+    claims: tuple[Claim, ...] | None = None
+
+
+class Planned(Part, frozen=True, kw_only=True):
+    """The plan of an earlier run."""
+
+    plan: Spec
+
+
+def _earlier(record: RunRecord, folder: Path) -> Iterator[Earlier]:
+    """Runs beside ``folder`` that began before it and asked the same, the oldest first."""
+    wanted = _asked(record.spec)
     for beside in sorted(p for p in folder.parent.iterdir() if p.name < folder.name)[-MOST:]:
         try:
-            plan = json.loads((beside / "plan.json").read_text(encoding="utf-8"))
-            same = _asked(read({"spec": plan["plan"]})) == wanted
-            found = read(json.loads((beside / "run.json").read_bytes())) if same else RunRecord()
-        except (
-            OSError,
-            ValueError,
-            KeyError,
-            TypeError,
-            RunFolderError,
-        ):  # no run folder, or one that was cut off
+            plan = msgspec.json.decode((beside / "plan.json").read_bytes(), type=Planned).plan
+            if _asked(plan) != wanted:
+                continue
+            found = msgspec.json.decode((beside / "run.json").read_bytes(), type=Earlier)
+        except (OSError, ValueError, msgspec.MsgspecError):  # no run folder, or one that was cut off
             continue
         if found.claims:
             yield found
 
 
-def _asked(record: RunRecord) -> tuple[object, ...]:
+def _asked(spec: Spec) -> tuple[object, ...]:
     """Task and texts of a run: what has to be the same."""
-    spec = record.spec
     return spec.task, spec.data, spec.suite, spec.protocol
 
 
@@ -69,10 +78,11 @@ def _key(claim: Claim) -> Key:
 
 
 def _of_model(
-    record: RunRecord, earlier: Iterable[RunRecord], claims: Sequence[Claim], n: int
+    record: RunRecord, earlier: Iterable[Earlier], claims: Sequence[Claim], n: int
 ) -> Iterator[Block]:
     """A chart of the first comparison over time, and a table of the first few."""
-    told = [(found, {_key(claim): claim for claim in claimed.of(found)}) for found in (*earlier, record)]
+    last = Earlier(id=record.id, provenance=record.provenance, claims=record.claims)
+    told = [(found, {_key(claim): claim for claim in found.claims or ()}) for found in (*earlier, last)]
     told = [(found, by_key) for found, by_key in told if any(_key(claim) in by_key for claim in claims)]
     if len(told) < 2:
         return
@@ -99,7 +109,7 @@ def _cell(claim: Claim | None) -> str | Cell:
     return Cell(text=claimed.net(claim), mark=claimed.verdict(claim), kind=claim.verdict)
 
 
-def _date(record: RunRecord) -> str:
+def _date(record: Earlier) -> str:
     """When a run began, to the minute."""
     started = record.provenance.started or ""
     return started[:16].replace("T", " ") or "not recorded"

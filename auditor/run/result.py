@@ -107,7 +107,7 @@ class Result:
         color: bool = False,
         full: bool = False,
     ) -> str:
-        """The terminal report: the answer on one screen, with ``full`` all that was measured.
+        """The terminal report: the answer on one screen, with ``full`` more of what was measured.
 
         Parameters
         ----------
