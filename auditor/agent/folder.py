@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from auditor.agent.records import Entry, Fixed, Kept, Planned, Record
-from auditor.core.errors import ConfigError, RunFolderError, UserError
+from auditor.core.errors import ConfigError, RunFolderError
 from auditor.core.types import digest
 
 SESSION, STEPS, SETTINGS, TEXTS = "session.json", "steps.jsonl", "settings.json", "texts.jsonl"
@@ -31,20 +31,9 @@ class Changed(RunFolderError):
 
 def new_folder(out: Path, fixed: Fixed) -> Path:
     """Make the folder of a new session under ``out``; raises `UserError` where it cannot be made."""
-    from auditor.store.journal import write_error
+    from auditor.store import files
 
-    name = f"agent-{datetime.now(UTC):%Y%m%d-%H%M%S}-{_sha256(fixed)[:6]}"
-    try:
-        for n in range(1, 1000):
-            path = out / (name if n == 1 else f"{name}-{n}")
-            try:
-                path.mkdir(parents=True)
-            except FileExistsError:
-                continue
-            return path
-    except OSError as error:
-        raise write_error(out, error) from error
-    raise UserError(f"cannot make a folder for the session under {out}")
+    return files.new_folder(out, f"agent-{datetime.now(UTC):%Y%m%d-%H%M%S}-{_sha256(fixed)[:6]}")
 
 
 def _sha256(fixed: Fixed) -> str:

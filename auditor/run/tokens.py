@@ -187,16 +187,16 @@ def of_terminals(
     counts, errors : mapping of (rule, alternative) to int
         Distinct cases that held an alternative, and those of them that violated.
     """
-    tallies = []
-    for (rule, number), n in sorted(counts.items()):
-        terminal = grammar.rules[rule].alternatives[number]
-        text = getattr(terminal, "text", None)
-        if text is not None:
-            group = getattr(terminal, "group", None) or ""
-            tallies.append(
-                Tally(family=rule, token=text, group=group, n=n, errors=errors.get((rule, number), 0))
-            )
-    return tallies
+    from auditor.perturb.grammar.model import Terminal
+
+    told = [
+        (*place, grammar.rules[place[0]].alternatives[place[1]], n) for place, n in sorted(counts.items())
+    ]
+    return [
+        Tally(family=rule, token=one.text, group=one.group or "", n=n, errors=errors.get((rule, number), 0))
+        for rule, number, one, n in told
+        if isinstance(one, Terminal)
+    ]
 
 
 def of_swaps(grammar: Any, cases: Iterable[Case], verdicts: Iterable[Verdict]) -> list[Tally]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import itertools
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -50,6 +52,26 @@ def write_bytes(path: Path, data: bytes) -> None:
         sync_folder(path.parent)
     except OSError as error:
         raise write_error(path, error) from error
+
+
+def new_folder(root: Path, name: str) -> Path:
+    """Make the folder ``name`` under ``root``, with a number behind it where there is one of that name.
+
+    Raises
+    ------
+    UserError
+        It cannot be made.
+    """
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        for n in itertools.count(1):
+            path = root / (name if n == 1 else f"{name}-{n}")
+            with contextlib.suppress(FileExistsError):
+                path.mkdir()
+                break
+    except OSError as error:
+        raise write_error(root, error) from error
+    return path
 
 
 def file_sha256(path: Path) -> str:

@@ -19,7 +19,15 @@ from auditor.store import records, redact
 from auditor.store.answers import Answers
 from auditor.store.base import RunStore
 from auditor.store.compact import IntMap, short
-from auditor.store.files import check_format, file_sha256, read_json, sync_folder, write_bytes, write_json
+from auditor.store.files import (
+    check_format,
+    file_sha256,
+    new_folder,
+    read_json,
+    sync_folder,
+    write_bytes,
+    write_json,
+)
 from auditor.store.journal import Head, Journal, genesis, read, scan, write_error
 from auditor.store.journal import records as stored
 from auditor.store.lock import Lock, hold
@@ -106,11 +114,8 @@ class RunFolder(RunStore):
             The folder cannot be written.
         """
         moment = (now or datetime.now(UTC)).astimezone(UTC)
-        try:
-            root.mkdir(parents=True, exist_ok=True)
-            path = _new_folder(root, plan, moment)
-        except OSError as error:
-            raise write_error(root, error) from error
+        nonce = digest([dict(plan), moment.isoformat(), os.getpid()])[:6]
+        path = new_folder(root, f"{moment:%Y%m%d-%H%M%S}-{nonce}")
         lock = hold(path / ".lock", f"the run folder {path}")
         full = {
             "tool_version": __version__,
@@ -393,16 +398,3 @@ def _asked(variant_id: str, prompt: Prompt) -> str:
 
 def _digest(content: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big")
-
-
-def _new_folder(root: Path, plan: Mapping[str, object], moment: datetime) -> Path:
-    attempt = 0
-    while True:
-        nonce = digest([dict(plan), moment.isoformat(), os.getpid(), attempt])[:6]
-        path = root / f"{moment:%Y%m%d-%H%M%S}-{nonce}"
-        try:
-            path.mkdir()
-        except FileExistsError:
-            attempt += 1
-        else:
-            return path

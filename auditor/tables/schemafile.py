@@ -42,11 +42,6 @@ KEYS = (
 )
 
 
-def save(schema: Schema, path: str | Path) -> None:
-    """Write a schema as YAML that `load` reads back to an equal one."""
-    Path(path).write_text(dump(schema), encoding="utf-8")
-
-
 def dump(schema: Schema, comments: Sequence[str] = ()) -> str:
     """A schema as YAML text, one line per column; ``comments`` follow the constraints."""
     import yaml
