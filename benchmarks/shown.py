@@ -81,7 +81,12 @@ def _claims(setting: power.Setting, runs: int) -> Row:
         if setting.kind == "bounded":
             return {"bounded": found.bounded}
         net = found.shown + (found.shown_for_words if setting.words_too else 0)
-        return {"net": net, "refusal": found.refusals, "instability": found.instability}
+        out = {"net": net, "refusal": found.refusals, "instability": found.instability}
+        if (
+            setting.effects.neutral != 1.0
+        ):  # words for groups turn more answers than placebo words: that is true
+            del out["instability"]
+        return out
 
     return _few(errors, runs, "bounded" if setting.kind == "bounded" else "shown")
 
