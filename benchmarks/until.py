@@ -32,6 +32,7 @@ from auditor.measure.observations import Observations
 from auditor.measure.sequential import Look
 from auditor.measure.simulate import MODEL, YES, Effects, Simulated, shift, spread
 from auditor.measure.verdicts import decide
+from auditor.run import observed
 from auditor.run.audit import run_sync
 from auditor.run.observed import Observed, score_of
 from auditor.run.parts import Parts, prepare
@@ -157,7 +158,7 @@ def first(table: Observations, many: int) -> Observations:
 def asked_of(task: str, delta: float | None) -> Question:
     """What the claims are about."""
     parts = planned(task)[0]
-    question = Observed(parts.task).question(parts.plan, parts.dictionaries, {MODEL: True}, {})
+    question = observed.question(parts.task, parts.plan, parts.dictionaries, {MODEL: True}, {})
     return dataclasses.replace(question, outcomes=(YES,), delta=delta)
 
 
