@@ -87,7 +87,8 @@ def test_a_salary_that_is_3000_higher_for_one_group_is_found_in_dollars() -> Non
     assert "USD/year higher for texts about female" in women[0]["text"]
     assert women[0]["rate"] is None
     claim = primary(result.record)
-    assert 0 < claim["words_low"] < 3000 < claim["words_high"]
+    assert claim["words_low"] < 3000 < claim["words_high"]
+    assert claim["words_high"] - claim["words_low"] < 400  # 220 to 290 with eight other draws of the amounts
     assert 150 < result.record["scores"]["noise"][claim["model"]] < 400  # of uniform amounts 800 wide: 267
     assert not [f for f in result.record["findings"] if f["code"].startswith(("MUT", "DIR", "HID"))]
     assert "label changed" not in result.to_text(width=100)
