@@ -96,6 +96,13 @@ class Stage(NamedTuple):
     versions: Versions
 
 
+class Undecided(Until):
+    """Looks that decide nothing."""
+
+    def _now(self) -> list[Claim]:
+        return []
+
+
 @cache
 def stages(task: str, order: int) -> tuple[Stage, ...]:
     """The looks of a run that decides nothing, with the texts in a random ``order``."""
@@ -113,7 +120,7 @@ def stages(task: str, order: int) -> tuple[Stage, ...]:
         stopped_by="", asked=lambda check: check.status != "invalid",
     )  # fmt: skip
     loop.question = lambda: State.question(loop)
-    until = loop.until = Until(loop)
+    until = loop.until = Undecided(loop)
     asked, ends = Observations(), []
     for start in range(0, len(cases), FEW):
         loop.observed.forget()

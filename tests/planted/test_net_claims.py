@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import power
 
 pytestmark = pytest.mark.slow
-RUNS = 30
+RUNS = 60
 ERRORS = int(binom.isf(0.003, RUNS, 0.05))  # of RUNS where 5 % is allowed: more come in 3 of 1,000 settings
 SETTINGS = {(setting.name, setting.task): setting for setting in power.settings()}
 # The ways to err that told designs apart; benchmarks/power.py has all of them, for both tasks.
@@ -31,6 +31,7 @@ NULLS = [
     "word sd 0.1, neutral words a third, share",
     "words 0.2 each, share",
     "text hash, share",
+    "text hash, share (hiring)",
     "wobble 10 %, share",
     "refusals by length, share",
     "word sd 0.1, log_odds",
@@ -43,7 +44,7 @@ NULLS = [
 
 @pytest.mark.parametrize("name", NULLS)
 def test_what_is_no_difference_between_groups_is_not_shown(name: str) -> None:
-    setting = SETTINGS[name, "sentiment"]
+    setting = SETTINGS[name.removesuffix(" (hiring)"), "hiring" if name.endswith("(hiring)") else "sentiment"]
     found = power.measure_setting(setting, RUNS)
     assert found.shown <= ERRORS
     assert found.refusals <= ERRORS

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from until import BUDGET, SHOWN, Setting, run
 
 pytestmark = pytest.mark.slow
-RUNS = 40
+RUNS = 200
 ERRORS = int(binom.isf(0.003, RUNS, 0.05))  # more come by chance in 3 of 1,000 settings where 5 % is allowed
 
 
