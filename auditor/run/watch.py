@@ -53,7 +53,7 @@ def watch(folder: Path) -> Watched:
         for place, point in enumerate(made.points):
             if point.look.changed and (last is None or place >= last[0]):
                 last = (place, key)
-    place, key = last or (len(same) - 1, keys[-1])
+    place, key = last or (len(same) - 1, keys[0])
     told = moved([one[key] for one in values[:place] if key in one], values[place].get(key, {}), MOST_TEXTS)
     return Watched(
         folder=str(folder),
