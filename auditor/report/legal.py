@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from auditor.report import charts, ll144, ll144_report, view, words
 from auditor.report import compliance_text as texts
+from auditor.report import legal_measured as measured
+from auditor.report import ll144, ll144_report, words
 from auditor.report.compliance_claims import Claim
-from auditor.report.compliance_groups import Accuracy
 from auditor.report.compliance_page import MAX_LISTED, Page
 from auditor.report.document import (
     Block,
     Cell,
-    Chart,
     Document,
     Evidence,
     Facts,
@@ -57,17 +56,6 @@ SIGNED = (
     "Without date and signature this is a draft. Whoever signs vouches for what they filled in and for having read the "
     "limits; the tool vouches for nobody."
 )
-HIDDEN = (
-    "A change is hidden if the answer moves only when several attributes change together; each smaller change was "
-    "asked too, and left it as it was. Independent noise alone makes such cases: a count stands on the controls above "
-    "and on repetition."
-)
-FIRST_HIDDEN = 6  # that stand in the open
-LARGEST = 12  # groups whose accuracy does
-FOREST = (
-    "Mark: share changed. Line: interval by text. Dashed tick on a grey band: the same prompt asked again, where that "
-    "was measured. Triangle: shown. Filled circle: bounded. Open circle: not determined. Open diamond: not tested."
-)
 
 
 def build(page: Page) -> Document:
@@ -85,24 +73,15 @@ def build(page: Page) -> Document:
         title=f"{page.title}, laid beside {framework.within}",
         name=f"Report {page.report}",
         meta=f"{framework.text} · text consulted {framework.consulted}",
-        banners=(*page.banners, *(f"{told} The figures below stand under this." for told in _gates(page))),
+        banners=(
+            *page.banners,
+            *(f"{told} The figures below stand under this." for told in measured.gates(page)),
+        ),
         first=None,
         sections=tuple(sections),
         footer=f"SHA-256 of the record (canonical JSON): {page.record_sha256}",
         inert=True,
     )
-
-
-def _gates(page: Page) -> tuple[str, ...]:
-    return (f"Gates. {page.gate_banner}",) if page.gate_banner else ()
-
-
-def _under_gates(page: Page) -> Iterable[Block]:
-    return (Text(told, "note") for told in _gates(page))
-
-
-def _verdict(kind: str) -> Cell:
-    return Cell(mark=words.verdict(kind), kind=kind)
 
 
 def _says(page: Page) -> Iterable[Block]:
@@ -161,7 +140,7 @@ def _table_of(page: Page, claims: Sequence[Claim], caption: str) -> Table:
             *((Cell(text=c.placebo),) if placebo else ()),
             words.count(c.texts),
             c.p,
-            _verdict(c.verdict),
+            measured.verdict(c.verdict),
         )
         for c in claims
     ]
@@ -199,81 +178,6 @@ def _plan(page: Page) -> Iterable[Block]:
         yield Text("No plan was frozen beforehand, so a deviation could not be seen.")
 
 
-def _materials(page: Page) -> Iterable[Block]:
-    yield Facts("What the figures rest on", page.materials, grid=True)
-    if page.coverage:
-        counts = ("Texts", "Variants", "Discarded")
-        yield Table(
-            caption="Sets of attributes that were tested; anything else was not",
-            columns=("Attributes", *counts, "Verdicts"),
-            lines=page.coverage,
-            right=frozenset(counts),
-        )
-    if page.written:
-        lines = []
-        for name in dict.fromkeys(w.attribute for w in page.written):
-            mine = [w for w in page.written if w.attribute == name]
-            lines.append((name, words.count(sum(w.count for w in mine)), "; ".join(w.told for w in mine)))
-        yield Table(
-            caption=(
-                "Groups, and every word that was written for them; a group that is named as its only word "
-                "stands alone"
-            ),
-            columns=("Attribute", "Words", "Groups: words"),
-            lines=tuple(lines),
-            right=frozenset({"Words"}),
-        )
-
-
-def _grounds(page: Page) -> Iterable[Block]:
-    caption = (
-        "Each ground that the text names, and what was tested of it here. A ground that was tested was tested for the "
-        "groups and words listed, and for no others"
-    )
-    lines: Lines = tuple(
-        (g.ground, ", ".join(g.attributes) if g.attributes else _verdict("not_tested")) for g in page.grounds
-    )
-    yield Table(caption=caption, columns=("Ground", "Tested as"), lines=lines)
-
-
-def _accuracy(page: Page) -> Iterable[Block]:
-    if not page.accuracy:
-        yield Text("Not measured: the texts or rows carry no labels to compare answers with.")
-        return
-    models = tuple(dict.fromkeys(a.model for a in page.accuracy))
-    found: dict[str, dict[str, Accuracy]] = {}
-    for a in page.accuracy:
-        found.setdefault(a.scope, {})[a.model] = a
-    lines: list[tuple[str | Cell, ...]] = []
-    for scope, by_model in sorted(found.items(), key=lambda kv: -max(a.texts for a in kv[1].values())):
-        texts_ = next(iter(by_model.values())).texts
-        cells = (_accuracy_of(by_model.get(model), texts_) for model in models)
-        lines.append((scope, words.count(texts_), *cells))
-    yield Table(
-        caption="Share of original texts that were answered like their label, with its interval at 95 %",
-        columns=("Texts that name", "Texts", *models),
-        lines=tuple(lines[:LARGEST]),
-        right=frozenset({"Texts"}),
-        more=tuple(lines[LARGEST:]),
-        left=("smaller group", "smaller groups"),
-    )
-    yield Text(
-        "Different groups stand in different texts: a difference between two lines here may be one between their "
-        "texts. Groups in fewer than 6 texts are left out.",
-        "meta",
-    )
-
-
-def _accuracy_of(found: Accuracy | None, texts_: int) -> str | Cell:
-    """An accuracy, with its number of texts where that is another than the one of the row."""
-    if found is None:
-        return "–"
-    return Cell(
-        text=words.interval(found.estimate),
-        sub="" if found.texts == texts_ else words.plural(found.texts, "text"),
-    )
-
-
 def _controls(page: Page) -> Iterable[Block]:
     if not page.gates:
         told = (
@@ -287,116 +191,6 @@ def _controls(page: Page) -> Iterable[Block]:
         columns=("Control", "State", "Result", "What hangs on it"),
         lines=tuple((g.name, g.word, g.result, g.depends) for g in page.gates),
     )
-
-
-# -- treatment ------------------------------------------------------------------------------------------
-
-
-def _counterfactual(page: Page) -> Iterable[Block]:
-    if page.view is None:
-        yield Text(texts.NO_TREATMENT if page.kind == "outcomes" else texts.NO_TEXTS)
-        return
-    yield from _under_gates(page)
-    rows = [r for r in page.view.rows if len(r.attributes) == 1]
-    caption = f"Share of valid variants whose {page.view.noun} differs from that for their original"
-    yield from _rates(page, page.view, rows, caption, "one attribute")
-    if not rows:
-        yield Text("No rate could be estimated.")
-
-
-def _intersections(page: Page) -> Iterable[Block]:
-    if page.view is None:
-        found = page.of_rows.get("lattice")
-        none = texts.NO_TREATMENT if page.kind == "outcomes" else "No joint change was judged."
-        yield from found.blocks if found is not None else (Text(none),)
-        return
-    yield from _under_gates(page)
-    yield Text(HIDDEN)
-    rows = [r for r in page.view.rows if len(r.attributes) > 1]
-    yield from _rates(
-        page,
-        page.view,
-        rows,
-        "Joint changes; hidden is the share of judged joint variants",
-        "several attributes",
-    )
-    if not rows:
-        yield Text("No joint change was judged.")
-    hidden = page.view.hidden
-    if not hidden:
-        yield Text(page.view.none_hidden)
-        return
-    lines: Lines = tuple(
-        (
-            h.id,
-            words.direction(h.directions) or words.attributes(h.attributes),
-            h.model,
-            Cell(mark=words.finding_verdict(h), kind=h.verdict),
-        )
-        for h in hidden[:MAX_LISTED]
-    )
-    of = f", the first {MAX_LISTED} of {words.count(len(hidden))}" if len(hidden) > MAX_LISTED else ""
-    yield Table(
-        caption=f"Hidden findings{of}",
-        columns=("Finding", "Attributes", "Model", "Verdict"),
-        lines=lines[:FIRST_HIDDEN],
-        more=lines[FIRST_HIDDEN:],
-        left=("further finding", "further findings"),
-    )
-
-
-def _rates(
-    page: Page, shown: view.View, rows: Sequence[view.Row], caption: str, what: str
-) -> Iterable[Block]:
-    """Chart and table of attribute sets; those of few texts are not drawn where others have more."""
-    rows, few = view.split(rows)
-    chart = charts.forest(
-        rows,
-        shown.subjects,
-        name=what.split()[0],
-        title=f"How often the {shown.noun} changed with {what}",
-        delta=page.delta,
-    )
-    if chart:
-        shaded = " Shaded from the left: below δ." if page.delta is not None else ""
-        yield Chart(chart, FOREST + shaded)
-    if few:
-        told = words.listing([r.label for r in few])
-        yield Text(f"In report.csv alone, with fewer than {MIN_SEEDS} texts: {told}.", "meta")
-    if rows:
-        lines: Lines = tuple(
-            (
-                r.label,
-                subject.name,
-                Cell(text=words.interval(c.rate)),
-                Cell(text=words.interval(c.placebo)),
-                Cell(text=words.interval(c.hidden)) if c.hidden else "–",
-                words.count(r.seeds),
-                _verdict(c.verdict),
-            )
-            for r in rows
-            for subject, c in zip(shown.subjects, r.cells, strict=True)
-        )
-        columns = (
-            "Attributes",
-            "Model",
-            "Changed",
-            "Placebo",
-            "Hidden",
-            "Texts",
-            "Verdict",
-        )
-        yield Table(caption=caption, columns=columns, lines=lines, right=frozenset({"Texts"}))
-
-
-def _rows(page: Page) -> Iterable[Block]:
-    found = [page.of_rows[name] for name in ("summary", "scores") if name in page.of_rows]
-    if page.kind != "rows":
-        yield Text(texts.NO_TREATMENT if page.kind == "outcomes" else texts.NO_ROWS)
-        return
-    yield from _under_gates(page)
-    for section in found:
-        yield from section.blocks
 
 
 def _impact(page: Page) -> Iterable[Block]:
@@ -498,13 +292,13 @@ _BUILDERS: dict[str, Callable[[Page], Iterable[Block]]] = {
     "claims": _claims,
     "system": _system,
     "plan": _plan,
-    "materials": _materials,
-    "grounds": _grounds,
-    "accuracy": _accuracy,
+    "materials": measured.materials,
+    "grounds": measured.grounds,
+    "accuracy": measured.accuracy,
     "controls": _controls,
-    "counterfactual": _counterfactual,
-    "intersections": _intersections,
-    "rows": _rows,
+    "counterfactual": measured.counterfactual,
+    "intersections": measured.intersections,
+    "rows": measured.rows,
     "impact": _impact,
     "evidence": _evidence,
     "response": _response,
