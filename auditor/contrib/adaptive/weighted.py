@@ -3,7 +3,8 @@
 A round draws with a chance for each joint change that was not asked: part of it even, so that none is too small
 (defensive mixing: Hesterberg 1995), part of it where answers are likely to change. What was asked before stands for
 itself, what was drawn for one over its chance, and the estimate is the weighted mean over all rounds (Horvitz and
-Thompson 1952; Hájek 1971). The chances of a round rest on answers to earlier ones only, so that each round is unbiased.
+Thompson 1952; Hájek 1971). The chances of a round rest on answers to earlier ones only, so that each round is right on
+average.
 """
 
 from __future__ import annotations
