@@ -36,6 +36,7 @@ from common import Row
 
 from auditor.core.types import Case, SourceText, Variant
 from auditor.perturb import dictionaries
+from auditor.perturb.gate.constructs import Constructs
 from auditor.perturb.gate.dependency import DependencyInvariant
 from auditor.perturb.mutation import MutationSuite
 from auditor.text.parse import Parse, Parser, plain_sentence
@@ -201,8 +202,8 @@ def short_seeds(count: int, rng: Random, distinct: int = 1000) -> Iterator[Sourc
         yield SourceText(id=str(number), text=texts[number % distinct])
 
 
-def million(scale: float = 0.05) -> dict[str, Any]:
-    """Generate and check ``scale`` million variants, one batch of cases in memory at a time.
+def million(scale: float = 0.05, gate: type[Constructs | DependencyInvariant] = Constructs) -> dict[str, Any]:
+    """Generate and check ``scale`` million variants by ``gate``, one batch of cases in memory at a time.
 
     Returns
     -------
@@ -210,7 +211,7 @@ def million(scale: float = 0.05) -> dict[str, Any]:
         Variants, CPU seconds, seconds by the clock, and resident memory after a tenth of the variants and at the end.
     """
     wanted = int(1_000_000 * scale)
-    check = DependencyInvariant(parser=Parser())
+    check = gate(parser=Parser())
     suite = MutationSuite(
         seeds=short_seeds(wanted, Random(11)),
         dictionaries=[dictionaries.load("gender"), dictionaries.load("nationality")],
@@ -304,14 +305,14 @@ def measure() -> list[Row]:
             note,
         )
     )
-    short = million(0.05)
-    note = (
-        f"{short['mutants']:,} variants; resident {short['resident_at_a_tenth_mib']} MiB after a tenth, "
-        f"{short['resident_at_the_end_mib']} MiB at the end"
-    )
-    rows.append(
-        Row("variants of short texts generated and checked", short["mutants_per_s"], "/s", 1, note=note)
-    )
+    for gate in (Constructs, DependencyInvariant):
+        short = million(0.05, gate)
+        note = (
+            f"{short['mutants']:,} variants; resident {short['resident_at_a_tenth_mib']} MiB after a tenth, "
+            f"{short['resident_at_the_end_mib']} MiB at the end"
+        )
+        name = f"variants of short texts generated and checked, {gate.name}"
+        rows.append(Row(name, short["mutants_per_s"], "/s", 1, note=note))
     return rows
 
 
@@ -332,7 +333,8 @@ def main() -> None:
     )
     args = parser.parse_args()
     if args.million:
-        print(json.dumps(million(args.scale), indent=2))
+        for gate in (Constructs, DependencyInvariant):
+            print(json.dumps({"gate": gate.name} | million(args.scale, gate), indent=2))
         return
     if not args.data.exists() or not args.pairs.exists():
         raise SystemExit(f"{args.data} or {args.pairs} is not here: nothing to measure")

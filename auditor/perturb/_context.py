@@ -95,7 +95,7 @@ class Context:
             return True
         if "lower" in tags and at.case == "title" and not at.at_start and before not in DETERMINERS:
             return False
-        if "start" in tags and not (at.at_start and at.surface[0].isupper()):
+        if "start" in tags and not (at.at_start and at.surface[0].isupper() and at.in_sentence):
             return False
         if "no_exclamation" in tags and at.at_start and after in {",", "!"}:
             return False
@@ -205,6 +205,12 @@ class _Place:
         if self._start is None:
             self._start = starts_sentence(self.text, self.tokens[self.i].start)
         return self._start
+
+    @property
+    def in_sentence(self) -> bool:
+        """Whether the line holds the end of a sentence, which a heading does not."""
+        line = self.text[self.tokens[self.i].start :].partition("\n")[0]
+        return any(mark in line for mark in ".!?")
 
     def _index(self, step: int) -> int:
         return self.i + step if step < 0 else self.i + self.n - 1 + step

@@ -31,14 +31,14 @@ class Read(NamedTuple):
     weight: float
 
 
-def rows() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (HERE / "variants.jsonl").read_text().splitlines()]
+def rows(file: str = "variants.jsonl") -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (HERE / file).read_text(encoding="utf-8").splitlines()]
 
 
-def read(half: str | None = None, *, shared: bool = True) -> list[Read]:
+def read(half: str | None = None, *, shared: bool = True, file: str = "variants.jsonl") -> list[Read]:
     """The variants of one half (all: None) whose texts are here."""
     out = []
-    for row in rows():
+    for row in rows(file):
         if half is not None and row["half"] != half:
             continue
         text = row.get("text") or (_rebuilt(row["file"], row["source"]) if shared else None)

@@ -39,6 +39,14 @@ def test_what_readers_found_good_is_kept(half: str, least_precision: float, leas
     assert recall(cells) >= least_recall
 
 
+def test_what_was_drawn_later_is_kept_where_it_is_good() -> None:
+    found = read(shared=False, file="later.jsonl")
+    cells = measure(Constructs(parser=PARSER), found)
+    assert sum(cells.values()) > 90
+    assert precision(cells) >= 0.90
+    assert recall(cells) >= 0.92
+
+
 def test_it_keeps_far_more_of_what_is_good_than_the_dependency_invariant() -> None:
     found = read("held_out", shared=False)
     ours, theirs = (

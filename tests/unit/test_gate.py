@@ -50,6 +50,12 @@ def test_without_edits_words_are_compared() -> None:
     assert [(e.source, e.target, e.where) for e in found] == [("He", "She", (0, 2)), ("red", "his", (10, 13))]
 
 
+def test_a_word_that_was_put_in_is_judged_without_edits_too() -> None:
+    variant = Variant(id="c.v0", input="A boy came twice.")
+    (check,) = Constructs(parser=PARSER).check(Variant(id="c.o", input="A man came."), [variant])
+    assert check.status == "valid"
+
+
 def test_rows_and_long_sentences_are_unknown() -> None:
     gate = Constructs(parser=PARSER)
     row = gate.check(Variant(id="c.o", input={"a": 1}), [Variant(id="c.v0", input={"a": 2})])[0]

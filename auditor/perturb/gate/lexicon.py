@@ -43,6 +43,7 @@ KINDS_OF_THINGS = CHILD_THINGS | word_set(
     basketball football soccer tennis cup world health hospital club clubs work job place haircut cut watch
     bond love"""
 )
+OF_A_SCHOOL = word_set("evening evenings association associations council meeting meetings")
 
 # "People" that are nobody in particular.
 AFTER_ACTIVITY = word_set("is was and , . at in from")
@@ -256,7 +257,7 @@ NEVER = frozenset(
         kitchen=bathroom kitchen=hallway plumber=baker plumber=butcher baker=plumber
         test=exam test=quiz tests=exams happened=occurred area=region
         areas=regions applicant=candidate applicants=candidates men=guys women=ladies
-        company=firm man=gentleman quick=rapid entirely=totally"""
+        company=firm man=gentleman adults=people adult=person quick=rapid entirely=totally"""
     )
 )
 

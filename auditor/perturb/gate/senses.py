@@ -27,7 +27,8 @@ def _is_person(low: str) -> bool:
 def _noun(place: Place) -> bool:
     """Whether the change writes a person noun for a person noun (no pronoun, title, adjective)."""
     edit = place.change.edit
-    return edit.kind in _WORDS and _is_person(edit.source.lower().split()[-1])
+    words_out = edit.source.lower().split()  # none where a comparison of words found that one was put in
+    return edit.kind in _WORDS and bool(words_out) and _is_person(words_out[-1])
 
 
 def compound(place: Place) -> str:
@@ -85,6 +86,10 @@ def people(place: Place) -> str:
     if edit.kind == "marking":
         if source in ("kid", "person") or (source == "kids" and edit.target_group == "nonbinary"):
             return f"{edit.source!r} may be anybody"
+        if source == "parents" and after.low in ("'", "’") and place.after(2).low in lexicon.OF_A_SCHOOL:
+            return f"{edit.source!r} before {place.after(2).text!r}"
+        if source == "adults" and before.low == "for":
+            return f"{edit.source!r} after 'for' is an age"
         if before.low == "a" and first.low == "as":
             return f"'as a {source}' is a time of life"
         if before.low == "a" and first.low == "such":
