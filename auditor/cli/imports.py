@@ -117,6 +117,8 @@ def _write(
     if told:
         typer.echo("Read as (import.toml in the run folder):\n" + mapping.dump(roles), err=True)
     result = load(record.write(table, roles, out))
+    for row in result.record.get("told_apart", ()):
+        typer.echo(row["said"], err=format == "json")
     for line in result.record["import"]["limits"]:
         typer.echo(f"audit: {line}", err=True)
     return finish(result, format=format, fail_on=fail_on, full=full)

@@ -15,7 +15,7 @@ from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.shown import quoted
 
 Names = Annotated[tuple[str, ...], BeforeValidator(lambda v: (v,) if isinstance(v, str) else v)]
-Kind = Literal["label", "labels", "number", "words", "matches"]
+Kind = Literal["label", "labels", "number", "words", "matches", "text"]
 BESIDE = ".import.toml"  # what stands beside a table of answers that a run was written to
 LONG_ANSWER = 60  # characters in the mean, from which an answer is a text
 FEW = 400  # different values of a column that names groups, at the most

@@ -197,8 +197,8 @@ def _answer(columns: Mapping[str, list[str | None]], roles: Roles, n: int) -> An
     score = number(columns[roles.score][n] or "") if roles.score is not None else None
     if status != "ok" or raw is None:
         return Answer(value=None, status=status)
-    if roles.kind in ("label", "labels"):
-        return Answer(value=raw if roles.kind == "label" else _labels(raw), status=status, number=score)
+    if roles.kind in ("label", "labels", "text"):
+        return Answer(value=_labels(raw) if roles.kind == "labels" else raw, status=status, number=score)
     value = (
         float(len(raw.split()))
         if roles.kind == "words"

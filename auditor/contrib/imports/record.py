@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from auditor._version import __version__
-from auditor.contrib.imports import mapping
+from auditor.contrib.imports import mapping, texts
 from auditor.contrib.imports.mapping import Roles
 from auditor.contrib.imports.observe import Counted, Imported, observe
 from auditor.contrib.imports.tables import Table
@@ -44,7 +44,8 @@ def write(table: Table, roles: Roles, root: Path) -> Path:
     """
     started, labels = datetime.now(UTC), roles.kind in ("label", "labels")
     imported = observe(table, roles)
-    made = claims(imported.table, imported.question)
+    studied = texts.study(imported) if roles.kind == "text" else None
+    made = claims(imported.table, imported.question) if studied is None else list(studied.claims)
     sources = [dataclasses.asdict(source) for source in table.sources]
     plan = {
         "kind": KIND,
@@ -96,6 +97,8 @@ def write(table: Table, roles: Roles, root: Path) -> Path:
             "cautions": [],
             "vocabulary": _vocabulary(imported, roles),
         }
+        if studied is not None:
+            record["told_apart"] = [one.as_record() for one in studied.apart]
         folder.write_run(record)
         written = read(folder.record())
         folder.write_text(REPORT, html.write(build.document(written), written))
@@ -110,9 +113,9 @@ def limits(counted: Counted, made: Iterable[Claim]) -> Iterable[str]:
         yield "No placebo: what a change that concerns nobody does is not known; versions about people are compared."
     if all(claim.words == 0 for claim in made):
         yield "The table does not say which words name a group, so nothing is said of other words for it."
-    for attribute, texts in sorted(counted.unbalanced.items()):
-        if texts:
-            yield f"{attribute}: {texts:,} of {counted.texts:,} texts lack one of its groups."
+    for attribute, lacking in sorted(counted.unbalanced.items()):
+        if lacking:
+            yield f"{attribute}: {lacking:,} of {counted.texts:,} texts lack one of its groups."
 
 
 def _counts(counted: Counted) -> dict[str, int]:

@@ -1,0 +1,259 @@
+"""Answers that are texts: how they are written, and whether they can be told apart without identity words."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from auditor.contrib.imports.observe import Imported
+from auditor.core.types import Answer
+from auditor.measure import net
+from auditor.measure.claims import Claim, Question
+from auditor.measure.contrasts import Versions
+from auditor.measure.multiplicity import holm
+from auditor.measure.observations import STATUS, Arm, Columns, Observations
+from auditor.measure.told_apart import Bag, Pair, ToldApart, told_apart
+from auditor.measure.verdicts import Tested, decide
+from auditor.perturb import dictionaries
+from auditor.tasks.oracles import wording
+from auditor.tasks.prose import is_refusal
+from auditor.tasks.wording import normalise
+from auditor.text.english import FUNCTION_WORDS
+from auditor.text.registers import FIGURES, words
+
+IDENTITY = ("gender", "gender_identity", "names", "race", "nationality", "religion", "family")
+TITLED = re.compile(rf"{wording.MASK}\.?\s+[A-Z][\w'\u2019-]*(?:\s+[A-Z][\w'\u2019-]*)?")
+TOKEN = re.compile(r"\w+(?:['\u2019-]\w+)*")
+AGED = ("year-old", "years-old", "year-olds")
+STAND_INS = (
+    "individual",
+    "person",
+    "resident",
+    "patient",
+    "client",
+    "applicant",
+    "candidate",
+    "someone",
+    "user",
+)
+NAMED = 3  # answers in which a name stands
+ALPHA = 0.05
+Cell = tuple[str, str]  # text and format
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Apart:
+    """Whether the answers of one model about two groups can be told apart, and whether that is shown."""
+
+    model: str
+    attribute: str
+    groups: tuple[str, str]
+    found: ToldApart
+    p_adjusted: float | None = None
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is."""
+        return self.p_adjusted is not None and self.p_adjusted < ALPHA
+
+    def as_record(self) -> dict[str, object]:
+        """Plain data for ``run.json``."""
+        return dataclasses.asdict(self) | {
+            "groups": list(self.groups),
+            "shown": self.shown,
+            "said": self.said(),
+        }
+
+    def said(self) -> str:
+        """What the test says, in a sentence."""
+        found = self.found
+        about = f"{self.model}, {' / '.join(self.groups)}"
+        if found.share is None or self.p_adjusted is None:
+            return f"{about}: {found.texts} texts, too few to learn a rule from."
+        beside = "" if found.placebo is None else f", and {100 * found.placebo:.0f} % of placebo pairs are"
+        words = ", ".join(f"{w.word} ({w.first}:{w.second})" for w in found.words[:6])
+        return (
+            f"{about}: {'shown' if self.shown else 'not shown'}. Without identity words {100 * found.share:.0f} % of "
+            f"{found.pairs:,} pairs of answers are told apart (half is chance{beside}; p, corrected: "
+            f"{self.p_adjusted:.2g})" + (f", by {words}." if self.shown else ".")
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Study:
+    """What texts come to."""
+
+    claims: tuple[Claim, ...]
+    apart: tuple[Apart, ...]
+
+
+def study(imported: Imported) -> Study:
+    """Contrasts of how answers are written, and the test of whether they can be told apart."""
+    table = imported.table
+    columns = table.columns()
+    own = {
+        part.lower()
+        for shape in table.shapes.values
+        for _, a, b in shape.directions
+        for part in re.split(r"\W+|_", f"{a} {b}")
+        if len(part) > 2
+    }
+    terms = identity(frozenset(own | _names(table, columns)))
+    texts = [masked_text(str(text), terms) for text in table.labels.values]
+    made = list(_claims(table, columns, imported.question, texts))
+    found = _apart(table, columns, made, [_bag(text) for text in texts])
+    adjusted = holm([one.found.p for one in found])
+    return Study(
+        claims=tuple(made),
+        apart=tuple(dataclasses.replace(a, p_adjusted=p) for a, p in zip(found, adjusted, strict=True)),
+    )
+
+
+@cache
+def identity(own: frozenset[str]) -> frozenset[str]:
+    """Words that say who somebody is, or stand for a person: pronouns, titles, dictionaries, ``own``."""
+    singular, plural, _ = dictionaries.persons()
+    terms = {t.text for attribute in IDENTITY for t in dictionaries.load(attribute).terms}
+    said = {form for term in (*terms, *own, *singular, *plural, *STAND_INS) for form in wording.forms(term)}
+    return frozenset(word for word in (*said, *wording.masked_terms(())) if " " not in word)
+
+
+def masked_text(text: str, terms: frozenset[str]) -> str:
+    """``text`` with one sign for each word in ``terms``, for ages, and for the names that follow a title.
+
+    Examples
+    --------
+    >>> masked_text("Mrs Smith is an 84-year-old woman; she walks.", identity(frozenset()))
+    '□ is an □ □; □ walks.'
+    """
+
+    def one(match: re.Match[str]) -> str:
+        word = match[0].lower().replace("\u2019", "'")
+        return wording.MASK if word in terms or word.endswith(AGED) else match[0]
+
+    return TITLED.sub(wording.MASK, TOKEN.sub(one, text))
+
+
+def _names(table: Observations, columns: Columns) -> set[str]:
+    """Words that are always written with a capital, and stand in answers to versions about one group alone: names."""
+    groups: dict[str, set[str]] = defaultdict(set)
+    count: dict[str, int] = defaultdict(int)
+    small: set[str] = set()
+    for at in np.flatnonzero(columns.label >= 0).tolist():
+        shape = table.shapes.values[int(columns.version_shape[int(columns.version[at])])]
+        about = " ".join(target for _, _, target in shape.directions) or "as it was"
+        said = set(TOKEN.findall(str(table.labels.values[int(columns.label[at])])))
+        small |= {word for word in said if word[:1].islower()}
+        for word in said:
+            if word[:1].isupper():
+                groups[word.lower()].add(about)
+                count[word.lower()] += 1
+    return {
+        word
+        for word, about in groups.items()
+        if len(about) == 1 and count[word] >= NAMED and word not in small
+    }
+
+
+def _bag(text: str) -> Bag:
+    return frozenset(word.removesuffix("'s") for word in words(text)) - FUNCTION_WORDS
+
+
+def _claims(
+    table: Observations, columns: Columns, question: Question, texts: Sequence[str]
+) -> Iterator[Claim]:
+    """Net differences of each figure, decided together for each model."""
+    known = columns.label >= 0
+    figures = {name: (unit, [figure(text) for text in texts]) for name, (unit, figure) in FIGURES.items()}
+    raw = [str(text) for text in table.labels.values]
+    figures["sentiment"] = ("VADER, −1 to 1", [wording.sentiment(text) for text in texts])
+    figures["refusal"] = ("points", [100.0 * is_refusal(normalise(text[:300])) for text in raw])
+    tested: list[Tested] = []
+    for name, (unit, values) in figures.items():
+        numbers = Observations()
+        for row, (text, shape) in enumerate(
+            zip(columns.version_text.tolist(), columns.version_shape.tolist(), strict=True)
+        ):
+            numbers.shape(table.texts.values[text], table.shapes.values[shape], table.name(row))
+        for at in np.flatnonzero(known).tolist():
+            value = values[int(columns.label[at])]
+            # Formats (lengths that were asked for) are taken together: the question is about the model.
+            numbers.answers(
+                int(columns.version[at]),
+                model=table.models.values[int(columns.model[at])],
+                format="",
+                answers=[Answer(status="ok", value=value)],
+            )
+        arrays = numbers.columns()
+        asked = dataclasses.replace(question, outcomes=(), number=True, unit=unit, delta=None)
+        for one in net.tested(numbers, arrays, Versions(numbers, arrays), "net", asked):
+            tested.append(dataclasses.replace(one, claim=dataclasses.replace(one.claim, label=name)))
+    for model in table.models.values:
+        yield from decide(
+            [t for t in tested if t.claim.model == model], dataclasses.replace(question, delta=None)
+        )
+
+
+def _apart(table: Observations, columns: Columns, made: Sequence[Claim], bags: Sequence[Bag]) -> list[Apart]:
+    versions = Versions(table, columns)
+    known = np.zeros(len(columns.version_text), dtype=bool)
+    known[columns.version[columns.status == STATUS["ok"]]] = True
+    out = []
+    wanted = dict.fromkeys((c.model, c.attribute, c.groups) for c in made if len(c.groups) == 2)
+    for model, attribute, (group, reference) in wanted:
+        rows = (columns.model == table.models.get(model)) & (columns.label >= 0)
+        strands = versions.strands(attribute, known)
+        if reference not in strands.names or group not in strands.names:
+            continue
+        side = {
+            name: strands.version[strands.group == strands.names.index(name)].tolist()
+            for name in (group, reference)
+        }
+        answers = _answers(table, columns, rows)
+        pairs = _pairs(answers, side[group], side[reference], bags)
+        placebo = [n for n, s in enumerate(table.shapes.values) if s.arm == Arm.PLACEBO]
+        of_shape = [np.flatnonzero(columns.version_shape == code).tolist() for code in placebo[:2]]
+        placebos = _pairs(answers, of_shape[0], of_shape[1], bags) if len(of_shape) == 2 else []
+        out.append(
+            Apart(
+                model=model, attribute=attribute, groups=(group, reference), found=told_apart(pairs, placebos)
+            )
+        )
+    return out
+
+
+def _answers(table: Observations, columns: Columns, rows: np.ndarray) -> dict[int, dict[Cell, list[int]]]:
+    """By version the labels of its answers, by text and format."""
+    out: dict[int, dict[Cell, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for at in np.flatnonzero(rows).tolist():
+        version = int(columns.version[at])
+        text = table.texts.values[int(columns.version_text[version])]
+        out[version][text, table.formats.values[int(columns.format[at])]].append(int(columns.label[at]))
+    return out
+
+
+def _pairs(
+    answers: dict[int, dict[Cell, list[int]]],
+    first: Sequence[int],
+    second: Sequence[int],
+    bags: Sequence[Bag],
+) -> list[Pair]:
+    """Answers of both sides to one text in one format, one with one."""
+    sides: list[dict[Cell, list[int]]] = []
+    for versions in (first, second):
+        side: dict[Cell, list[int]] = defaultdict(list)
+        for version in versions:
+            for cell, labels in answers.get(version, {}).items():
+                side[cell] += labels
+        sides.append(side)
+    return [
+        Pair(text=cell[0], first=bags[a], second=bags[b])
+        for cell in sorted(sides[0])
+        for a, b in zip(sides[0][cell], sides[1].get(cell, ()), strict=False)
+    ]

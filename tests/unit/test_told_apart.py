@@ -1,0 +1,103 @@
+"""Texts about two groups: figures of how they are written, and whether they can be told apart without identity words."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from auditor.cli.main import run
+from auditor.contrib.imports.texts import identity, masked_text
+from auditor.measure.told_apart import Pair, told_apart
+from auditor.text.registers import FIGURES, reading_ease
+
+COMMON = [f"word{n}" for n in range(40)]
+
+
+def pairs(rng: Random, texts: int, planted: float, prefix: str = "t") -> list[Pair]:
+    """Answers of random words; with a chance of ``planted`` the first has a word that the second has not."""
+
+    def words(more: bool) -> frozenset[str]:
+        return frozenset(rng.sample(COMMON, 12)) | ({"kind"} if more else set())
+
+    return [
+        Pair(text=f"{prefix}{n // 2}", first=words(rng.random() < planted), second=words(False))
+        for n in range(2 * texts)
+    ]
+
+
+def test_a_word_that_follows_the_group_is_found_and_named() -> None:
+    found = told_apart(pairs(Random(1), 60, 0.5))
+    assert found.p_value is not None
+    assert found.p_value < 0.01
+    assert found.words[0].word == "kind"
+    assert found.words[0].second == 0
+
+
+def test_without_an_effect_little_is_found() -> None:
+    rng = Random(2)
+    p_values = [told_apart(pairs(rng, 25, 0.0), flips=99).p_value for _ in range(20)]
+    assert sum(p is not None and p < 0.05 for p in p_values) <= 4
+
+
+def test_what_placebo_edits_do_as_well_is_no_effect_of_the_group() -> None:
+    rng = Random(3)
+    both = told_apart(pairs(rng, 60, 0.5), pairs(rng, 60, 0.5), flips=99)
+    alone = told_apart(pairs(rng, 60, 0.9), pairs(rng, 60, 0.0), flips=99)
+    assert both.p is not None
+    assert alone.p is not None
+    assert both.p > 0.05 > alone.p
+
+
+def test_few_texts_are_not_tested() -> None:
+    assert told_apart(pairs(Random(4), 11, 0.9)).share is None
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Mrs Okonkwo says she is well.", "□ says □ is well."),
+        ("The resident, an 84-year-old, walks.", "The □, an □, walks."),
+        ("Aisha's work is good.", "□ work is good."),
+    ],
+)
+def test_what_says_who_somebody_is_gets_masked(text: str, left: str) -> None:
+    assert masked_text(text, identity(frozenset({"aisha"}))) == left
+
+
+def test_figures() -> None:
+    assert FIGURES["length"][1]("Three short words.") == 3
+    assert FIGURES["hedging"][1]("It may possibly be so.") == 40
+    assert FIGURES["agency"][1]("She led.") == 50
+    assert FIGURES["competence"][1]("") == 0
+    assert reading_ease("The cat sat.") > reading_ease(
+        "Institutional responsibilities necessitate deliberation."
+    )
+
+
+@pytest.mark.parametrize("planted", [True, False])
+def test_texts_are_imported_and_decided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], planted: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = Random(5)
+    with (tmp_path / "answers.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["note", "gender", "summary"])
+        for n in range(60):
+            for gender, title in (("female", "Mrs Ade"), ("male", "Mr Ade")):
+                more = " Competent, skilled and able to decide." if planted and gender == "male" else ""
+                table.writerow([n, gender, f"{title} has {' and '.join(rng.sample(COMMON, 8))}.{more}"])
+    (tmp_path / "map.toml").write_text(
+        'text = ["note"]\nanswer = "summary"\nkind = "text"\n[groups]\ngender = "gender"\n'
+    )
+    assert run(["import", "answers.csv", "--map", "map.toml", "--format", "json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    (apart,) = record["told_apart"]
+    assert apart["shown"] == planted
+    shown = {c["label"] for c in record["claims"] if c["verdict"] in ("shown", "shown_for_words")}
+    assert ({"length", "competence"} <= shown) == planted
+    assert planted or not shown
