@@ -44,7 +44,7 @@ def weighted_share(events: Floats, weights: Floats, texts: Ints, level: float = 
     --------
     >>> even = weighted_share(np.array([1.0, 0, 0, 0] * 25), np.ones(100), np.arange(100))
     >>> even.value, round(even.low, 3), round(even.high, 3)
-    (0.25, 0.169, 0.347)
+    (0.25, 0.167, 0.348)
     """
     unit = weights / weights.sum()
     p = float(unit @ events)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from auditor.core.counting import plural
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Observer
@@ -105,7 +106,8 @@ def prepare_trial(path: Path, wanted: Wanted, limits: Mapping[str, object], repl
     if task.kind.text:
         raise ConfigError("mitigate compares labels and numbers; the answers of this run are texts.")
     format = formats_for(plan, task, model)[0]
-    plan = plan.but(formats=() if model.style == "text" else (format,), replicates=replicates, **limits)
+    formats = () if model.style == "text" else (format,)
+    plan = plan.but(formats=formats, replicates=replicates, **({"max_calls": None} | dict(limits)))
     notes: list[str] = []
     chosen: list[Mitigation] = []
     for name in mitigations.BUILT_IN if wanted.built_in is None else wanted.built_in:
@@ -127,7 +129,8 @@ def prepare_trial(path: Path, wanted: Wanted, limits: Mapping[str, object], repl
     calls, fitting = _fitting(cases, len(chosen), replicates, plan.max_calls, len(task.controls))
     if fitting < len(cases):
         notes.append(
-            f"The limit of {plan.max_calls:,} calls is enough for {fitting:,} of {len(cases):,} cases."
+            f"The limit of {plural(plan.max_calls or 0, 'call')} is enough for {fitting:,} of"
+            f" {plural(len(cases), 'case')}."
         )
         cases = cases[:fitting]
     if not cases:

@@ -200,11 +200,14 @@ def redactor(dictionaries: Iterable[Dictionary]) -> Redact:
         line = line_end(case) > 0
 
         def of(variant: Variant) -> Variant:
-            words = {
-                edit.target for edit in variant.edits if edit.kind != "agreement" and edit.target.strip()
-            }
             return dataclasses.replace(variant, input=blanked(variant.input, line, () if line else words))
 
+        versions = (case.original, *case.variants)
+        # What names a group in one version is left out of all: a word may be read as one beside some words only.
+        words = {e.target for v in versions for e in v.edits if e.kind != "agreement" and e.target.strip()}
+        words |= {
+            hit.surface for v in versions if isinstance(v.input, str) for hit in matcher.scan(v.input).hits
+        }
         return dataclasses.replace(case, original=of(case.original), variants=tuple(map(of, case.variants)))
 
     return redact

@@ -103,6 +103,7 @@ def mutate(
 def mutate_subject(text: str, attribute: str, source_group: str, target_group: str) -> list[str]:
     """Return the rewritten texts in which the words about the person who is judged are changed, and nobody else's.
 
+    >>> from auditor.testing.fixtures import PERSON_FIXTURES
     >>> check_mutator(mutate_subject, PERSON_FIXTURES)
     []
     """

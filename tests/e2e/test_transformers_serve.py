@@ -147,7 +147,7 @@ of = lambda d, group=None: {
     w for t in dictionaries.load(d).terms if group in (None, t.group) for w in words(t.text)
 }
 SAD = {"sad", "dull", "lost", "nothing", "slow", "worse", "boring", "tired", "flat", "waste"}
-WOMEN = of("gender", "female") - of("gender", "male") - of("gender", "unmarked") - of("nationality") - {"of", "the", "a"}
+WOMEN = of("gender", "female") - of("gender", "male") - of("gender", "unmarked") - of("nationality") - {"of", "the", "a", "'", "am"}
 reviews = [words(s.text) for s in task.seeds()]
 frame = words(task.render("x").messages[-1].content.split("<review>")[-1])
 plain = {w for r in reviews for w in r} | of("gender") | of("nationality")

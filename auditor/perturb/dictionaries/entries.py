@@ -116,7 +116,7 @@ class Dictionary:
         >>> gender = load("gender")
         >>> man = next(t for t in gender.terms if t.text == "man")
         >>> [t.text for t in gender.counterparts(man, "trans_female")]
-        ['trans woman']
+        ['trans woman', 'transgender woman']
         """
         if self.pairs is not None:
             return self._by_pair.get((term, group), ())
