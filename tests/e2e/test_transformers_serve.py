@@ -188,7 +188,7 @@ def sample():
     return row + [number["[GO]"]], [number["negative" if bad else "positive"], number["[END]"]]
 
 optimiser = torch.optim.AdamW(model.parameters())
-STEPS, right = 120, 0.0
+STEPS, right = 240, 0.0
 schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 8e-3, total_steps=STEPS)
 for step in range(STEPS):
     rows = [sample() for _ in range(32)]
