@@ -13,6 +13,7 @@ from auditor.report.document import (
     Cell,
     Chart,
     Facts,
+    Fold,
     Lines,
     Table,
     Text,
@@ -154,6 +155,7 @@ def intersections(page: Page) -> Iterable[Block]:
         rows,
         "Joint changes; hidden is the share of judged joint variants",
         "several attributes",
+        folded=True,
     )
     if not rows:
         yield Text("No joint change was judged.")
@@ -181,9 +183,12 @@ def intersections(page: Page) -> Iterable[Block]:
 
 
 def _rates(
-    page: Page, shown: view.View, rows: Sequence[view.Row], caption: str, what: str
+    page: Page, shown: view.View, rows: Sequence[view.Row], caption: str, what: str, *, folded: bool = False
 ) -> Iterable[Block]:
-    """Chart and table of attribute sets; those of few texts are not drawn where others have more."""
+    """Chart and table of attribute sets; those of few texts are not drawn where others have more.
+
+    The chart holds no figure that the table lacks, so it may be ``folded`` away.
+    """
     rows, few = view.split(rows)
     chart = charts.forest(
         rows,
@@ -192,8 +197,8 @@ def _rates(
         title=f"How often the {shown.noun} changed with {what}",
         delta=page.delta,
     )
-    if chart:
-        shaded = " Shaded from the left: below δ." if page.delta is not None else ""
+    shaded = " Shaded from the left: below δ." if page.delta is not None else ""
+    if chart and not folded:
         yield Chart(chart, FOREST + shaded)
     if few:
         told = words.listing([r.label for r in few])
@@ -222,6 +227,8 @@ def _rates(
             "Verdict",
         )
         yield Table(caption=caption, columns=columns, lines=lines, right=frozenset({"Texts"}))
+    if chart and folded:
+        yield Fold(f"Drawn: how often the {shown.noun} changed with {what}", (Chart(chart, FOREST + shaded),))
 
 
 def rows(page: Page) -> Iterable[Block]:

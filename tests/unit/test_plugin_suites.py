@@ -110,7 +110,7 @@ def test_a_run_without_texts_of_its_own() -> None:
     )
     assert rate["value"] == 1.0
     assert result.record["provenance"]["plugin"]["suite"] == "acme/plain.v1"
-    assert "made by the suite acme/plain.v1" in result.to_text(full=True)
+    assert "made by the suite acme/plain.v1" in result.to_html()
 
 
 def test_a_suite_that_forgets_a_check_is_told() -> None:

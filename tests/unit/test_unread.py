@@ -127,12 +127,11 @@ def test_a_constant_model_has_a_banner_on_the_second_line(label: str) -> None:
 
 
 def test_one_label_in_nearly_all_answers_is_told_and_less_is_not() -> None:
-    seen: set[str] = set()
-
     def every(n: int) -> Callable[[str], str]:
+        given: dict[str, str] = {}  # a text that is asked again gets the same answer
+
         def model(text: str) -> str:
-            seen.add(text)
-            return "negative" if len(seen) % n == 0 else "positive"
+            return given.setdefault(text, "positive" if (len(given) + 1) % n else "negative")
 
         return model
 
@@ -140,7 +139,6 @@ def test_one_label_in_nearly_all_answers_is_told_and_less_is_not() -> None:
     codes = {c["code"]: c for c in rare.record["cautions"]}
     assert codes["one_label"]["label"] == "positive"
     assert 0.95 * codes["one_label"]["of"] <= codes["one_label"]["n"] < codes["one_label"]["of"]
-    seen.clear()
     often = audit("sentiment", model=every(10), limit=8, cache=False, replicates=1)
     assert "one_label" not in {c["code"] for c in often.record["cautions"]}
 
