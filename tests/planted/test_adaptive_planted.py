@@ -121,6 +121,32 @@ def test_candidates_of_noise_are_mostly_not_confirmed() -> None:
         attributes=("gender", "race"),
     )
     (row,) = result.record["adaptive"]["models"]
-    shown = [f for f in result.findings if f.kind == "hidden" and f.verdict == "shown"]
     assert row["repeated"] == row["candidates"] >= 5
-    assert len(shown) == row["confirmed"] <= 0.2 * row["candidates"]
+    assert row["confirmed"] <= 0.2 * row["candidates"]
+    # To come again is not to be shown, which takes placebo edits that reach less far.
+    assert not any(f.kind == "hidden" and f.verdict == "shown" for f in result.findings)
+
+
+def test_candidates_of_a_planted_interaction_are_mostly_confirmed() -> None:
+    """A rule that confirms nothing would pass the test above as well."""
+    model = Planted(
+        interaction={"woman|girl", "nigerian"}, wobble=0.005, base="constant", name="planted-both"
+    )
+    candidates = confirmed = 0
+    for seed in (1, 2, 3):
+        result = audit(
+            "sentiment",
+            model=model,
+            data=[one.text for one in seeds(100)],
+            strategy="adaptive",
+            replicates=1,
+            seed=seed,
+            max_calls=1500,
+            attributes=("gender", "nationality"),
+        )
+        (row,) = result.record["adaptive"]["models"]
+        assert row["repeated"] == row["candidates"]
+        candidates += row["candidates"]
+        confirmed += row["confirmed"]
+    assert candidates >= 15
+    assert confirmed >= 0.5 * candidates

@@ -374,8 +374,8 @@ def test_runs_are_compared_by_given_values(customers: list[tuple[int, str, float
         assert run.path is not None
         sides.append(compare.read(run.path))
     told = compare.compare(*sides)
-    paired = next(s for s in told["scores"] if s["name"] == "apparent_causal")
-    assert (paired["n_before"], paired["only_before"], paired["only_after"]) == (4000, truth, 0)
+    paired = next(s for s in told.scores if s.name == "apparent_causal")
+    assert (paired.n_before, paired.only_before, paired.only_after) == (4000, truth, 0)
 
 
 def test_retraining_fits_given_rows_as_they_are(customers: list[tuple[int, str, float]]) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.core.plan import Plan
+from auditor.core.record import read
 from auditor.core.types import Answer, Progress, SourceText
 from auditor.measure.claims import Claim, Question
 from auditor.measure.enough import texts_needed
@@ -121,7 +122,7 @@ def test_a_hosted_model_is_not_asked_about_attributes_with_few_texts(monkeypatch
     few = parts.facts["too_few_texts"]
     assert few["nationality"]["texts"] == 4 < few["nationality"]["needed"]
     assert any("nationality (4 of" in event.message for event in said)
-    assert next(iter(_not_tested({"provenance": parts.facts}, []))).startswith("nationality (4 texts, ")
+    assert next(iter(_not_tested(read({"provenance": parts.facts}), []))).startswith("nationality (4 texts, ")
     asked = planned(plan(attributes=("gender", "nationality")), models=[Planted()], seeds=TEXTS)
     assert asked.plan.attributes == ("gender", "nationality")
     local = planned(Plan(models=("reviews",)), seeds=TEXTS)
