@@ -118,14 +118,14 @@ def test_the_command_follows_runs_of_one_plan(tmp_path: Path, capsys: pytest.Cap
     assert "--fail-on: changed: does not hold" in told.err
     run(series, 9, changed=False, data=data[:9])
     codes = []
-    for day in (3, 4):
+    for day in (3, 4, 5):
         run(series, day, changed=True, data=data)
         codes.append(cli.run(["watch", str(series), "--fail-on", "changed"]))
     assert 1 in codes
     assert "--fail-on: changed: holds" in capsys.readouterr().err
     assert cli.run(["watch", str(series), "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert len(found["runs"]) == 5
+    assert len(found["runs"]) == 6
     assert list(found["others"].values()) == ["another plan"]
     by = {(one["attribute"], one["group"]): one["points"] for one in found["series"]}
     assert any(point["changed"] for point in by["gender", "female"][3:])
