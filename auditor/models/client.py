@@ -21,6 +21,7 @@ from auditor.core.counting import plural
 from auditor.core.errors import (
     AuthFailed,
     BadRequest,
+    BadResponse,
     BudgetExceeded,
     CallError,
     CallTimeout,
@@ -421,7 +422,7 @@ class Client:
             self._stop(error)
         elif error.transient and left is not None and left <= 0:
             self._stop(self.budget.out_of_time())  # it is not asked again, so nothing is said of the server
-        elif isinstance(error, ServerFault | CallTimeout):
+        elif isinstance(error, ServerFault | CallTimeout | BadResponse):
             unreachable = not self._reached and attempt >= min(UNREACHABLE_AFTER, self.retry.attempts)
             if unreachable or not error.transient:  # a server that is gone for good
                 self._stop(error)

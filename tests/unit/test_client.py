@@ -504,13 +504,14 @@ def test_a_wrong_key_stops_at_once_and_is_not_journaled() -> None:
     assert journal == []
 
 
-def test_a_server_that_never_answers_stops_the_run_early() -> None:
-    model, journal = Scripted(always=ServerFault("connection refused")), []
+@pytest.mark.parametrize("fault", [ServerFault, BadResponse])
+def test_a_server_that_never_answers_stops_the_run_early(fault: type[CallError]) -> None:
+    model, journal = Scripted(always=fault("connection refused")), []
     client = client_of(model, on_response=journal.append, concurrency=4)
     (responses,) = run(client, ask_for(*map(str, range(500))))
     assert len(model.asked) <= 12
-    assert isinstance(client.stopped, ServerFault)
-    assert {(r.error, r.detail) for r in responses} == {("server-fault", "connection refused")}
+    assert isinstance(client.stopped, fault)
+    assert {(r.error, r.detail) for r in responses} == {(fault.code, "connection refused")}
     assert journal == []
 
 
