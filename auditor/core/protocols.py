@@ -181,6 +181,8 @@ class Model(ABC):
         charge for tokens, at ``price`` (None: not known), and those that may cost something which nobody counts here.
     max_batch : int
         Requests of one call of `generate`.
+    calls_tools : bool
+        Whether it may be offered tools.
     at_once : int or None
         Batches that it works on at a time; further ones would be counted while they wait.
     patience_s : float or None
@@ -207,6 +209,7 @@ class Model(ABC):
     costs: ClassVar[Costs] = "tokens"
     price: Price | None = None
     max_batch: int = 1
+    calls_tools: bool = False
     at_once: int | None = None
     patience_s: float | None = None
     on_headers: Callable[[Mapping[str, str]], None] | None = None

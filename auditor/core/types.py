@@ -10,8 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
+
+from auditor.core.talk import Message as Message
+from auditor.core.talk import Talk, Tool
 
 Scalar = str | int | float | bool | None
 Span = tuple[int, int]  # characters of a text, the end not among them
@@ -198,24 +201,19 @@ class Check:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Message:
-    """One chat message."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Prompt:
     """What is sent to a model: the bare input for classifiers, messages for generators.
 
-    Exactly one of ``text`` and ``messages`` is given. ``sha256`` identifies the content (not the format).
+    Exactly one of ``text`` and ``messages`` is given. ``sha256`` identifies the content (not the format). ``tools`` may
+    be called; ``talk`` says that the messages are played one after the other (`auditor.models.talks`).
     """
 
     format: str
     text: str | None = None
     messages: tuple[Message, ...] | None = None
     sha256: str = ""
+    tools: tuple[Tool, ...] = ()
+    talk: Talk | None = None
 
     def __post_init__(self) -> None:
         if (self.text is None) == (self.messages is None):
@@ -224,10 +222,15 @@ class Prompt:
             object.__setattr__(self, "sha256", digest(self.payload()))
 
     def payload(self) -> dict[str, Any]:
-        """The content as plain data: ``{"input": …}`` or ``{"messages": [{"role","content"}]}``."""
+        """The content as plain data: ``{"input": …}`` or ``{"messages": [{"role","content"}]}``, and ``tools``."""
         if self.messages is None:
             return {"input": self.text}
-        return {"messages": [{"role": m.role, "content": m.content} for m in self.messages]}
+        made: dict[str, Any] = {"messages": [m.plain() for m in self.messages]}
+        if self.talk is not None:
+            made["talk"] = [asdict(self.talk), *map(asdict, self.tools)]
+        elif self.tools:
+            made["tools"] = [tool.plain() for tool in self.tools]
+        return made
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

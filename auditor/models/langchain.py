@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from auditor.core import talk
 from auditor.core.errors import (
     AuthFailed,
     BadRequest,
@@ -112,6 +113,7 @@ class LangChain(Model):
             self.name = name or parts.label(self._runnable)
             self.cacheable = fingerprint is not None or parts.identified(self._runnable)
         self.style: Literal["text", "chat"] = style or ("chat" if self._variable is None else "text")
+        self.calls_tools = parts.is_graph(self._runnable) or hasattr(self._runnable, "bind_tools")
         self._secrets = parts.secrets(self._runnable)
         facts = {
             "adapter": "langchain.v1",
@@ -146,9 +148,14 @@ class LangChain(Model):
         asked = self._input(request)
         if isinstance(asked, CallError):
             return asked
+        tools = [tool.plain() for tool in request.prompt.tools]
         try:
             async with asyncio.timeout(self._timeout_s):
-                return read(await self._runnable.ainvoke(asked))
+                if parts.is_graph(self._runnable):
+                    told = await self._runnable.ainvoke({"messages": asked})
+                    return _added(told["messages"][len(asked) :])
+                asked_of = self._runnable.bind_tools(tools) if tools else self._runnable
+                return read(await asked_of.ainvoke(asked))
         except TimeoutError:
             return CallTimeout(f"{self.name}: no whole answer within {self._timeout_s:g} s")
         except CallError as error:
@@ -165,12 +172,7 @@ class LangChain(Model):
         messages = core().messages
         if prompt.messages is None:
             return [messages.HumanMessage(content=prompt.text or "")]
-        kinds = {
-            "system": messages.SystemMessage,
-            "user": messages.HumanMessage,
-            "assistant": messages.AIMessage,
-        }
-        return [kinds[m.role](content=m.content) for m in prompt.messages]
+        return list(messages.utils.convert_to_messages([m.plain() for m in prompt.messages]))
 
     def _translate(self, error: Exception) -> CallError:
         """Our error for whatever was raised, without keys or the chain of causes."""
@@ -204,6 +206,24 @@ def core() -> Any:
     return sys.modules["langchain_core"]
 
 
+def stub_tools(task: Any) -> list[Any]:
+    """The tools of a task for an agent of LangGraph: they answer what the task file declares, and never act."""
+    from langchain_core.tools import StructuredTool
+
+    def stub(results: Sequence[str]) -> Any:
+        return lambda **given: results[0]
+
+    return [
+        StructuredTool.from_function(
+            func=stub(tool.results),
+            name=tool.name,
+            description=tool.description or tool.name,
+            args_schema=dict(tool.parameters),
+        )
+        for tool in task.tools
+    ]
+
+
 def is_langchain(value: object) -> bool:
     """Whether ``value`` is a LangChain `Runnable`; imports nothing that its maker has not imported."""
     module = sys.modules.get("langchain_core.runnables.base")
@@ -231,6 +251,8 @@ def read(answer: Any) -> Reply | CallError:
     if ended in FILTERED:
         return ContentFiltered(f"the provider's filter cut the answer (finish reason {ended})")
     extra = getattr(answer, "additional_kwargs", None) or {}
+    if calls := getattr(answer, "tool_calls", None):
+        text = str(talk.written({"content": text, "tool_calls": calls}))
     if not text and isinstance(extra.get("refusal"), str):
         text = extra["refusal"]
     if not text and ended == "refusal":
@@ -242,6 +264,28 @@ def read(answer: Any) -> Reply | CallError:
         cost_usd=_cost(facts),
         model_reported=reported if isinstance(reported, str) else None,
     )
+
+
+def _added(messages: Sequence[Any]) -> Reply | CallError:
+    """What an agent added to a conversation, with the tools that it ran, as one answer."""
+    roles = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+    told, usages = [], []
+    for message in messages:
+        reply = read(message)
+        if isinstance(reply, CallError):
+            return reply
+        usages += [reply.usage] if reply.usage is not None else []
+        calls = {"tool_calls": calls} if (calls := getattr(message, "tool_calls", None)) else {}
+        told.append(
+            {
+                "role": roles.get(message.type, "assistant"),
+                "content": message.content,
+                "tool_call_id": getattr(message, "tool_call_id", None),
+            }
+            | calls
+        )
+    total = Usage(tokens_in=sum(u.tokens_in for u in usages), tokens_out=sum(u.tokens_out for u in usages))
+    return Reply(talk.written(told) or "", usage=total if usages else None)
 
 
 def _usage(raw: object) -> Usage | None:

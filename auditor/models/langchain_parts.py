@@ -224,6 +224,11 @@ def variable(target: object) -> str | None:
     return str(names[0])
 
 
+def is_graph(target: object) -> bool:
+    """Whether ``target`` is an agent of LangGraph: it runs its own tools and gives all messages back."""
+    return any(kind.__module__.startswith("langgraph.") for kind in type(target).__mro__)
+
+
 def label(target: object) -> str:
     """A name for reports: the class, and the model's own name where it says one."""
     inner = next(models(target), None)

@@ -66,8 +66,8 @@ def _pair(entry: object) -> tuple[str, float] | None:
 
 
 def can_score(task: Any) -> bool:
-    """Whether answers to ``task`` hold one of two or more labels."""
-    return task is not None and task.kind.one_label and len(task.labels) > 1
+    """Whether answers to ``task`` hold one of two or more labels; what a conversation comes to stands at no token."""
+    return task is not None and task.kind.one_label and len(task.labels) > 1 and not task.turns
 
 
 def scores(task: Any, tokens: Sequence[Token]) -> Mapping[str, float] | None:

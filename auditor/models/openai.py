@@ -119,6 +119,7 @@ class OpenAIChat(Model):
     """
 
     style: Literal["text", "chat"] = "chat"
+    calls_tools = True
 
     def __init__(
         self,
@@ -256,9 +257,10 @@ class OpenAIChat(Model):
         if request.prompt.messages is None:
             messages = [{"role": "user", "content": request.prompt.text or ""}]
         else:
-            messages = [{"role": m.role, "content": m.content} for m in request.prompt.messages]
+            messages = [m.plain() for m in request.prompt.messages]
         limit = {self._limit_name: self.max_tokens(request.prompt.format)}
-        return {"model": self.model, "messages": messages, **self._params, **limit, **self._extra}
+        tools = {"tools": [t.plain() for t in request.prompt.tools]} if request.prompt.tools else {}
+        return {"model": self.model, "messages": messages, **tools, **self._params, **limit, **self._extra}
 
     async def _ask(self, request: Request) -> Reply | CallError:
         client = self._connect()
@@ -272,7 +274,9 @@ class OpenAIChat(Model):
                     model=sent["model"], messages=sent["messages"], extra_body=rest
                 )
             self._note(raw.headers)
-            reply = read_completion(raw.content, raw.headers.get("content-type"))
+            reply = read_completion(
+                raw.content, raw.headers.get("content-type"), tools=bool(request.prompt.tools)
+            )
             if rest.get("logprobs") and isinstance(reply, Reply):
                 self._logprobs_came = True
                 if self._task is not None and self._task.graded(request.prompt.format):

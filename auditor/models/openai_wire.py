@@ -10,6 +10,7 @@ from email.utils import parsedate_to_datetime
 
 from auditor.core.errors import BadResponse, CallError, ContentFiltered
 from auditor.core.protocols import Reply
+from auditor.core.talk import written
 from auditor.core.types import Usage
 
 FILTER_CODES = frozenset({"content_filter", "content_policy_violation"})
@@ -23,10 +24,11 @@ _UNSUPPORTED = re.compile(
 )
 
 
-def read_completion(body: bytes, content_type: str | None) -> Reply | CallError:
+def read_completion(body: bytes, content_type: str | None, *, tools: bool = False) -> Reply | CallError:
     """The reply in the body of a chat completion, or why it is none.
 
-    Read here and not by the SDK, which hands out HTML as text and fields of the wrong type as they are.
+    Where ``tools`` were offered, their calls are the answer, with the text beside (`auditor.core.talk`). Read here and
+    not by the SDK, which hands out HTML as text and fields of the wrong type as they are.
 
     Examples
     --------
@@ -54,7 +56,7 @@ def read_completion(body: bytes, content_type: str | None) -> Reply | CallError:
     message = choice.get("message")
     if not isinstance(message, dict):
         return BadResponse("the answer's first choice has no message")
-    content = _content(message)
+    content = written(message) if tools and message.get("tool_calls") else _content(message)
     if content is None:
         return BadResponse("the answer's content is not a text")
     reported = raw.get("model")

@@ -8,6 +8,7 @@ for the hard limit on cost.
 
 from __future__ import annotations
 
+import json
 import math
 from datetime import date
 from functools import lru_cache
@@ -17,6 +18,7 @@ import msgspec
 from auditor.core import data, yamlfile
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.protocols import Price as Price
+from auditor.core.talk import calls_of
 from auditor.core.types import Prompt, Usage
 
 CHARS_PER_TOKEN = 3.5  # English prose has about 4; lower, so that plans err on the dear side
@@ -122,7 +124,10 @@ class TokenCounter:
 
 
 def _texts(prompt: Prompt) -> list[str]:
-    return [prompt.text or ""] if prompt.messages is None else [m.content for m in prompt.messages]
+    if prompt.messages is None:
+        return [prompt.text or ""]
+    calls = [c.name + c.arguments for c in calls_of(prompt.messages)]
+    return [*(m.content for m in prompt.messages), *calls, *(json.dumps(t.plain()) for t in prompt.tools)]
 
 
 def _chars(prompt: Prompt) -> int:

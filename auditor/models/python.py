@@ -14,7 +14,9 @@ A function may
 
 Attributes on the function declare what cannot be seen from outside: ``deterministic = True``,
 ``fingerprint = "weights-v3"``, ``auditor_batch``, ``auditor_style = "chat"`` (then it gets the list of
-``{"role", "content"}`` messages instead of a text).
+``{"role", "content"}`` messages instead of a text). A function with a parameter ``tools`` gets messages too, and the
+tools that it may call; it returns a text, ``{"tool_calls": [{"name", "arguments"}]}``, or, where it ran tools itself,
+the messages that it adds (`auditor.core.talk`).
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Literal
 
-from auditor.core import userfile
+from auditor.core import talk, userfile
 from auditor.core.counting import plural
 from auditor.core.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
 from auditor.core.protocols import Costs, Model, Reply
@@ -99,7 +101,8 @@ class PythonFunction(Model):
             raise ConfigError(f"python:{spec} is a class; name a function, or an object made from the class")
         if not callable(function):
             raise ConfigError(f"python:{spec} is a {type(function).__name__} and cannot be called")
-        chosen = style or getattr(function, "auditor_style", "text")
+        self.calls_tools = _takes(function, "tools")
+        chosen = style or getattr(function, "auditor_style", "chat" if self.calls_tools else "text")
         if chosen not in ("text", "chat"):
             raise ConfigError(f"python:{spec}: style {chosen!r} is neither text nor chat")
         declared = getattr(function, "auditor_batch", None) if batch is None else batch
@@ -121,6 +124,8 @@ class PythonFunction(Model):
             size=16,
         )
         self._function: Callable[..., Any] = function
+        if self.calls_tools:
+            self._function = lambda asked: function(asked[0], tools=asked[1])
         self._batch = bool(declared) if declared is not None else chosen == "text" and _takes_list(function)
         self._async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 - asked for its kind, not for whether it is there
@@ -132,7 +137,7 @@ class PythonFunction(Model):
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Ask the function; every failure becomes the error of its own request."""
-        inputs = [_input(request.prompt, self.style) for request in batch]
+        inputs = [_input(request.prompt, self.style, self.calls_tools) for request in batch]
         if self._async:
             return await self._ask_async(inputs)
         if self._executor is None:
@@ -215,6 +220,8 @@ class PythonFunction(Model):
             return Reply(text=str(answer))
         if (number := _number(answer)) is not None:
             return Reply(text=number)
+        if self.calls_tools and (said := talk.written(answer)) is not None:
+            return Reply(text=said)
         if isinstance(answer, Mapping):
             scores = read_scores(answer, self.name)
             return Reply(text=best_label(scores), scores=scores)
@@ -314,6 +321,14 @@ def _source_digest(function: Any) -> str | None:
         return None
 
 
+def _takes(function: Callable[..., object], name: str) -> bool:
+    """Whether the function has a parameter called ``name``."""
+    try:
+        return name in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+
+
 def _takes_list(function: Callable[..., object]) -> bool:
     """Whether the first parameter is annotated as a list or sequence."""
     try:
@@ -329,11 +344,12 @@ def _takes_list(function: Callable[..., object]) -> bool:
     return (typing.get_origin(annotation) or annotation) in _SEQUENCES
 
 
-def _input(prompt: Prompt, style: str) -> Any:
+def _input(prompt: Prompt, style: str, tools: bool = False) -> Any:
     if style == "chat":
         if prompt.messages is None:
             return BadRequest("this model reads chat messages; it was sent a bare text")
-        return [{"role": m.role, "content": m.content} for m in prompt.messages]
+        messages = [m.plain() for m in prompt.messages]
+        return (messages, [tool.plain() for tool in prompt.tools]) if tools else messages
     if prompt.text is None:
         return BadRequest("this model reads the bare text; it was sent chat messages")
     return prompt.text

@@ -124,7 +124,7 @@ def _ran(record: RunRecord) -> str:
         spec.task or "task not recorded",
         ", ".join(record.models or spec.models or ["no model"]),
         words.plural(counts.seeds, "text") if counts.seeds is not None else "",
-        words.plural(counts.calls, "call") if counts.calls is not None else "",
+        words.asked(counts),
         words.plural(counts.answers, "recorded answer") if counts.answers is not None else "",
         f"{seconds:,.0f} s" if seconds is not None else "",
         "cost not known" if cost is None else f"USD {cost:,.2f}" if cost else "",

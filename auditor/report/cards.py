@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from auditor.core import talk
 from auditor.core.errors import RunFolderError
 from auditor.core.record import RunRecord
 from auditor.core.types import Case, Diagnosis, Finding, Prompt, Response, Variant
@@ -222,7 +223,9 @@ def tally(responses: Sequence[Response]) -> Tally:
     """Count equal answers; failures count as answers of their own, by their error code."""
     counts: Counter[str] = Counter()
     for response in responses:
-        counts[f"failed ({response.error})" if response.output is None else response.output.strip()] += 1
+        counts[
+            f"failed ({response.error})" if response.output is None else talk.brief(response.output).strip()
+        ] += 1
     ranked = sorted(counts.items(), key=lambda kv: (-kv[1], kv[0]))
     return Tally(counts=tuple(ranked), total=len(responses))
 

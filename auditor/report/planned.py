@@ -46,8 +46,8 @@ def _came(record: RunRecord) -> str:
             (counts.variants, "variant", ""),
             (counts.valid, "valid variant", ""),
         ]
-    made.append((counts.calls, "call", ""))
-    return f"The run came to {words.listing([words.plural(n, *noun) for n, *noun in made if n is not None])}."
+    told = [words.plural(n, *noun) for n, *noun in made if n is not None]
+    return f"The run came to {words.listing([*told, *filter(None, [words.asked(counts)])])}."
 
 
 def _texts(expected: ExpectedTexts) -> list[str]:

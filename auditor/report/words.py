@@ -13,6 +13,7 @@ from pathlib import PurePath
 from auditor.core.counting import plural as plural
 from auditor.core.counting import verb as verb
 from auditor.core.record import RunRecord
+from auditor.core.record.parts import Counts
 from auditor.core.record.sections import Bounds
 from auditor.core.shown import encodable as encodable
 from auditor.core.shown import is_utf8 as is_utf8
@@ -107,6 +108,13 @@ METHOD = (
 def count(n: int | None) -> str:
     """Write a count with thousands marked, ``–`` where there is none: ``12,304``."""
     return "–" if n is None else f"{n:,}"
+
+
+def asked(counts: Counts) -> str:
+    """How much was asked: calls, or conversations and the calls within them; empty where nobody counted."""
+    if counts.calls is None or counts.questions is None:
+        return "" if counts.calls is None else plural(counts.calls, "call")
+    return f"{plural(counts.calls, 'conversation')} ({plural(counts.questions, 'call')})"
 
 
 def figure(value: float) -> str:

@@ -82,6 +82,10 @@ class Compared:
 def compare(plan: Plan, candidates: int, repeats: int, observe: Observer = silent) -> Compared:
     """Ask about candidates side by side, and keep it as a run below ``plan.out``."""
     task = task_of(plan.task, candidates)
+    if task.turns:
+        raise ConfigError(
+            f"the task {task.name!r} is a conversation, which shows no candidates side by side."
+        )
     if plan.data is None and task.seeds_path is None:
         raise ConfigError(f"the task {task.name!r} brings no texts; give some with --data FILE.")
     kind = task.default_format

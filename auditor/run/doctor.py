@@ -135,7 +135,8 @@ async def aexamine(
     from auditor.models.budget import Budget
 
     loaded = tasks.load(task)
-    budget = Budget(max_calls=MAX_CALLS + MAX_REPEATED, price_in=price_in, price_out=price_out)
+    asked = MAX_CALLS * (loaded.calls + len(loaded.turns))
+    budget = Budget(max_calls=asked + MAX_REPEATED, price_in=price_in, price_out=price_out)
     found = _Examination(spec, loaded)
     try:
         model = models.make(spec, base_url=base_url, task=loaded, server=server)
@@ -167,9 +168,9 @@ def _prompts(task: Task, style: str) -> list[Prompt]:
 async def _ask(
     found: _Examination, model: Model, budget: Any, asked: Sequence[tuple[Prompt, int]]
 ) -> list[Response]:
-    from auditor.models.client import Client
+    from auditor.models.talks import client_of
 
-    client = Client(model, cache=None, budget=budget, concurrency=1)
+    client = client_of(found.task)(model, cache=None, budget=budget, concurrency=1)
     requests = [Request(prompt=p, replicate=r, variant_id=f"doctor.{i}") for i, (p, r) in enumerate(asked)]
     responses = await client.ask(requests)
     found.calls += client.counts.calls

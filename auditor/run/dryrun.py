@@ -78,12 +78,13 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
                 add(text)
     counts = loop.counts
     models: dict[str, Any] = {}
+    each = parts.task.calls  # of a conversation: one for each turn, and one for tools
     for tally, hashes, single, tokens_in in zip(tallies, seen, once, tokens, strict=True):
         calls = len(hashes) * tally.replicates - len(single) * (tally.replicates - 1)
         out = (
             0
             if tally.model.style == "text"
-            else max(parts.task.max_tokens(name) for name in tally.formats) * calls
+            else max(parts.task.max_tokens(name) for name in tally.formats) * calls * each
         )
         price = _price(parts, tally.model)
         total_in = round(tokens_in * calls / max(1, len(hashes)))
@@ -99,8 +100,8 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
         models[tally.model.name] = {
             "prompts": len(hashes),
             "replicates": tally.replicates,
-            "calls": calls,
-            "calls_canary": canaries,
+            "calls": calls * each,
+            "calls_canary": canaries * each,
             "tokens_in": total_in,
             "tokens_out": out,
             "cost_usd": cost,
@@ -249,4 +250,10 @@ def _tokens(prompt: Prompt) -> int:
     """Estimated tokens of a prompt: characters / 3.5, and a few per message."""
     if prompt.messages is None:
         return round(len(prompt.text or "") / 3.5)
-    return sum(4 + round(len(m.content) / 3.5) for m in prompt.messages)
+    sizes = [4 + round(len(m.content) / 3.5) for m in prompt.messages]
+    if prompt.talk is None:
+        return sum(sizes)
+    # Each turn sends again what was said before, and the tools.
+    tools = sum(round(len(str(tool.plain())) / 3.5) for tool in prompt.tools)
+    users = [n for n, m in enumerate(prompt.messages) if m.role == "user"]
+    return sum(sum(sizes[: n + 1]) + tools for n in users)

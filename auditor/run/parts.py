@@ -119,6 +119,7 @@ def prepare(
     if models is None:
         models = _models(plan, task) if need_models else []
     traffic.require_models(task, models)
+    _require_talks(plan, task, models)
     oracle = _oracle(plan, task)
     if suite.listens:
         _leave_calls(plan, task, suite, models)
@@ -196,6 +197,20 @@ def _require_one_process(plan: Plan) -> None:
             "--strategy adaptive decides each round by the answers to the one before, in one process; "
             "leave --jobs and --engine out."
         )
+
+
+def _require_talks(plan: Plan, task: Task, models: Sequence[Model]) -> None:
+    """Refuse models that cannot hold a conversation."""
+    if not task.turns:
+        return
+    if plan.batch:
+        raise ConfigError("--batch: each turn of a conversation waits for the one before. Leave --batch out.")
+    for model in models:
+        if model.style == "text" or (task.tools and not model.calls_tools):
+            raise ConfigError(
+                f"{model.name} cannot hold the conversation of task {task.name!r}: openai: and langchain: models can, "
+                "and python: functions with a parameter `tools` (they get messages and tools)."
+            )
 
 
 def _require_adaptive(plan: Plan, task: Task) -> None:

@@ -262,6 +262,7 @@ def _counts(loop: Loop) -> dict[str, Any]:
         "placebos": loop.counts["placebos"],
         "placebos_valid": loop.counts["placebos_valid"],
         **{key: sum(counts[key] for counts in _counters(loop)) for key in SUMS},
+        **({"questions": loop.parts.budget.calls} if loop.parts.task.turns else {}),
         "cost_usd": _cost(loop),
         "violations": {str(k): violations[k] for k in orders},
         "hidden": {str(k): hidden[k] for k in orders},

@@ -20,7 +20,7 @@ NAMED = 10  # findings that a message lists
 
 async def replay(result: Any, wanted: str, replicates: int) -> dict[str, Any]:
     """Ask the cells of one finding or variant again, past every cache; see `auditor.run.result.replay`."""
-    from auditor.models.client import Client
+    from auditor.models.talks import client_of
 
     plan = plan_of(result.record["spec"])
     if plan.redact and result.path is not None:
@@ -44,7 +44,7 @@ async def replay(result: Any, wanted: str, replicates: int) -> dict[str, Any]:
     parts = prepare(plan.but(models=(model_name,), cache=False), cases=iter(()))
     loop = Loop(parts)
     tally = loop.tallies[0]
-    client = Client(
+    client = client_of(parts.task)(
         tally.model,
         cache=None,
         budget=parts.budget,

@@ -111,9 +111,9 @@ class State:
         )
 
     def _client(self, tally: Tally) -> Any:
-        from auditor.models.client import Client
         from auditor.models.outcome import Known
         from auditor.models.retry import RetryPolicy
+        from auditor.models.talks import client_of
 
         model = tally.model
         answered: Known = self._answered.get(model.name, {})
@@ -123,7 +123,7 @@ class State:
         if kept is not None and live:
             answered = kept
         patience = model.patience_s
-        return Client(
+        return client_of(self.parts.task)(
             model,
             retry=None if patience is None else RetryPolicy(ceiling_s=patience),
             cache=self.parts.cache if model.cacheable else None,

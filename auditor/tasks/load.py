@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from auditor.core import data, yamlfile
 from auditor.core.counting import plural
 from auditor.core.errors import DataFileError, UnknownPlugin
+from auditor.core.talk import Message, Talk, Tool
 from auditor.core.types import digest
 from auditor.tasks import controls, kinds
 from auditor.tasks.answers import PARSER, Reader, Value
+from auditor.tasks.conversation import Conversation, Outcome
 from auditor.tasks.task import Example, Format, Task
 from auditor.tasks.wording import bare, normalise
 
@@ -143,11 +145,17 @@ _NOT_IN_DIGEST: Any = {
 
 
 def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
+    from auditor.tasks.schema import TALK
+
     kind = kinds.of(part.kind)
     scale = (float(part.scale.low), float(part.scale.high)) if part.scale else None
     # What shapes prompts and reading; where the texts lie does not.
-    content = part.model_dump(mode="json", exclude=_NOT_IN_DIGEST)
-    return Task(
+    content = part.model_dump(
+        mode="json", exclude=_NOT_IN_DIGEST | ({} if part.turns else dict.fromkeys(TALK, True))
+    )
+    made, more = (Conversation, _talk(part)) if part.turns else (Task, {})
+    return made(
+        **more,
         name=part.name,
         kind=kind,
         description=part.description.strip(),
@@ -188,6 +196,40 @@ def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
         irrelevant=MappingProxyType(part.irrelevant),
         reader=_reader(part, scale),
     )
+
+
+def _talk(part: TaskFile) -> dict[str, Any]:
+    """What a conversation has beside the fields of every task."""
+    told = part.outcome
+    tool, _, argument = (told.number or "").partition(".")
+    return {
+        "turns": tuple(
+            Message(role=role, content=_with_labels(text, part))  # type: ignore[arg-type]
+            for turn in part.turns
+            for role, text in turn.message.items()
+        ),
+        "tools": tuple(
+            Tool(
+                name=t.name,
+                description=t.description.strip(),
+                parameters=t.parameters,
+                results=(t.result,) if isinstance(t.result, str) else t.result,
+                sets=t.sets,
+            )
+            for t in part.tools
+        ),
+        "talk": Talk(steps=part.ends.steps, ends=part.ends.tools, says=part.ends.says),
+        "outcome": Outcome(
+            read=told.read,
+            turn=told.turn or 0,
+            tool=told.tool,
+            argument=told.argument,
+            key=told.key,
+            otherwise=told.otherwise,
+            number=(tool, argument) if told.number else None,
+        ),
+        "state": tuple(part.state.items()),
+    }
 
 
 def _with_labels(text: str, part: TaskFile) -> str:

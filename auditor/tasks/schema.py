@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -25,6 +25,7 @@ from auditor.tasks.answers import FORMER, PARSER
 from auditor.tasks.wording import normalise
 
 FORMAT = 1
+TALK = frozenset({"turns", "tools", "outcome", "ends", "state"})  # fields of a conversation alone
 NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 Name = Annotated[StrictStr, Field(pattern=NAME)]
 Text = Annotated[StrictStr, Field(min_length=1)]
@@ -110,6 +111,63 @@ class ExamplePart(Part):
     reason: StrictStr = ""
 
 
+class TurnPart(Part):
+    """One message of a conversation, of one of three roles."""
+
+    system: Text | None = None
+    user: Text | None = None
+    assistant: Text | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if len(self.message) != 1:
+            raise ValueError("a turn is one of system, user and assistant")
+        return self
+
+    @property
+    def message(self) -> dict[str, str]:
+        """The text by its role."""
+        return self.model_dump(exclude_none=True)
+
+
+class ToolPart(Part):
+    """A tool that may be called and never acts: what it takes, what it answers, and what it makes of the state."""
+
+    name: Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+    description: StrictStr = ""
+    parameters: dict[StrictStr, object] = {"type": "object", "properties": {}}
+    result: Text | Annotated[tuple[Text, ...], Field(min_length=1)] = "ok"
+    sets: dict[StrictStr, StrictStr] = {}
+
+
+class OutcomePart(Part):
+    """Where the answer of a conversation stands (`auditor.tasks.conversation.Outcome`)."""
+
+    read: Literal["last", "turn", "turns", "tool", "argument", "state"] = "last"
+    turn: Annotated[StrictInt, Field(ge=1)] | None = None
+    tool: StrictStr = ""
+    argument: StrictStr = ""
+    key: StrictStr = ""
+    otherwise: StrictStr | StrictInt | StrictFloat | None = None
+    number: Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9_-]+\.\w+$")] | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        needs = {"turn": ("turn",), "argument": ("tool", "argument"), "state": ("key",)}.get(self.read, ())
+        for name in ("turn", "tool", "argument", "key"):
+            if (name in needs) != bool(getattr(self, name)):
+                raise ValueError(f"read: {self.read} {'needs' if name in needs else 'has no'} {name}")
+        return self
+
+
+class TalkPart(Part):
+    """What ends a conversation, and how often a model is asked within one turn."""
+
+    tools: tuple[Text, ...] = ()
+    says: tuple[Text, ...] = ()
+    steps: Annotated[StrictInt, Field(ge=1, le=50)] = 5
+
+
 class Against(BaseModel):
     """A text that others are judged against; ``labels`` by the id of the other, ``label`` for all not named there."""
 
@@ -130,7 +188,12 @@ class TaskFile(Part):
     favourable: StrictStr | None = None
     scale: ScalePart | None = None
     system: StrictStr = ""
-    question: Text
+    question: StrictStr = ""
+    turns: tuple[TurnPart, ...] = ()
+    tools: tuple[ToolPart, ...] = ()
+    outcome: OutcomePart = OutcomePart()
+    ends: TalkPart = TalkPart()
+    state: dict[StrictStr, StrictStr] = {}
     input: InputPart = InputPart()
     truncation: TruncationPart | None = None
     examples: tuple[ExamplePart, ...] = ()
@@ -201,7 +264,44 @@ class TaskFile(Part):
         if alone and (len(names) != 2 or self.favourable is None):
             raise ValueError("formats: graded answers need two labels, one of them favourable")
         self._check_names()
+        self._check_turns()
         return self
+
+    def _check_turns(self) -> None:
+        if not self.turns:
+            if not self.question:
+                raise ValueError("question: this field is missing")
+            if extra := sorted(TALK & self.model_fields_set):
+                raise ValueError(f"{extra[0]}: belongs to a conversation, and there are no turns")
+            return
+        for name in ("question", "examples", "input"):
+            if name in self.model_fields_set:
+                raise ValueError(f"{name}: a conversation has turns instead")
+        users = sum("user" in turn.message for turn in self.turns)
+        texts = [self.system, *(text for turn in self.turns for text in turn.message.values())]
+        if not users or "user" not in self.turns[-1].message:
+            raise ValueError("turns: the last turn is a user's")
+        if not any("{text}" in text for text in texts):
+            raise ValueError("turns: {text} stands in none of them, nor in system")
+        self._check_outcome(users)
+
+    def _check_outcome(self, users: int) -> None:
+        outcome, tools = self.outcome, {tool.name for tool in self.tools}
+        if outcome.turn is not None and outcome.turn > users:
+            raise ValueError(f"outcome: there is no turn {outcome.turn} of a user")
+        named = {outcome.tool, (outcome.number or "").partition(".")[0], *self.ends.tools} - {""}
+        if unknown := sorted(named - tools):
+            raise ValueError(f"outcome: there is no tool {unknown[0]!r}")
+        if outcome.read == "turns" and (
+            self.scale is None or not self.scale.low <= 1 <= users < self.scale.high
+        ):
+            raise ValueError(
+                f"outcome: turns are counted on a scale from 1 to {users + 1} or more (kind score)"
+            )
+        if outcome.read == "tool" and not self.labels:
+            raise ValueError("outcome: read: tool needs labels that name tools")
+        if (outcome.number is not None) != any("{score}" in f.answer for f in self.formats.values()):
+            raise ValueError("outcome: a number beside the label goes with formats whose answer has {score}")
 
     def _check_names(self) -> None:
         seen: dict[str, str] = {}

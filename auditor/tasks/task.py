@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from auditor.core.errors import ConfigError, UnknownPlugin
+from auditor.core.talk import Tool
 from auditor.core.types import Answer, Message, Prompt, SourceText
 from auditor.tasks.answers import Reader, Style, Value
 from auditor.tasks.kinds.base import Kind
@@ -90,6 +91,8 @@ class Task:
         Texts that each given text is judged against (posts, for résumés); see `auditor.tasks.seeds.crossed`.
     irrelevant : mapping of str to tuple of tuple of str
         What may be written for each other in a text without a bearing on the answer; see `auditor.perturb.irrelevant`.
+    turns, tools : tuple of Message, tuple of Tool
+        Of a conversation (`auditor.tasks.conversation`); empty where one question is asked.
 
     Examples
     --------
@@ -127,12 +130,19 @@ class Task:
     controls: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
     against_path: Path | None = field(default=None, compare=False)
     irrelevant: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict, compare=False)
+    turns: tuple[Message, ...] = ()
+    tools: tuple[Tool, ...] = ()
     reader: Reader = field(compare=False, repr=False)
 
     @property
     def names(self) -> Mapping[str, str]:
         """Every name of a label, in normal form, and the label it stands for."""
         return self.reader.names
+
+    @property
+    def calls(self) -> int:
+        """How often a model is asked for one answer, at least."""
+        return 1
 
     def max_tokens(self, format: str) -> int:
         """Return the longest output, in tokens, that ``format`` asks for."""

@@ -135,6 +135,7 @@ class Counts(Losses, frozen=True, kw_only=True):
     valid: int | None = None
     discarded: int | None = None
     calls: int | None = None
+    questions: int | None = None  # to models within conversations; ``calls`` are conversations then
     cached: int | None = None
     answers: int | None = None
     cost_usd: float | None = None

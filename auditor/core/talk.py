@@ -1,0 +1,217 @@
+"""Messages, tools and whole conversations as values, and the JSON that they are written in.
+
+An answer of a model that calls tools is a JSON object with ``tool_calls`` (as the OpenAI protocol has them), and with
+``content`` beside; an agent that ran tools itself gives ``messages``. A conversation that is over is a JSON object
+whose only key is ``conversation``: all its messages.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Role = Literal["system", "user", "assistant", "tool"]
+_WHOLE = '{"conversation":'
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Message:
+    """One chat message."""
+
+    role: Role
+    content: str
+
+    def plain(self) -> dict[str, Any]:
+        """As chat servers take it."""
+        return {"role": self.role, "content": self.content}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """A call of a tool; ``arguments`` is the JSON that the model wrote."""
+
+    id: str
+    name: str
+    arguments: str
+
+    def given(self) -> dict[str, Any] | None:
+        """The arguments by name; None where they are no JSON object."""
+        try:
+            told = json.loads(self.arguments or "{}")
+        except (ValueError, RecursionError):
+            return None
+        return told if isinstance(told, dict) else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Said(Message):
+    """A message of a conversation under way: with the ``calls`` of tools, or what one of them ``answers`` (its id)."""
+
+    calls: tuple[Call, ...] = ()
+    answers: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        """As chat servers take it."""
+        made: dict[str, Any] = {"role": self.role, "content": self.content}
+        if self.calls:
+            made["tool_calls"] = [
+                {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}}
+                for c in self.calls
+            ]
+        return made | ({"tool_call_id": self.answers} if self.answers else {})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tool:
+    """A tool that a model may call. It never acts: it answers ``results`` one after the other, then the last again.
+
+    ``sets`` says what a call makes of the state of a conversation; ``{NAME}`` alone stands for an argument.
+    """
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    results: tuple[str, ...] = ("ok",)
+    sets: Mapping[str, str] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        """As chat servers take it."""
+        told = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+        return {"type": "function", "function": told}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Talk:
+    """How the messages of a prompt are played: one after the other, the model speaks after each of a user.
+
+    Attributes
+    ----------
+    steps : int
+        Questions to the model within one turn, at most; each round of tool calls asks it again.
+    ends : tuple of str
+        Tools whose call ends the conversation.
+    says : tuple of str
+        Words of the model that end it, whatever their case.
+    """
+
+    steps: int = 5
+    ends: tuple[str, ...] = ()
+    says: tuple[str, ...] = ()
+
+    def over(self, said: Message) -> bool:
+        """Whether a message of the model ends the conversation."""
+        low = said.content.casefold()
+        calls = said.calls if isinstance(said, Said) else ()
+        return any(c.name in self.ends for c in calls) or any(w.casefold() in low for w in self.says)
+
+
+def written(answer: object) -> str | None:
+    """An answer with tool calls, or the messages of an agent, as JSON; None where ``answer`` is neither.
+
+    Calls may be as in the OpenAI protocol, or flat: ``{"name": …, "arguments": {…}}``.
+
+    Examples
+    --------
+    >>> written({"tool_calls": [{"name": "pay", "arguments": {"usd": 3}}]})
+    '{"content": "", "tool_calls": [{"name": "pay", "arguments": {"usd": 3}}]}'
+    """
+    if isinstance(answer, Mapping) and isinstance(answer.get("messages"), Sequence):
+        answer = answer["messages"]
+    if isinstance(answer, Sequence) and not isinstance(answer, str):
+        if not answer or not all(isinstance(m, Mapping) and "role" in m for m in answer):
+            return None
+        return json.dumps({"messages": [dict(m) for m in answer]}, ensure_ascii=False)
+    if not isinstance(answer, Mapping) or not ("tool_calls" in answer or "role" in answer):
+        return None
+    if not answer.get("tool_calls"):
+        return str(answer.get("content") or "")
+    told = {"content": answer.get("content") or "", "tool_calls": list(answer["tool_calls"])}
+    return json.dumps(told, ensure_ascii=False)
+
+
+def heard(text: str, turn: int = 0) -> list[Message]:
+    """The messages in an answer of a model; ``turn`` keeps the ids of calls apart that have none.
+
+    Examples
+    --------
+    >>> [m.content for m in heard("Good morning.")]
+    ['Good morning.']
+    """
+    told = _object(text) if text.startswith('{"') else None
+    if told is not None and isinstance(told.get("messages"), list):
+        return [_message(m, turn + n) for n, m in enumerate(told["messages"]) if isinstance(m, dict)]
+    if told is not None and isinstance(told.get("tool_calls"), list):
+        return [_message({**told, "role": "assistant"}, turn)]
+    return [Message(role="assistant", content=text)]
+
+
+def whole(messages: Sequence[Message]) -> str:
+    """A conversation that is over, as JSON."""
+    return f"{_WHOLE} {json.dumps([m.plain() for m in messages], ensure_ascii=False)}}}"
+
+
+def messages_of(output: str) -> list[Message] | None:
+    """The messages of a conversation that `whole` wrote; None for any other text."""
+    told = _object(output) if output.startswith(_WHOLE) else None
+    if told is None or not isinstance(told["conversation"], list):
+        return None
+    return [_message(m, n) for n, m in enumerate(told["conversation"]) if isinstance(m, dict)]
+
+
+def calls_of(messages: Sequence[Message]) -> list[Call]:
+    """All calls of tools, in order."""
+    return [call for m in messages if isinstance(m, Said) for call in m.calls]
+
+
+def brief(output: str) -> str:
+    """A conversation in one line: the calls of tools in it, or what was said last; other texts as they are."""
+    messages = messages_of(output)
+    if messages is None:
+        return output
+    calls = [f"{c.name}({c.arguments})" for c in calls_of(messages)]
+    return "; ".join(calls) or next((m.content for m in reversed(messages) if m.role == "assistant"), "")
+
+
+def shown(output: str) -> str:
+    """A conversation for readers, a paragraph a message; other texts as they are."""
+    messages = messages_of(output)
+    if messages is None:
+        return output
+    parts = []
+    for m in messages:
+        calls = "".join(f"\n→ {c.name}({c.arguments})" for c in calls_of([m]))
+        parts.append(f"{m.role}: {m.content}{calls}")
+    return "\n\n".join(parts)
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _message(raw: Mapping[str, Any], turn: int) -> Message:
+    role = raw.get("role")
+    known: Role = role if role in ("system", "user", "assistant", "tool") else "assistant"
+    content = raw.get("content")
+    text = content if isinstance(content, str) else "" if content is None else json.dumps(content)
+    calls = [_call(c, f"call-{turn}-{n}") for n, c in enumerate(raw.get("tool_calls") or ())]
+    answers = raw.get("tool_call_id")
+    if not calls and not answers:
+        return Message(role=known, content=text)
+    return Said(
+        role=known, content=text, calls=tuple(calls), answers=answers if isinstance(answers, str) else ""
+    )
+
+
+def _call(raw: Any, otherwise: str) -> Call:
+    outer = raw if isinstance(raw, Mapping) else {}
+    inner = outer.get("function")
+    told = inner if isinstance(inner, Mapping) else outer
+    arguments = told.get("arguments", told.get("args"))
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
+    return Call(id=str(outer.get("id") or otherwise), name=str(told.get("name") or ""), arguments=text)

@@ -1,0 +1,192 @@
+"""Tasks that are asked in a conversation: turns, tools, and where the outcome stands.
+
+A text of such a task stands where ``{text}`` stands in a turn. Where there is ``{profile}`` too, that is what comes
+before the last blank line of the text (a line that names a person, for one), and ``{text}`` the rest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from auditor.core import talk
+from auditor.core.talk import Call, Message, Talk
+from auditor.core.types import Answer, Prompt
+from auditor.tasks.answers import Style, Unclear
+from auditor.tasks.kinds.score import NumberReader
+from auditor.tasks.task import GRADES, Task
+from auditor.tasks.wording import normalise
+
+FIELDS = frozenset(
+    {"turns", "tools", "outcome", "ends", "state"}
+)  # of a task file, that a single question has not
+_PLACE = re.compile(r"\{(text|profile)\}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """Where the answer of a conversation stands.
+
+    Attributes
+    ----------
+    read : {"last", "turn", "turns", "tool", "argument", "state"}
+        "last" and "turn": in what the model said last, or last in one turn; "turns": how many turns it took; "tool":
+        which tool was called last, of those that labels name; "argument": in an argument; "state": in the final state.
+    turn : int
+        Of a user's messages, from 1.
+    tool, argument : str
+        Of the last call.
+    key : str
+        Of the state.
+    otherwise : str, float or None
+        The answer where nothing of this was called or set; None: there is none.
+    number : tuple of (str, str), or None
+        Tool and argument of a number from 0 to 100 beside the label; 0 where it was not called.
+    """
+
+    read: str = "last"
+    turn: int = 0
+    tool: str = ""
+    argument: str = ""
+    key: str = ""
+    otherwise: str | float | None = None
+    number: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Conversation(Task):
+    """A task with turns.
+
+    Attributes
+    ----------
+    turns : tuple of Message
+        What is said, in order; the model speaks after each message of a user that no scripted answer follows.
+    talk : Talk
+        When it ends.
+    outcome : Outcome
+        Where the answer stands.
+    state : tuple of (str, str)
+        What the state is before anything was called.
+    """
+
+    talk: Talk = field(default_factory=Talk)
+    outcome: Outcome = field(default_factory=Outcome)
+    state: tuple[tuple[str, str], ...] = ()
+
+    def render(self, text: str, format: str | None = None) -> Prompt:
+        """The turns with ``text`` in its places; the instruction of the format ends the turn that is read."""
+        name = self.default_format if format is None else format
+        form = self._format(name)
+        messages = tuple(self._filled(text[: self.kept(text)], form.instruction))
+        return Prompt(format=name, messages=messages, tools=self.tools, talk=self.talk)
+
+    def _filled(self, text: str, instruction: str) -> Iterator[Message]:
+        profile, body = "", text
+        turns = (Message(role="system", content=self.system), *self.turns) if self.system else self.turns
+        if any("{profile}" in turn.content for turn in turns):
+            profile, _, body = text.rpartition("\n\n")
+        places = {"text": body, "profile": profile}
+        users = [n for n, turn in enumerate(turns) if turn.role == "user"]
+        last = users[self.outcome.turn - 1 if self.outcome.read == "turn" else -1]
+        for n, turn in enumerate(turns):
+            if turn.role == "system" and not profile and "{profile}" in turn.content:
+                continue
+            content = _PLACE.sub(lambda match: places[match.group(1)], turn.content)
+            if n == last and instruction:
+                content = f"{content}\n\n{instruction}"
+            yield dataclasses.replace(turn, content=content)
+
+    def extract(self, prompt: Prompt) -> str:
+        """The text inside ``prompt``, where one turn holds it whole."""
+        for turn, message in zip(self.turns, (prompt.messages or ())[bool(self.system) :], strict=False):
+            before, place, after = turn.content.partition("{text}")
+            form = self._format(prompt.format)
+            if place:
+                content = message.content.removesuffix(f"\n\n{form.instruction}")
+                return content.removeprefix(before).removesuffix(after)
+        return Task.extract(self, prompt)
+
+    def read(self, output: str, style: Style = "chat", format: str | None = None) -> Answer:
+        """What a conversation came to; an answer that is written as in a format is read as such."""
+        messages = talk.messages_of(output)
+        if messages is None:
+            return Task.read(self, output, style, format)
+        wanted = self.outcome
+        calls = talk.calls_of(messages)
+        if wanted.read in ("last", "turn"):
+            asked = None if wanted.number else format
+            return self._numbered(Task.read(self, _said(messages, wanted.turn), "chat", asked), calls)
+        if wanted.read == "turns":
+            return Answer(status="ok", value=float(self._length(messages)))
+        found: object = None
+        if wanted.read == "tool":
+            found = next((c.name for c in reversed(calls) if normalise(c.name) in self.names), None)
+        elif wanted.read == "argument":
+            found = _argument(calls, wanted.tool, wanted.argument)
+        else:
+            found = self._state(calls).get(wanted.key)
+        if found is None:
+            found = wanted.otherwise
+        if found is None:
+            plain = Task.read(self, _said(messages, 0), "chat", None)
+            refused = plain.status == "refused"
+            return plain if refused else Answer(status="unparsed", reason=f"no {wanted.read} to read")
+        try:
+            return self._numbered(Answer(status="ok", value=self.reader.value(found)), calls)
+        except Unclear as error:
+            return Answer(status="unparsed", reason=str(error))
+
+    @property
+    def calls(self) -> int:
+        """Questions to the model in one conversation: one a turn, and one more where tools are called and go on."""
+        following = (*self.turns[1:], None)
+        turns = sum(
+            turn.role == "user" and (after is None or after.role != "assistant")
+            for turn, after in zip(self.turns, following, strict=True)
+        )
+        return turns + any(tool.name not in self.talk.ends for tool in self.tools)
+
+    def _numbered(self, told: Answer, calls: Sequence[Call]) -> Answer:
+        """``told`` with the number beside its label."""
+        if self.outcome.number is None or told.status != "ok":
+            return told
+        given = _argument(calls, *self.outcome.number)
+        try:
+            number = 0.0 if given is None else NumberReader(scale=GRADES).value(given)
+        except Unclear as error:
+            return Answer(status="unparsed", reason=f"{'.'.join(self.outcome.number)}: {error}")
+        return dataclasses.replace(told, number=number)
+
+    def _length(self, messages: Sequence[Message]) -> int:
+        """How many turns it took; one more than there are where nothing ended it."""
+        ended = any(self.talk.over(m) for m in messages if m.role == "assistant")
+        return sum(m.role == "user" for m in messages) + (not ended)
+
+    def _state(self, calls: Sequence[Call]) -> dict[str, object]:
+        tools = {tool.name: tool for tool in self.tools}
+        state: dict[str, object] = dict(self.state)
+        for call in calls:
+            given = call.given()
+            if call.name in tools and given is not None:
+                for key, value in tools[call.name].sets.items():
+                    whole = re.fullmatch(r"\{(\w+)\}", value)
+                    state[key] = given.get(whole[1]) if whole else value
+        return state
+
+
+def _argument(calls: Sequence[Call], tool: str, name: str) -> object:
+    """An argument of the last call of ``tool`` that has it."""
+    told = [(c.given() or {}).get(name) for c in calls if c.name == tool]
+    return next((value for value in reversed(told) if value is not None), None)
+
+
+def _said(messages: Sequence[Message], turn: int) -> str:
+    """What the model said last, or last in one turn."""
+    users, said = 0, ""
+    for message in messages:
+        users += message.role == "user"
+        if message.role == "assistant" and message.content and turn in (0, users):
+            said = message.content
+    return said
