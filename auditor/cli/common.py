@@ -369,7 +369,7 @@ def finish(result: Result, *, format: str, fail_on: str | None, full: bool = Fal
     """Print a result and return the exit code of its run."""
     from auditor.cli.consent import Named
     from auditor.core.record import read
-    from auditor.report import headline, unread
+    from auditor.report import proposed, unread
 
     record = with_waivers(result.record)
     if "waivers" in record:
@@ -387,7 +387,7 @@ def finish(result: Result, *, format: str, fail_on: str | None, full: bool = Fal
         if variant := unread.variant(told):
             complain(reason, f"Run: audit show {quoted(result.path)} {quoted(variant)}")
         else:
-            raised = headline.raised(told)
+            raised = proposed.raised(told)
             more = " A higher limit is for the whole run." if raised else ""
             named = Named.of_texts(result.record["spec"]).options()
             complain(f"{reason}{more}", f"Go on with: audit resume {quoted(result.path)}{named}{raised}")

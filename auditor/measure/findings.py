@@ -18,6 +18,7 @@ from auditor.measure.rates import VIOLATION, Counts, edited, seed_violation_rate
 from auditor.measure.settings import Settings as Settings
 
 EXEMPLARS = 5
+SHOWN = ("shown", "shown_for_words")
 ATOMIC, JOINT = "MUT101", "MUT102"
 NET, SCORE, REFUSAL, INSTABILITY = "DIR110", "SCO130", "REF120", "INS140"
 METHOD = "net difference by text, texts and words random"
@@ -111,6 +112,7 @@ def _set(
     verdict, why, p_value, p_adjusted = _summary(claims, judged=rate is not None)
     noise = settings.noise.get(model)
     deterministic = settings.deterministic.get(model, False)
+    moved = next((c.examples for c in claims if c.verdict in SHOWN and c.examples), ())
     return Finding(
         id="",
         kind="claim",
@@ -123,7 +125,7 @@ def _set(
         noise=noise,
         p_value=p_value,
         p_adjusted=p_adjusted,
-        exemplars=tuple(one.verdict.variant_id for one in changed[:EXEMPLARS]),
+        exemplars=tuple(one.verdict.variant_id for one in changed[:EXEMPLARS]) or moved,
         text=claim_text(attributes, _directions(tables, key), rate, seeds, deterministic, noise),
         notes=(
             *why,
@@ -167,7 +169,7 @@ def _claims(claims: Sequence[Claim], changed: Sequence[Seen]) -> list[Finding]:
         if family == "net" and not decided and tested:
             decided = [min(tested, key=lambda c: c.p_value or 0.0)]
         if family == "instability":
-            decided = [c for c in decided if c.verdict in ("shown", "shown_for_words")]
+            decided = [c for c in decided if c.verdict in SHOWN]
         out += [_finding(c, code, changed) for c in decided]
     return out
 
@@ -214,8 +216,8 @@ def _finding(claim: Claim, code: str, changed: Sequence[Seen]) -> Finding:
 
 
 def _examples(claim: Claim, changed: Sequence[Seen]) -> tuple[str, ...]:
-    """Variants whose answer changed the way the claim says, the clearest first."""
-    if not claim.groups or not claim.label:
+    """Variants whose answer changed the way the claim says, then those whose score did; the clearest first."""
+    if not claim.groups:
         return tuple(one.verdict.variant_id for one in changed[:EXEMPLARS])
     group, reference = claim.groups
     gains = (claim.estimate or 0.0) > 0
@@ -235,7 +237,10 @@ def _examples(claim: Claim, changed: Sequence[Seen]) -> tuple[str, ...]:
         )
         return (mine == claim.label) is gains and (other == claim.label) is not gains and source != target
 
-    return tuple(one.verdict.variant_id for one in changed if fits(one))[:EXEMPLARS]
+    turned = [one.verdict.variant_id for one in changed if fits(one)] if claim.label else []
+    first = [name for name in claim.examples if name in turned]
+    moved = claim.examples if claim.scale != "share" and claim.verdict in SHOWN else ()
+    return tuple(dict.fromkeys((*first, *turned, *moved)))[:EXEMPLARS]
 
 
 def as_records(found: Iterable[Finding]) -> list[dict[str, Any]]:

@@ -12,24 +12,13 @@ from typing import Any
 from auditor.core import waivers
 from auditor.core.record import Asked, RunRecord
 from auditor.core.record.parts import Control
-from auditor.measure.claims import OTHERS, USUAL_DELTA, Claim
-from auditor.report import claimed, example, headline, unread, words
+from auditor.measure.claims import OTHERS, Claim
+from auditor.report import claimed, example, headline, proposed, unread, words
 from auditor.report.example import Example
 from auditor.text.people import NOT_CLEAR
 
 LABELS = 4  # labels whose share the line of checks names
 ALSO = 3  # further shown differences that are named below the first
-NAMED = (
-    "reviews",
-    "vader",
-    "textblob",
-    "rules",
-    "openai",
-    "azure",
-    "hf",
-    "http",
-    "python",
-)  # models that a command can name
 FAMILIES = {"refusal": "refused", "instability": "any change", "interaction": "interaction"}
 
 
@@ -47,6 +36,15 @@ class Row:
     kind: str  # the verdict that colours it
     reason: str
     more: int  # further groups of the attribute
+    more_shown: int  # those of them with a difference that was shown
+
+    @property
+    def left(self) -> str:
+        """What else there is of the attribute; empty where there is nothing."""
+        if not self.more:
+            return ""
+        told = words.plural(self.more, "more group")
+        return f"{told}, {words.count(self.more_shown)} shown" if self.more_shown else told
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,12 +58,29 @@ class Screen:
     figures: str
     support: tuple[str, ...]  # how sure: parts of one line
     also: tuple[str, ...]
+    others: int  # differences that were shown beside the one of the headline
     example: Example | None
     label: str  # whose share "levels" is; empty for numbers
     rows: tuple[Row, ...]
-    checks: tuple[str, ...]
+    checks: tuple[tuple[str, str], ...]  # (model or nothing, what was seen)
     not_tested: tuple[str, ...]
     next: tuple[tuple[str, str], ...]  # (command, what it gives)
+
+    @property
+    def checked(self) -> tuple[str, ...]:
+        """The checks, the models beside each other of which they say the same."""
+        by_told: dict[str, list[str]] = {}
+        for name, told in self.checks:
+            by_told.setdefault(told, []).append(name)
+        return tuple(
+            f"{words.listing(names)}: {told}" if names[0] else told for told, names in by_told.items()
+        )
+
+    def also_of(self, most: int) -> tuple[str, ...]:
+        """The first ``most`` further differences, and how many there are beside them."""
+        told = self.also[:most]
+        left = self.others - len(told)
+        return (*told, f"{words.count(left)} more shown: see the table") if left > 0 else told
 
     @property
     def between(self) -> str:
@@ -105,13 +120,14 @@ def build(record: RunRecord, evidence: Any) -> Screen | None:
         claim=claim,
         figures=figures,
         support=() if told is None else tuple(_support(record, told)),
+        others=max(0, len(leading) - 1),
         also=tuple(_also(record, sorted(leading[1:], key=lambda c: c.family != "net"))),
         example=shown,
         label=labels.pop() if len(labels) == 1 else "",
-        rows=tuple(_rows(record, claims, names)),
+        rows=tuple(_rows(record, claims, names, worst)),
         checks=tuple(_checks(record)),
         not_tested=tuple(_not_tested(record, claims)),
-        next=_next(record, claims, shown or _any(record, evidence, leading[1:])),
+        next=proposed.following(record, claims, shown or _any(record, evidence, leading[1:])),
     )
 
 
@@ -127,7 +143,7 @@ def _ran(record: RunRecord) -> str:
         words.asked(counts),
         words.plural(counts.answers, "recorded answer") if counts.answers is not None else "",
         f"{seconds:,.0f} s" if seconds is not None else "",
-        "cost not known" if cost is None else f"USD {cost:,.2f}" if cost else "",
+        f"USD {cost:,.2f}" if cost else "cost not known" if cost is None and counts.calls is not None else "",
         record.status,
     ]
     return " · ".join(part for part in parts if part)
@@ -215,27 +231,27 @@ def _same_prompt(noise: Control | None) -> str:
 
 def _also(record: RunRecord, others: Sequence[Claim]) -> Iterable[str]:
     """Other differences that were shown, in their order."""
-    for claim in others[:ALSO]:
-        told = claimed.tell(record, claim)
-        if told is not None:
-            mark = " with these words" if claim.verdict == "shown_for_words" else ""
-            yield f"{told.subject}: {told.effect.told}{mark}"
-    if len(others) > ALSO:
-        yield f"{len(others) - ALSO} more shown: see the table"
+    for told in filter(None, (claimed.tell(record, claim) for claim in others[:ALSO])):
+        mark = " with these words" if told.claim.verdict == "shown_for_words" else ""
+        yield f"{told.subject}: {told.effect.told}{mark}"
 
 
 # -- the table ------------------------------------------------------------------------------------------
 
 
-def _rows(record: RunRecord, claims: Sequence[Claim], names: Mapping[tuple[str, str], str]) -> Iterable[Row]:
+def _rows(
+    record: RunRecord, claims: Sequence[Claim], names: Mapping[tuple[str, str], str], worst: Claim | None
+) -> Iterable[Row]:
     """One row for each attribute of each model; attributes with too few texts are listed below the table."""
     groups: dict[tuple[str, str, str, str], list[Claim]] = {}
     for claim in claims:
         listed = claim.family in ("net", "interaction") or claim.verdict in claimed.SHOWN
         if listed and claim.verdict != "not_tested":
             groups.setdefault((claim.model, claim.format, claim.family, claim.attribute), []).append(claim)
-    made = [(key, _leading(found), len(found) - 1) for key, found in groups.items()]
+    made = [(key, _leading(found), found) for key, found in groups.items()]
     order = list(names)
+    if worst is not None:  # the model of the headline first
+        order.sort(key=lambda place: place != (worst.model, worst.format))
     made.sort(
         key=lambda m: (
             order.index(m[0][:2]),
@@ -244,8 +260,8 @@ def _rows(record: RunRecord, claims: Sequence[Claim], names: Mapping[tuple[str, 
             -claimed.clear(m[1]),
         )
     )
-    for (model, format_, _, _), claim, more in made:
-        yield _row(record, claim, names[model, format_], more)
+    for (model, format_, _, _), claim, found in made:
+        yield _row(record, claim, names[model, format_], [c for c in found if c is not claim])
 
 
 def _leading(found: Sequence[Claim]) -> Claim:
@@ -256,7 +272,7 @@ def _leading(found: Sequence[Claim]) -> Claim:
     return own[0] if own and len(own) < len(found) else max(found, key=claimed.clear)
 
 
-def _row(record: RunRecord, claim: Claim, model: str, more: int) -> Row:
+def _row(record: RunRecord, claim: Claim, model: str, others: Sequence[Claim]) -> Row:
     groups = [words.group(g) for g in claim.groups if g != OTHERS]
     about = words.attributes(claim.attribute.split("+"))
     name = f"{about}: {'/'.join(groups)}" if groups else about
@@ -275,29 +291,28 @@ def _row(record: RunRecord, claim: Claim, model: str, more: int) -> Row:
         verdict=claimed.verdict(claim),
         kind=claim.verdict,
         reason=claimed.reason(claim),
-        more=more,
+        more=len(others),
+        more_shown=sum(c.verdict in claimed.SHOWN for c in others),
     )
 
 
 # -- what else has to be known -----------------------------------------------------------------------------
 
 
-def _checks(record: RunRecord) -> Iterable[str]:
+def _checks(record: RunRecord) -> Iterable[tuple[str, str]]:
     """One line for each model: positive control, answers by label, what was lost, what came from the cache."""
     models = record.models
     for model, told in models.items():
         parts = [*_control(record, model), *_answers(told)]
         if cached := told.counts.cached:
             parts.append(f"from cache {words.count(cached)}")
-        yield (f"{model}: " if len(models) > 1 else "") + " · ".join(parts)
+        yield (model if len(models) > 1 else ""), " · ".join(parts)
     person, lost = words.whose(record), record.counts.skipped
     if person and (unclear := lost.get(NOT_CLEAR)):
-        yield (
-            f"left out: {words.plural(unclear, 'text')} where it is not clear who is "
-            f"{words.visible(person, newlines=False)}"
-        )
+        who = words.visible(person, newlines=False)
+        yield "", f"left out: {words.plural(unclear, 'text')} where it is not clear who is {who}"
     if waived := len(waivers.of(record)):
-        yield f"waivers: {words.plural(waived, 'finding')} waived, with reasons under --full"
+        yield "", f"waivers: {words.plural(waived, 'finding')} waived, with reasons under --full"
 
 
 def _control(record: RunRecord, model: str) -> Iterable[str]:
@@ -358,62 +373,3 @@ def _not_tested(record: RunRecord, claims: Sequence[Claim]) -> Iterable[str]:
     silent = [words.group(words.visible(a)) for a in looked_for if a not in few and a not in edited]
     if silent:
         yield f"{', '.join(silent)} (no text names them)"
-
-
-def _more(record: RunRecord, claims: Sequence[Claim]) -> Iterable[tuple[str, str]]:
-    """The command that asks until net differences are decided, where more calls would decide some."""
-    spec = record.spec
-    undecided = [c for c in claims if c.family == "net" and c.calls_needed is not None]
-    if not undecided or spec.until_decided:
-        return
-    # Functions of a program and texts that a program handed over are no words of a command.
-    models = list(spec.models)
-    known = all(m.partition(":")[0] in NAMED for m in models) and spec.suite == "mutation"
-    data = spec.data
-    if not known or (data is None) != _embedded(record):
-        return
-    delta = spec.delta or (USUAL_DELTA if undecided[0].scale != "number" else None)
-    if delta is None:
-        return
-    asked = spec.attributes
-    options = {
-        "--task": [spec.task or ""],
-        "--model": models,
-        "--data": [data] if data else [],
-        "--attributes": [",".join(asked)] if asked else [],
-    }
-    given = "".join(f" {name} {words.quoted(str(v))}" for name, values in options.items() for v in values)
-    out = None if spec.out == words.DEFAULT_OUT else spec.out
-    more = {
-        "base-url": spec.base_url,
-        "text-column": spec.text_column,
-        "label-column": spec.label_column,
-        "out": out,
-    }
-    given += "".join(f" --{name} {words.quoted(value)}" for name, value in more.items() if value)
-    yield f"audit{given} --until-decided --delta {delta:g}", "ask until each difference is shown or bounded"
-
-
-def _embedded(record: RunRecord) -> bool:
-    """Whether the texts are those of the task."""
-    source = record.provenance.seeds.source or ""
-    return not source or source.startswith("embedded")
-
-
-def _next(record: RunRecord, claims: Sequence[Claim], shown: Example | None) -> tuple[tuple[str, str], ...]:
-    """What to do next, the strongest finding that has an example first."""
-    if record.id == "in-memory":
-        return ()
-    run = words.run_name(record)
-    known = headline.commands(record, [], record.findings)
-    out = [c for c in known if "audit show" not in c[0] and "audit replay" not in c[0]]
-    looked = [c for c in known if c not in out]
-    if shown is not None:
-        id = shown.finding_id or shown.variant_id
-        looked = [
-            (f"audit show {run} {id}", "its prompts and every answer"),
-            (f"audit replay {run} {id} --replicates 5", "ask it again"),
-        ]
-    resume = [c for c in out if "audit resume" in c[0]]
-    full = (f"audit report {run} --full", "more of what was measured")
-    return (*resume, *looked, full, *(c for c in out if c not in resume), *_more(record, claims))

@@ -30,6 +30,11 @@ class Tally:
         return top[0] if 2 * top[1] > self.total else None
 
     @property
+    def short(self) -> str:
+        """The answer where all are alike, else as in `text`."""
+        return shorten(self.counts[0][0]) if len(self.counts) == 1 else self.text
+
+    @property
     def text(self) -> str:
         """``positive 5/5`` or ``negative 3/5, positive 2/5``."""
         if not self.total:
@@ -65,6 +70,16 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Brief:
+    """One variant in a line: what it changes, and both answers; their scores where the label stayed."""
+
+    variant_id: str
+    text: str  # "… [He → She] grinned …"
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Card:
     """A finding as reports show it. ``cells`` is empty if the run folder does not hold the variant."""
 
@@ -77,6 +92,8 @@ class Card:
     cells: tuple[LatticeCell, ...]
     asked: tuple[Asked, ...]
     diagnoses: tuple[Diagnosis, ...]
+    brief: Brief | None = None  # the whole in a line
+    more: tuple[Brief, ...] = ()  # further examples, the clearest first
     missing: str = ""  # why there is no evidence
 
 
@@ -104,6 +121,7 @@ def build(
         What was measured; the finding's own text if not given.
     """
     variant_id = next(iter(finding.exemplars), "")
+    further = (brief(evidence, id, finding.model, finding.format) for id in finding.exemplars[1:])
     case, variant, missing = look_up(evidence, variant_id)
     original: tuple[diff.Segment, ...] = ()
     changed: tuple[diff.Segment, ...] = ()
@@ -124,8 +142,25 @@ def build(
         cells=cells,
         asked=asked,
         diagnoses=tuple(d for d in record.diagnoses if d.finding == finding.id),
+        brief=brief(evidence, variant_id, finding.model, finding.format),
+        more=tuple(filter(None, further)),
         missing=missing,
     )
+
+
+def brief(evidence: Any, variant_id: str, model: str, format_: str) -> Brief | None:
+    """A variant in a line; None where the run does not hold it."""
+    case, variant, _ = look_up(evidence, variant_id)
+    if case is None or variant is None:
+        return None
+    both = [_responses(id, evidence, model, format_) for id in (case.original.id, variant.id)]
+    before, after = (tally(responses).short for responses in both)
+    if before == after and (label := tally(both[0]).majority) is not None:
+        scores = [[r.scores[label] for r in told if r.scores and label in r.scores] for told in both]
+        if all(scores):
+            before, after = (f"{label} {sum(found) / len(found):.3f}" for found in scores)
+    text = diff.marked(*diff.compare(case.original, variant))
+    return Brief(variant_id=variant_id, text=text, before=before, after=after)
 
 
 def look_up(evidence: Any, variant_id: str) -> tuple[Case | None, Variant | None, str]:

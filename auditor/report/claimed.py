@@ -225,6 +225,8 @@ def _gets(record: RunRecord, claim: Claim, found: Effect) -> str:
     if claim.scale == "number":
         return f"get {'higher' if more else 'lower'} numbers"
     label = words.visible(claim.label, newlines=False)
+    if claim.scale == "log_odds" and found.scale == 1:  # points would not show it: answers hardly turn
+        return f"get a {'higher' if more else 'lower'} probability of “{label}”"
     if claim.label == favourable(record):
         done = DONE.get(claim.label)
         return f"are {done} {often}" if done else f"get “{label}” {often}"

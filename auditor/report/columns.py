@@ -15,7 +15,8 @@ GAP = 3  # between two columns
 
 
 def _figure(word: str) -> bool:
-    return any(c.isdigit() for c in word)
+    """A number with its unit; the name of a model, a date or a hash is a word."""
+    return any(c.isdigit() for c in word) and sum(c.isalpha() for c in word) < _SHORT
 
 
 def _whole(text: str) -> list[str]:

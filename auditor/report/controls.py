@@ -69,8 +69,7 @@ def control(name: str, scope: str, told: Control) -> Iterable[Line]:
     """One control as lines: a rate, a test, or why it was not run."""
     if told.parts:
         for key, part in sorted(told.parts.items()):
-            label = key if part.text else key.replace("_", " ")
-            yield from control(name, f"{scope}, {label}" if scope else label, part)
+            yield from control(name, f"{scope}, {key}" if scope else key, part)
         return
     few = told.estimate is not None and ", " in scope and told.estimate.n < FEW_SEEDS
     yield Line(name=name, scope=scope, result=_result(told), ran=told.reason is None, few=few)

@@ -8,8 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from auditor.core.types import Edit, Input, Variant
+from auditor.report import words
 
 GAP = " … "
+ROOM = 34  # characters kept on each side of a change in one line
+LENGTH = 150  # characters of such a line, at most
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,3 +156,17 @@ def _head(text: str, size: int) -> str:
 def _tail(text: str, size: int) -> str:
     cut = text.find(" ", len(text) - size)
     return text[cut + 1 if 0 <= cut < len(text) - size // 2 else len(text) - size :]
+
+
+def marked(left: tuple[Segment, ...], right: tuple[Segment, ...]) -> str:
+    """The variant in one line, its changed words as ``[old → new]``, what lies between them cut."""
+    old = [s.text for s in left if s.changed]
+    out = ""
+    for segment in excerpt(right, limit=LENGTH, context=ROOM):
+        if not segment.changed:
+            out += segment.text
+            continue
+        before = segment.edit.source if segment.edit is not None else (old.pop(0) if len(old) == 1 else "")
+        out += f"[{before} → {segment.text}]" if before else f"[{segment.text}]"
+    line = " ".join(words.visible(out, newlines=False).replace("⏎", " ").split())
+    return line if len(line) <= 2 * LENGTH else line[: 2 * LENGTH - 1].rstrip() + "…"

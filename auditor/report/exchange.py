@@ -8,6 +8,7 @@ from auditor.core import waivers
 from auditor.core.record import RunRecord, Waived
 from auditor.core.types import Finding
 from auditor.report import claimed, unread, words
+from auditor.report.cards import Brief
 
 SHOWN = ("shown", "shown_for_words")
 ORDER = {"shown": 0, "shown_for_words": 1, "not_determined": 2, "bounded": 3, "not_tested": 4}
@@ -28,6 +29,7 @@ class Row:
     sentence: str
     finding: Finding
     waiver: Waived | None
+    example: Brief | None = None
 
     @property
     def counts(self) -> bool:

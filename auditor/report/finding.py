@@ -143,6 +143,13 @@ def _whole(
     card(page, shown)
     if finding.rate is not None and finding.p_adjusted is not None:
         page.paragraph(f"p = {finding.p_value:.2g}, adjusted {finding.p_adjusted:.2g}", indent="  ")
+    if shown.more:
+        page.line()
+        page.line(words.plural(len(shown.more), "more example"), "bold")
+    for one in shown.more:
+        page.paragraph(
+            f"{one.variant_id} “{one.text}”: {one.before} → {one.after}", indent="    ", first="  "
+        )
     for asked in shown.asked:
         place = (asked.variant_id, finding.model, finding.format)
         if place in seen:

@@ -155,51 +155,6 @@ def answer(
         yield subject.name, f"{first} {claims}. {words.sentence(told)}"
 
 
-def commands(
-    record: RunRecord, hidden: Sequence[Finding], findings: Sequence[Finding]
-) -> tuple[tuple[str, str], ...]:
-    """What to do next: (command, what it gives); nothing where no run folder was written."""
-    if record.id == "in-memory":
-        return ()
-    run = words.run_name(record)
-    out = [(f"audit report {run} --format html", "the full report, one file")]
-    with_example = [f for f in (*hidden, *findings) if f.exemplars]
-    if unread.variant(record):
-        out.insert(0, (show_unread(record), "a prompt and the answers that could not be read"))
-        return tuple(out)
-    if with_example:
-        first = min(with_example, key=lambda f: f.verdict != "shown").id
-        out[:0] = [
-            (f"audit show {run} {first}", "one finding: its prompts and every answer"),
-            (f"audit replay {run} {first} --replicates 5", "ask it again"),
-        ]
-    if record.status == "partial":
-        out.insert(0, (f"audit resume {run}{raised(record)}", "go on; no answered prompt is asked twice"))
-    return tuple(out)
-
-
-def raised(record: RunRecord) -> str:
-    """The option that lets a run go on which a limit ended: twice that limit; empty where none is in the way.
-
-    Examples
-    --------
-    >>> from auditor.core.record import read
-    >>> raised(read({"stopped_by": "max_calls", "spec": {"max_calls": 500}}))
-    ' --max-calls 1000'
-    """
-    # Seconds are counted anew. Where the limit was 0, the second figure is proposed.
-    limits = {"max_calls": (record.spec.max_calls, 100), "max_cost": (record.spec.max_cost, 1.0)}
-    name = record.stopped_by or ""
-    limit, other = limits.get(name, (None, 0))
-    return f" --{name.replace('_', '-')} {2 * limit or other:.12g}" if limit is not None else ""
-
-
-def show_unread(record: RunRecord) -> str:
-    """The command that shows answers which could not be read; empty where each model gave some that could."""
-    variant = unread.variant(record)
-    return f"audit show {words.run_name(record)} {variant}" if variant else ""
-
-
 def _why_no_rate(record: RunRecord, model: str) -> str:
     """Why there is no rate of a model: nothing could be read, nothing valid could be asked, or too little came."""
     told, counts = unread.nothing(record, model), record.counts

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any
 from auditor.core.protocols import Renderer
 from auditor.core.record import Plain, RunRecord, read
 from auditor.core.types import Finding
-from auditor.report import diff, example, words
+from auditor.report import diff, words
 from auditor.report.document import TO_FILL, Commands, Document, Evidence, Findings
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
-
-    from auditor.report.cards import Card
 
 TEMPLATES = Path(__file__).parent / "templates"
 CHUNK = 200  # lines of one part of a list: a browser lays out those in sight only
@@ -123,7 +121,6 @@ def _environment() -> Environment:
     environment.globals |= {
         "chunk": CHUNK,
         "kinds": KINDS,
-        "line": _line,
         "script": Markup(script),  # noqa: S704 - our own file
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "css": Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
@@ -133,11 +130,6 @@ def _environment() -> Environment:
         "to_fill": TO_FILL,
     }
     return environment
-
-
-def _line(card: Card) -> str:
-    """The variant in one line, with what it changes."""
-    return example.marked(card.original, card.variant)
 
 
 def tint(attribute: str, names: Iterable[str]) -> int:

@@ -152,6 +152,7 @@ def _card(part: Evidence) -> Iterable[str]:
     )
     yield from table(("Changed", "Words", "Answers"), answers)
     yield from (f"- {block(words.sentence(note))}" for note in finding.notes if note.strip())
+    yield from (f"- “{escape(b.text)}”: {escape(b.before)} → {escape(b.after)}" for b in card.more)
     yield ""
 
 
@@ -201,10 +202,10 @@ def _first(screen: answer.Screen) -> list[str]:
     lines = ["## Answer", "", block(screen.ran), ""]
     lines += [f"**{mark} {escape(words.sentence(screen.claim + screen.between + screen.figures))}**", ""]
     lines += [block(" · ".join(screen.support)), ""] if screen.support else []
-    lines += [line for also in screen.also for line in (f"Also: {escape(also)}", "")]
+    lines += [line for also in screen.also_of(answer.ALSO) for line in (f"Also: {escape(also)}", "")]
     if (one := screen.example) is not None:
         lines += [f"> “{escape(one.text)}”: {escape(one.before)} → {escape(one.after)}", ""]
-    lines += [f"- Checks: {escape(line)}" for line in screen.checks]
+    lines += [f"- Checks: {escape(line)}" for line in screen.checked]
     lines += [f"- Not tested: {escape(line)}" for line in screen.not_tested]
     lines += [f"- Next: <code>{escape(command)}</code> ({what})" for command, what in screen.next]
     return [*lines, ""]

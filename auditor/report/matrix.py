@@ -130,7 +130,8 @@ def _folds(record: RunRecord, claims: Sequence[Claim], names: Names) -> Iterable
 
 def _contrasts(record: RunRecord, title: str, claims: Sequence[Claim], names: Names) -> Table:
     labels = {c.label for c in claims if c.shares is not None}
-    share = f"“{words.visible(labels.pop(), newlines=False)}”" if len(labels) == 1 else "Share"
+    label = labels.pop() if len(labels) == 1 else ""
+    share = f"“{words.visible(label, newlines=False)}”" if label else "Share"
     about = len({c.attribute for c in claims}) > 1
     several = len(set(names.values())) > 1
     levels = any(c.shares is not None for c in claims)

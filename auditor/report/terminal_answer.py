@@ -71,7 +71,7 @@ def _put(page: Page, screen: Screen, detail: Detail) -> None:
     )
     if screen.support:
         page.paragraph(" · ".join(screen.support), indent="  ")
-    for line in screen.also[: detail.also]:
+    for line in screen.also_of(detail.also):
         page.paragraph(f"also: {line}", indent="  ")
     if (one := screen.example) is not None:
         page.paragraph(f"e.g. “{one.text}”: {one.before} → {one.after}", indent="  ")
@@ -81,7 +81,7 @@ def _put(page: Page, screen: Screen, detail: Detail) -> None:
         page.line()
         _table(page, screen, detail)
     page.line()
-    for line in screen.checks:
+    for line in screen.checked:
         page.paragraph(line, first="CHECKS  ", indent="        ")
     if screen.not_tested:
         page.paragraph("; ".join(screen.not_tested), first="NOT TESTED  ", indent="        ")
@@ -109,7 +109,7 @@ def _table(page: Page, screen: Screen, detail: Detail) -> None:
             model = row.model
             page.line(page.cut(f"  {model}"), "bold")
         page.line(page.cut(_line(page, cell, widths, gap)), STYLES[row.kind])
-        more = f"+ {words.plural(row.more, 'more group')}: {FULL}" if row.more else ""
+        more = f"+ {row.left}: {FULL}" if row.left else ""
         reason = row.reason if detail.reasons else ""
         if told := "; ".join(part for part in (more, reason) if part):
             _told(page, told, "      ", "dim", whole=detail.whole)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from auditor.contrib.hinter import report as hinter
@@ -28,7 +29,7 @@ from auditor.report.document import (
 )
 
 Data = Mapping[str, Any]
-MAX_CARDS = 20  # findings with their texts; the others are listed
+MAX_CARDS = 16  # findings with their texts; the others are listed
 MAX_GROUPS = 12  # groups whose lost answers are listed
 RANK = {"claim": 0, "hidden": 1, "violation": 2}
 
@@ -237,11 +238,19 @@ def _examples(record: RunRecord, shown: view.View, evidence: Any, first: answer.
         blocks.append(Text(shown.none_hidden))
     blocks += made
     kept = {block.card.finding.id for block in made}
-    if rest := tuple(r for r in rows if r.id not in kept):
+    if rest := tuple(_with_example(r, evidence) for r in rows if r.id not in kept):
         blocks.append(Findings(f"{words.plural(len(rest), 'further finding')}, in a sentence each", rest))
     return Section(
         id="findings", title="Examples and findings", short="Examples", blocks=tuple(blocks), brief=True
     )
+
+
+def _with_example(row: exchange.Row, evidence: Any) -> exchange.Row:
+    """A shown claim that is told in a sentence, with its clearest example."""
+    f = row.finding
+    if evidence is None or row.kind != "claim" or row.verdict not in exchange.SHOWN or not f.exemplars:
+        return row
+    return replace(row, example=cards.brief(evidence, f.exemplars[0], f.model, f.format))
 
 
 def _leads(first: answer.Screen | None, row: exchange.Row) -> bool:
@@ -253,14 +262,17 @@ def _leads(first: answer.Screen | None, row: exchange.Row) -> bool:
 
 
 def _checks(shown: view.View) -> Section:
-    blocks: list[Block] = []
-    blocks.append(
+    told = [c for c in shown.controls if not c.few]
+    joint = [c for c in told if " + " in c.scope]
+    blocks: list[Block] = [
         Table(
             caption="Controls, run and not run",
             columns=("Control", "For", "Result"),
-            lines=tuple((c.name, c.scope, c.result) for c in shown.controls if not c.few),
+            lines=tuple((c.name, c.scope, c.result) for c in told if c not in joint),
+            more=tuple((c.name, c.scope, c.result) for c in joint),
+            left=("further control", "further controls"),
         )
-    )
+    ]
     if few := sum(c.few for c in shown.controls):
         blocks.append(Text(f"{words.plural(few, 'control')} {FEW}: see report.csv.", "meta"))
     if drawn := charts.floors(shown, name="floors"):

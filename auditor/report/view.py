@@ -11,7 +11,18 @@ from dataclasses import dataclass
 from auditor.core.record import NamedEstimate, RunRecord
 from auditor.core.record.parts import Control, GroupAnswers
 from auditor.core.types import Estimate, Finding
-from auditor.report import controls, extras, generation, headline, pairs, performance, scores, tokens, words
+from auditor.report import (
+    controls,
+    extras,
+    generation,
+    headline,
+    pairs,
+    performance,
+    proposed,
+    scores,
+    tokens,
+    words,
+)
 from auditor.report.controls import Line
 from auditor.report.document import Section
 from auditor.report.rows import MIN_SEEDS, Cell, Row, Steps, Subject, noise_text, split
@@ -113,7 +124,7 @@ def build(record: RunRecord) -> View:
         complete=tuple(a for a in by_group if not any(a.lost.values())),
         paper=tuple(controls.paper(record)),
         sections=_sections(record, names, noun),
-        commands=headline.commands(record, hidden, findings),
+        commands=proposed.commands(record, hidden, findings),
     )
 
 

@@ -133,6 +133,30 @@ def test_who_how_much_how_sure_and_what_next(
         if words[0] != "replay":  # a function of a test is no module
             assert run([*words, "--dry-run"] if "--until-decided" in words else words) == 0
     assert capsys.readouterr().out
+    every_claim_has_examples(result, capsys)
+
+
+def every_claim_has_examples(result: Result, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each shown claim, the example of the headline first: in the page and in ``audit show``."""
+    page = HtmlReport().render(result.record, result.evidence)
+    shown = [f for f in result.findings if f.kind == "claim" and f.verdict in ("shown", "shown_for_words")]
+    assert shown
+    for finding in shown:
+        assert finding.exemplars, finding.id
+        assert run(["show", str(result.path), finding.id]) == 0
+        told = capsys.readouterr().out
+        assert f"variant {finding.exemplars[0]}" in told
+        assert [id for id in finding.exemplars[1:] if f"  {id} “" not in told] == []
+        place = page[page.index(f'id="{finding.id}"') :]
+        assert (
+            0
+            < place.find('<p class="line"')
+            < min(place.find(end) for end in ("</article>", "</ul>") if end in place)
+        )
+    words = commands(first(result))[0]
+    lead = next(f for f in result.findings if f.id == words[2])
+    variant = result.evidence.variant(lead.exemplars[0])
+    assert f"[{variant.edits[0].source} → {variant.edits[0].target}]" in flat(first(result))
 
 
 NOT_SHOWN = {
@@ -195,6 +219,38 @@ def test_it_fits_the_width_and_ascii_and_has_colour(tmp_path: Path) -> None:
         colored = TerminalReport(width=width, color=True).render(*args)
         assert "\x1b[1;31m" in colored
         assert re.sub(r"\x1b\[[\d;]*m", "", colored).split() == text.split()
+
+
+@pytest.mark.slow
+def test_a_claim_that_changes_no_label_has_texts_whose_score_moved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def sure(text: str) -> dict[str, float]:
+        favoured = 1 / (1 + math.exp(-(5 - (1 if FEMALE.search(text) else 0) - len(text) % 3)))
+        return {"invite": favoured, "reject": 1 - favoured}
+
+    result = planted(sure, tmp_path)
+    every_claim_has_examples(result, capsys)
+    assert re.search(r"e\.g\. “.*\[\w+ → \w+\].*”: invite 0\.\d+ → invite 0\.\d+", flat(first(result)))
+    assert "▲ WOMEN AND GIRLS GET A LOWER PROBABILITY OF “invite” THAN MEN AND BOYS: −" in flat(first(result))
+
+
+@pytest.mark.slow
+def test_the_model_of_the_headline_leads_and_equal_checks_stand_once() -> None:
+    women, nobody, neither = (
+        (lambda text: against_women(text)),
+        (lambda text: hiring(text)),
+        (lambda text: hiring(text)),
+    )
+    for model, name in ((nobody, "blind"), (neither, "other"), (women, "worse")):
+        model.__qualname__ = name
+    models = [nobody, neither, women]
+    result = audit("hiring", model=models, limit=60, attributes="gender", order=1, replicates=1, out=None)
+    text = first(result)
+    places = [text.index(f":{name}\n") for name in ("worse", "blind", "other")]
+    assert places == sorted(places)
+    assert text.count("CHECKS") == 2
+    assert re.search(r"CHECKS \S+blind and \S+other: positive control", flat(text))
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from auditor.core.record.sections import Bounds
 from auditor.core.registry import RENDERERS
 from auditor.core.types import ClaimVerdict, Finding, Progress
 from auditor.measure.compare import plan_differences
-from auditor.report import headline
+from auditor.report import proposed
 from auditor.report.page import Page
 from auditor.report.words import interval, run_name
 
@@ -79,7 +79,7 @@ def test_other_formats_name_the_folder_too(elsewhere: Path) -> None:
 def test_the_default_place_needs_no_path(out: str | None, name: str) -> None:
     spec = {} if out is None else {"out": out}
     assert run_name(read({"id": "r1", "spec": spec})) == name
-    (command, _), *_ = headline.commands(read({"id": "r1", "spec": spec}), (), [finding("F1", "v")])
+    (command, _), *_ = proposed.commands(read({"id": "r1", "spec": spec}), (), [finding("F1", "v")])
     assert command == f"audit show {name} F1"
 
 
@@ -88,7 +88,7 @@ def test_next_names_only_findings_with_an_example() -> None:
     record = {"id": "r1", "spec": {}}
 
     def named(*findings: Finding) -> list[str]:
-        return [c.split()[3] for c, _ in headline.commands(read(record), (), findings) if "report" not in c]
+        return [c.split()[3] for c, _ in proposed.commands(read(record), (), findings) if "report" not in c]
 
     assert named(bare) == []
     assert named(bare, weak) == ["F2", "F2"]

@@ -72,6 +72,7 @@ def write(table: Table, roles: Roles, root: Path) -> Path:
                 "data": ", ".join(source.file for source in table.sources),
                 "delta": roles.delta,
                 "references": dict(roles.references),
+                "out": str(root),
             },
             "provenance": {
                 "started": started.isoformat(timespec="seconds"),
