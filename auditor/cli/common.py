@@ -136,7 +136,7 @@ class Draw:
         self._live = sys.stderr.isatty()
         self._every = every_s
         self._last: dict[tuple[str, str], float] = {}
-        self._began: dict[tuple[str, str], float] = {}
+        self._began: dict[tuple[str, str], tuple[float, int]] = {}  # when, and what was done by then
         self._width = 0
         self._ended: dict[tuple[str, str], int] = {}
 
@@ -147,7 +147,7 @@ class Draw:
         if event.message:
             self._line(f"{event.phase}: {event.message}")
             return
-        began = self._began.setdefault(key, now)
+        began, before = self._began.setdefault(key, (now, event.done))
         last = self._last.get(key)
         done = event.planned is not None and event.done >= event.planned
         if not done and last is not None and now - last < (0.1 if self._live else self._every):
@@ -160,7 +160,7 @@ class Draw:
                 return  # said already
             self._ended[key] = event.done
         self._last[key] = now
-        self._line(describe(event, now - began), keep=done)
+        self._line(describe(event, now - began, before), keep=done)
 
     def _line(self, text: str, *, keep: bool = True) -> None:
         text = encodable(inline(text), sys.stderr.encoding)
@@ -175,18 +175,24 @@ class Draw:
         sys.stderr.flush()
 
 
-def describe(event: Progress, elapsed_s: float) -> str:
-    """One line: phase, model, done/planned, cached, failed, cost, time left."""
+def describe(event: Progress, elapsed_s: float, before: int = 0) -> str:
+    """One line: phase, model, done/planned, rate, cached, failed, cost, time left.
+
+    ``before`` were done when ``elapsed_s`` began.
+    """
     parts = [event.phase + (f" {event.model}" if event.model else "")]
     parts.append(f"{event.done:,}" + (f"/{event.planned:,}" if event.planned is not None else ""))
+    rate = (event.done - before) / elapsed_s if elapsed_s > 1 else 0.0
+    if rate:
+        parts.append(f"{rate:,.1f} a second" if rate >= 1 else f"{60 * rate:.1f} a minute")
     if event.cached:
         parts.append(f"{event.cached:,} cached")
     if event.failed:
         parts.append(f"{event.failed:,} failed")
     if event.cost_usd:
         parts.append(f"${event.cost_usd:.4f}")
-    if event.planned and 0 < event.done < event.planned and elapsed_s > 1:
-        left = elapsed_s * (event.planned - event.done) / event.done
+    if event.planned and event.done < event.planned and rate:
+        left = (event.planned - event.done) / rate
         parts.append(f"about {left:.0f} s left" if left < 120 else f"about {left / 60:.0f} min left")
     return " · ".join(parts)
 

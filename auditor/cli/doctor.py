@@ -42,7 +42,7 @@ def doctor(
         base_url=plan.base_url,
         price_in=plan.price_in,
         price_out=plan.price_out,
-        server=plan.server(),
+        server=plan.server(model),
     )
     common.print_as(format, found, _lines)
     return int(found["exit_code"])

@@ -321,7 +321,7 @@ def choices(annotation: object) -> tuple[str, ...]:
 
 def _place(path: Path, text: str, key: str) -> str:
     """File and line of ``key``."""
-    written = re.compile(rf"^\s*([\"']?){re.escape(key)}\1\s*[=.]")
+    written = re.compile(rf"^\s*\[?([\"']?){re.escape(key)}\1\s*[=.\]]")
     line = next((n for n, line in enumerate(text.splitlines(), 1) if written.match(line)), None)
     return str(path) if line is None else f"{path}, line {line}"
 

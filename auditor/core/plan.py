@@ -18,7 +18,6 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from auditor.core.errors import AuditError, ConfigError
 from auditor.core.options import (
     FILE,
-    LARGEST,
     Amount,
     Count,
     Listed,
@@ -29,7 +28,6 @@ from auditor.core.options import (
     Typed,
 )
 from auditor.core.shared_plan import (
-    ASK,
     ASKED,
     CHANGED,
     CHOOSE,
@@ -38,7 +36,6 @@ from auditor.core.shared_plan import (
     MEASURED,
     OUTPUT,
     RUN,
-    SERVER,
     TEXTS,
     SharedPlan,
 )
@@ -46,7 +43,6 @@ from auditor.core.shared_plan import (
 SUITES = ("mutation", "grammar")  # beside them those of other packages: `auditor.run.plugins`
 REFERENCES = ("equal", "bls")
 UNTIL_WORDINGS = 5  # of both sides of a text, where a run looks at its claims on the way
-NO_TEMPERATURE = "none"
 HOSTED = ("openai", "langchain")  # kinds of models that a provider sells answers of
 HERE = ("localhost", "127.0.0.1", "::1")
 SMALL: Mapping[str, int] = {"order": 1, "per_seed": 2}  # of a hosted model, where nothing else is said
@@ -55,16 +51,6 @@ DEFAULT_REPLICATES = 3
 CONFIRM_REPLICATES = 5
 Scope = Literal["text", "term", "occurrence"]
 Strategy = Literal["exhaustive", "adaptive"]
-
-
-def _temperature(given: object) -> object:
-    try:
-        value = float(given) if isinstance(given, str) and given != NO_TEMPERATURE else given
-    except ValueError:
-        raise ValueError(f"takes a number, or {NO_TEMPERATURE} for the server's own") from None
-    if isinstance(value, int | float) and not 0 <= value <= LARGEST:
-        raise ValueError("must be at least 0")
-    return value
 
 
 def _all(given: object) -> object:
@@ -236,19 +222,6 @@ class Plan(SharedPlan):
         "Tasks of kind generation: a model spec; it compares answers in pairs, in both orders.")] = None
     embedding: Annotated[str | None, Option("--embedding", ASKED, RUN,
         "Tasks of kind generation: hf:NAME, an encoder; compares meanings too.")] = None
-    max_tokens: Annotated[Count | None, Option("--max-tokens", SERVER, ASK,
-        "Most tokens of an answer (default: the task's); reasoning counts too.")] = None
-    temperature: Annotated[float | Literal["none"] | None, BeforeValidator(_temperature), Option(
-        "--temperature", SERVER, ASK,
-        "A number (default: the task's), or none: the server's own.")] = None
-    timeout_s: Annotated[float | None, Field(ge=0.001, le=LARGEST), Option("--timeout", SERVER, ASK,
-        "Seconds for one whole call (default 60).")] = None
-    reasoning_effort: Annotated[str | None, Option("--reasoning-effort", SERVER, ASK,
-        "Sent to openai: models, e.g. low.")] = None
-    extra_body: Annotated[PathText | None, Option("--extra-body", SERVER, ASK,
-        "JSON file with further fields of every request to openai: models.")] = None
-    headers: Annotated[Names, Option("--header", SERVER, ASK,
-        "NAME=VARIABLE: a header for openai: models, its value from the environment.", repeated=True)] = ()
     insertions: Annotated[bool, Option("--insertions", CHANGED, MAKE,
         "Also put attributes that a text does not name before its person nouns (a man, a disabled man).")] = False
     test_discarded: Annotated[bool, Option("--test-discarded", CHANGED, RUN,
@@ -290,12 +263,6 @@ class Plan(SharedPlan):
     def checked_by(self) -> str:
         """What decides whether a variant is valid: constructs or dependency."""
         return self.gate or ("dependency" if self.protocol == "hinter" else "constructs")
-
-    def server(self) -> dict[str, object]:
-        """How servers are asked: what the plan says, by the names of adapters' parameters."""
-        asked = [name for name, option in self.flags().items() if option.group is SERVER]
-        said = {name: value for name in asked if (value := getattr(self, name)) not in (None, ())}
-        return said | ({"temperature": "server"} if self.temperature == NO_TEMPERATURE else {})
 
     @classmethod
     def of(cls, given: Mapping[str, object]) -> Self:
@@ -363,6 +330,9 @@ def _clashes(plan: Plan) -> Iterator[str]:
     if plan.reference == "bls" and plan.suite != "grammar":
         yield "--reference bls takes the shares that a grammar's occupations carry; it belongs to --suite grammar."
     yield from _until(plan)
+    for spec in plan.per_model:
+        if plan.models and spec not in plan.models and plan.judge != spec:
+            yield f"--per-model names {spec}, which is not among --model."
     for one in plan.groups:
         attribute = one.partition(":")[0]
         if plan.attributes is not None and attribute not in plan.attributes:

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_serializer
+from pydantic import AfterValidator, BeforeValidator, Field, field_serializer
 
-from auditor.core.options import LARGEST, Amount, Count, Group, Option, PathText, PlanModel
+from auditor.core import yamlfile
+from auditor.core.errors import ConfigError
+from auditor.core.options import (
+    FLAG,
+    LARGEST,
+    Amount,
+    Count,
+    Group,
+    Names,
+    Option,
+    PathText,
+    PlanModel,
+    near,
+)
 from auditor.core.secrets import hidden
 
 # The commands that take an option.
@@ -17,8 +31,10 @@ CHOOSE = MAKE | {"choose"}  # what makes versions of given texts
 TEXTS = CHOOSE | {"agent"}
 ASK = RUN | {"agent", "doctor", "choose"}
 LIMIT = RUN | ROWS | {"agent", "groups", "resume", "tabular resume", "mitigate", "choose"}
+SERVED = ASK | ROWS
 OPERATE = frozenset({"run", "tabular", "agent", "mitigate", "choose"})
 ASKED, SERVER, CHANGED, MEASURED, LIMITS, OUTPUT = Group
+NO_TEMPERATURE = "none"
 
 
 def as_share(delta: float | None) -> float | None:
@@ -40,12 +56,89 @@ def as_share(delta: float | None) -> float | None:
     return share
 
 
-class SharedPlan(PlanModel):
+def _temperature(given: object) -> object:
+    try:
+        value = float(given) if isinstance(given, str) and given != NO_TEMPERATURE else given
+    except ValueError:
+        raise ValueError(f"takes a number, or {NO_TEMPERATURE} for the server's own") from None
+    if isinstance(value, int | float) and not 0 <= value <= LARGEST:
+        raise ValueError("must be at least 0")
+    return value
+
+
+class ServerPlan(PlanModel):
+    """How servers are asked."""
+
+    # fmt: off
+    max_tokens: Annotated[Count | None, Option("--max-tokens", SERVER, SERVED,
+        "Most tokens of an answer (default: the task's); reasoning counts too.")] = None
+    temperature: Annotated[float | Literal["none"] | None, BeforeValidator(_temperature), Option(
+        "--temperature", SERVER, SERVED,
+        "A number (default: the task's), or none: the server's own.")] = None
+    timeout_s: Annotated[float | None, Field(ge=0.001, le=LARGEST), Option("--timeout", SERVER, SERVED,
+        "Seconds for one whole call (default 60).")] = None
+    reasoning_effort: Annotated[str | None, Option("--reasoning-effort", SERVER, SERVED,
+        "Sent to openai: models, e.g. low.")] = None
+    extra_body: Annotated[PathText | None, Option("--extra-body", SERVER, SERVED,
+        "JSON file with further fields of every request to openai: models.")] = None
+    headers: Annotated[Names, Option("--header", SERVER, SERVED,
+        "NAME=VARIABLE: a header for openai: models, its value from the environment.", repeated=True)] = ()
+    # fmt: on
+
+    def given(self) -> dict[str, object]:
+        """What the plan says of it, by the names of adapters' parameters."""
+        said = {n: value for n in ServerPlan.settings() if (value := getattr(self, n)) not in (None, ())}
+        return said | ({"temperature": "server"} if self.temperature == NO_TEMPERATURE else {})
+
+
+def _cut(pair: str) -> tuple[str, str, str]:
+    return pair.partition("=")
+
+
+def _per_model(given: object) -> object:
+    """Settings by model: of a table of tables, or of texts ``SPEC NAME=VALUE …``."""
+    if not isinstance(given, Mapping):
+        texts = [given] if isinstance(given, str) else given if isinstance(given, Iterable) else [given]
+        found: dict[str, dict[str, object]] = {}
+        for text in texts:
+            spec, *pairs = str(text).split()
+            if not pairs or not all("=" in pair for pair in pairs):
+                raise ValueError(
+                    'takes "SPEC NAME=VALUE …", as "openai:NAME max-tokens=4096 temperature=none"'
+                )
+            found.setdefault(spec, {}).update({name: value for name, _, value in map(_cut, pairs)})
+        given = found
+    return {spec: _checked(spec, settings) for spec, settings in given.items()}
+
+
+def _checked(spec: str, settings: object) -> Mapping[str, object]:
+    """The settings of one model, by field, each read as its option is."""
+    if not isinstance(settings, Mapping):
+        raise ValueError(f"takes a table of settings for {spec}")
+    fields = {ServerPlan.key(name): name for name in ServerPlan.settings()}
+    values: dict[str, object] = {}
+    for key, value in settings.items():
+        name = fields.get(str(key).replace("-", "_"), str(key))
+        if name not in fields.values():
+            raise ValueError(f"{spec}: {key!r} is no such setting.{near(key, fields)}")
+        number = name in ("max_tokens", "timeout_s") and isinstance(value, str)
+        values[name] = yamlfile.load("--per-model", str(value)) if number else value
+    try:
+        made = ServerPlan.model_validate(values)
+    except ConfigError as error:
+        raise ValueError(f"{spec}: {FLAG.sub(lambda m: m.group()[2:], str(error))}") from None
+    return {name: value for name in values if (value := getattr(made, name)) is not None}
+
+
+class SharedPlan(ServerPlan):
     """The settings that plans of texts and of rows have in common."""
 
     # fmt: off
     base_url: Annotated[str | None, Option("--base-url", ASKED, ASK | ROWS | {"groups"},
         "Address of an OpenAI-compatible server (else OPENAI_BASE_URL).")] = None
+    per_model: Annotated[dict[str, Mapping[str, object]], BeforeValidator(_per_model), Option(
+        "--per-model", SERVER, SERVED, '"SPEC NAME=VALUE …": options of this group for one of several models, e.g. '
+        '"openai:NAME max-tokens=4096 temperature=none".', repeated=True)] = Field(default_factory=dict)
     delta: Annotated[float | None, AfterValidator(as_share), Option("--delta", MEASURED, RUN | ROWS | {"agent"},
         "Largest net difference between groups that counts as none: points (2) or a share (0.02). No default.")] = None
     seed: Annotated[int, Field(ge=0, le=LARGEST), Option("--seed", MEASURED, TEXTS | ROWS | {"groups"},
@@ -66,6 +159,11 @@ class SharedPlan(PlanModel):
     out: Annotated[PathText, Option("--out", OUTPUT, OPERATE | {"generate", "groups"},
         "Folder of the run folders.", shapes=False)] = "reports"
     # fmt: on
+
+    def server(self, spec: str = "") -> dict[str, object]:
+        """How the server of the model ``spec`` is asked, by the names of adapters' parameters."""
+        own = ServerPlan.model_validate(self.per_model.get(spec, {}))
+        return self.given() | own.given()
 
     @property
     def limited(self) -> bool:

@@ -22,6 +22,7 @@ from auditor.core.errors import (
     CallError,
     CallTimeout,
     DataFileError,
+    ParameterChanged,
     RateLimited,
     ServerFault,
 )
@@ -111,6 +112,7 @@ class Batched(Model):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._chat = model
+        self.changed = model.changed
         self.name, self.fingerprint = model.name, model.fingerprint
         self.price = half(model.price)
         self._journal, self._window, self._sleep = journal, window, sleep
@@ -180,7 +182,7 @@ class Batched(Model):
                     wanted.batch_id = await self._submit(wanted, bodies)
                 self._note({"mark": wanted.mark, "batch_id": wanted.batch_id})
             ended = await self._wait(wanted.batch_id)
-            wanted.outcomes = await self._read_back(wanted, ended)
+            wanted.outcomes = await self._read_back(wanted, ended, bodies)
             wanted.left = False
             return wanted.outcomes
 
@@ -254,7 +256,9 @@ class Batched(Model):
             await self._sleep(pause if left is None else min(pause, left))
             pause = min(self._longest_s, pause * 1.5)
 
-    async def _read_back(self, wanted: _Batch, batch: Any) -> dict[str, Reply | CallError]:
+    async def _read_back(
+        self, wanted: _Batch, batch: Any, bodies: Mapping[str, Mapping[str, object]]
+    ) -> dict[str, Reply | CallError]:
         if batch.status == "failed":
             why = _refused(batch)
             return dict.fromkeys(wanted.ids, why)
@@ -267,9 +271,16 @@ class Batched(Model):
                 return bytes((await client.files.content(file_id, timeout=UPLOAD_S)).content)
 
             for line in (await self._call(fetch)).splitlines():
-                key, outcome = _outcome(line)
-                if key is not None:
-                    outcomes[key] = outcome
+                key, outcome, told = _outcome(line)
+                if key is None:
+                    continue
+                if (
+                    isinstance(outcome, BadRequest)
+                    and key in bodies
+                    and self._chat.changed_by(told, bodies[key])
+                ):
+                    outcome = ParameterChanged(str(outcome))
+                outcomes[key] = outcome
         for i in wanted.ids:
             outcomes.setdefault(
                 i, CallTimeout(f"the batch {batch.id} is {batch.status} and has no answer to this")
@@ -311,24 +322,24 @@ def _parts(bodies: Mapping[str, Mapping[str, object]]) -> list[list[str]]:
     return parts
 
 
-def _outcome(line: bytes) -> tuple[str | None, Reply | CallError]:
-    """The name and the outcome that one line of an output or error file holds."""
+def _outcome(line: bytes) -> tuple[str | None, Reply | CallError, object]:
+    """The name and the outcome that one line of an output or error file holds, and what the server said."""
     try:
         row = json.loads(line)
     except ValueError:
-        return None, BadResponse("a line of the batch's output is not valid JSON")
+        return None, BadResponse("a line of the batch's output is not valid JSON"), None
     if not isinstance(row, dict) or not isinstance(row.get("custom_id"), str):
-        return None, BadResponse("a line of the batch's output names no request")
+        return None, BadResponse("a line of the batch's output names no request"), None
     key, response, error = row["custom_id"], row.get("response"), row.get("error")
     if not isinstance(response, dict):
         text = said(error)[:DETAIL] or "no response"
         expired = isinstance(error, dict) and error.get("code") in ("batch_expired", "batch_cancelled")
-        return key, CallTimeout(text) if expired else ServerFault(f"in the batch: {text}")
+        return key, CallTimeout(text) if expired else ServerFault(f"in the batch: {text}"), error
     status, body = response.get("status_code"), response.get("body")
     if status == 200:
-        return key, read_completion(json.dumps(body).encode(), None)
+        return key, read_completion(json.dumps(body).encode(), None), body
     made = of_status(status, error_code(body)) if isinstance(status, int) else ServerFault
-    return key, made(f"in the batch: HTTP {status}: {said(body)[:DETAIL]}")
+    return key, made(f"in the batch: HTTP {status}: {said(body)[:DETAIL]}"), body
 
 
 def _refused(batch: Any) -> CallError:

@@ -28,6 +28,7 @@ from auditor.core.errors import (
     PluginError,
     RateLimited,
     ServerFault,
+    Unreadable,
 )
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Response, Usage
@@ -35,7 +36,7 @@ from auditor.models.budget import Budget
 from auditor.models.cache import COMMIT_S, Cache
 from auditor.models.cache import key as cache_key
 from auditor.models.limiter import Limiter
-from auditor.models.outcome import BUDGET, Counts, Key, Known, answer, clean, failure
+from auditor.models.outcome import BUDGET, Counts, First, Key, Known, answer, clean, failure
 from auditor.models.outcome import definitive as definitive
 from auditor.models.prices import Price, TokenCounter
 from auditor.models.retry import RetryPolicy
@@ -104,6 +105,8 @@ class Client:
     keep : callable or None
         Says of the text of an answer, and the format that was asked in, whether the cache may hold it; None: of every
         one. One that nobody could read is asked for again.
+    give_up : bool
+        Stop where ``keep`` says of most of the first answers that nobody can read them.
     clock, sleep : callables
         For tests.
 
@@ -113,6 +116,8 @@ class Client:
         Why no further call is made.
     counts : Counts
         Totals so far.
+    first : First
+        What became of the first answers.
     """
 
     def __init__(
@@ -127,6 +132,7 @@ class Client:
         on_response: Callable[[Response], None] | None = None,
         remember: bool = True,
         keep: Callable[[str, str], bool] | None = None,
+        give_up: bool = False,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -136,6 +142,7 @@ class Client:
         self.budget = budget
         self.retry = retry or RetryPolicy()
         self.counts = Counts()
+        self.first = First()
         self.stopped: BudgetExceeded | CallError | None = None
         self.tokens = TokenCounter()
         self._cache = cache if model.cacheable else None
@@ -146,6 +153,7 @@ class Client:
         self._on_response = on_response
         self._remember = remember
         self._keep = keep or (lambda text, format: True)
+        self._give_up_early = give_up and not model.recorded
         self._memory: dict[Key, Response] = {}
         self._in_flight: dict[Key, asyncio.Future[Response | None]] = {}
         self._price: Price | None = budget.price_of(model)
@@ -474,11 +482,17 @@ class Client:
         self.counts.cost_usd += bound if cost is None else cost
         self.counts.answered += 1
         self._reached, self._fruitless = True, 0
-        if self._cache is not None and self._keep(reply.text, request.prompt.format):
+        readable = self._keep(reply.text, request.prompt.format)
+        if self._cache is not None and readable:
             self._cache.put(self._digest((request.prompt.sha256, request.replicate)), clean(reply))
             if self._flush_due is None:  # somebody may wait for it, and the next answer may take long
                 self._flush_due = asyncio.get_running_loop().call_later(COMMIT_S, self._flush)
         self._finish(round_, answer(self.model.name, request, reply, cost_usd=cost, latency_s=latency))
+        if self._give_up_early:
+            self.first.add(readable)
+        if self.first.hopeless:
+            told = f"{self.first.lost} of the first {self.first.answers} answers of {self.model.name}"
+            self._stop(Unreadable(f"{told} could not be read"))
 
     def _fail(self, round_: _Round, request: Request, error: CallError) -> None:
         """The request has no answer; say so in the journal."""

@@ -292,11 +292,11 @@ class OpenAIChat(Model):
             return error
         except OpenAIError as error:
             told = self._translate(error)
-            if isinstance(told, BadRequest) and self._changed(getattr(error, "body", None), rest):
+            if isinstance(told, BadRequest) and self.changed_by(getattr(error, "body", None), rest):
                 return ParameterChanged(str(told))
             return told
 
-    def _changed(self, body: object, sent: Mapping[str, object]) -> bool:
+    def changed_by(self, body: object, sent: Mapping[str, object]) -> bool:
         """Whether a parameter in ``sent`` that the server refused is sent otherwise from now on."""
         refused = unsupported(body, sent)
         # Refusals of these come in many words, and, where they never went through, in none.

@@ -22,6 +22,7 @@ class Known(Protocol):
 
 
 BUDGET = "budget"  # Response.error of requests that a limit kept from being asked
+FIRST, HOPELESS = 40, 30  # answers of a model that are looked at, and how many may be lost of them
 DEFINITIVE = frozenset({ContentFiltered.code, BadRequest.code})
 
 
@@ -49,6 +50,30 @@ class Counts:
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float = 0.0
+
+
+@dataclass(kw_only=True, slots=True)
+class First:
+    """What became of the first answers of a model; where most cannot be read, it is not worth asking further."""
+
+    answers: int = 0
+    lost: int = 0  # of these, refused or unreadable
+
+    def add(self, readable: bool) -> None:
+        """Take note of one answer, as long as not enough were looked at."""
+        if not self.over:
+            self.answers += 1
+            self.lost += not readable
+
+    @property
+    def over(self) -> bool:
+        """Whether enough answers were looked at."""
+        return self.answers >= FIRST or self.hopeless
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether most of them could not be read, or were refusals."""
+        return self.lost >= HOPELESS
 
 
 def clean(reply: Reply) -> Reply:

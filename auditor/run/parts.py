@@ -11,6 +11,7 @@ from typing import Any
 from auditor.core.errors import ConfigError
 from auditor.core.plan import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan, of_package
 from auditor.core.protocols import Gate, Model, Oracle, PlaceboMaker, Suite
+from auditor.core.shared_plan import SharedPlan
 from auditor.core.types import Case, Check, SourceText, id_of
 from auditor.run import cluster, pairs, plugins, traffic
 from auditor.run.controls import CANARIES, CANARY_REPLICATES, control_pairs, outcomes
@@ -287,7 +288,9 @@ def _judge(plan: Plan, task: Task) -> Model | None:
         return None
     from auditor import models, tasks
 
-    reach = {k: v for k, v in plan.server().items() if k in ("headers", "timeout_s")}  # of the same server
+    reach = {
+        k: v for k, v in plan.server(plan.judge).items() if k in ("headers", "timeout_s")
+    }  # of the same server
     return models.make(plan.judge, base_url=plan.base_url, task=tasks.load("judge"), server=reach)
 
 
@@ -536,25 +539,41 @@ def dictionaries_of(plan: Plan) -> list[Any]:
 
 def _models(plan: Plan, task: Task) -> list[Model]:
     from auditor import models
-    from auditor.core.registry import MODELS
 
     specs = plan.models or models.defaults(task)
     scores = True if plan.oracle == "probability" else plan.logprobs
     if scores is None and plan.batch:
         scores = False  # a refusal would cost the whole batch
-    server = plan.server()
     made = [
-        models.make(spec, base_url=plan.base_url, task=task, logprobs=scores, server=server) for spec in specs
+        models.make(spec, base_url=plan.base_url, task=task, logprobs=scores, server=plan.server(spec))
+        for spec in specs
     ]
-    taken = {name for spec in specs for name in MODELS.options(models.parts_of(spec)[0])}
-    for name in server:
-        if name not in taken:
-            raise ConfigError(
-                f"{Plan.flag(name)} is for models behind a server; {', '.join(specs)} cannot use it."
-            )
+    require_server(plan, specs)
     if plan.engine == "ray":
         made = cluster.remote(made, specs, plan)
     return made
+
+
+def require_server(plan: SharedPlan, specs: Sequence[str]) -> None:
+    """Refuse options of servers that no model can use.
+
+    Raises
+    ------
+    ConfigError
+        The option, and the models.
+    """
+    from auditor import models
+    from auditor.core.registry import MODELS
+
+    taken = {spec: MODELS.options(models.parts_of(spec)[0]) for spec in specs}
+    asked = {name: set[str]().union(*taken.values()) for name in plan.given()}
+    for spec in specs:
+        asked |= {name: set(taken[spec]) for name in plan.per_model.get(spec, {})}
+    for name, known in asked.items():
+        if name not in known:
+            raise ConfigError(
+                f"{plan.flag(name)} is for models behind a server; {', '.join(specs)} cannot use it."
+            )
 
 
 class StoredCases(Suite):

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from auditor.core.errors import BudgetExceeded, Unreadable
+from auditor.core.errors import BudgetExceeded
 from auditor.core.plan import DEFAULT_REPLICATES
 from auditor.core.protocols import Model, Observer
 from auditor.core.types import (
@@ -76,6 +76,8 @@ class State:
         if parts.cache is not None:
             parts.cache.tell(lambda said: observe(Progress(phase="cache", done=0, message=said)))
         self.clients = [self._client(tally) for tally in self.tallies]
+        for tally, client in zip(self.tallies, self.clients, strict=True):
+            tally.first = client.first
         self.judge: Any | None = None  # of texts
 
     def stop(self, client: Any, *, what: str = "") -> None:
@@ -133,11 +135,13 @@ class State:
             remember=not live,
             on_response=lambda response: self._journal(tally, response),
             keep=lambda text, format: self._reading(text, model.style, format).status == "ok",
+            give_up=bool(self.parts.task.labels),
         )
 
     def _journal(self, tally: Tally, response: Response) -> None:
         tally.known.add((response.prompt_sha256, response.replicate))
-        self._watch(tally, response)
+        tally.ahead.update(cached=response.cached, failed=response.error is not None)
+        tally.ahead_usd += response.cost_usd or 0.0
         now = time.monotonic()
         if not tally.waiting:
             self._waiting_since[tally.model.name] = now
@@ -147,22 +151,6 @@ class State:
             return
         self._flush(tally)
         self._progress(tally)
-
-    def _watch(self, tally: Tally, response: Response) -> None:
-        """Stop asking a model when most of its first answers cannot be read."""
-        first = tally.first
-        if response.output is None or not self.parts.task.labels or first.over:
-            return
-        if tally.model.recorded:
-            return  # costs nothing, and nothing else will come
-        answer = self._reading(response.output, tally.model.style, response.format)
-        first.add(answer.status)
-        if first.hopeless:
-            client = next(c for t, c in zip(self.tallies, self.clients, strict=True) if t is tally)
-            told = (
-                f"{first.lost} of the first {first.answers} answers of {tally.model.name} could not be read"
-            )
-            client.stop(Unreadable(told))
 
     def _flush(self, tally: Tally) -> None:
         """Journal the answers that wait."""
@@ -183,18 +171,18 @@ class State:
         return redact.response(response, lambda text: task.read(text, style, response.format), write)
 
     def _progress(self, tally: Tally, phase: str = "ask") -> None:
-        planned = None
+        planned, done = None, len(tally.seen) + len(tally.known)
         if self.parts.seeds and self.counts["cases"]:
             planned = max(tally.planned, round(tally.planned * self.parts.seeds / self.counts["taken"]))
         self.observe(
             Progress(
                 phase=phase,
                 model=tally.model.name,
-                done=len(tally.seen),
-                planned=planned if planned and planned >= len(tally.seen) else None,
-                cached=tally.counts["cached"],
-                failed=tally.counts["failed"],
-                cost_usd=tally.cost_usd or None,
+                done=done,
+                planned=planned if planned and planned >= done else None,
+                cached=tally.counts["cached"] + tally.ahead["cached"],
+                failed=tally.counts["failed"] + tally.ahead["failed"],
+                cost_usd=tally.cost_usd + tally.ahead_usd or None,
             )
         )
 
@@ -236,10 +224,13 @@ class State:
     async def responses(self, tally: Tally, client: Any, requests: Sequence[Request]) -> list[Response]:
         """Ask one model; all that it answered is in the journal before it is handed back."""
         tally.planned += tally.seen.missing((r.prompt.sha256, r.replicate) for r in requests)
+        self._progress(tally)
         try:
             found: list[Response] = await client.ask(requests)
         finally:
             self._flush(tally)
+            tally.ahead.clear()
+            tally.ahead_usd = 0.0
         return found
 
     def answer(self, tally: Tally, response: Response) -> Answer:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from auditor.core.protocols import Model
 from auditor.core.types import Answer, Case, Response
+from auditor.models.outcome import First
 from auditor.store.compact import KeySet
 
 KEPT_HIDDEN = 1000  # hidden variants whose whole case stays in memory; more are never asked again
@@ -15,31 +16,6 @@ KEPT_VALUES = 1000  # different answers in one format that are counted one by on
 LOST = ("failed", "not_asked")  # no answer came
 WAITING = 256  # answers that may wait to be journaled, where asking again is cheap and gives the same
 Answers = dict[str, dict[str, list[Answer]]]  # format -> variant id -> answers of its replicates
-
-
-@dataclass(kw_only=True)
-class First:
-    """What became of the first answers of a model; where most cannot be read, it is not worth asking further."""
-
-    FIRST: ClassVar[int] = 40
-    MOST: ClassVar[int] = 30
-    answers: int = 0
-    lost: int = 0  # of these, refused or unreadable
-
-    def add(self, status: str) -> None:
-        """Take note of one answer."""
-        self.answers += 1
-        self.lost += status != "ok"
-
-    @property
-    def over(self) -> bool:
-        """Whether enough answers were looked at."""
-        return self.answers >= self.FIRST or self.hopeless
-
-    @property
-    def hopeless(self) -> bool:
-        """Whether most of them could not be read, or were refusals."""
-        return self.lost >= self.MOST
 
 
 @dataclass(kw_only=True)
@@ -62,8 +38,12 @@ class Tally:
         default_factory=set
     )  # journaled and not counted yet; what was not asked is not among them
     waiting: list[Response] = field(default_factory=list)  # to be journaled together
+    ahead: Counter[str] = field(
+        default_factory=Counter
+    )  # of a round under way: answers that are not counted yet
+    ahead_usd: float = 0.0
     planned: int = 0
-    first: First = field(default_factory=First)
+    first: First = field(default_factory=First)  # the client's
     hidden: list[tuple[Case, str, str]] = field(default_factory=list)  # case, variant id, format
     canaries: dict[tuple[str, str], dict[str, list[Any]]] = field(
         default_factory=dict

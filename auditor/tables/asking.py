@@ -9,6 +9,7 @@ import numpy as np
 from auditor.core.errors import BudgetExceeded, ConfigError, ModelFailed
 from auditor.core.protocols import Observer
 from auditor.core.types import Case, Progress, Prompt, Response, Sampling, Variant
+from auditor.run.parts import require_server
 from auditor.store.folder import RunFolder
 from auditor.tables.data import load_task
 from auditor.tables.distance import read_distance
@@ -40,6 +41,8 @@ def open_model(
     from auditor.models.tables import load_table_model
 
     if not plan.served:
+        for name in (*plan.given(), *(("per_model",) if plan.per_model else ())):
+            raise ConfigError(f"{plan.flag(name)} is for models behind a server; {plan.model} cannot use it.")
         try:
             model = load_table_model(
                 plan.model, schema.names, trust_pickle=plan.trust_pickle, max_seconds=plan.max_seconds
@@ -81,7 +84,7 @@ def open_model(
             Progress(
                 phase="ask",
                 model=plan.model,
-                done=sum(client.rows.values()),
+                done=counts.answered + counts.cached + counts.replayed + counts.failed,
                 cached=counts.cached,
                 failed=client.rows["failed"],
                 cost_usd=counts.cost_usd or None,
@@ -102,6 +105,7 @@ def open_model(
         book.response(response)
         if folder is not None:
             folder.add_response(response)
+        progress(asked)
 
     cache = Cache() if plan.cache and adapter.cacheable else None
     if cache is not None:
@@ -121,7 +125,6 @@ def open_model(
         answered=known,
         on_row=keep,
         on_response=heard,
-        on_batch=progress,
         spell=spell,
     )
     return predict_from_client(asked), asked
@@ -129,6 +132,7 @@ def open_model(
 
 def _adapter(plan: TabularPlan) -> tuple[Any, Any, Any]:
     """Task, adapter and how a row is spelled; None for the default."""
+    require_server(plan, [plan.model])
     if plan.task is None:
         from auditor.models.http import HttpTemplate
         from auditor.tables.rows import RowDecision, row_json
@@ -137,7 +141,11 @@ def _adapter(plan: TabularPlan) -> tuple[Any, Any, Any]:
     from auditor import models
 
     task = load_task(plan.task)
-    return task, models.make(plan.model, base_url=plan.base_url, task=task), None
+    return (
+        task,
+        models.make(plan.model, base_url=plan.base_url, task=task, server=plan.server(plan.model)),
+        None,
+    )
 
 
 def evaluator_of(

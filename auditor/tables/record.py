@@ -86,6 +86,7 @@ def add_task(record: dict[str, Any], plan: TabularPlan, asked: RowClient, evalua
         "deterministic": asked.model.deterministic,
         "style": asked.model.style,
         "reported": sorted(asked.reported),
+        **({"parameters_changed": dict(changed)} if (changed := asked.model.changed) else {}),
     }
     lost = {name: facts["rows"][name] for name in ("failed", "filtered", "refused", "unparsed")}
     record["counts"] |= {

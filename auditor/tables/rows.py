@@ -127,8 +127,6 @@ class RowClient:
         Gets (variant, prompt) before a row is asked: the row as an input without edits.
     on_response : callable, optional
         Gets each response once, when it must be kept.
-    on_batch : callable, optional
-        Called after each batch, for progress.
     spell : callable, optional
         Columns and a row → the text that is sent; default: `row_text`.
 
@@ -161,7 +159,6 @@ class RowClient:
         answered: Mapping[Key, Response] | None = None,
         on_row: Callable[[Variant, Prompt], object] | None = None,
         on_response: Callable[[Response], None] | None = None,
-        on_batch: Callable[[RowClient], None] | None = None,
         spell: Callable[[Sequence[str], Sequence[Any]], str] | None = None,
     ) -> None:
         if not task.kind.one_label:
@@ -188,7 +185,7 @@ class RowClient:
         if book is not None:
             budget.keep(book)
         self._lost = budget.calls - self._paid  # calls of an earlier process without an answer in the journal
-        self._on_row, self._on_batch = on_row, on_batch
+        self._on_row = on_row
         self._spell = spell or row_text
         self.client = Client(
             model,
@@ -198,6 +195,7 @@ class RowClient:
             answered=self._answered,
             on_response=on_response,
             keep=lambda text, format: task.read(text, model.style, format).status == "ok",
+            give_up=bool(task.sha256),
         )
         self._cache = cache if model.cacheable else None
         self._loop = asyncio.new_event_loop()
@@ -251,8 +249,6 @@ class RowClient:
         result = np.empty(len(rows), dtype=object)
         for i in range(len(rows)):
             result[i] = self._label(responses[i * self.replicates : (i + 1) * self.replicates])
-        if self._on_batch is not None:
-            self._on_batch(self)
         return result
 
     def facts(self) -> dict[str, Any]:

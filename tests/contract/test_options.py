@@ -51,6 +51,7 @@ SPECIAL: Mapping[str, st.SearchStrategy[Any]] = {
     "gate": st.sampled_from(["constructs", "dependency"]),
     "oracle": st.sampled_from(["label", "probability"]),
     "per_seed": st.integers(0, 100),
+    "per_model": st.lists(st.sampled_from(["vader max-tokens=9", "vader timeout=2.5"]), min_size=1),
 }
 
 

@@ -335,3 +335,32 @@ def test_a_dry_run_of_batches_costs_half_and_repeats_no_first_prompts(
     given = plan.but(batch=True, price_in=1.0, price_out=2.0)
     (own,) = estimate(prepare(given))["models"].values()
     assert own["cost_usd"] == pytest.approx((own["tokens_in"] + 2 * own["tokens_out"]) / 1e6)
+
+
+def test_a_parameter_that_the_batch_refuses_is_changed_in_the_next_one(
+    provider: Provider, tmp_path: Path
+) -> None:
+    def outcome(text: str, n: int) -> dict[str, Any]:
+        if n == 1:
+            told = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+            return {"response": {"status_code": 400, "body": {"error": {"message": told}}}, "error": None}
+        return answered(f"{text}!")
+
+    provider.outcome = outcome
+    model = make(provider, tmp_path)
+    client = Client(model, cache=None, budget=Budget(), retry=RetryPolicy(ceiling_s=1e6), sleep=Naps())
+
+    async def go() -> list[Response]:
+        try:
+            return await client.ask(requests("abc"))
+        finally:
+            await client.aclose()
+
+    assert [r.output for r in asyncio.run(go())] == ["a!", "b!", "c!"]
+    assert model.changed == {"max_tokens": "sent as max_completion_tokens"}
+    first, second = (
+        [json.loads(line)["body"] for line in provider.files[b["input_file_id"]].splitlines()]
+        for b in provider.batches.values()
+    )
+    assert all("max_tokens" in body for body in first)
+    assert all(body["max_completion_tokens"] == 5 and "max_tokens" not in body for body in second)

@@ -1,0 +1,244 @@
+"""Hosted models as they are: parameters that a server refuses, options per model, answers that cannot be read, progress."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.cli.main import run
+
+Answer = Callable[[dict[str, Any]], tuple[int, dict[str, Any]]]
+TEXTS = [
+    f"{who} is a {what} person." for who in ("My mother", "His son", "Her wife") for what in ("kind", "shy")
+]
+
+
+def said(content: object, **more: Any) -> tuple[int, dict[str, Any]]:
+    message = {"role": "assistant", "content": content, **more}
+    return 200, {"choices": [{"message": message, "finish_reason": "stop"}], "model": "served-1"}
+
+
+def refused(name: str) -> tuple[int, dict[str, Any]]:
+    return 400, {"error": {"message": f"Unsupported parameter: '{name}' is not supported with this model."}}
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.bodies: list[dict[str, Any]] = []
+        self.answer: Answer = lambda body: said("positive")
+        self.url = f"http://127.0.0.1:{self.server_port}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.server.bodies.append(body)
+        status, out = self.server.answer(body)
+        raw = json.dumps(out).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
+    for name in ("OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "t.txt").write_text("\n".join(TEXTS))
+    (tmp_path / "schema.yaml").write_text(
+        "columns:\n  income: {kind: integer, low: 0, high: 29}\n"
+        "  sex: {kind: category, values: [female, male], protected: true}\n"
+    )
+    running = Server()
+    thread = threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield running
+    running.shutdown()
+    thread.join()
+    running.server_close()
+
+
+def texts(server: Server, *more: str) -> int:
+    return run(
+        [
+            "--task",
+            "sentiment",
+            "--data",
+            "t.txt",
+            "--attributes",
+            "gender",
+            "--base-url",
+            server.url,
+            "--out",
+            "o",
+            "--repeat",
+            "1",
+            "--yes",
+            *more,
+        ]
+    )
+
+
+def rows(server: Server, *more: str) -> int:
+    return run(
+        [
+            "tabular",
+            "--schema",
+            "schema.yaml",
+            "--task",
+            "lending",
+            "--model",
+            "openai:m",
+            "--base-url",
+            server.url,
+            "--out",
+            "o",
+            "--yes",
+            "--set",
+            "max-samples=80",
+            "--no-cache",
+            *more,
+        ]
+    )
+
+
+def record() -> dict[str, Any]:
+    (path,) = Path("o").glob("*/run.json")
+    return json.loads(path.read_text())  # type: ignore[no-any-return]
+
+
+def thinks(label: str) -> Answer:
+    """A model that knows neither ``max_tokens`` nor a temperature."""
+
+    def answer(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        for name in ("max_tokens", "temperature", "logprobs"):
+            if name in body:
+                return refused(name)
+        return said(f"<think>Neither positive nor negative? approve, deny.</think>{label}")
+
+    return answer
+
+
+@pytest.mark.parametrize(("ask", "label"), [(texts, "positive"), (rows, "approve")])
+def test_refused_parameters_are_changed_once_and_stand_in_the_record(
+    server: Server, ask: Callable[..., int], label: str
+) -> None:
+    server.answer = thinks(label)
+    assert ask(server, *(() if ask is rows else ("--model", "openai:m"))) in (0, 3)
+    (model,) = record()["models"].values()
+    changed = model["parameters_changed"]
+    assert changed["max_tokens"] == "sent as max_completion_tokens"
+    assert changed["temperature"] == "left out"
+    old = [body for body in server.bodies if "max_tokens" in body or "temperature" in body]
+    assert 0 < len(old) <= 3 * 16  # those under way when it was changed
+    assert server.bodies[-1]["max_completion_tokens"] > 4096
+    counts = record()["counts"]
+    assert counts["failed"] == 0
+    assert counts["unparsed"] == 0
+
+
+def test_each_model_has_settings_of_its_own(server: Server) -> None:
+    Path("audit.toml").write_text(
+        "format = 1\nmax_tokens = 50\n[per_model.'openai:b']\nmax_tokens = 4000\ntemperature = 'none'\n"
+        "reasoning_effort = 'low'\n"
+    )
+    assert texts(server, "--model", "openai:a", "--model", "openai:b") in (0, 3)
+    sent = {body["model"]: body for body in server.bodies}
+    assert (sent["a"]["max_tokens"], sent["a"]["temperature"]) == (50, 0.0)
+    assert (sent["b"]["max_tokens"], sent["b"]["reasoning_effort"]) == (4000, "low")
+    assert "temperature" not in sent["b"]
+    assert record()["spec"]["per_model"]["openai:b"]["max_tokens"] == 4000
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--per-model", "openai:z max-tokens=5"], "names openai:z, which is not among --model"),
+        (["--per-model", "openai:m nope=5"], "no such setting"),
+        (["--per-model", "openai:m max-tokens=0"], "at least 1"),
+        (["--per-model", "openai:m"], "SPEC NAME=VALUE"),
+    ],
+)
+def test_what_is_wrong_with_them_is_said(
+    server: Server, capsys: pytest.CaptureFixture[str], given: list[str], told: str
+) -> None:
+    assert texts(server, "--model", "openai:m", *given) == 2
+    assert told in capsys.readouterr().err
+    assert not server.bodies
+
+
+def test_options_of_servers_reach_row_runs_and_are_refused_where_nothing_takes_them(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.answer = lambda body: said("approve")
+    assert rows(server, "--max-tokens", "77", "--temperature", "none") == 0
+    assert {body["max_tokens"] for body in server.bodies} == {77}
+    assert not any("temperature" in body for body in server.bodies)
+    Path("m.py").write_text("def decide(rows):\n    return [0] * len(rows)\n")
+    spec = ["tabular", "--schema", "schema.yaml", "--model", "python:m:decide", "--max-tokens", "9"]
+    assert run(spec) == 2
+    assert "--max-tokens is for models behind a server" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("ask", "more"), [(texts, ("--model", "openai:m")), (rows, ())])
+def test_a_model_that_cannot_be_read_is_asked_little(
+    server: Server, ask: Callable[..., int], more: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.answer = lambda body: said("I would rather think about it.")
+    assert ask(server, *more, *(("--replicates", "5", "--repeat", "0") if ask is texts else ())) == 3
+    assert 30 <= len(server.bodies) <= 30 + 16
+    out = capsys.readouterr()
+    told = (
+        "asked nothing more" if ask is texts else "30 of the first 30 answers of openai:m could not be read"
+    )
+    assert told in " ".join((out.out + out.err).split())
+    server.answer = lambda body: said("negative")
+    before = len(server.bodies)
+    ask(server, *more)
+    assert len(server.bodies) > before  # nothing of it came from the cache
+
+
+def test_progress_is_told_by_answer_within_a_round(
+    server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock that runs a hundred times as fast: 0.3 s are the 30 s that a slow model takes."""
+    began = time.monotonic()
+    real = time.monotonic
+
+    def slow(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        threading.Event().wait(0.3)
+        return said("positive")
+
+    server.answer = slow
+    from auditor.cli import common
+
+    class Fast:
+        monotonic = staticmethod(lambda: began + 100 * (real() - began))
+
+    monkeypatch.setattr(common, "time", Fast)
+    assert texts(server, "--model", "openai:m", "--concurrency", "1", "--max-calls", "8") == 3
+    lines = re.findall(r"ask openai:m · (\d+)/\d+ · ([\d.]+) a minute.*about", capsys.readouterr().err)
+    told = [int(done) for done, _ in lines]
+    assert told[:3] == [1, 2, 3]  # each answer, the first one too
+    assert all(0.5 < float(rate) < 2.1 for _, rate in lines)
