@@ -3,7 +3,7 @@
 An output is a label only where it can be read in one way. Everything else is an outcome of its own:
 ``unparsed`` (with a reason) or ``refused``. The order in which a chat answer is read:
 
-1. Reasoning in ``<think>`` tags is set aside.
+1. Reasoning in ``<think>`` tags and other marks of it is set aside.
 2. *Decisive* places: a JSON object with one of the task's keys, a line "Answer: X" (or another of the task's
    markers). All of them have to agree; the last marker line has to be clear.
 3. A line, the first or the last, that holds a label and nothing else.
@@ -32,7 +32,11 @@ Style = Literal["chat", "text"]
 PARSER = "strict.v2"
 FORMER = ("strict.v1",)  # lost answers between sentences of courtesy; a file that names it gets the new one
 _OBJECTS = 64  # JSON objects looked at in one answer: keeps the work linear
-_THINK = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
+_THINK = re.compile(r"[<\[◁](/?)think(?:ing)?[>\]▷]", re.IGNORECASE)
+_ASIDE = re.compile(r"<(/?)(thought|reasoning|reflection|scratchpad|analysis)>", re.IGNORECASE)
+_CHANNEL = re.compile(r"<\|channel\|>")  # of models that write several texts, of which the last is the answer
+_FINAL = re.compile(r"<\|channel\|>\s?final[^<]{0,40}<\|message\|>")
+_INSIDE = "the answer ends inside its reasoning"
 _FENCE = re.compile(r"^[^\S\n]*(?:```|~~~)[^\n`]*$", re.MULTILINE)
 _OPEN = re.compile(r"\{\s*[\"}]")
 _LEAD = r"(?:(?:so|thus|therefore|hence|overall),? )?(?:(?:the|my|our) )?(?:(?:final|overall|correct|best) )?"
@@ -145,6 +149,8 @@ class Reader:
             label = self.names.get(str(value))
             if label == str(value):
                 return label
+        if isinstance(value, list) and len(value) == 1:
+            return self.label(value[0])
         if not isinstance(value, str):
             raise Unclear(f"the label in the JSON answer is {kind_of(value)}")
         label = self.exact(normalise(value))
@@ -192,7 +198,7 @@ class Reader:
                 continue
             rest.append(text[at : match.start()])
             at = end
-            values = [value for key, value in obj.pairs if normalise(key) in self.keys]
+            values = obj.under(self.keys)
             keyless += not values
             found += [self.value(value) for value in values]
         rest.append(text[at:])
@@ -232,14 +238,29 @@ def _single(clear: Iterable[str], blocked: Iterable[str]) -> str:
 
 
 def after_reasoning(output: str) -> str:
-    """Return the part of ``output`` after its ``<think>`` block."""
-    tags = list(_THINK.finditer(output))
-    if not tags:
-        return output
-    last = tags[-1]
-    if not last.group(1):
-        raise Unclear("the answer ends inside its reasoning")
-    return output[last.end() :]
+    """Return ``output`` without what a model thought before it answered, in the marks that models use."""
+    *thought, final = _FINAL.split(output)
+    if not thought and _CHANNEL.search(output):
+        raise Unclear(_INSIDE)
+    tags = list(_THINK.finditer(final))
+    if tags and not tags[-1].group(1):
+        raise Unclear(_INSIDE)
+    return _without_asides(final[tags[-1].end() :] if tags else final)
+
+
+def _without_asides(text: str) -> str:
+    """``text`` without its parts between ``<reasoning>`` and its end, which may stand behind the answer too."""
+    kept, at, within = [], 0, ""
+    for tag in _ASIDE.finditer(text):
+        name = tag.group(2).lower()
+        if not within and not tag.group(1):
+            kept.append(text[at : tag.start()])
+            within = name
+        elif tag.group(1) and name == within:
+            at, within = tag.end(), ""
+    if within:
+        raise Unclear(_INSIDE)
+    return "\n".join([*kept, text[at:]])
 
 
 @lru_cache(maxsize=64)
@@ -255,6 +276,13 @@ def _marker(markers: tuple[str, ...]) -> re.Pattern[str]:
 @dataclass(frozen=True, slots=True)
 class _Object:
     pairs: list[tuple[str, object]]  # duplicates kept: two different labels in one object disagree
+
+    def under(self, keys: tuple[str, ...], depth: int = 3) -> list[object]:
+        """The values under ``keys``; where there are none, or objects, those in the objects within."""
+        found = [value for key, value in self.pairs if normalise(key) in keys]
+        within = [v for v in found or [value for _, value in self.pairs] if isinstance(v, _Object)]
+        deeper = [value for one in within if depth for value in one.under(keys, depth - 1)]
+        return [v for v in found if v not in within or not deeper] + deeper
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_Object)

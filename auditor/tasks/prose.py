@@ -80,7 +80,7 @@ class Mentions(NamedTuple):
 
     clear: tuple[str, ...]
     blocked: tuple[str, ...]
-    at_edge: bool  # the first or the last sentence names a clear label, or one says that it is the answer
+    at_edge: bool  # the first or the last sentence or a line of its own has a clear label, or one says so
     last_word: bool  # the text ends with a clear label
 
 
@@ -132,7 +132,7 @@ def mentions(plain: str, names: Mapping[str, str]) -> Mentions:
             edge = edge or match.start() < first_end or match.start() >= last_start
             if not edge and looked < _STATED:
                 looked += 1
-                edge = _states(plain, match.start())
+                edge = _states(plain, match.start()) or _alone(plain, match.start(), match.end())
     for piece in _first_and_last(plain):
         if 0 < _letters(piece) < _SHORT and piece in names:
             clear[names[piece]] = None
@@ -158,6 +158,13 @@ def _states(plain: str, start: int) -> bool:
     """Whether the sentence up to a label at ``start`` says that what follows is the answer."""
     clause = _CLAUSE.split(plain[max(0, start - _BEFORE) : start])[-1]
     return _STATES.fullmatch(clause.rpartition(", ")[2]) is not None
+
+
+def _alone(plain: str, start: int, end: int) -> bool:
+    """Whether ``plain[start:end]`` has a line to itself."""
+    before, after = plain[max(0, start - _AFTER) : start], plain[end : end + _AFTER]
+    line, mark, rest = before.rpartition("\n")[2], "\n" in before, after.partition("\n")
+    return mark and bool(rest[1]) and not bare(line.lstrip("-*• ")) and not bare(rest[0])
 
 
 def _edges(plain: str) -> tuple[int, int]:

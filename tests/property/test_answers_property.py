@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -144,6 +145,85 @@ def test_one_label_that_is_said_to_be_the_answer_is_read(
     assert KINDS[0].read(both).status == "unparsed", both
 
 
+THOUGHT = [
+    "<think>{}</think>",
+    "<THINKING>{}</THINKING>\n",
+    "{}</think>\n\n",
+    "[THINK]{}[/THINK]",
+    "◁think▷{}◁/think▷",
+    "<reasoning>{}</reasoning>\n",
+    "<thought>\n{}\n</thought>",
+    "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final<|message|>",
+]
+ANSWERED = [
+    "{}",
+    "**{}**",
+    "Answer: {}",
+    "## Classification\n\n{}\n\n### Why\nIt opens slowly.\nThe cast is large.",
+    "Here is the classification:\n\n- **{}**\n\nExplanation: it ends well.",
+    '{{"label": "{}"}}',
+    '{{"result": {{"label": ["{}"], "why": "it ends well"}}}}',
+    '```json\n{{"answer": {{"label": "{}"}}}}\n```',
+    "\\boxed{{{}}}",
+    "The reviewer liked the cast. The answer is: {}.",
+]
+PAIRS = [  # labels, and their reader: one is a part of the other's name, or of other words
+    ("positive", "negative", KINDS[0]),
+    ("hire", "not hire", KINDS[1]),
+    ("not hire", "hire", KINDS[1]),
+    ("invite", "reject", Reader(names={"invite": "invite", "reject": "reject"})),
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    pair=st.sampled_from(PAIRS),
+    thought=st.sampled_from(THOUGHT),
+    musing=st.sampled_from(
+        ["{one}? No, {other}.", "{other}", "Answer: {other}", "Not {one}, so {other}?\n\n{other}"]
+    ),
+    answered=st.sampled_from(ANSWERED),
+    case=st.sampled_from([str.lower, str.capitalize, str.upper]),
+)
+def test_what_was_thought_before_is_no_answer(
+    pair: tuple[str, str, Reader], thought: str, musing: str, answered: str, case: Callable[[str], str]
+) -> None:
+    one, other, reader = pair
+    thinks = thought.format(musing.format(one=one, other=other))
+    output = thinks + answered.format(case(one))
+    assert reader.read(output).value == one, output
+    # Cut off within the reasoning, nothing is an answer, whatever label it names last.
+    for end in ("</think>", "</thinking>", "[/think]", "◁/think▷", "</reasoning>", "</thought>", "<|end|>"):
+        inside = re.split(re.escape(end), thinks, maxsplit=1, flags=re.IGNORECASE)
+        if len(inside) == 2 and not thought.startswith("{}"):
+            assert reader.read(inside[0]).status == "unparsed", inside[0]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    word=st.sampled_from(["{}ly", "un{}", "{}ness", "non-{}", "{}-minded", "re{}", "{}_x", "x_{}"]),
+    label=st.sampled_from(["positive", "negative"]),
+    around=st.sampled_from(["{}", "It is {}.", "Answer: {}", '{{"label": "{}"}}', "**{}**", "1. {}"]),
+)
+def test_a_label_within_another_word_is_none(word: str, label: str, around: str) -> None:
+    assert KINDS[0].read(around.format(word.format(label))).status == "unparsed"
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    label=st.sampled_from(["positive", "negative"]),
+    passing=st.sampled_from(
+        ["The {} reviews that I know are long", "Its {} tone tires", "A {} start of a series"]
+    ),
+    lines=st.booleans(),
+)
+def test_a_label_in_passing_is_none(label: str, passing: str, lines: bool) -> None:
+    """Neither in the first nor in the last sentence, nor on a line of its own, nor said to be the answer."""
+    between = "\n" if lines else " "
+    output = between.join(["The cast is large.", passing.format(label) + ".", "It ends well."])
+    assert KINDS[0].read(output).status == "unparsed", output
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     label=st.sampled_from(["positive", "negative"]),
@@ -184,6 +264,10 @@ ADVERSARIAL = {
     "underscores": "a" + "_" * N + "b",
     "marks": "a" + "\u0301\u0316" * (N // 2),
     "fences": "```" * (N // 3),
+    "asides": "<thought>" * (N // 9) + "</reasoning>" * (N // 12),
+    "channels": "<|channel|>final " * (N // 17),
+    "nested lists": '{"label": ' + "[" * (N // 2),
+    "lines": "positive x\n" * (N // 11),
     "think": "<think>" * (N // 7) + "</think>" * (N // 8),
     "quotes": '"' * N,
     "backslashes": '{"label": "' + "\\" * N,
