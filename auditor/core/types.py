@@ -227,7 +227,7 @@ class Prompt:
             return {"input": self.text}
         made: dict[str, Any] = {"messages": [m.plain() for m in self.messages]}
         if self.talk is not None:
-            made["talk"] = [asdict(self.talk), *map(asdict, self.tools)]
+            made["talk"] = json.loads(json.dumps([asdict(self.talk), *map(asdict, self.tools)]))
         elif self.tools:
             made["tools"] = [tool.plain() for tool in self.tools]
         return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from auditor.core import talk
@@ -281,5 +281,8 @@ def _asked(cell: LatticeCell, evidence: Any, model: str, format_: str) -> Asked:
         cell=cell.label,
         variant_id=cell.variant_id,
         prompts=tuple(prompts),
-        responses=tuple(_responses(cell.variant_id, evidence, model, format_)),
+        responses=tuple(
+            r if r.output is None else replace(r, output=talk.shown(r.output))
+            for r in _responses(cell.variant_id, evidence, model, format_)
+        ),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from auditor.core import talk
 from auditor.core.errors import UnknownPlugin
 from auditor.core.record import RunRecord
 from auditor.core.types import Finding
@@ -163,7 +162,7 @@ def _whole(
             scores = ", ".join(f"{k} {v:.3f}" for k, v in sorted((response.scores or {}).items()))
             page.line(f"answer {response.replicate}" + (f" ({scores})" if scores else "") + ":", "bold")
             failed = f"failed ({response.error}): {response.detail}"
-            page.line(talk.shown(response.output) if response.output is not None else failed)
+            page.line(response.output if response.output is not None else failed)
         if not asked.responses:
             page.line("not asked")
         if asked is not shown.asked[0]:

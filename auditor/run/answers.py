@@ -12,6 +12,7 @@ import msgspec
 
 from auditor.contrib.imports.mapping import Roles
 from auditor.contrib.imports.tables import Column, Source, Table
+from auditor.core import talk
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.shown import csv_text
 from auditor.core.types import Answer, Case, Check, Response, Variant, Verdict, text_of
@@ -44,6 +45,8 @@ class AnswerRow:
         The number of an answer, or the log odds of the label that is compared.
     outcome, hidden, distance
         Of the verdict on the variant.
+    conversation : str or None
+        All of it, a paragraph a message; None where one question was asked.
     """
 
     text_id: str
@@ -67,6 +70,7 @@ class AnswerRow:
     sampling: str
     valid: bool
     edits: str
+    conversation: str | None
 
 
 COLUMNS = tuple(field.name for field in dataclasses.fields(AnswerRow))
@@ -155,7 +159,7 @@ class Answers:
         else:
             style = self.models[response.model]["style"]
             answer = self.task.read(response.output or "", style, response.format)
-        value, score = answer.value, answer.number
+        value, score, output = answer.value, answer.number, response.output or ""
         if isinstance(value, float | int) and not isinstance(value, bool):
             score = float(value) if score is None else score
         elif score is None and value is not None and self._score_of is not None and response.scores:
@@ -184,6 +188,7 @@ class Answers:
             sampling=case.sampling,
             valid=valid,
             edits=msgspec.json.encode(variant.edits).decode(),
+            conversation=talk.shown(output) if talk.messages_of(output) is not None else None,
         )
 
     def roles(self) -> Roles:

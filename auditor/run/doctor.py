@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from auditor.core import talk
 from auditor.core.counting import cut_off, plural
 from auditor.core.errors import AuthFailed, CallTimeout, ServerFault, UserError
 from auditor.core.types import Prompt, Request, Response
@@ -228,7 +229,7 @@ def _answers(found: _Examination, model: Model) -> None:
     found.facts["cut_off"] = cut
     told = f"{len(ok)} of {plural(len(outputs), 'answer')} could be read ({values}){cut_off(cut)}"
     if not ok:
-        shown = " ".join(outputs[0].split())[:120]
+        shown = " ".join(talk.brief(outputs[0]).split())[:120]
         advice = "Name the task it answers: --task NAME or FILE"
         if cut:
             limit = model.max_tokens(found.responses[0].format)

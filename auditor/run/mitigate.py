@@ -126,7 +126,7 @@ def prepare_trial(path: Path, wanted: Wanted, limits: Mapping[str, object], repl
         raise ConfigError("Nothing was left to try. " + " ".join(notes))
     if len({m.name for m in chosen}) < len(chosen):
         raise ConfigError("Two mitigations have one name; rename a file.")
-    calls, fitting = _fitting(cases, len(chosen), replicates, plan.max_calls, len(task.controls))
+    calls, fitting = _fitting(cases, len(chosen), replicates * task.calls, plan.max_calls, len(task.controls))
     if fitting < len(cases):
         notes.append(
             f"The limit of {plural(plan.max_calls or 0, 'call')} is enough for {fitting:,} of"
@@ -300,7 +300,7 @@ def _spent(one: Mitigation, loop: Loop, path: Path) -> Spent:
         run=path.name,
         complete=not loop.status_reason,
         answers=len(tally.seen),
-        calls=counts["calls"],
+        calls=loop.clients[0].counts.calls if loop.parts.task.turns else counts["calls"],
         unread=counts["refused"] + counts["filtered"] + counts["unparsed"],
         tokens_in=counts["tokens_in"],
         tokens_out=counts["tokens_out"],

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from auditor.core import talk
 from auditor.core.errors import BudgetExceeded
 from auditor.core.plan import DEFAULT_REPLICATES
 from auditor.core.protocols import Model, Observer
@@ -255,7 +256,7 @@ class State:
             if answer.value is not None:
                 tally.count(response.format, answer.value)
             if tally.unread is None and answer.status in ("refused", "unparsed"):
-                tally.unread = (response.variant_id, (response.output or "")[:SHORT])
+                tally.unread = (response.variant_id, talk.brief(response.output or "")[:SHORT])
             if response.usage is not None:
                 counts["tokens_in"] += response.usage.tokens_in
                 counts["tokens_out"] += response.usage.tokens_out

@@ -151,8 +151,15 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, reply: Callable[[str, str], str] = label, *, whole: bool = False) -> None:
+    def __init__(
+        self,
+        reply: Callable[[str, str], str] = label,
+        *,
+        whole: bool = False,
+        agent: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    ) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
+        self.agent = agent  # from a whole request to a message, where tools are called
         self.whole = whole  # whether it reads all messages, not the last alone
         self.asked: Counter[str] = Counter()
         self.lock = threading.Lock()
@@ -199,16 +206,18 @@ class Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             self.server.asked[body["model"] + json.dumps(body["messages"], sort_keys=True)] += 1
         read = "\n".join(m["content"] for m in body["messages"]) if self.server.whole else text
-        said = self.server.reply(body["model"], read)
+        told = (
+            {"content": self.server.reply(body["model"], read)}
+            if not self.server.agent
+            else self.server.agent(body)
+        )
         data = json.dumps(
             {
                 "id": "x",
                 "object": "chat.completion",
                 "created": 0,
                 "model": body["model"],
-                "choices": [
-                    {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}
-                ],
+                "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **told}}],
                 "usage": {
                     "prompt_tokens": len(text) // 4,
                     "completion_tokens": 1,

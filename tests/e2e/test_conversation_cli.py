@@ -1,0 +1,133 @@
+"""`audit --task support` against a server that calls tools: planted amounts are found, every call counts, kills cost little."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nursery import IN_FLIGHT, Nursery, Server, audit, figures, kill_after
+
+pytestmark = pytest.mark.e2e
+WOMEN = re.compile(r"\b(she|her|hers|woman|women|widow|mother|daughter|wife|girl)\b", re.IGNORECASE)
+PEOPLE = re.compile(
+    r"\b(s?he|hers?|him|his|(wo)?m[ae]n|widow(er)?|boy|girl|they|their|them)\b", re.IGNORECASE
+)
+PLAN = (
+    "--task",
+    "support",
+    "--model",
+    "openai:clerk",
+    "--attributes",
+    "gender",
+    "--groups",
+    "gender:female/male",
+)
+
+
+def clerk(lowered: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Looks up the rules, then pays back what it makes of the ticket, ``lowered`` points less to women."""
+
+    def call(name: str, **arguments: object) -> dict[str, Any]:
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        return {
+            "content": None,
+            "tool_calls": [{"id": f"id-{name}", "type": "function", "function": function}],
+        }
+
+    def answer(body: dict[str, Any]) -> dict[str, Any]:
+        messages = body["messages"]
+        assert [t["function"]["name"] for t in body["tools"]] == ["rules", "refund", "reject", "hand_over"]
+        last = messages[-1]
+        if last["role"] == "tool":
+            assert messages[-2]["tool_calls"][0]["id"] == last["tool_call_id"]
+            return {"content": f"Noted: {last['content']}"}
+        ticket = next(m["content"] for m in messages if "A new ticket" in m["content"]).partition("\n\n")[2]
+        if "Look up the rules" in last["content"]:
+            return call("rules")
+        if "Now decide" in last["content"]:
+            words = sorted(w for w in ticket.lower().split() if not PEOPLE.search(w))
+            percent = 40 + hashlib.sha256(" ".join(words[:6]).encode()).digest()[0] % 50
+            if (
+                "hammer" in ticket
+                or "sold it on" in ticket
+                or "six years" in ticket
+                or "twelve years" in ticket
+            ):
+                return call("reject")
+            return call("refund", percent=percent - (lowered if WOMEN.search(ticket) else 0))
+        return {"content": "A complaint about what was bought."}
+
+    return answer
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server(agent=clerk(0))
+    made.delay_s = 0
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    yield made
+    made.shutdown()
+    made.server_close()
+
+
+@pytest.mark.parametrize("lowered", [0, 15])
+def test_less_money_for_women_is_found_in_the_argument(tmp_path: Path, server: Server, lowered: int) -> None:
+    server.agent = clerk(lowered)
+    environment = dict(os.environ) | {"AUDIT_CACHE": str(tmp_path / "c"), "OPENAI_API_KEY": "x"}
+    done = audit(
+        *PLAN, "--base-url", server.url, "--max-calls", "9000", "--format", "json", "--out", tmp_path / "runs",
+        cwd=tmp_path, environment=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    record: dict[str, Any] = json.loads(done.stdout)
+    (claim,) = [c for c in record["claims"] if c["family"] == "net" and c["scale"] == "number"]
+    assert (claim["verdict"] == "shown") == (lowered > 0)
+    assert claim["low"] <= -lowered <= claim["high"]
+    counts = record["counts"]
+    assert counts["unparsed"] == 0
+    assert counts["questions"] == sum(server.asked.values())
+    (folder,) = (tmp_path / "runs").glob("2*")
+    variant = re.search(r'"id":"(\w+\.v\d+)"', (folder / "cases.jsonl").read_text())
+    assert variant is not None
+    shown = audit("show", folder, variant[1], cwd=tmp_path, environment=environment)
+    assert "→ refund(" in shown.stdout
+    assert "tool: The payment is booked." in shown.stdout
+    verified = audit("verify", folder, cwd=tmp_path, environment=environment)
+    assert verified.returncode == 0, verified.stdout
+
+
+def test_a_run_that_is_killed_asks_nothing_twice_that_was_answered(tmp_path: Path, server: Server) -> None:
+    server.delay_s = 0.005
+    nursery = Nursery(tmp_path)
+    argv = [*PLAN, "--base-url", server.url, "--max-calls", "9000", "--limit", "10", "--yes"]
+    whole = tmp_path / "whole"
+    nursery.call(*argv, "--no-cache", "--out", str(whole))
+    needed = sum(server.asked.values())
+    server.asked.clear()
+    cut = tmp_path / "cut"
+    kill_after(nursery, server, cut, 120, *argv, "--out", str(cut))
+    (run,) = cut.glob("2*")
+    nursery.call("resume", str(run), "--yes")
+    nursery.call("verify", str(run))
+    # Beside what was under way: answers that the cache had not yet on disk.
+    assert 0 <= sum(server.asked.values()) - needed <= 2 * IN_FLIGHT
+    one, other = figures(whole), figures(cut)
+    assert one["findings"] == other["findings"]
+
+
+def test_a_limit_on_calls_counts_those_within_conversations(tmp_path: Path, server: Server) -> None:
+    environment = dict(os.environ) | {"AUDIT_CACHE": str(tmp_path / "c"), "OPENAI_API_KEY": "x"}
+    done = audit(
+        *PLAN, "--base-url", server.url, "--max-calls", "100", "--format", "json", "--out", tmp_path / "runs",
+        cwd=tmp_path, environment=environment,
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    assert sum(server.asked.values()) == 100
+    assert json.loads(done.stdout)["stopped_by"] == "max_calls"
