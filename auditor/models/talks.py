@@ -13,12 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from auditor.core import talk
-from auditor.core.errors import BudgetExceeded, CallError
+from auditor.core.errors import BudgetExceeded, CallError, Unreadable
 from auditor.core.protocols import Model
 from auditor.core.talk import Call, Message, Said, Tool
 from auditor.core.types import Prompt, Request, Response, Usage
 from auditor.models.client import Client
-from auditor.models.outcome import Key, Known, failure
+from auditor.models.outcome import First, Key, Known, failure
 
 NO_TOOL = "error: there is no tool of this name"
 NO_JSON = "error: the arguments are no JSON object"
@@ -116,6 +116,7 @@ class Talks:
         remember: bool = True,
         concurrency: int = 8,
         keep: Callable[[str, str], bool] | None = None,
+        give_up: bool = False,
         **layers: Any,
     ) -> None:
         # What single answers within a conversation are worth is not known before its end; empty ones are worth nothing.
@@ -127,6 +128,8 @@ class Talks:
             **layers,
         )
         self.model, self.budget, self.counts = model, self._client.budget, self._client.counts
+        self.first = First()
+        self._readable = keep if give_up and not model.recorded else None
         self._answered: Known = answered if answered is not None else {}
         self._on_response, self._remember = on_response, remember
         self._memory: dict[Key, Response] = {}
@@ -209,6 +212,11 @@ class Talks:
     def _finish(self, response: Response) -> Response:
         if self._on_response is not None:
             self._on_response(response)
+        if self._readable is not None and response.output is not None and not response.cached:
+            self.first.add(self._readable(response.output, response.format))
+        if self.first.hopeless:
+            told = f"{self.first.lost} of the first {self.first.answers} conversations with {self.model.name}"
+            self.stop(Unreadable(f"{told} could not be read"))
         if self._remember:
             self._memory[response.prompt_sha256, response.replicate] = response
         return response

@@ -215,6 +215,21 @@ def test_what_fails_in_the_middle_is_the_answer(tmp_path: Path) -> None:
     assert response.prompt_sha256 == task_of(tmp_path).render("A lamp broke.").sha256
 
 
+def test_a_model_that_never_decides_is_not_asked_further(tmp_path: Path) -> None:
+    task, model = task_of(tmp_path), Scripted(lambda messages: "I cannot say.")
+    found, client, journal = play(
+        task,
+        model,
+        replicates=200,
+        concurrency=1,
+        give_up=True,
+        keep=lambda text, format: task.read(text, "chat", format).status == "ok",
+    )
+    assert "of the first" in str(client.stopped)
+    assert len(journal) == client.first.lost < 50
+    assert {r.error for r in found[60:]} == {"budget"}  # not asked
+
+
 # -- where the outcome stands ------------------------------------------------------------------------------
 
 WORDS = """
