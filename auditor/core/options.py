@@ -25,6 +25,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from auditor.core import userfile
+from auditor.core.decoded import from_toml
 from auditor.core.errors import AuditError, ConfigError, DataFileError
 from auditor.core.types import names
 
@@ -233,7 +234,7 @@ class PlanModel(BaseModel):
         """
         try:
             text = userfile.text(path)
-            raw: dict[str, object] = tomllib.loads(text)
+            raw: dict[str, object] = from_toml(text)
         except FileNotFoundError:
             raise ConfigError(
                 f"{path}: there is no such file. Give an existing file with --config."

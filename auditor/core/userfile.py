@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import stat
 from collections.abc import Iterator
+from gzip import GzipFile
 from pathlib import Path
+from typing import IO, Any
 
 from auditor.core.errors import DataFileError
 
@@ -52,6 +55,46 @@ def sha256(path: Path | str) -> str:
     return total.hexdigest()
 
 
+class Bounded(io.RawIOBase):
+    """What a stream gives, up to a size: a small packed file may unpack without end.
+
+    Parameters
+    ----------
+    raw : binary stream
+        What is read.
+    where : str
+        What it is, for messages.
+    largest : int
+        Its largest size in bytes.
+
+    Raises
+    ------
+    DataFileError
+        On reading, when there is more.
+    """
+
+    def __init__(self, raw: IO[bytes] | GzipFile, where: str, largest: int) -> None:
+        self._raw, self._where, self._largest, self._left = raw, where, largest, largest
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill ``buffer``; how many bytes that took."""
+        found = self._raw.read(min(len(buffer), self._left + 1))
+        self._left -= len(found)
+        if self._left < 0:
+            raise too_large(self._where, self._largest)
+        buffer[: len(found)] = found
+        return len(found)
+
+
+def too_large(where: Path | str, largest: int) -> DataFileError:
+    """The error about a file of more than ``largest`` bytes, packed ones unpacked."""
+    return DataFileError(f"{where}: larger than {largest:,} bytes, the most that is read of such a file")
+
+
 def check(path: Path | str) -> None:
     """Refuse what is no regular file, before it is opened; raises as `content` does."""
     mode = os.stat(path).st_mode
@@ -72,7 +115,5 @@ def _chunks(path: Path | str, largest: int | None) -> Iterator[bytes]:
             if left is not None:
                 left -= len(chunk)
                 if left < 0:
-                    raise DataFileError(
-                        f"{path}: larger than {largest:,} bytes, the most that is read of such a file"
-                    )
+                    raise too_large(path, largest or 0)
             yield chunk

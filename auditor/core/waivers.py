@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from auditor.core import userfile
+from auditor.core.decoded import from_toml
 from auditor.core.errors import DataFileError
 from auditor.core.record import RunRecord, Waived, read
 from auditor.core.types import Finding
@@ -100,7 +101,7 @@ def load(path: Path) -> tuple[Waiver, ...]:
     except OSError as error:
         raise DataFileError(f"{path}: {error.strerror or error}.") from error
     try:
-        values = tomllib.loads(text)
+        values = from_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise DataFileError(f"{_place(path, str(error), text)}: no valid TOML: {error}.") from error
     for name in values:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from auditor.core.decoded import from_json
 from auditor.core.errors import (
     BadRequest,
     BadResponse,
@@ -325,7 +326,7 @@ def _parts(bodies: Mapping[str, Mapping[str, object]]) -> list[list[str]]:
 def _outcome(line: bytes) -> tuple[str | None, Reply | CallError, object]:
     """The name and the outcome that one line of an output or error file holds, and what the server said."""
     try:
-        row = json.loads(line)
+        row = from_json(line)
     except ValueError:
         return None, BadResponse("a line of the batch's output is not valid JSON"), None
     if not isinstance(row, dict) or not isinstance(row.get("custom_id"), str):
@@ -379,7 +380,7 @@ def _read(path: Path, fingerprint: str) -> list[_Batch]:
             path.write_bytes(b"".join(lines[:-1]))
             break
         try:
-            row = json.loads(line)
+            row = from_json(line)
             if "ids" in row:
                 if row["fingerprint"] == fingerprint:
                     found[row["mark"]] = _Batch(mark=row["mark"], ids=tuple(row["ids"]))

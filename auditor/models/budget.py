@@ -11,6 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from auditor.core.counting import plural
+from auditor.core.decoded import from_json
 from auditor.core.errors import BudgetExceeded, ConfigError, UserError
 from auditor.core.protocols import Model
 from auditor.models.prices import Price, given
@@ -56,7 +57,7 @@ class Book:
             It is not a book.
         """
         try:
-            row = json.loads(path.read_bytes() or b"{}")
+            row = from_json(path.read_bytes() or b"{}")
             calls, usd = row.get("calls", 0), row.get("spent_usd", 0.0) + row.get("held_usd", 0.0)
             if type(calls) is not int or calls < 0 or not (math.isfinite(usd) and usd >= 0):
                 raise ValueError

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from auditor.core.decoded import from_json
 from auditor.core.errors import ConfigError
 from auditor.core.protocols import Reply
 from auditor.core.types import Usage, digest
@@ -329,7 +330,7 @@ def _encode(reply: Reply) -> str:
 def _decode(text: str) -> Reply | None:
     """A reply, or None for a row that is not one: other hands may write into the file."""
     try:
-        raw = json.loads(text)
+        raw = from_json(text)
         usage = None if raw["usage"] is None else Usage(tokens_in=raw["usage"][0], tokens_out=raw["usage"][1])
         if not isinstance(raw["text"], str):
             return None

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.core.counting import plural
+from auditor.core.decoded import from_json
 from auditor.core.errors import (
     AuthFailed,
     BadRequest,
@@ -106,7 +107,7 @@ class HttpTemplate(Model):
 
     async def _decide(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """One decision for each row."""
-        rows = [json.loads(request.prompt.text or "null") for request in batch]
+        rows = [from_json(request.prompt.text or "null") for request in batch]
         value = await self._ask({"row": rows[0], "rows": rows})
         if isinstance(value, CallError):
             # Where no answer could be read so far, the file is wrong, so the run stops.
@@ -172,10 +173,9 @@ class HttpTemplate(Model):
         if self.on_headers is not None and self.rate_headers:
             self.on_headers(self.rate_headers)
         try:
-            value = json.loads(response.content)
-        except (ValueError, RecursionError) as error:
-            what = "is not valid JSON" if isinstance(error, ValueError) else "is nested too deeply"
-            value = BadResponse(f"{self.name}: the answer {what}")
+            value = from_json(response.content)
+        except ValueError:
+            value = BadResponse(f"{self.name}: the answer is not valid JSON, or nested too deeply")
         if response.is_success:
             return value
         shown = (

@@ -9,11 +9,12 @@ probability.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from auditor.core.decoded import from_json
 
 LEAST_MASS = 0.5  # of the labels together; with less, the label is not decided at this token
 AMBIGUOUS = 0.01  # share of the labels' mass that may begin several of them
@@ -36,13 +37,14 @@ def read_tokens(body: bytes) -> list[Token]:
 
     Examples
     --------
+    >>> import json
     >>> body = {"choices": [{"logprobs": {"content": [{"token": "yes", "logprob": -0.1, "top_logprobs": []}]}}]}
     >>> read_tokens(json.dumps(body).encode())[0].alternatives
     (('yes', -0.1),)
     """
     try:
-        content = json.loads(body)["choices"][0]["logprobs"]["content"]
-    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
+        content = from_json(body)["choices"][0]["logprobs"]["content"]
+    except (ValueError, KeyError, IndexError, TypeError):
         return []
     tokens = []
     for entry in content if isinstance(content, list) else ():

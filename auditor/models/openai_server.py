@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from auditor.core import secrets, userfile
+from auditor.core.decoded import from_json
 from auditor.core.errors import ConfigError, DataFileError
 
 PROVIDER = "https://api.openai.com/v1"
@@ -139,7 +139,7 @@ def json_object(given: str | Path | Mapping[str, object] | None, flag: str) -> d
     if given is None or isinstance(given, Mapping):
         return dict(given or {})
     try:
-        value = json.loads(userfile.text(given))
+        value = from_json(userfile.text(given))
     except OSError as error:
         raise DataFileError(f"{flag}: {given}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
 
+from auditor.core.decoded import from_json
 from auditor.core.errors import BadResponse, CallError, ContentFiltered
 from auditor.core.protocols import Reply
 from auditor.core.talk import written
@@ -40,11 +41,9 @@ def read_completion(body: bytes, content_type: str | None, *, tools: bool = Fals
             f"the answer's content type is {content_type.partition(';')[0].strip()!r}, not JSON"
         )
     try:
-        raw = json.loads(body)
+        raw = from_json(body)
     except ValueError:  # also UnicodeDecodeError
-        return BadResponse("the answer is not valid JSON")
-    except RecursionError:
-        return BadResponse("the answer's JSON is nested too deeply")
+        return BadResponse("the answer is not valid JSON, or nested too deeply")
     choices = raw.get("choices") if isinstance(raw, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         # Some servers report their errors with status 200.

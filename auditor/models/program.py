@@ -25,6 +25,7 @@ from queue import SimpleQueue
 from typing import Any, BinaryIO
 
 from auditor.core import userfile
+from auditor.core.decoded import from_json
 from auditor.core.errors import BadResponse, CallError, ConfigError, ServerFault
 from auditor.models.keeper import GRACE_S, Keeper, end_group
 
@@ -189,8 +190,8 @@ class Program:
 
     def _take(self, line: bytes) -> None:
         try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError):
+            entry = from_json(line)
+        except ValueError:
             entry = None
         number = _number(entry, line)
         if number is None or not 0 < number <= self._last_id:

@@ -17,13 +17,13 @@ answer is never used as its own repeat.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from auditor.core import userfile
+from auditor.core.decoded import from_json
 from auditor.core.errors import BadRequest, BadResponse, CallError, DataFileError
 from auditor.core.protocols import Costs, Model, Reply
 from auditor.core.types import Request, digest
@@ -141,10 +141,10 @@ def _read(content: bytes, file: Path) -> tuple[list[Line], bool, bool]:
             continue
         where = f"{file}, line {number}"
         try:
-            entry = json.loads(raw.decode("utf-8"))
+            entry = from_json(raw.decode("utf-8"))
         except UnicodeDecodeError as error:
             raise DataFileError(f"{where}: not UTF-8 ({error.reason} at byte {error.start})") from error
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise DataFileError(f"{where}: not a JSON object ({error})") from error
         if not isinstance(entry, dict):
             raise DataFileError(f"{where}: expected a JSON object, found {type(entry).__name__}")

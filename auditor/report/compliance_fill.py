@@ -24,13 +24,13 @@ from __future__ import annotations
 
 import datetime
 import difflib
-import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from auditor.core import userfile
+from auditor.core.decoded import from_toml
 from auditor.core.errors import DataFileError
 from auditor.core.record import RunRecord
 from auditor.core.record.parts import Responsible
@@ -151,7 +151,7 @@ def load(path: Path, pages: Mapping[str, Collection[str]]) -> dict[str, Any]:
         The file cannot be read, or holds a name or a value that has no place in it; the message says which.
     """
     try:
-        raw = tomllib.loads(userfile.text(path))
+        raw = from_toml(userfile.text(path))
     except (OSError, ValueError) as error:
         raise DataFileError(f"{path}: cannot be read as TOML: {error}") from None
     if raw.pop("format", None) != FORMAT:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
+from auditor.core.decoded import from_json
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.record import RunRecord, read
 from auditor.core.shown import quoted
@@ -54,7 +54,7 @@ def outcomes_of(record: RunRecord, evidence: Any) -> RunRecord | None:
     if path is None or not path.is_file():
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = from_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DataFileError(
             f"{path}: cannot be read: {error}. Write it with: audit ll144 --out {quoted(str(path))}"

@@ -22,6 +22,7 @@ import tomli_w
 
 from auditor._version import __version__
 from auditor.core import userfile
+from auditor.core.decoded import from_json, from_toml
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
 from auditor.core.provenance import code_sha256
@@ -160,7 +161,7 @@ def dumps(body: Mapping[str, Any], suffix: str) -> str:
     head = "# A frozen plan. Any change breaks sha256; freeze anew instead: audit plan freeze\n"
     text = head + tomli_w.dumps(body)
     try:
-        same = _plain(tomllib.loads(text)) == _plain(dict(body))
+        same = _plain(from_toml(text)) == _plain(dict(body))
     except (tomllib.TOMLDecodeError, UnicodeError):
         same = False
     if not same:
@@ -182,7 +183,7 @@ def load(path: Path) -> Frozen:
     """
     try:
         raw = userfile.text(path)
-        body = json.loads(raw) if path.suffix == ".json" else tomllib.loads(raw)
+        body = from_json(raw) if path.suffix == ".json" else from_toml(raw)
     except FileNotFoundError:
         raise ConfigError(
             f"{path}: there is no such plan. Make one with: audit plan freeze --task NAME --output {path} "

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from auditor.core import userfile
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.types import Case, Input, Variant
 from auditor.perturb._match import Matcher
@@ -110,7 +111,7 @@ def from_file(path: Path, task: Task) -> Mitigation:
             )
         return Mitigation(name=path.stem, what=f"prompt of {path.name}", task=own)
     try:
-        told = path.read_text(encoding="utf-8").strip()
+        told = userfile.text(path).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read as a text ({error}).") from None
     if not told:

@@ -15,6 +15,8 @@ from typing import Literal
 import jsonpath
 
 from auditor.contrib.imports.known import Json
+from auditor.core import csvfile, userfile
+from auditor.core.decoded import from_json
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model
@@ -27,6 +29,8 @@ from auditor.tasks.task import Task
 ROLES = ("user",)  # whose messages are changed where the plan does not say
 WITHIN = ("body", "request", "inputs")  # where a log keeps the request
 RULE = "="
+DEEPEST = 40  # levels of a request or an answer; those of arguments come on top
+LONGEST = 1 << 26  # bytes of a line that are looked at to tell what a file holds
 Place = tuple[str | int, ...]
 
 
@@ -102,11 +106,11 @@ class Traffic(Task):
         """What the task reads in the answer, or in the part of it that ``answer_path`` names."""
         if self.answer_path is not None:
             try:
-                message: Json = json.loads(output)
+                message: Json = from_json(output, deepest=DEEPEST)
             except ValueError:
                 message = {"content": output}
-            found = jsonpath.findall(
-                self.answer_path, _opened(message if isinstance(message, dict | list) else {})
+            found = _compiled(self.answer_path).findall(
+                _opened(message if isinstance(message, dict | list) else {})
             )
             if not found:
                 return Answer(status="unparsed", reason=f"nothing at {self.answer_path}")
@@ -135,9 +139,9 @@ def is_traffic(data: str | None) -> bool:
     if data is None or Path(data).suffix.lower() not in (".jsonl", ".ndjson") or not Path(data).is_file():
         return False
     with Path(data).open("rb") as file:
-        first = next((line for line in file if line.strip()), b"")
+        first = next((line for line in iter(lambda: file.readline(LONGEST), b"") if line.strip()), b"")
     try:
-        row = json.loads(first)
+        row = from_json(first, deepest=DEEPEST)
     except ValueError:
         return False
     return isinstance(row, dict) and isinstance(_body(row).get("messages"), list)
@@ -154,14 +158,14 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
         A JSON path is none.
     """
     path = Path(str(plan.data))
-    raw = path.read_bytes()
+    raw = userfile.content(path)
     wanted = plan.messages or ROLES
     if plan.answer_path is not None:
         _compiled(plan.answer_path)
     sent: dict[str, Sent] = {}
     texts: list[SourceText] = []
     rows = repeated = skipped = 0
-    for number, line in enumerate(raw.decode("utf-8-sig").splitlines(), 1):
+    for number, line in enumerate(csvfile.lines(csvfile.decode(path, raw)), 1):
         if not line.strip():
             continue
         if plan.limit is not None and rows == plan.limit:
@@ -215,7 +219,7 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
 
 def _row(where: str, line: str) -> dict[str, Json]:
     try:
-        row = json.loads(line)
+        row = from_json(line, deepest=DEEPEST)
     except ValueError as error:
         raise DataFileError(f"{where}: not JSON: {error}") from None
     if not isinstance(row, dict) or not isinstance(_body(row).get("messages"), list):
@@ -283,7 +287,7 @@ def _opened(value: Json) -> Json:
     told = out.get("arguments")
     if isinstance(told, str):
         with contextlib.suppress(ValueError):
-            out["arguments"] = json.loads(told)
+            out["arguments"] = from_json(told, deepest=DEEPEST)
     return out
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from auditor.contrib.imports.observe import observe
+from auditor.core.decoded import from_json
 from auditor.core.errors import RunFolderError
 from auditor.core.types import digest
 from auditor.measure.change import Watch, moved
@@ -71,7 +71,7 @@ def _runs(folder: Path) -> tuple[list[Result], dict[str, str]]:
     for path in sorted(p.parent for p in folder.glob("*/run.json")):
         try:
             result = load(path)
-            kind = json.loads((path / "plan.json").read_text(encoding="utf-8")).get("kind")
+            kind = from_json((path / "plan.json").read_text(encoding="utf-8")).get("kind")
         except (OSError, ValueError, KeyError, RunFolderError) as error:
             others[path.name] = str(error)
             continue

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor._version import __version__
+from auditor.core.decoded import from_json
 from auditor.core.errors import RunFolderError
 from auditor.core.secrets import scrub_bytes
 from auditor.core.types import FORMAT_VERSION, SourceText
@@ -125,10 +126,10 @@ def sync_folder(path: Path) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object; raises `RunFolderError` if there is none."""
     try:
-        value = json.loads(path.read_bytes())
+        value = from_json(path.read_bytes())
     except OSError as error:
         raise RunFolderError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise RunFolderError(f"{path} is not JSON ({error}). Was it changed by hand?") from error
     if not isinstance(value, dict):
         raise RunFolderError(f"{path} does not hold a JSON object. Was it changed by hand?")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 from auditor.core import userfile
+from auditor.core.decoded import from_json
 from auditor.core.errors import DataFileError
 
 _LARGEST = 1_000_000  # bytes; every text is asked of every model
@@ -59,7 +59,7 @@ def _text(path: Path) -> str:
 
 def _pair(line: str, where: str, kept: Callable[[str], int]) -> tuple[str, str]:
     try:
-        row = json.loads(line)
+        row = from_json(line)
     except ValueError as error:
         raise DataFileError(f"{where}: no JSON ({error}). {_HELP}") from None
     if not isinstance(row, dict):

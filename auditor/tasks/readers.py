@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.core import csvfile
+from auditor.core.decoded import from_json
 from auditor.core.errors import ConfigError, DataFileError, MissingDependency
 
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".txt")
@@ -55,7 +56,7 @@ def _json_lines(path: Path, text: str) -> Iterator[Row]:
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
+            value = from_json(line)
         except json.JSONDecodeError as error:
             hint = ""
             if n == 1 and line.lstrip().startswith("["):
@@ -65,8 +66,6 @@ def _json_lines(path: Path, text: str) -> Iterator[Row]:
             raise DataFileError(
                 f"{path}, line {n}: broken JSON at column {error.colno}: {error.msg}{hint}"
             ) from None
-        except (RecursionError, ValueError):
-            raise DataFileError(f"{path}, line {n}: JSON that cannot be read") from None
         if not isinstance(value, dict):
             raise DataFileError(f'{path}, line {n}: expected an object such as {{"text": "…"}}')
         yield f"line {n}", value

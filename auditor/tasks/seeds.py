@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import overload
 
 from auditor.core.counting import plural
+from auditor.core.decoded import from_json
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.types import SourceText, Span, digest
 from auditor.tasks import readers
@@ -320,7 +321,7 @@ def subject_of(where: str, text: str, value: object) -> tuple[Span, ...] | None:
     """
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
-            value = json.loads(value)
+            value = from_json(value)
         except ValueError:
             return None
     if not isinstance(value, list | tuple) or (value and all(isinstance(item, str) for item in value)):

@@ -200,3 +200,37 @@ def test_what_is_wrong_is_said(tmp_path: Path, options: dict[str, Any], said: st
         traffic.read(Plan(task="hiring", data=file, **options), tasks.load("hiring"))
     with pytest.raises(ConfigError, match="are for whole requests"):
         audit("hiring", model="vader", messages="user")
+
+
+DEEP = '{"a": ' * 300 + "1" + "}" * 300
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        DEEP,
+        "[" * 100_000,
+        json.dumps({"tool_calls": [{"function": {"arguments": DEEP}}]}),
+        json.dumps({"tool_calls": [{"function": {"arguments": "[" * 100_000}}]}),
+    ],
+)
+def test_an_answer_that_is_nested_without_end_is_one_that_cannot_be_read(output: str, tmp_path: Path) -> None:
+    file = str(written(tmp_path / "r.jsonl", requests()))
+    task, _ = traffic.read(Plan(task="hiring", data=file, answer_path="$..decision"), tasks.load("hiring"))
+    assert task.read(output).status == "unparsed"
+
+
+def test_a_request_that_is_nested_without_end_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "r.jsonl"
+    file.write_text(json.dumps(requests()[0]) + "\n" + json.dumps(requests(x=json.loads(DEEP))[1]) + "\n")
+    with pytest.raises(DataFileError, match="line 2: not JSON: fields too deep inside each other"):
+        traffic.read(Plan(task="hiring", data=str(file)), tasks.load("hiring"))
+
+
+def test_a_line_separator_inside_a_text_ends_no_line(tmp_path: Path) -> None:
+    row = requests()[0]
+    row["body"]["messages"][3]["content"] = "She left her job\u2028last year."
+    file = tmp_path / "r.jsonl"
+    file.write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
+    _, seeds = traffic.read(Plan(task="hiring", data=str(file)), tasks.load("hiring"))
+    assert "job\u2028last" in seeds.seeds[0].text

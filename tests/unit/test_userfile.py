@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -12,19 +13,26 @@ from typing import Any
 
 import pytest
 
+from auditor.contrib.imports.mapping import load as load_roles
+from auditor.contrib.imports.tables import read as read_table
 from auditor.contrib.ll144.categories import load as load_categories
 from auditor.core import csvfile, userfile, yamlfile
+from auditor.core.decoded import from_json
 from auditor.core.errors import DataFileError
 from auditor.core.plan import Plan
 from auditor.core.waivers import load as load_waivers
 from auditor.core.yamlfile import read_text
 from auditor.models.http_file import read as read_http
+from auditor.models.openai_server import json_object
 from auditor.models.recorded import Recorded
 from auditor.perturb.grammar.load import parse
+from auditor.report.compliance_fill import load as load_fill
 from auditor.run.freeze import load as load_plan
+from auditor.run.mitigations import from_file
 from auditor.tables import schemafile
 from auditor.tables.distance import read_distance
 from auditor.tasks import load as load_task
+from auditor.tasks.controls import read as read_controls
 from auditor.tasks.seeds import read as read_seeds
 
 RUN = "from auditor.cli.main import main; main()"
@@ -51,6 +59,25 @@ OTHERS: list[tuple[str, Callable[[Path], Any]]] = [
     ("x.toml", load_waivers),
     ("x.csv", read_text),
     ("x.yaml", parse),
+    ("x.toml", lambda path: load_fill(path, {})),
+    ("x.toml", load_roles),
+    ("x.txt", lambda path: from_file(path, load_task("sentiment"))),
+    ("x.yaml", lambda path: from_file(path, load_task("sentiment"))),
+    ("x.json", lambda path: json_object(path, "--extra-body")),
+    *((f"x.{kind}", lambda path: read_table([path])) for kind in ("csv", "csv.gz", "json", "zip", "parquet")),
+]
+DEEP: list[tuple[str, Callable[[Path], Any], str]] = [
+    ("x.toml", Plan.read_toml, "a = "),
+    ("x.toml", load_plan, "a = "),
+    ("x.json", load_plan, ""),
+    ("x.toml", load_waivers, "a = "),
+    ("x.toml", lambda path: load_fill(path, {}), "a = "),
+    ("x.toml", load_roles, "a = "),
+    ("x.jsonl", read_seeds, ""),
+    ("x.jsonl", read_controls, ""),
+    ("x.jsonl", Recorded, ""),
+    ("x.jsonl", lambda path: read_table([path]), ""),
+    ("x.json", lambda path: json_object(path, "--extra-body"), ""),
 ]
 
 
@@ -107,6 +134,24 @@ def test_endless_devices_are_refused(name: str, read: Callable[[Path], Any], tmp
     path.symlink_to("/dev/zero")
     with pytest.raises(DataFileError, match="this is a device, not a regular file"):
         read(path)
+
+
+@pytest.mark.parametrize(("name", "read", "before"), DEEP)
+def test_lists_without_end_inside_each_other_are_an_error_of_the_file(
+    name: str, read: Callable[[Path], Any], before: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(before + "[" * 100_000 + "]" * 100_000)
+    with pytest.raises(DataFileError, match=f"{name}.*fields too deep inside each other"):
+        read(path)
+
+
+def test_the_depth_of_json_is_counted() -> None:
+    assert from_json("[[1, {}]]", deepest=3) == [[1, {}]]
+    with pytest.raises(json.JSONDecodeError, match="too deep"):
+        from_json("[[1, {}]]", deepest=2)
+    with pytest.raises(json.JSONDecodeError, match="Exceeds the limit"):
+        from_json("9" * 5000)
 
 
 def test_sizes_are_bounded_while_reading(tmp_path: Path) -> None:

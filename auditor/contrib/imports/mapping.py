@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from auditor.contrib.imports.tables import Column, Table
+from auditor.contrib.imports.tables import Column, Table, named
 from auditor.core import userfile
+from auditor.core.decoded import from_toml
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.shown import quoted
 
@@ -182,8 +182,7 @@ class Roles(BaseModel):
         """
         if missing := [name for name in self.columns() if name not in table.columns]:
             raise ConfigError(
-                f"no column {quoted(missing[0])} in {table.sources[0].file}; "
-                f"it has {', '.join(map(quoted, table.columns))}"
+                f"no column {quoted(missing[0])} in {table.sources[0].file}; it has {named(table.columns)}"
             )
         if not self.groups and self.long is None and self.edits is None:
             raise ConfigError(
@@ -246,7 +245,7 @@ def infer(table: Table, answer: str | None = None) -> Roles:
     if text is None or answer is None:
         what = "which column names the text (or the pair)" if text is None else "which column has the answer"
         raise ConfigError(
-            f"it is not clear {what}. The columns are {', '.join(map(quoted, table.columns))}; name the roles in a "
+            f"it is not clear {what}. The columns are {named(table.columns)}; name the roles in a "
             'file, text = "COLUMN" and answer = "COLUMN", and give it with --map'
         )
     roles = Roles(
@@ -274,7 +273,7 @@ def about(table: Table, roles: Roles, answer: str) -> Roles:
         There is no such column.
     """
     if answer not in table.columns:
-        raise ConfigError(f"no column {quoted(answer)}; there are {', '.join(map(quoted, table.columns))}")
+        raise ConfigError(f"no column {quoted(answer)}; there are {named(table.columns)}")
     kind = _kind(table.columns[answer])
     labels = {v.lower(): v for v in table.columns[answer] if v is not None} if kind == "label" else {}
     good = tuple(labels[v] for v in FAVOURABLE if v in labels)[:1]
@@ -338,10 +337,10 @@ def load(path: Path) -> Roles:
         A role is missing or not known.
     """
     try:
-        given = tomllib.loads(userfile.text(path))
+        given = from_toml(userfile.text(path))
     except FileNotFoundError:
         raise DataFileError(f"{path}: no such file") from None
-    except (tomllib.TOMLDecodeError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise DataFileError(f"{path}: {error}") from None
     try:
         return Roles.model_validate(given)

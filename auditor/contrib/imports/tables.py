@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import csv
 import gzip
-import hashlib
 import importlib
 import io
 import json
+import lzma
 import re
 import zipfile
 import zlib
@@ -20,17 +20,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import TextIO, TypeAlias
+from typing import IO, TextIO, TypeAlias
 
 from auditor.contrib.imports import known
 from auditor.contrib.imports.known import Json
-from auditor.core import csvfile
+from auditor.core import csvfile, userfile
+from auditor.core.decoded import from_json
 from auditor.core.errors import ConfigError, DataFileError, MissingDependency
+from auditor.core.shown import quoted
 
 Column: TypeAlias = "list[str | None]"
 EVAL = ".eval"  # a log of inspect_ai: a zip file
 KINDS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
-LARGEST = 4 << 30  # bytes of one member, unpacked
+DOCUMENT = 1 << 28  # bytes of a JSON document, which is held as a whole
+LONGEST = 1 << 27  # characters of a line, and of a field
+CELLS = 2 * 10**8  # rows times columns
+COLUMNS = 10_000
+NAMED = 40  # columns in a message
+BATCH = 100  # rows of a Parquet file that are held at once
 DEEPEST = 12  # levels of a JSON object that become columns
 
 
@@ -77,21 +84,31 @@ def read(paths: Sequence[Path], rows_at: str = "") -> Table:
         rows = 0
         for row in _rows(path, rows_at):
             for name, value in row.items():
-                column = columns.get(name)
-                if column is None:
-                    column = columns[name] = [None] * total
+                column = columns.setdefault(name, [])
+                column += [None] * (total - len(column))
                 column.append(
                     None if value is None else kept.setdefault(value, value) if len(value) < 80 else value
                 )
             total += 1
             rows += 1
-            for column in columns.values():
-                if len(column) < total:
-                    column.append(None)
-        sources.append(Source(file=path.name, sha256=_sha256(path), rows=rows))
+            if len(columns) > COLUMNS or total * len(columns) > CELLS:
+                raise DataFileError(
+                    f"{path}: more than {COLUMNS:,} columns, or {CELLS:,} cells, the most that are read. "
+                    "Every field of a JSON object, and every place of a list in it, is a column"
+                )
+        sources.append(Source(file=path.name, sha256=userfile.sha256(path), rows=rows))
     if not total:
         raise DataFileError(f"{', '.join(map(str, paths))}: no rows. Answers come as {', '.join(KINDS)}")
+    for column in columns.values():
+        column += [None] * (total - len(column))
     return Table(columns=columns, sources=tuple(sources))
+
+
+def named(columns: Iterable[str]) -> str:
+    """The names of columns for a message, the first of many."""
+    names = list(map(quoted, columns))
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"
 
 
 def joined(table: Table, other: Table, on: str) -> Table:
@@ -105,7 +122,7 @@ def joined(table: Table, other: Table, on: str) -> Table:
     for one in (table, other):
         if on not in one.columns:
             raise DataFileError(
-                f"{one.sources[0].file}: no column {on!r} to join by; it has {', '.join(one.columns)}"
+                f"{one.sources[0].file}: no column {on!r} to join by; it has {named(one.columns)}"
             )
     where = {value: row for row, value in enumerate(other.columns[on])}
     rows = [where.get(value, -1) for value in table.columns[on]]
@@ -134,7 +151,7 @@ def divided(table: Table, parts: Mapping[str, str]) -> Table:
     fresh: dict[str, Column] = {}
     for name, pattern in parts.items():
         if name not in table.columns:
-            raise ConfigError(f"parts: no column {name!r}; there are {', '.join(table.columns)}")
+            raise ConfigError(f"parts: no column {name!r}; there are {named(table.columns)}")
         try:
             found = re.compile(pattern)
         except re.error as error:
@@ -158,32 +175,12 @@ def _kind(name: str) -> str:
     return PurePosixPath(name.lower().removesuffix(".gz")).suffix
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _rows(path: Path, rows_at: str) -> Iterator[dict[str, str | None]]:
     kind = _kind(path.name)
     try:
-        if kind == EVAL:
-            with contextlib.suppress(ImportError):  # teaches zipfile the compression of newer logs
-                importlib.import_module("zipfile_zstd")
+        userfile.check(path)
         if kind in (".zip", EVAL):
-            with zipfile.ZipFile(path) as packed:
-                for member in packed.infolist():
-                    if (
-                        not member.is_dir()
-                        and _kind(member.filename) in KINDS
-                        and member.file_size <= LARGEST
-                    ):
-                        if kind == EVAL and not member.filename.startswith(known.SAMPLES):
-                            continue
-                        with packed.open(member) as raw:
-                            where = f"{path}, {member.filename}"
-                            yield from _member(
-                                _kind(member.filename), raw, where, "$" if kind == EVAL else rows_at
-                            )
+            yield from _packed(path, rows_at, log=kind == EVAL)
         elif kind == ".parquet":
             yield from _parquet(path)
         elif kind in KINDS:
@@ -196,24 +193,45 @@ def _rows(path: Path, rows_at: str) -> Iterator[dict[str, str | None]]:
     except NotImplementedError as error:  # a compression that zipfile does not know
         hint = ": pip install zipfile-zstd, or inspect log convert --to json" if kind == EVAL else ""
         raise DataFileError(f"{path}: cannot be unpacked ({error}){hint}") from None
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
         raise DataFileError(f"{path}: cannot be read: {error}") from None
 
 
-def _member(kind: str, raw: Iterable[bytes], where: str, rows_at: str) -> Iterator[dict[str, str | None]]:
+def _packed(path: Path, rows_at: str, *, log: bool) -> Iterator[dict[str, str | None]]:
+    """Rows of the members of a zip file; of a log of inspect_ai, of its samples."""
+    if log:
+        with contextlib.suppress(ImportError):  # teaches zipfile the compression of newer logs
+            importlib.import_module("zipfile_zstd")
+    with zipfile.ZipFile(path) as packed:
+        wanted = [m for m in packed.infolist() if not m.is_dir() and _kind(m.filename) in KINDS]
+        if log:
+            wanted = [m for m in wanted if m.filename.startswith(known.SAMPLES)]
+        if sum(member.file_size for member in wanted) > userfile.LARGEST:
+            raise userfile.too_large(f"{path}, unpacked", userfile.LARGEST)
+        for member in wanted:
+            with packed.open(member) as raw:  # zipfile gives no more than the size that was added up
+                yield from _member(
+                    _kind(member.filename), raw, f"{path}, {member.filename}", "$" if log else rows_at
+                )
+
+
+def _member(
+    kind: str, raw: IO[bytes] | gzip.GzipFile, where: str, rows_at: str
+) -> Iterator[dict[str, str | None]]:
     if kind == ".parquet":
         raise DataFileError(f"{where}: unpack a Parquet file first")
-    text = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")  # type: ignore[type-var]
+    bounded = userfile.Bounded(raw, where, DOCUMENT if kind == ".json" else userfile.LARGEST)
+    text = io.TextIOWrapper(io.BufferedReader(bounded), encoding="utf-8-sig", newline="")
     try:
         if kind in (".csv", ".tsv"):
             yield from _csv(text, where, tab=kind == ".tsv")
         elif kind == ".json":
-            for row in _found(json.load(text), rows_at):
+            for row in _found(from_json(text.read()), rows_at):
                 yield flat(known.slim(row))
         else:
-            for number, line in enumerate(text, 1):
+            for number, line in enumerate(_lines(text, where), 1):
                 if line.strip():
-                    value = json.loads(line)
+                    value = from_json(line)
                     if not isinstance(value, dict):
                         raise DataFileError(f"{where}, line {number}: expected a JSON object")
                     yield flat(value)
@@ -227,14 +245,23 @@ def _member(kind: str, raw: Iterable[bytes], where: str, rows_at: str) -> Iterat
         text.detach()
 
 
+def _lines(text: TextIO, where: str) -> Iterator[str]:
+    """Lines, none of which is endless."""
+    while line := text.readline(LONGEST + 1):
+        if len(line) > LONGEST:
+            raise DataFileError(f"{where}: a line of more than {LONGEST:,} characters")
+        yield line
+
+
 def _csv(text: TextIO, where: str, *, tab: bool) -> Iterator[dict[str, str | None]]:
-    first = text.readline()
+    lines = _lines(text, where)
+    first = next(lines, "")
     sign = "\t" if tab else max(csvfile.DELIMITERS, key=first.count)
-    csv.field_size_limit(1 << 27)
+    csv.field_size_limit(LONGEST)
     names = [name.strip() for name in next(csv.reader([first], delimiter=sign), [])]
     if len(set(names)) < len(names) or not all(names):
         raise DataFileError(f"{where}: the first line must name each column once")
-    for number, fields in enumerate(csv.reader(text, delimiter=sign), 2):
+    for number, fields in enumerate(csv.reader(lines, delimiter=sign), 2):
         if not fields:
             continue
         if len(fields) != len(names):
@@ -244,12 +271,20 @@ def _csv(text: TextIO, where: str, *, tab: bool) -> Iterator[dict[str, str | Non
 
 def _parquet(path: Path) -> Iterator[dict[str, str | None]]:
     try:
+        arrow = importlib.import_module("pyarrow")
         parquet = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         raise MissingDependency("Parquet files", "pyarrow", "parquet") from error
-    for batch in parquet.ParquetFile(path).iter_batches():
-        for row in batch.to_pylist():
-            yield flat(row)
+    left = userfile.LARGEST  # a dictionary makes long texts of a few bytes
+    try:
+        for batch in parquet.ParquetFile(path).iter_batches(batch_size=BATCH):
+            for row in map(flat, batch.to_pylist()):
+                left -= sum(len(value) for value in row.values() if value)
+                if left < 0:
+                    raise userfile.too_large(f"{path}, unpacked", userfile.LARGEST)
+                yield row
+    except arrow.ArrowException as error:
+        raise DataFileError(f"{path}: cannot be read: {error}") from None
 
 
 def flat(value: dict[str, Json], *, before: str = "", depth: int = 0) -> dict[str, str | None]:
@@ -291,7 +326,7 @@ def _longest(value: Json) -> list[dict[str, Json]]:
             if len(objects) > len(best):
                 best = objects
             elif not objects:
-                todo += one
+                todo += [inner for inner in one if isinstance(inner, list)]
         elif isinstance(one, dict):
             todo += [inner for inner in one.values() if isinstance(inner, list | dict)]
     return best or ([value] if isinstance(value, dict) else [])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,7 @@ from typing import Any
 from auditor.contrib.ll144.categories import RACES
 from auditor.contrib.ll144.people import Cell, Source
 from auditor.core import csvfile, userfile
+from auditor.core.decoded import from_json
 from auditor.core.errors import DataFileError
 
 SEX_CODES = {"M": "Male", "W": "Female", "F": "Female"}
@@ -224,7 +224,7 @@ def _values(path: Path) -> Iterator[tuple[str, Any]]:
         raise DataFileError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
     if path.name.removesuffix(".gz").endswith(".json"):
         try:
-            whole = json.loads(text)
+            whole = from_json(text)
         except ValueError:
             pass  # JSON lines under another ending
         else:
@@ -237,6 +237,6 @@ def _values(path: Path) -> Iterator[tuple[str, Any]]:
         if not line.strip():
             continue
         try:
-            yield f"{path}, line {n}", json.loads(line)
+            yield f"{path}, line {n}", from_json(line)
         except ValueError as error:
             raise DataFileError(f"{path}, line {n}: no JSON: {error}") from None

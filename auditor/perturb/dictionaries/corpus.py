@@ -17,6 +17,7 @@ from pathlib import Path
 
 from auditor.core import csvfile
 from auditor.core.counting import plural
+from auditor.core.decoded import from_json
 from auditor.core.errors import DataFileError
 from auditor.perturb.dictionaries.entries import Dictionary
 
@@ -134,8 +135,8 @@ def _cell(counts: Counts, text: str) -> list[str]:
     if not text.startswith("["):
         return [text]
     try:
-        found = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
+        found = from_json(text)
+    except json.JSONDecodeError:
         counts.unreadable += 1
         return []
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):

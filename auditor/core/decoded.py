@@ -1,0 +1,66 @@
+"""JSON and TOML that others wrote: what cannot be read is one kind of error, also where it is nested without end."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from itertools import chain
+from typing import Any
+
+DEEP = "fields too deep inside each other"
+
+
+def from_json(text: str | bytes, *, deepest: int | None = None) -> Any:
+    """The value that a JSON text holds.
+
+    Parameters
+    ----------
+    text : str or bytes
+        The text.
+    deepest : int or None
+        How many lists and objects may stand inside each other, for what is walked by functions that call themselves.
+
+    Raises
+    ------
+    json.JSONDecodeError
+        It is not JSON, is nested too deeply, or holds a number of thousands of digits.
+    UnicodeDecodeError
+        Bytes that are not UTF-8. It is a ValueError too.
+    """
+    try:
+        value = json.loads(text)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise
+    except RecursionError:
+        raise json.JSONDecodeError(DEEP, "", 0) from None
+    except ValueError as error:
+        raise json.JSONDecodeError(str(error).partition(";")[0], "", 0) from None
+    if deepest is not None and _deeper(value, deepest):
+        raise json.JSONDecodeError(DEEP, "", 0)
+    return value
+
+
+def _deeper(value: object, most: int) -> bool:
+    level: list[Any] = [value] if isinstance(value, dict | list) else []
+    for _ in range(most):
+        inside = chain.from_iterable(one.values() if isinstance(one, dict) else one for one in level)
+        level = [item for item in inside if isinstance(item, dict | list)]
+    return bool(level)
+
+
+def from_toml(text: str) -> dict[str, Any]:
+    """The tables of a TOML text.
+
+    Raises
+    ------
+    tomllib.TOMLDecodeError
+        It is not TOML, is nested too deeply, or holds a number of thousands of digits.
+    """
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise tomllib.TOMLDecodeError(DEEP) from None
+    except ValueError as error:
+        raise tomllib.TOMLDecodeError(str(error).partition(";")[0]) from None
