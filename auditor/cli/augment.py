@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import find_run, invoke
+from auditor.cli.common import find_intact, invoke
 from auditor.cli.options import option
 from auditor.core.counting import plural
 
@@ -44,7 +44,7 @@ def augment(
     from auditor.store.folder import RunFolder
     from auditor.tables.augment import augment_rows, described
 
-    path = find_run(run)
+    path = find_intact(run)
     if RunFolder.open(path).plan.get("kind") == "tabular":
         found_rows = augment_rows(path, share=share, train_rows=train_rows, seed=seed)
         write_rows(found_rows.columns, found_rows.rows, out)

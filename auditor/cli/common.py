@@ -251,11 +251,11 @@ def _refuse_outcomes(path: Path) -> None:
 
 
 def find_text_run(name: Path, command: str) -> Path:
-    """As `find_run`, for commands that work on texts only."""
+    """As `find_intact`, for commands that work on texts only."""
     from auditor.core.errors import ConfigError
     from auditor.store.folder import RunFolder
 
-    path = find_run(name)
+    path = find_intact(name)
     kind = RunFolder.open(path).plan.get("kind")
     if kind == "import":
         raise ConfigError(

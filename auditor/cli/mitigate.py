@@ -71,13 +71,11 @@ def mitigate(
     from auditor.run import mitigate as trying
     from auditor.store.files import write_json
     from auditor.store.folder import RunFolder
-    from auditor.store.verify import require_intact
 
     format = pages.checked(format)
     if run.suffix.lower() in TABLES and run.is_file():
         return recorded(run, map, base, format)
     path = common.find_text_run(run, "mitigate")
-    require_intact(path)
     limits = dict(limits)
     root = Path(str(limits.pop("out", None) or path.parent))
     built_in = names(with_) if with_ is not None else () if prompt or other_model else None

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import find_run, invoke
+from auditor.cli.common import find_intact, invoke
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 Id = Annotated[str, typer.Argument(metavar="ID", help="A finding (F001), a variant or a case of RUN.")]
@@ -24,7 +24,7 @@ def show(run: common.RunArgument, id: Id, waivers: common.WaiversFile = None) ->
     from auditor.run.result import load
     from auditor.store.folder import RunFolder
 
-    path = find_run(run)
+    path = find_intact(run)
     record = common.with_waivers(RunFolder.open(path).record(), waivers)
     if record.get("spec", {}).get("kind") == "tabular":
         from auditor.report.tabular import finding_text

@@ -20,6 +20,7 @@ from auditor.measure.observations import Observations, attributes_of
 from auditor.measure.series import ANSWERS, Key, Moved, Point, Series, Watched
 from auditor.run import freeze
 from auditor.run.result import Result, load
+from auditor.store.verify import require_intact
 
 MOST_TEXTS = 10
 Values = dict[str, float]  # by text
@@ -70,6 +71,7 @@ def _runs(folder: Path) -> tuple[list[Result], dict[str, str]]:
     others: dict[str, str] = {}
     for path in sorted(p.parent for p in folder.glob("*/run.json")):
         try:
+            require_intact(path)
             result = load(path)
             kind = from_json((path / "plan.json").read_text(encoding="utf-8")).get("kind")
         except (OSError, ValueError, KeyError, RunFolderError) as error:

@@ -135,8 +135,12 @@ def test_the_report_is_covered(place: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize(
-    "argv", [["report", "RUN"], ["compare", "RUN", "RUN"], ["resume", "RUN"], ["replay", "RUN", "F1"]]
-)
+    "argv",
+    [
+        ["report", "RUN"], ["compare", "RUN", "RUN"], ["resume", "RUN"], ["replay", "RUN", "F1"], ["show", "RUN", "F1"],
+        ["augment", "RUN", "--out", "x.csv"], ["groups", "RUN"], ["mitigate", "RUN", "--dry-run"],
+    ],
+)  # fmt: skip
 def test_commands_check_the_chain_first(
     argv: list[str], place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -135,3 +135,21 @@ def test_the_command_follows_runs_of_one_plan(tmp_path: Path, capsys: pytest.Cap
     page = tmp_path / "history.html"
     assert cli.run(["watch", str(series), "--format", "html", "--out", str(page), "--fail-on", "never"]) == 0
     assert "▲ changed" in page.read_text(encoding="utf-8")
+
+
+def test_a_run_in_which_something_was_changed_is_left_out_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = [
+        f"She liked the {thing} about the sea."
+        for thing in ("film", "song", "book", "play", "show", "tale", "poem")
+    ]
+    for day in range(2):
+        run(tmp_path, day, changed=False, data=data)
+    first = min(tmp_path.glob("2*"))
+    journal = first / "responses.jsonl"
+    journal.write_text(journal.read_text().replace('"positive"', '"negative"', 5))
+    assert cli.run(["watch", str(tmp_path), "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["runs"]) == 1
+    assert "is not as it was written" in found["others"][first.name]
