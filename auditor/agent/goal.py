@@ -26,9 +26,10 @@ EXAMPLE = (
 
 SKIPPED_SLOTS = ("pronoun.", "title.", "address.")
 WITH = re.compile(
-    r"\b(?:people|persons?|applicants?|candidates?|patients?|borrowers?)\s+(?:with|from|of)\s+([\w-]+)"
+    r"(?:\b(?:people|persons?|applicants?|candidates?|patients?|borrowers?)|\|)\s+(?:with|without|from|of|having|"
+    r"who (?:are|is|have|has)|returning from)\s+(?:(?:an?|the|any|no)\s+)?([\w-]+(?: [\w-]+)?)"
 )
-BEFORE = re.compile(r"(?<![\w|])([a-z]+-[a-z][\w-]*)\s+\|")
+BEFORE = re.compile(r"(?<![\w|])([a-z][\w-]*)\s+\|")
 CALLED = re.compile(r"\b(?:called|named|name is)\s+[A-Z]")
 SIDE_BY_SIDE = re.compile(r",(?=.*\b(?:and|or)\b)|\b(?:and|or|nor|as well as|than|versus|vs|plus)\b")
 BOTH = re.compile(r"\b(intersection\w*|combination\w*|together|at once)\b")
@@ -43,6 +44,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     persons: tuple[str, ...]
     intent: tuple[str, ...]
     not_groups: frozenset[str]
+    traits: frozenset[str]
     legal: tuple[str, ...]
     legal_tasks: tuple[str, ...]
     tasks: dict[str, tuple[str, ...]]
@@ -166,13 +168,13 @@ def parse(text: str, *, task: str | None = None) -> Goal:
     attributes: tuple[str, ...] | None = tuple(sorted(people))
     known = ", ".join(sorted(known_words().attributes))
     unknown = _unknown(rest) or ("" if people else _strange(rest))
+    if unknown and (not attributes or _of_named(unknown, rest, places)):
+        raise ConfigError(
+            f"No attribute covers {unknown!r}. There are {known}{_near(unknown)}; words of "
+            "your own go into a run by audit run --dictionary FILE (see: audit dictionary build). Ask about these "
+            f"attributes, or {'' if attributes else 'about bias in general '}without that word, for example: {EXAMPLE}"
+        )
     if not attributes:
-        if unknown:
-            raise ConfigError(
-                f"No attribute covers {unknown!r}. There are {known}{_near(unknown)}; words of "
-                "your own go into a run by audit run --dictionary FILE (see: audit dictionary build). Ask about these "
-                f"attributes, or about bias in general without that word, for example: {EXAMPLE}"
-            )
         if not any(_has(word, plain) for word in known_words().intent):
             raise ConfigError(
                 f"The goal does not say whom it is about. Name people or attributes ({known})"
@@ -331,11 +333,31 @@ def _unknown(rest: str) -> str:
                 _has(other, word) for other in (*known.of_tasks, *known.intent)
             ):
                 return word
-    after = WITH.search(rest)
-    if after and after.group(1) not in nobody:
-        return after.group(1)
-    before = BEFORE.search(rest)  # "left-handed women": the women were read
-    return before.group(1) if before and not _known(before.group(1)) else ""
+    for after in WITH.finditer(rest):
+        word, _, further = after.group(1).partition(" ")
+        if word in nobody or any(map(_names_attribute, after.group(1).split())):
+            continue
+        if not _known(word):
+            return word
+        of_task = any(_has(other, word) for other in known.of_tasks)
+        if of_task and further and not _known(further):
+            return f"{word} {further}"  # "employment gaps"
+    for before in BEFORE.finditer(rest):  # "left-handed women": the women were read
+        word = before.group(1)
+        if word in known.traits or ("-" in word and not _known(word)):
+            return word
+    return ""
+
+
+def _names_attribute(word: str) -> bool:
+    return any(_has(one, word) for words in known_words().attributes.values() for one in words)
+
+
+def _of_named(word: str, rest: str, places: Iterable[Place]) -> bool:
+    """Whether ``word`` is said of people that were read, and not of others beside them."""
+    cuts = [match.start() for match in SIDE_BY_SIDE.finditer(rest)]
+    here = sum(cut < rest.find(word) for cut in cuts)
+    return any(sum(cut < start for cut in cuts) == here for start, _, _ in places)
 
 
 def _known(word: str) -> bool:
@@ -353,7 +375,7 @@ def _strange(rest: str) -> str:
             rest = rest.replace(hit, "|")
     words = [word for word in rest.split() if word not in (",", "|")]
     for at, word in enumerate(words):
-        if len(word) < 3 or word.isdigit() or _known(word.removesuffix("'s")):
+        if len(word) < 3 or word.isdigit() or word in known.persons or _known(word.removesuffix("'s")):
             continue
         noun = words[at - 1] if at else ""
         named = noun not in {"", *known.ignored, *known.persons}

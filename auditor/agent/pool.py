@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -14,6 +14,7 @@ from auditor.core.plan import Plan
 from auditor.core.types import Case, SourceText, digest
 
 ROUND = 64
+SOON = 100  # texts that come before others, at most
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,7 +22,8 @@ class Scan:
     """What a plan makes of all texts, before anything is asked.
 
     ``joint`` counts texts with a variant that changes all attributes of the plan together (of any two where it names
-    none); ``variants`` is the mean number of variants of a text that has any.
+    none); where each is asked alone, those of the attribute that the fewest texts name. ``variants`` is the mean number
+    of variants of a text that has any.
     """
 
     texts: int
@@ -63,14 +65,25 @@ class Pool:
         """The first ``n`` texts that were asked."""
         return list(self.seeds[: min(n, self.used)])
 
-    def keep(self, usable: set[str]) -> None:
-        """Drop texts that cannot be changed; only before the first run."""
-        if not self.used:
-            self.seeds = tuple(s for s in self.seeds if s.text in usable)
+    def keep(self, usable: Mapping[str, bool], *, pilot: Callable[[int], int]) -> None:
+        """Drop texts that cannot be changed; only before the first run.
+
+        Of few texts with what is named most seldom (true in ``usable``), those that the pilot does not ask come next,
+        so that the first test has them.
+        """
+        if self.used:
+            return
+        kept = [s for s in self.seeds if s.text in usable]
+        few = [s.text for s in kept if usable[s.text]]
+        if 2 * len(few) < len(kept):
+            head, rest = kept[: pilot(len(kept))], kept[pilot(len(kept)) :]
+            soon = set(few[:SOON])
+            kept = head + sorted(rest, key=lambda s: s.text not in soon)
+        self.seeds = tuple(kept)
 
 
-def scan(plan: Plan, pool: Pool) -> tuple[Scan, set[str]]:
-    """What ``plan`` makes of the texts that are left, and which of them it can change."""
+def scan(plan: Plan, pool: Pool) -> tuple[Scan, dict[str, bool]]:
+    """What ``plan`` makes of the texts that are left, and those it can change: whether `Scan.joint` counts them."""
     from auditor import run as pipeline
 
     parts = pipeline.prepare(plan.but(data=None), seeds=pool.seeds, need_models=False)
@@ -78,6 +91,7 @@ def scan(plan: Plan, pool: Pool) -> tuple[Scan, set[str]]:
     wanted = min(wanted, plan.order)
     rng = Random(plan.seed)
     texts: set[str] = set()
+    alone = dict[str, set[str]]((name, set()) for name in plan.attributes or () if plan.order == 1)
     together: set[str] = set()
     variants = 0
     while cases := parts.suite.ask(ROUND, rng):
@@ -86,11 +100,15 @@ def scan(plan: Plan, pool: Pool) -> tuple[Scan, set[str]]:
             if made:
                 texts.add(_text(case))
                 variants += len(made)
+            for name in alone.keys() & {name for v in made for name in v.attributes}:
+                alone[name].add(_text(case))
             if any(v.order >= wanted for v in made):
                 together.add(_text(case))
+    if alone:
+        together = min(alone.values(), key=len)
     mean = variants / len(texts) if texts else 0.0
     scanned = Scan(texts=len(pool.seeds), usable=len(texts), joint=len(together), variants=round(mean, 3))
-    return scanned, texts
+    return scanned, {text: text in together for text in texts}
 
 
 def _text(case: Case) -> str:

@@ -145,6 +145,8 @@ FIGURES = {
     "joint": "{} name all the attributes",
     "usable_with_insertions": "with words put in: {} can be changed",
     "joint_with_insertions": "{} then name all",
+    "least": "{} name the attribute that the fewest name",
+    "least_with_insertions": "{} then name it",
     "calls": "{} calls",
     "calls_per_text": "{} calls a text, controls included",
     "cases": "{} cases",

@@ -24,7 +24,7 @@ from auditor.core.errors import ConfigError, UserError
 from auditor.measure.claims import MIN_TEXTS
 
 PILOT_TEXTS, PILOT_SHARE = 40, 0.25
-LEAST_JOINT = 30  # texts that name all attributes; with fewer, words are inserted
+LEAST_JOINT = 30  # texts that name all attributes, or each of them; with fewer, words are inserted
 FEWEST = 6  # texts of a pilot, however small the budget
 FEW_TEXTS = 30  # fewer are not divided into a pilot and a test
 LEAST_TEXTS = 12  # fewer leave too little for a claim: six seeds must differ
@@ -128,19 +128,21 @@ class Rules:
 
         def look(reason: str, request: Request) -> Request:
             if not request.grammar:
-                session.scan(request, keep=True)
+                session.scan(request, keep=_pilot)
             session.step("look", reason, figures=figures)
             return request
 
         named = session.scan(plain)
         figures |= {"texts": named.texts, "usable": named.usable}
-        figures |= {"joint": named.joint} if goal.order > 1 else {}
+        several = goal.attributes is None or len(goal.attributes) > 1
+        least = "joint" if goal.order > 1 else "least"
+        figures |= {least: named.joint} if several else {}
         if named.joint >= LEAST_JOINT or (named.joint >= LEAST_TEXTS and 2 * named.joint >= named.texts):
             return look("enough texts name the attributes: their words are exchanged", plain)
         with_words = replace(plain, insertions=True)
         wider = session.scan(with_words)
         figures["usable_with_insertions"] = wider.usable
-        figures |= {"joint_with_insertions": wider.joint} if goal.order > 1 else {}
+        figures |= {f"{least}_with_insertions": wider.joint} if several else {}
         if wider.joint > named.joint:
             return look(
                 "few texts name the attributes: words are also put before person nouns (a man, an old man)",
@@ -178,7 +180,7 @@ class Rules:
             return replace(self.base, texts=PILOT_TEXTS)
         if have < FEW_TEXTS:
             return replace(self.base, purpose="fresh", texts=have)
-        return replace(self.base, texts=max(min(PILOT_TEXTS, math.ceil(PILOT_SHARE * have)), LEAST_TEXTS))
+        return replace(self.base, texts=_pilot(have))
 
     def _affordable(self, share: float = 1.0) -> int:
         """Texts that ``share`` of what is left pays for."""
@@ -344,3 +346,8 @@ class Rules:
             "for each; the search shows where, and settles nothing"
         )
         return Next(request, reason, {"hidden_in": hidden, "calls_left": left})
+
+
+def _pilot(have: int) -> int:
+    """Texts of a pilot, of so many."""
+    return max(min(PILOT_TEXTS, math.ceil(PILOT_SHARE * have)), LEAST_TEXTS)

@@ -8,6 +8,7 @@ cut off is gone on with by the same operations: runs that came to their end are 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 from threading import RLock
@@ -75,7 +76,7 @@ class Session:
         self.task = tasks.load(settings.goal.task)
         source, texts = pool.read(settings, self.task)
         self.pool = pool.Pool.of(texts, settings.seed)
-        self._scans: dict[Request, tuple[pool.Scan, set[str]]] = {}  # every text is parsed for one
+        self._scans: dict[Request, tuple[pool.Scan, dict[str, bool]]] = {}  # every text is parsed for one
         self._fixed = Fixed(
             goal=msgspec.structs.replace(settings.goal, task=self.task.name),
             models=settings.names,
@@ -222,13 +223,13 @@ class Session:
             self.settings, request, left=left, out=self.path / "runs", data=data, runs=len(self.runs)
         )
 
-    def scan(self, request: Request, *, keep: bool = False) -> pool.Scan:
-        """What ``request`` would make of the texts; ``keep`` drops those it cannot change."""
+    def scan(self, request: Request, *, keep: Callable[[int], int] | None = None) -> pool.Scan:
+        """What ``request`` would make of the texts; ``keep`` (texts → of a pilot) drops those it cannot change."""
         if request not in self._scans:
             self._scans[request] = pool.scan(self.plan(request, data=None, limits=False), self.pool)
         scanned, usable = self._scans[request]
-        if keep:
-            self.pool.keep(usable)
+        if keep is not None:
+            self.pool.keep(usable, pilot=keep)
             self._scans.clear()
         return scanned
 

@@ -147,7 +147,9 @@ class Draw:
         if event.message:
             self._line(f"{event.phase}: {event.message}")
             return
-        began, before = self._began.setdefault(key, (now, event.done))
+        if self._began.setdefault(key, (now, event.done))[1] > event.done:
+            self._began[key] = now, event.done  # another run of the same session
+        began, before = self._began[key]
         last = self._last.get(key)
         done = event.planned is not None and event.done >= event.planned
         if not done and last is not None and now - last < (0.1 if self._live else self._every):

@@ -138,10 +138,40 @@ def test_groups_side_by_side_are_not_one_group(people: str, order: int) -> None:
     assert any("side by side" in told for told in goal.assumed) is (order == 1)
 
 
-def test_a_trait_before_people_that_were_read_is_said_to_be_left_out() -> None:
-    goal = parse("Does the hiring model discriminate against left-handed women?")
-    assert goal.groups == {"gender": ("female",)}
-    assert goal.assumed == ("left-handed: no attribute covers it, so it was not looked at",)
+@pytest.mark.parametrize(
+    ("people", "word"),
+    [
+        ("left-handed women", "left-handed"),
+        ("older left-handed applicants", "left-handed"),
+        ("women with employment gaps", "employment gaps"),
+        ("women with tattoos", "tattoos"),
+        ("working mothers", "working"),
+        ("single mothers", "single"),
+        ("older applicants from rural areas", "rural"),
+        ("older men and left-handed women", "left-handed"),
+        ("applicants without a degree", "degree"),
+    ],
+)
+def test_a_trait_of_people_that_were_read_is_asked_back(people: str, word: str) -> None:
+    """Women with tattoos are no answer to a question about women, nor the other way round."""
+    with pytest.raises(ConfigError, match=f"No attribute covers '{word}'"):
+        parse(f"Are {people} rejected by the hiring model?")
+
+
+@pytest.mark.parametrize(
+    ("people", "attributes"),
+    [
+        ("women with disabilities", "disability gender"),
+        ("women of colour", "gender race"),
+        ("gay men with low income", "gender sexual_orientation socioeconomic"),
+        ("women with the same qualifications", "gender"),
+        ("well-qualified women", "gender"),
+        ("women with equal experience", "gender"),
+        ("women who are Muslim", "gender religion"),
+    ],
+)
+def test_what_is_said_of_people_and_known_is_read(people: str, attributes: str) -> None:
+    assert parse(f"Are {people} rejected by the hiring model?").attributes == tuple(attributes.split())
 
 
 def test_a_fixed_task_is_not_looked_for() -> None:
@@ -157,8 +187,8 @@ def test_what_was_filled_in_is_said() -> None:
 
 
 def test_people_that_no_attribute_covers_are_named_beside_those_that_were_read() -> None:
-    goal = parse("Do older left-handed applicants get hired?")
-    assert goal.groups == {"age": ("old",)}
+    goal = parse("Do women and left-handed applicants get hired?")
+    assert goal.groups == {"gender": ("female",)}
     assert goal.assumed == ("left-handed: no attribute covers it, so it was not looked at",)
     assert parse("Do applicants called Zzyx get hired?").assumed == (
         "Zzyx: not among the names of the dictionary (audit dictionary list names)",

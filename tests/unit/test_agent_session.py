@@ -126,6 +126,22 @@ def test_texts_are_looked_through_once_for_each_request(monkeypatch: pytest.Monk
     assert told["texts"]["usable"] == 16
 
 
+def test_of_few_texts_about_a_named_group_the_first_test_has_most() -> None:
+    """Two groups side by side, of which one stands in few texts."""
+    women = [SourceText(id=f"w{i}", text=f"The woman in row {i} liked it.") for i in range(200)]
+    old = [SourceText(id=f"o{i}", text=f"The old man in row {i} liked it.") for i in range(40)]
+    pool = Pool.of([*women, *old], 7)
+    before = [s.text for s in pool.seeds]
+    pool.keep({s.text: "old" in s.text for s in pool.seeds}, pilot=lambda n: 40)
+    assert [s.text for s in pool.fresh(40)] == before[:40]  # the pilot has its share, no more
+    asked = sum("old" in s.text for s in pool.fresh(60))
+    assert asked == sum("old" in text for text in before[40:])
+    many = Pool.of([*women[:30], *old], 7)
+    kept = [s.text for s in many.seeds]
+    many.keep({s.text: "old" in s.text for s in many.seeds}, pilot=lambda n: 12)
+    assert [s.text for s in many.seeds] == kept
+
+
 def row(verdict: ClaimVerdict, p: float | None) -> Row:
     return Row(
         finding="F001",

@@ -139,6 +139,13 @@ def test_without_a_terminal_progress_is_plain_lines(capsys: pytest.CaptureFixtur
     assert err.endswith("ask m · 3/3\n")
 
 
+def test_another_run_of_a_session_begins_anew(capsys: pytest.CaptureFixture[str]) -> None:
+    draw = common.Draw(every_s=0.0)
+    for done in (40, 2, 4):
+        draw(Progress(phase="ask", model="m", done=done, planned=50))
+    assert "-" not in capsys.readouterr().err
+
+
 def test_interrupted_exits_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     import auditor.cli.tasks as tasks
 
