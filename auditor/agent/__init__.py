@@ -88,12 +88,14 @@ class AgentResult:
 
         return report.build(self.session, self.steps)
 
-    def to_text(self, *, width: int = 100, encoding: str = "utf-8", color: bool = False) -> str:
-        """The report for a terminal."""
+    def to_text(
+        self, *, width: int = 100, encoding: str = "utf-8", color: bool = False, full: bool = False
+    ) -> str:
+        """The report for a terminal: one screen, with ``full`` all of it."""
         from auditor.report.page import Page
         from auditor.report.terminal import write
 
-        return write(Page(width=width, encoding=encoding, color=color), self.document())
+        return write(Page(width=width, encoding=encoding, color=color), self.document(), full=full)
 
     def to_markdown(self) -> str:
         """The report as Markdown."""

@@ -27,6 +27,7 @@ def agent(
         str, typer.Argument(metavar="GOAL", help="A question; with --read or --resume, a session's folder.")
     ],
     format: common.Format = "terminal",
+    full: common.Full = False,
     dry_run: common.DryRun = False,
     read: Annotated[
         bool, typer.Option("--read", help="Show the session in the folder GOAL; ask nothing.")
@@ -48,7 +49,7 @@ def agent(
             f"{'--read' if read else '--resume'} takes everything from the session in the folder; leave out {told}."
         )
     if read:
-        return _show(agents.load(Path(goal)), format)
+        return _show(agents.load(Path(goal)), format, full)
     if resume:
         from auditor.agent import folder
 
@@ -56,7 +57,7 @@ def agent(
         again = f"agent {common.quoted(goal)} --resume"
         servers = [kept.common.get("base_url"), kept.planner_base_url]
         consent.Named.of(kept.models or (), servers).consent(Path(goal), again=again, yes=yes, given=None)
-        return _show(agents.resume(Path(goal), observe=Draw()), format)
+        return _show(agents.resume(Path(goal), observe=Draw()), format, full)
     planned: dict[str, Any] = {n: v for n, v in options.items() if n in PlannerOptions.settings()}
     options = {n: v for n, v in options.items() if n not in planned}
     given: dict[str, Any] = {"model" if n == "models" else n: v for n, v in options.items()}
@@ -71,16 +72,16 @@ def agent(
         check=lambda: agents.parse(goal, task=given.get("task")),
         show=lambda: _outline(agents.outline(goal, **given), "terminal"),
     )
-    return _show(agents.run(goal, observe=Draw(), **planned, **given), format)
+    return _show(agents.run(goal, observe=Draw(), **planned, **given), format, full)
 
 
-def _show(result: Any, format: str) -> int:
+def _show(result: Any, format: str, full: bool) -> int:
     from auditor.cli.main import EXIT_INCOMPLETE, complain
 
     if format == "json":
         sys.stdout.write(result.to_json() + "\n")
     else:
-        sys.stdout.write(result.to_text(**common.screen()))
+        sys.stdout.write(result.to_text(**common.screen(), full=full))
     sys.stdout.flush()
     if (result.path / "agent.html").is_file():
         common.say(f"Report: {result.path / 'agent.html'}", to=sys.stderr)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli import pages
+from auditor.cli import common, pages
 from auditor.cli.common import find_intact, invoke
 from auditor.cli.options import option
 from auditor.core.types import names
@@ -28,6 +28,7 @@ def compare(
     after: Annotated[Path, typer.Argument(metavar="B", help="The run after.")],
     format: pages.Format = "terminal",
     out: Annotated[Path | None, option("out", help="Write it here instead of printing it.")] = None,
+    full: common.Full = False,
     fail_on: Annotated[
         str | None, option("fail_on", help="Exit 1 on: worse, new (or both, comma-separated); never.")
     ] = None,
@@ -50,17 +51,18 @@ def compare(
     if tables is not None:
         if set(words) - {"never"}:
             raise ConfigError("--fail-on worse, new: tables of recorded outcomes hold no findings.")
-        pages.put(dataclasses.asdict(tables), format, ll144_more.build(tables), out)
+        pages.put(dataclasses.asdict(tables), format, ll144_more.build(tables), out, full=full)
         return 0
     if (rows := _rows(paths)) is not None:
-        pages.put(dataclasses.asdict(rows), format, two_searches.build(rows), out)
+        pages.put(dataclasses.asdict(rows), format, two_searches.build(rows), out, full=full)
         worse = [s for s in rows.scores if s.change in words]
         # Which slices are kept hangs on the others, so a new one is none that was not there before.
         fresh = [e for e in rows.entries if e.kind != "slice" and e.fate in words]
         return 1 if worse or fresh else 0
     sides = [stored.side(path) for path in paths]
     found = comparing.compare(*sides)
-    pages.put(dataclasses.asdict(found), format, two_runs.build(found, [side.record for side in sides]), out)
+    document = two_runs.build(found, [side.record for side in sides])
+    pages.put(dataclasses.asdict(found), format, document, out, full=full)
     bad = [r for r in found.rates if r.change in words] + [f for f in found.findings if f.fate in words]
     return 1 if bad else 0
 

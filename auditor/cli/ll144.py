@@ -102,6 +102,7 @@ def ll144(
         FilePath, typer.Option("--write-map", help="Write the category map to edit, and stop.")
     ] = None,
     format: common.Format = "terminal",
+    full: common.Full = False,
     out: Annotated[
         FilePath,
         option(
@@ -164,7 +165,7 @@ def ll144(
             )
         record = _from_rankings(rankings, settings, leave_out, model)
     if out is None or out.suffix in (".html", ".json"):
-        return _show(record, format, out)
+        return _show(record, format, out, full)
     from auditor.run import outcomes
 
     columns |= {
@@ -178,7 +179,7 @@ def ll144(
     plan = {"data": given, "options": chosen, "settings": _plain(settings), "out": str(out)}
     path = outcomes.write(record, plan, out, started=started)
     common.say_where(path)
-    return _show(record, format, None)
+    return _show(record, format, None, full)
 
 
 def _ask_kind() -> str | None:
@@ -290,7 +291,7 @@ def _write_map(path: Path) -> int:
     return 0
 
 
-def _show(record: dict[str, Any], format: str, out: Path | None) -> int:
+def _show(record: dict[str, Any], format: str, out: Path | None, full: bool) -> int:
     from auditor.core.record import read
     from auditor.report import html, ll144_report, terminal
     from auditor.report.json import JsonReport
@@ -306,7 +307,7 @@ def _show(record: dict[str, Any], format: str, out: Path | None) -> int:
     if format == "json":
         sys.stdout.write(JsonReport().render(record))
     else:
-        sys.stdout.write(terminal.write(Page(**common.screen()), ll144_report.build(told)))
+        sys.stdout.write(terminal.write(Page(**common.screen()), ll144_report.build(told), full=full))
     return 0
 
 

@@ -34,8 +34,15 @@ def checked(format: str) -> str:
     return format
 
 
-def put(values: Mapping[str, object], format: str, document: Document, out: Path | None = None) -> None:
-    """Print ``document``, or ``values`` as JSON; with ``out`` write it there."""
+def put(
+    values: Mapping[str, object],
+    format: str,
+    document: Document,
+    out: Path | None = None,
+    *,
+    full: bool = True,
+) -> None:
+    """Print ``document``, or ``values`` as JSON; with ``out`` write it there, in full."""
     from auditor.report import html, markdown, terminal
     from auditor.report.json import JsonReport
     from auditor.report.page import Page
@@ -43,7 +50,7 @@ def put(values: Mapping[str, object], format: str, document: Document, out: Path
     if format == "json":
         text = JsonReport().render(dict(values))
     elif format == "terminal":
-        text = terminal.write(Page(**common.screen()), document)
+        text = terminal.write(Page(**common.screen()), document, full=full or out is not None)
     else:
         text = (html if format == "html" else markdown).write(document)
     if out is None:

@@ -175,11 +175,13 @@ def _renderers(
     if sections:
         record["sections"] = [SECTIONS.resolve(name) for name in sections]
     if outcomes.is_outcomes(record):
-        return record, _of_outcomes(record)
+        return record, _of_outcomes(record, full)
     if record.get("spec", {}).get("kind") == "tabular":
 
         def of_rows(name: str) -> tuple[str | bytes, str]:
-            renderer = RENDERERS.create(name, **(common.screen() if name == "terminal" else {}))
+            renderer = RENDERERS.create(
+                name, **(common.screen() | {"full": full} if name == "terminal" else {})
+            )
             # These lay outcomes of people beside the run, where its folder holds them; rows have no other evidence.
             beside = SimpleNamespace(path=path) if (path / OUTCOMES).is_file() and name in BESIDE else None
             return renderer.render(record, beside), renderer.suffix
@@ -211,7 +213,7 @@ BESIDE = (*(name for name in FORMS if name != "ai-verify-json"), "ll144-summary"
 OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)
 
 
-def _of_outcomes(record: dict[str, Any]) -> Callable[[str], tuple[str | bytes, str]]:
+def _of_outcomes(record: dict[str, Any], full: bool) -> Callable[[str], tuple[str | bytes, str]]:
     """The renderer of tables of recorded outcomes: there are no findings, texts or verdicts in them."""
     from auditor.core.errors import ConfigError
     from auditor.core.record import read
@@ -221,7 +223,7 @@ def _of_outcomes(record: dict[str, Any]) -> Callable[[str], tuple[str | bytes, s
     def make(name: str) -> tuple[str | bytes, str]:
         if name == "csv":
             return ll144_more.to_csv(read(record)), ".csv"
-        renderer = RENDERERS.create(name, **(common.screen() if name == "terminal" else {}))
+        renderer = RENDERERS.create(name, **(common.screen() | {"full": full} if name == "terminal" else {}))
         if name not in OF_OUTCOMES:
             raise ConfigError(
                 f"--format {name} is about findings of a test of a model; {record['id']} holds tables of recorded "

@@ -31,6 +31,7 @@ schema_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exc
 @takes("tabular", TabularPlan, MethodOptions)
 def tabular(
     format: common.Format = "terminal",
+    full: common.Full = False,
     fail_on: common.FailOn = None,
     config: common.Config = None,
     plan: Annotated[
@@ -72,7 +73,7 @@ def tabular(
         show=lambda: _outlook(chosen, "terminal"),
         limits=" or ".join(f"--{name.replace('_', '-')} N" for name in limits),
     )
-    return _finish(audit_table(chosen, observe=Draw(), frozen=found), format, fail_on)
+    return _finish(audit_table(chosen, observe=Draw(), frozen=found), format, fail_on, full=full)
 
 
 def settings_of(given: Mapping[str, object]) -> dict[str, object]:
@@ -153,7 +154,7 @@ def _check_rule(fail_on: str | None, method: str) -> None:
             )
 
 
-def _finish(run: Any, format: str, fail_on: str | None) -> int:
+def _finish(run: Any, format: str, fail_on: str | None, *, full: bool) -> int:
     """Print a run and return its exit code."""
     from auditor.cli.main import complain
 
@@ -162,7 +163,7 @@ def _finish(run: Any, format: str, fail_on: str | None) -> int:
         sys.stdout.write(json.dumps(record, indent=1, allow_nan=False) + "\n")
     else:
         run.record.update(record)
-        sys.stdout.write(run.to_text(**common.screen()))
+        sys.stdout.write(run.to_text(**common.screen(), full=full))
     sys.stdout.flush()
     if run.path is not None:
         common.say_where(run.path)
@@ -206,6 +207,7 @@ def schema(
 def resume(
     run: common.RunArgument,
     format: common.Format = "terminal",
+    full: common.Full = False,
     fail_on: common.FailOn = None,
     model: consent.Models = None,
     base_url: consent.Address = None,
@@ -221,7 +223,7 @@ def resume(
     plan, again = RunFolder.open(path).plan, f"tabular resume {common.quoted(path)}"
     named = consent.Named.of([plan.get("model")], [plan.get("base_url")])
     named.consent(path, again=again, yes=yes, given=model or (), base_url=base_url)
-    return _finish(resume_table(path, observe=Draw(), limits=limits), format, fail_on)
+    return _finish(resume_table(path, observe=Draw(), limits=limits), format, fail_on, full=full)
 
 
 def command(argv: list[str]) -> int:

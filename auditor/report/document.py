@@ -6,6 +6,7 @@ Builders: `texts`, `tabular`, `ll144`, `legal`, `two_runs`, `two_searches`, `aud
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from auditor.report.cards import Card
     from auditor.report.exchange import Row
 
+HASH = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 TO_FILL = "to be filled in"
 
 
@@ -234,9 +236,9 @@ def beside(
     sections: Iterable[Section],
     what: str = "Runs",
 ) -> Document:
-    """Two runs side by side: what differs in their plans, then ``sections``."""
+    """Two runs side by side: what differs in their plans, then ``sections``; of hashes their first digits."""
     differing = compared.settings if isinstance(compared, TablesComparison) else compared.plans
-    lines = tuple((p.name, p.before, p.after) for p in differing)
+    lines = tuple((p.name, *(HASH.sub(r"\1…", told) for told in (p.before, p.after))) for p in differing)
     told = [] if lines else ["The plans and their inputs are the same."]
     plans = Table(caption="What was set otherwise", columns=("Setting", "Before", "After"), lines=lines)
     return Document(

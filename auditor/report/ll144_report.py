@@ -42,8 +42,9 @@ def build(record: RunRecord) -> Document:
 
 
 def sentences(record: RunRecord) -> list[str]:
-    """What each table comes to, in a sentence or two."""
-    return [ll144.result_sentence(found) for found in ll144.results(record)]
+    """What each table comes to, in a sentence or two; how many published ratios come out."""
+    published = [ll144.published_sentence(record)] if record.outcomes.published else []
+    return [*(ll144.result_sentence(found) for found in ll144.results(record)), *published]
 
 
 def impact(record: RunRecord) -> tuple[Block, ...]:
@@ -158,8 +159,7 @@ def _published(record: RunRecord) -> Iterable[Section]:
             lines=lines,
         )
         title = "Against the published ratios"
-        blocks = noted([ll144.published_sentence(record)], [table])
-        yield Section(id="published", title=title, short="Published", blocks=blocks)
+        yield Section(id="published", title=title, short="Published", blocks=(table,))
 
 
 def _draft(record: RunRecord) -> Iterable[Section]:

@@ -11,7 +11,19 @@ from auditor.core.provenance import head
 from auditor.core.record import Counts, RunRecord
 from auditor.core.record.rows import GroupRate, RowPair, Score, Tabular
 from auditor.report import exchange, extras, waived, words
-from auditor.report.document import Block, Cell, Document, Findings, Items, Section, Table, Text, facts, noted
+from auditor.report.document import (
+    Block,
+    Cell,
+    Commands,
+    Document,
+    Findings,
+    Items,
+    Section,
+    Table,
+    Text,
+    facts,
+    noted,
+)
 from auditor.report.tabular_tables import answers_line, sections
 
 TITLES = {"themis": "Themis", "aequitas": "Aequitas", "sg": "SG"}
@@ -84,6 +96,7 @@ def build(record: RunRecord) -> Document:
             *_pairs(section),
             *sections(section),
             *extras.build(record),
+            *_next(record),
             _method(record, section),
             _provenance(record, section),
         ),
@@ -180,6 +193,21 @@ def _pairs(section: Tabular) -> list[Section]:
     return [Section(id="pairs", title=PAIRS, short="Pairs", blocks=(table,))]
 
 
+def _next(record: RunRecord) -> list[Section]:
+    """What to look at: the first finding that was shown."""
+    run, first = (
+        words.run_name(record),
+        min(record.findings, key=lambda f: f.verdict != "shown", default=None),
+    )
+    show = () if first is None else ((f"audit show {run} {first.id}", "its figure and pairs of rows"),)
+    lines = (
+        *show,
+        (f"audit report {run} --full", "all that was measured"),
+        (f"audit report {run} --format html", "the full report, one file"),
+    )
+    return [Section(id="next", title="Next", short="Next", blocks=(Commands(lines),))] if record.id else []
+
+
 def _method(record: RunRecord, section: Tabular) -> Section:
     raw = record.raw.get("tabular") or {}
     blocks = (
@@ -226,6 +254,20 @@ def _detail(score: Score) -> str:
     return f"{label}: most often for {group(largest)}; least often for {group(smallest)}{unsaid}"
 
 
+def _apart(score: Score) -> str:
+    """Who gets a label how often: of a group score whose groups differ."""
+    detail, rows = score.detail, {"domain (all rows)": "rows of the domain"}.get(score.population, "rows")
+    rows = "given rows" if score.population == "given rows" else rows
+    most, least = detail.largest, detail.smallest
+    if most is None or least is None or most.rate == least.rate:
+        return ""
+    groups = [", ".join(f"{k} = {v}" for k, v in told.group.items()) for told in (least, most)]
+    return (
+        f"Label {detail.label} goes to {words.percent(least.rate)} of the {least.n:,} {rows} with {groups[0]}, and to "
+        f"{words.percent(most.rate)} of the {most.n:,} with {groups[1]}: {words.rate_text(score.estimate)} apart."
+    )
+
+
 def _summary(section: Tabular, counts: Counts, protected: list[str]) -> list[str]:
     named = words.listing(protected) if protected else "the columns"
     lines = []
@@ -244,6 +286,7 @@ def _summary(section: Tabular, counts: Counts, protected: list[str]) -> list[str
             f"different labels when {named} {verb}. They were searched for: this is not a rate."
         )
     else:
+        lines += [told for score in section.scores if (told := _apart(score))]
         for score in section.scores:
             if score.name.endswith("causal"):
                 rows = ROWS.get(score.population, f"rows ({score.population})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -34,13 +35,14 @@ MAX_CARDS = 3  # findings with their texts
 MAX_LINES = 20  # of a table
 MAX_FOLDED = 8  # of one that a page opens on a click
 FEW_LINES = 5  # of each below an answer
+NAMED = 6  # lines for the commands, and for the names of what had no room
 LOOKED_UP = frozenset({"method", "provenance"})
 
 
 class TerminalReport(Renderer):
     """The answer on one screen; with ``full`` all that was asked, measured and found.
 
-    A run without claims (free texts, rows, a paper's own protocol, an old record) is told in full.
+    Of a run without claims (free texts, rows, a paper's own protocol, an old record) the first sections are told.
 
     Parameters
     ----------
@@ -69,43 +71,75 @@ class TerminalReport(Renderer):
         page = Page(width=self.width, encoding=self.encoding, color=self.color)
         record = read(record)
         first = None if self.full else answer.build(record, evidence)
-        if first is not None:
+        if first is not None:  # the rest of the document is not needed
             terminal_answer.write(page, first, full=False)
             return page.value()
-        return write(page, build.document(record, evidence))
+        return write(page, build.document(record, evidence), full=self.full)
 
 
-def write(page: Page, document: Document) -> str:
+def write(page: Page, document: Document, *, full: bool = True) -> str:
     """Lay a document out: every part but drawings, those within folds too.
 
     Below an answer stands what a reader goes on to: the first lines of each table, without what the answer told, and
-    nothing of what is looked up by name (hashes, settings), which the page, the CSV and ``run.json`` have.
+    nothing of what is looked up by name (hashes, settings), which the page, the CSV and ``run.json`` have. Without
+    ``full`` it is the answer, or the first sections that have room on a screen.
     """
     answered = document.first is not None
     if document.first is not None:
         terminal_answer.write(page, document.first, full=False)
+        if not full:
+            return page.value()
         page.line()
     page.line(document.title, "bold")
     if document.first is None:
         for banner in document.banners:
             page.paragraph(banner, first="!! ", indent="   ")
     page.paragraph(" · ".join(part for part in (document.name, document.meta) if part))
+    left: list[Section] = []
     for section in document.sections:
-        if answered and section.id in LOOKED_UP:
-            continue
-        page.heading(section.title)
-        blocks = [b for b in section.blocks if not (answered and _told(section, b))]
-        cards = (block for block in blocks if isinstance(block, Evidence))
-        told = list(islice(cards, MAX_CARDS if not answered else 1))
-        for block in blocks:
-            if not isinstance(block, Evidence) or block in told:
-                _put(page, block, MAX_LINES if not answered else FEW_LINES, short=answered)
-        if left := sum(isinstance(b, Evidence) for b in blocks) - len(told):
-            page.paragraph(f"{words.plural(left, 'further example')}: see the HTML report.")
+        if full:
+            if not (answered and section.id in LOOKED_UP):
+                _section(page, section, answered=answered, short=answered)
+        elif section.id == "next" or (not left and section.id not in LOOKED_UP and _fits(page, section)):
+            _section(page, section, answered=False, short=True)
+        else:
+            left += [section] if left else _begun(page, section)
+    if left:
+        page.line()
+        page.paragraph(f"--full tells more: {', '.join(section.title for section in left)}.")
     if answered:
         page.line()
         page.paragraph("Method, limits, settings and hashes: the HTML report. Every figure: --format csv.")
     return page.value()
+
+
+def _fits(page: Page, section: Section) -> bool:
+    """Whether a section has room on the screen below what stands there."""
+    trial = Page(width=page.width, encoding=page.encoding, color=False)
+    _section(trial, section, answered=False, short=True)
+    return page.value().count("\n") + trial.value().count("\n") + 1 + NAMED <= terminal_answer.MOST
+
+
+def _begun(page: Page, section: Section) -> list[Section]:
+    """Lay out what has room of a section that is too long, if anything has; it is still to be named."""
+    for n in range(len(section.blocks) - 1, 0, -1):
+        part = replace(section, blocks=section.blocks[:n])
+        if section.id not in LOOKED_UP and _fits(page, part):
+            _section(page, part, answered=False, short=True)
+            break
+    return [section]
+
+
+def _section(page: Page, section: Section, *, answered: bool, short: bool) -> None:
+    page.heading(section.title)
+    blocks = [b for b in section.blocks if not (answered and _told(section, b))]
+    cards = (block for block in blocks if isinstance(block, Evidence))
+    told = list(islice(cards, 1 if short else MAX_CARDS))
+    for block in blocks:
+        if not isinstance(block, Evidence) or block in told:
+            _put(page, block, FEW_LINES if short else MAX_LINES, short=short)
+    if left := sum(isinstance(b, Evidence) for b in blocks) - len(told):
+        page.paragraph(f"{words.plural(left, 'further example')}: see the HTML report.")
 
 
 def _told(section: Section, block: Block) -> bool:

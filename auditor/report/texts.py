@@ -45,12 +45,14 @@ def build(record: RunRecord, evidence: Any) -> Document:
         f"version {record.tool_version or '–'}",
         exchange.summary(record),
     )
+    compared = tuple(section for section in shown.sections if section.id == "texts")  # who gets other texts
     sections = (
         *_matrix(record, first),
+        *([] if first else compared),
         *([] if first else [_rates(shown, folded=False)]),
         _examples(record, shown, evidence, first),
         _checks(shown),
-        *shown.sections,
+        *(section for section in shown.sections if first or section not in compared),
         *([_rates(shown, folded=True)] if first else []),
         *_next(shown, first),
         *history.sections(record, evidence, first),

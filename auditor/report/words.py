@@ -302,7 +302,7 @@ def claim_sentence(finding: Finding, noun: str = "label") -> str:
     if finding.kind == "violation":
         return f"The {noun} of {model} changed with {what}."
     if finding.code.startswith(("DIR", "REF", "SCO", "GEN")):
-        return sentence(f"{model}: {finding.text}")
+        return f"{model}: {finding.text.rstrip('.')}."
     if rate is None:
         return f"No rate was measured for {what} on {model}."
     figures = interval(rate, level=True)

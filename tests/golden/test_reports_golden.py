@@ -34,12 +34,12 @@ SPECIMEN = load()
 FULL = (SPECIMEN.record(), SPECIMEN.evidence())
 CLAIMS = (SPECIMEN.claimed(), SPECIMEN.evidence())
 CASES = {
-    "full.txt": lambda: TerminalReport(width=100).render(*FULL),
-    "full-ascii.txt": lambda: TerminalReport(width=72, encoding="ascii").render(*FULL),
+    "full.txt": lambda: TerminalReport(width=100, full=True).render(*FULL),
+    "full-ascii.txt": lambda: TerminalReport(width=72, encoding="ascii", full=True).render(*FULL),
     "full.html": lambda: HtmlReport().render(*FULL),
-    "partial.txt": lambda: TerminalReport(width=100).render(SPECIMEN.partial(), FULL[1]),
+    "partial.txt": lambda: TerminalReport(width=100, full=True).render(SPECIMEN.partial(), FULL[1]),
     "quiet.txt": lambda: TerminalReport(width=100).render(SPECIMEN.quiet(), FULL[1]),
-    "failing.txt": lambda: TerminalReport(width=100).render(*SPECIMEN.failing()),
+    "failing.txt": lambda: TerminalReport(width=100, full=True).render(*SPECIMEN.failing()),
     "failing.html": lambda: HtmlReport().render(*SPECIMEN.failing()),
     "claims.txt": lambda: TerminalReport(width=80).render(*CLAIMS),
     "claims-full.txt": lambda: TerminalReport(width=100, full=True).render(*CLAIMS),

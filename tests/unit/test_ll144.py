@@ -168,7 +168,7 @@ def test_exclusion_is_a_recorded_decision(capsys: pytest.CaptureFixture[str], tm
     assert table["White"]["ratio_to_excluded_text"] == "0.500"
     facts = found["ll144"]["table_facts"]["race_ethnicity"]
     assert facts["excluded_reference"] == "Native Hawaiian or Pacific Islander"
-    _, text, _ = run(capsys, "--counts", path, "--exclude-below-2-percent", option)
+    _, text, _ = run(capsys, "--counts", path, "--exclude-below-2-percent", option, "--full")
     assert "has a higher rate than White and was left out" in " ".join(text.split())
 
 
@@ -273,6 +273,7 @@ def test_dates_and_test_data_go_into_the_draft(capsys: pytest.CaptureFixture[str
     _, text, _ = run(
         capsys, "--data", people, *BASE, "--selected", "ok", "--audit-date", "2026-10-01", "--data-kind", "test",
         "--test-data-reason", "new tool", "--test-data-generation", "volunteers", "--source", "tool 3",
+        "--full",
     )  # fmt: skip
     fields = dict(re.findall(r"^  (\S.*?)  +(\S.*)$", text, re.MULTILINE))
     assert fields["Date of the bias audit"] == "2026-10-01"

@@ -206,7 +206,7 @@ def test_outcomes_of_people_beside_a_run_over_rows(folder: Path, capsys: pytest.
 
 def test_the_same_people_twice_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     again = make(capsys, "before.csv", "--partly-known")
-    out = call(capsys, "compare", folder, again)[1]
+    out = call(capsys, "compare", folder, again, "--full")[1]
     assert "from the same file" in out
     assert "partly known" in out
 

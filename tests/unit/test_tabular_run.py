@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -227,7 +228,7 @@ def test_a_program_that_ends_is_named(place: Path) -> None:
 
 
 def command(*extra: str) -> int:
-    return audit(["tabular", "--data", "data.csv", "--target", "y", "--protected", "sex", *extra])
+    return audit(["tabular", "--data", "data.csv", "--target", "y", "--protected", "sex", "--full", *extra])
 
 
 def test_the_command_line(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -238,6 +239,10 @@ def test_the_command_line(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert [e["population"] for e in record["estimates"]] == ["given rows"] * 2 + ["domain (all rows)"] * 2
     assert record["estimates"][2]["estimate"]["value"] == pytest.approx(2 / 6)
     assert [f["verdict"] for f in record["findings"]][2:4] == ["shown", "shown"]
+    assert command("--model", "sklearn:tree.skops") == 0
+    assert re.search(
+        r"Label \S+ goes to \S+ % of the \d+ .* with sex = \w", capsys.readouterr().out.replace("\n", " ")
+    )
     assert command("--model", "sklearn:tree.skops") == 0
     text = capsys.readouterr().out
     assert "33.33 % (exact)" in text
@@ -515,6 +520,13 @@ def test_a_failing_model_is_one_paragraph_and_missing_values_are_asked(
     (tmp_path / "rows.csv").write_text("\n".join(lines), encoding="utf-8")
     call = ["tabular", "--data", "rows.csv", "--target", "y", "--protected", "sex", "--max-samples", "50"]
     assert main.run([*call, "--model", "python:rows_with_gaps:takes", "--out", "runs"]) == 0
+    screen = capsys.readouterr().out
+    assert len(screen.splitlines()) <= 40
+    assert [
+        main.run(shlex.split(line.split("   ")[0])[1:])
+        for line in screen.splitlines()
+        if line[:6] == "audit "
+    ] == [0, 0, 0]
     assert "'n/a' (10 rows)" in " ".join(capsys.readouterr().out.split())
     (record,) = (tmp_path / "runs").glob("2*/run.json")
     assert "NaN" not in record.read_text("utf-8")
