@@ -377,7 +377,7 @@ def finish(result: Result, *, format: str, fail_on: str | None, full: bool = Fal
     """Print a result and return the exit code of its run."""
     from auditor.cli.consent import Named
     from auditor.core.record import read
-    from auditor.report import proposed, unread
+    from auditor.report import cautions, proposed
 
     record = with_waivers(result.record)
     if "waivers" in record:
@@ -392,7 +392,7 @@ def finish(result: Result, *, format: str, fail_on: str | None, full: bool = Fal
     if not result.complete:
         told = read(result.record)
         reason = f"The run is incomplete: {result.run.status_reason}"
-        if variant := unread.variant(told):
+        if variant := cautions.variant(told):
             complain(reason, f"Run: audit show {quoted(result.path)} {quoted(variant)}")
         else:
             raised = proposed.raised(told)

@@ -38,7 +38,7 @@ def compare(
 
     from auditor.core.errors import ConfigError
     from auditor.measure import compare as comparing
-    from auditor.report import ll144_more, two_runs, two_searches
+    from auditor.report import ll144_report, two_runs, two_searches
     from auditor.run import stored
 
     format = pages.checked(format)
@@ -51,7 +51,7 @@ def compare(
     if tables is not None:
         if set(words) - {"never"}:
             raise ConfigError("--fail-on worse, new: tables of recorded outcomes hold no findings.")
-        pages.put(dataclasses.asdict(tables), format, ll144_more.build(tables), out, full=full)
+        pages.put(dataclasses.asdict(tables), format, ll144_report.compared(tables), out, full=full)
         return 0
     if (rows := _rows(paths)) is not None:
         pages.put(dataclasses.asdict(rows), format, two_searches.build(rows), out, full=full)

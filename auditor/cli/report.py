@@ -142,9 +142,9 @@ def _write_fill(record: dict[str, Any], target: str) -> int:
     """The file to fill in, with a line for each finding that was shown."""
     from auditor.core.errors import ConfigError
     from auditor.core.record import read
-    from auditor.report import claimed, compliance_claims, compliance_fill
+    from auditor.report import claimed, compliance_facts, compliance_fill
 
-    claims = compliance_claims.claims(read(record), "label") if record.get("findings") else ()
+    claims = compliance_facts.claims(read(record), "label") if record.get("findings") else ()
     shown = [(c.id, c.sentence) for c in claims if c.verdict in claimed.SHOWN]
     text = compliance_fill.template(_own_fields(), shown)
     if target == "-":
@@ -218,11 +218,11 @@ def _of_outcomes(record: dict[str, Any], full: bool) -> Callable[[str], tuple[st
     from auditor.core.errors import ConfigError
     from auditor.core.record import read
     from auditor.core.registry import RENDERERS
-    from auditor.report import ll144_more
+    from auditor.report import ll144_report
 
     def make(name: str) -> tuple[str | bytes, str]:
         if name == "csv":
-            return ll144_more.to_csv(read(record)), ".csv"
+            return ll144_report.to_csv(read(record)), ".csv"
         renderer = RENDERERS.create(name, **(common.screen() | {"full": full} if name == "terminal" else {}))
         if name not in OF_OUTCOMES:
             raise ConfigError(

@@ -13,7 +13,7 @@ from auditor.core import waivers
 from auditor.core.record import Asked, RunRecord
 from auditor.core.record.parts import Control
 from auditor.measure.claims import OTHERS, Claim
-from auditor.report import claimed, example, headline, proposed, unread, words
+from auditor.report import cautions, claimed, example, headline, proposed, words
 from auditor.report.example import Example
 from auditor.text.people import NOT_CLEAR
 
@@ -188,7 +188,7 @@ def _headline(
     net = [c for c in claims if c.family == "net"]
     tested = [c for c in net if c.verdict != "not_tested"]
     if not tested:
-        if any(unread.nothing(record, model) for model in record.models):
+        if any(cautions.nothing(record, model) for model in record.models):
             return "not_tested", "nothing was measured", "no answer could be judged"
         few = f"{words.plural(len(net), 'comparison')} with too few texts" if net else "no text was compared"
         return "not_tested", "nothing was tested", few

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from auditor.core.errors import PluginError
 from auditor.core.record import Plain, RunRecord, read
-from auditor.report.document import Document
+from auditor.core.record.parts import SuiteFigure
+from auditor.report.document import Document, Section, Table, Text
 
 
 def document(record: Plain | RunRecord, evidence: Any = None) -> Document:
@@ -14,11 +17,11 @@ def document(record: Plain | RunRecord, evidence: Any = None) -> Document:
 
     The record may be as `Renderer.render` gets it: as it stands in ``run.json``.
     """
-    from auditor.report import compliance_fill, figures
+    from auditor.report import compliance_fill
 
     record = read(record)
     made = _own(record, evidence)
-    more = (*figures.measured(record), *figures.chosen(record, evidence), *compliance_fill.sections(record))
+    more = (*measured(record), *chosen(record, evidence), *compliance_fill.sections(record))
     return replace(made, sections=(*made.sections, *more))
 
 
@@ -34,3 +37,58 @@ def _own(record: RunRecord, evidence: Any) -> Document:
     from auditor.report import texts
 
     return texts.build(record, evidence)
+
+
+def measured(record: RunRecord) -> Iterator[Section]:
+    """What the suite of a run measured by its own rule."""
+    rows = record.figures
+    if not rows:
+        return
+    told = {row.figure: row.what for row in rows}
+    yield Section(
+        id="figures",
+        title=f"What the suite {record.spec.suite} measures",
+        short="Suite",
+        blocks=(
+            *(Text(f"{name}: {what}") for name, what in told.items()),
+            Table(
+                caption="Mean over cases, each of which counts once",
+                columns=("Measure", "Model", "Format", "Mean", "95 %", "Cases", "Left out"),
+                lines=tuple(_line(row) for row in rows),
+                right=frozenset(("Mean", "Cases", "Left out")),
+            ),
+        ),
+        brief=True,
+    )
+
+
+def _line(row: SuiteFigure) -> tuple[str, ...]:
+    shown = [f"{value:+.3f}" if value is not None else "–" for value in (row.value, row.low, row.high)]
+    between = f"{shown[1]} to {shown[2]}" if row.low is not None else "–"
+    return (
+        row.figure,
+        row.model,
+        row.format,
+        shown[0],
+        between,
+        str(row.cases),
+        str(row.left_out),
+    )
+
+
+def chosen(record: RunRecord, evidence: Any) -> Iterator[Section]:
+    """The sections that ``audit report --section`` names.
+
+    Raises
+    ------
+    PluginError
+        A plug-in built something else than a section.
+    """
+    from auditor.core.registry import SECTIONS
+
+    for name in record.sections:
+        made = SECTIONS.create(name).build(record.raw, evidence)
+        if made is not None and not isinstance(made, Section):
+            raise PluginError(f"section {name!r} built a {type(made).__name__} and no Section")
+        if made is not None:
+            yield made

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup, escape
 
-from auditor.core.record import RunRecord
-from auditor.core.types import Estimate
 from auditor.report import claimed, view, words
 
 LINE = 22  # pixels per strip
@@ -54,7 +52,6 @@ def forest(
     name: str,
     title: str,
     delta: float | None = None,
-    record: RunRecord | None = None,
 ) -> Markup:
     """Draw rates with intervals, one strip per row and subject, the noise of each beside it.
 
@@ -68,8 +65,6 @@ def forest(
         Accessible name of the drawing.
     delta : float, optional
         The bound set before the run, a share; the range below it is shaded.
-    record : RunRecord, optional
-        The run record: rows without placebo figures of their own get those of their attributes.
     """
     rates = [c.rate for r in rows for c in r.cells if c.rate]
     if not rates:
@@ -86,7 +81,7 @@ def forest(
         body.append(f'<text class="row" x="0" y="{y - 4}">{safe(row.label)}</text>')
         for subject, cell in zip(subjects, row.cells, strict=True):
             body.append(f'<text class="sub" x="0" y="{y + 15}">{safe(subject.name)}</text>')
-            body.append(_strip(cell, cell.placebo or _placebo(record, subject, row), y + 11, end))
+            body.append(_strip(cell, y + 11, end))
             y += LINE
         y += 8
     frame = _axis(end, y, delta)
@@ -140,10 +135,6 @@ def net(strips: Sequence[tuple[str, str, claimed.Effect, str, str]], *, name: st
     return svg(name, title, listed, y + 28, [*axis, *body], "forest")
 
 
-def _placebo(record: RunRecord | None, subject: view.Subject, row: view.Row) -> Estimate | None:
-    return view.find(record, "placebo_rate", subject, row.attributes) if record and row.steps else None
-
-
 def _x(share: float, end: float) -> str:
     return f"{LABELS + PLOT * min(share, end) / end:.3f}%"
 
@@ -160,7 +151,7 @@ def _axis(end: float, bottom: int, delta: float | None) -> str:
     return "".join(out)
 
 
-def _strip(cell: view.Cell, placebo: Estimate | None, y: int, end: float) -> str:
+def _strip(cell: view.Cell, y: int, end: float) -> str:
     if cell.rate is None:
         return f'<text class="sub" x="{LABELS}%" y="{y + 4}" dx="6">not measured</text>'
     out = []
@@ -170,19 +161,15 @@ def _strip(cell: view.Cell, placebo: Estimate | None, y: int, end: float) -> str
         out.append(f'<rect class="noise" x="{_x(a, end)}" y="{y - 8}" width="{width}" height="16"/>')
         at = _x(noise.value, end)
         out.append(f'<line class="noise" x1="{at}" x2="{at}" y1="{y - 8}" y2="{y + 8}"/>')
-    if placebo is not None:
+    if (placebo := cell.placebo) is not None:
         a, b = placebo.low, placebo.high
         width = f"{PLOT * (min(b, end) - min(a, end)) / end:.3f}%"
         out.append(f'<rect class="placebo" x="{_x(a, end)}" y="{y + 6}" width="{width}" height="4"/>')
         at = _x(placebo.value, end)
         out.append(f'<line class="placebo" x1="{at}" x2="{at}" y1="{y + 4}" y2="{y + 12}"/>')
     kind = cell.verdict if cell.verdict in MARKS else "not_tested"
-    return "".join(out) + _interval(cell.rate, kind, y, end)
-
-
-def _interval(estimate: Estimate, kind: str, y: int, end: float) -> str:
-    """A line from end to end of the interval, and a mark at the value."""
-    return _drawn([_x(x, end) for x in (estimate.low, estimate.high, estimate.value)], kind, y)
+    rate = cell.rate
+    return "".join(out) + _drawn([_x(x, end) for x in (rate.low, rate.high, rate.value)], kind, y)
 
 
 def _drawn(ends: Sequence[str], kind: str, y: int) -> str:
@@ -193,53 +180,6 @@ def _drawn(ends: Sequence[str], kind: str, y: int) -> str:
     mark = f'<path class="mark {kind}" d="{MARKS[kind]}"/>'
     out.append(f'<svg x="{value}" y="{y}" width="1" height="1" overflow="visible">{mark}</svg>')
     return "".join(out)
-
-
-def floors(shown: view.View, *, name: str) -> Markup:
-    """Draw on one scale, by attribute and subject: groups changed, placebo edits, the same prompt again.
-
-    Empty where nothing stands beside the rates: no figure of placebo edits or of repeated prompts.
-    """
-    groups = []
-    for row in shown.main:
-        if len(row.attributes) > 1:
-            continue
-        for subject, cell in zip(shown.subjects, row.cells, strict=True):
-            noise = cell.noise.estimate if cell.noise is not None else None
-            strips = (
-                ("groups", cell.rate, "not measured"),
-                ("placebo", cell.placebo, "not measured"),
-                ("same prompt", noise, view.noise_text(cell.noise)),
-            )
-            groups.append((f"{row.label}, {subject.name}", strips))
-    ends = [e.high for _, strips in groups for _, e, _ in strips if e]
-    if not any(e for _, strips in groups for _, e, _ in strips[1:]):
-        return Markup("")
-    end = scale_end(max(ends))
-    body: list[str] = []
-    listed: list[str] = []
-    y = 6
-    for heading, strips in groups:
-        y += 18
-        body.append(f'<text class="row" x="0" y="{y - 4}">{safe(heading)}</text>')
-        for mark, (label, estimate, reason) in zip(FLOOR_MARKS, strips, strict=True):
-            body.append(f'<text class="sub" x="0" y="{y + 13}">{safe(label)}</text>')
-            body.append(_floor(estimate, reason, mark, y + 9, end))
-            listed.append(f"{heading}, {label}: {words.interval(estimate) if estimate else reason}")
-            y += LINE - 4
-        y += 8
-    title = "Groups, placebo edits and the same prompt again"
-    return svg(name, title, "; ".join(listed), y + 28, [_axis(end, y, None), *body], "forest")
-
-
-FLOOR_MARKS = ("bounded", "not_tested", "not_determined")
-
-
-def _floor(estimate: Estimate | None, reason: str, mark: str, y: int, end: float) -> str:
-    """One interval with the mark ``mark``, or why there is none."""
-    if estimate is None:
-        return f'<text class="sub" x="{LABELS}%" y="{y + 4}" dx="6">{safe(reason)}</text>'
-    return _interval(estimate, mark, y, end)
 
 
 def bars(

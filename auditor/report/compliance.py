@@ -8,10 +8,9 @@ from typing import Any
 from auditor.core.protocols import Renderer
 from auditor.core.record import Plain, RunRecord, read
 from auditor.core.registry import PAGES
-from auditor.report import compliance_export as export
 from auditor.report import compliance_frameworks as frameworks
 from auditor.report import compliance_page as built
-from auditor.report import html, legal, ll144_summary, markdown, outcomes
+from auditor.report import html, legal, ll144_report, markdown, outcomes
 
 
 class LegalPage(Renderer):
@@ -56,7 +55,7 @@ class LegalPage(Renderer):
             record, evidence = outcomes.people(record, evidence, self.framework), None
         made = built.build(framework, record, evidence, outcomes.outcomes_of(record, evidence))
         if self.form == "-json":
-            return export.to_json(made)
+            return built.to_json(made)
         told = legal.build(made)
         return markdown.write(told) if self.form == "-md" else html.write(told, record)
 
@@ -74,7 +73,7 @@ class Ll144Summary(Renderer):
         ConfigError
             The run holds no outcomes of people, or they are rankings of made-up applications.
         """
-        return html.write(ll144_summary.build(outcomes.people(read(record), evidence, "ll144-summary")))
+        return html.write(ll144_report.summary(outcomes.people(read(record), evidence, "ll144-summary")))
 
 
 FORMS = {"": ".html", "-md": ".md", "-json": ".json"}

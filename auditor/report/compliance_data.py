@@ -10,9 +10,8 @@ from auditor.core.errors import ConfigError
 from auditor.core.protocols import Renderer
 from auditor.core.record import Plain, RunRecord, read
 from auditor.core.types import Estimate
-from auditor.report import compliance_claims as claimed
+from auditor.report import compliance_facts as facts
 from auditor.report import compliance_frameworks as frameworks
-from auditor.report import compliance_gates as gated
 from auditor.report import compliance_view as work
 
 HOSTED = ("openai", "langchain", "http")
@@ -38,7 +37,7 @@ class AiVerifyJson(Renderer):
             The record is of ``audit ll144``: no model was tested.
         """
         record = read(record)
-        if gated.kind_of(record) == "outcomes":
+        if facts.kind_of(record) == "outcomes":
             raise ConfigError(
                 "--format ai-verify-json needs a run of a model; outcomes of people are no test of one"
             )
@@ -48,8 +47,8 @@ class AiVerifyJson(Renderer):
 def result(record: RunRecord) -> dict[str, Any]:
     """The test result as plain data."""
     spec, provenance = record.spec, record.provenance
-    kind = gated.kind_of(record)
-    claims = claimed.claims(record, "label")
+    kind = facts.kind_of(record)
+    claims = facts.claims(record, "label")
     by_id = {f.id: f for f in record.findings}
     crossings = frameworks.cross(
         frameworks.load("ai-verify"), work.facts(record, None), work.absent(record, None)
@@ -93,7 +92,7 @@ def result(record: RunRecord) -> dict[str, Any]:
                 for f in record.findings
                 if f.kind == "hidden"
             ],
-            "gates": [{"name": g.name, "state": g.state, "result": g.result} for g in gated.gates(record)],
+            "gates": [{"name": g.name, "state": g.state, "result": g.result} for g in facts.gates(record)],
             "deviations": [
                 dict(zip(("what", "planned", "actual"), d, strict=True)) for d in work.deviations(record)
             ],
@@ -116,6 +115,6 @@ def _dataset(record: RunRecord) -> str:
     seeds = record.provenance.seeds
     if seeds.sha256:
         return f"urn:sha256:{seeds.sha256}"
-    if gated.kind_of(record) == "rows":
+    if facts.kind_of(record) == "rows":
         return f"urn:sha256:{record.rows.schema.sha256}"
     return f"urn:llm-bias-auditor:run:{record.id or 'unknown'}"

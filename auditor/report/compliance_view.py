@@ -7,11 +7,9 @@ from datetime import UTC, datetime
 
 from auditor.core.record import RunRecord
 from auditor.core.record.parts import Source
-from auditor.report import compliance_groups as groups
-from auditor.report import compliance_text as texts
-from auditor.report import planned, view, words
+from auditor.report import planned, prose, view, words
+from auditor.report.compliance_facts import accuracy, gates, kind_of
 from auditor.report.compliance_fill import Form
-from auditor.report.compliance_gates import gates, kind_of
 
 Pairs = tuple[tuple[str, str], ...]
 UNKNOWN = "not recorded"
@@ -27,7 +25,7 @@ def absent(record: RunRecord, outcomes: RunRecord | None) -> frozenset[str]:
     if kind == "outcomes":
         return OUTCOMES_LACK
     lack = {"rows"} if kind == "texts" else {"counterfactual"}
-    if not groups.accuracy(record):
+    if not accuracy(record):
         lack.add("accuracy")
     return frozenset(lack | ({"impact"} if outcomes is None else set()))
 
@@ -35,7 +33,7 @@ def absent(record: RunRecord, outcomes: RunRecord | None) -> frozenset[str]:
 def facts(record: RunRecord, outcomes: RunRecord | None, filled: Form | None = None) -> frozenset[str]:
     """Which of `compliance_frameworks.NEEDS` a record has, with what people filled in."""
     has = set()
-    if groups.accuracy(record):
+    if accuracy(record):
         has.add("labels")
     if filled is not None:
         has |= {"dated"} if {"name", "date", "signed"} <= filled.filled else set()
@@ -287,8 +285,8 @@ def untested(record: RunRecord, shown: view.View | None) -> tuple[str, ...]:
     """What this record says nothing about."""
     kind = kind_of(record)
     if kind == "outcomes":
-        return (texts.NO_TREATMENT,)
-    rows = [texts.NO_TEXTS if kind == "rows" else texts.NO_ROWS]
+        return (prose.text("no_treatment"),)
+    rows = [prose.text("no_texts" if kind == "rows" else "no_rows")]
     if shown is not None:
         known = {a for r in shown.rows for a in r.attributes}
         rows.append(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from auditor.core import waivers
 from auditor.core.record import RunRecord, Waived
 from auditor.core.types import Finding
-from auditor.report import claimed, unread, words
+from auditor.report import cautions, claimed, words
 from auditor.report.cards import Brief
 
 SHOWN = ("shown", "shown_for_words")
@@ -103,7 +103,7 @@ def partial(record: RunRecord) -> str:
     if record.status != "partial":
         return ""
     reason = (record.status_reason or "no reason was recorded").rstrip(".")
-    figures = "" if unread.variant(record) else " The figures cover what was answered until then."
+    figures = "" if cautions.variant(record) else " The figures cover what was answered until then."
     return f"Partial run: {reason}.{figures}"
 
 

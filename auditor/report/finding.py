@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from auditor.core import waivers
 from auditor.core.errors import UnknownPlugin
 from auditor.core.record import RunRecord
-from auditor.core.types import Finding
-from auditor.report import cards, diff, opinions, view, waived, words
+from auditor.core.types import Finding, Prompt
+from auditor.report import cards, diff, view, words
 from auditor.report.page import Page
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-Judged = Callable[[str, str, str], opinions.Opinion | None]
 
 
 def card(page: Page, shown: cards.Card) -> None:
@@ -111,7 +111,7 @@ def render_finding(
         if i:
             page.line()
         _whole(page, finding, cards.build(finding, evidence, noun=noun, record=record), judged, seen)
-        waived.of_finding(page, record, finding.id)
+        waiver(page, record, finding.id)
     return page.value()
 
 
@@ -156,7 +156,7 @@ def _whole(
         seen.add(place)
         page.heading(f"{asked.cell} · {asked.variant_id}")
         for prompt in asked.prompts:
-            opinions.prompt(page, prompt)
+            prompt_of(page, prompt)
         page.line()
         for response in asked.responses:
             scores = ", ".join(f"{k} {v:.3f}" for k, v in sorted((response.scores or {}).items()))
@@ -168,4 +168,77 @@ def _whole(
         if asked is not shown.asked[0]:
             for model, format_ in sorted({(r.model, r.format) for r in asked.responses}):
                 if (told := judged(asked.variant_id, model, format_)) is not None:
-                    opinions.opinion(page, told)
+                    opinion(page, told)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """One order of a pair: which text stood first and second, and what the judge answered.
+
+    ``chosen`` is "original", "variant", "equal", or None where no answer was read.
+    """
+
+    texts: tuple[str, str]
+    prompt: Prompt
+    answer: str
+    chosen: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Opinion:
+    """Both orders of a pair; ``preference`` is 1 for the variant, -1 for the original, 0 for neither, None unread."""
+
+    judge: str
+    questions: tuple[Question, ...]
+    preference: float | None
+
+
+Judged = Callable[[str, str, str], Opinion | None]
+
+
+def opinion(page: Page, shown: Opinion) -> None:
+    """The questions of both orders with their answers, and what they come to."""
+    page.line()
+    page.line(f"judge {shown.judge}: {_meaning(shown)}", "bold")
+    for question in shown.questions:
+        first, second = question.texts
+        page.line()
+        page.line(
+            f"to the judge, text 1 is the answer to the {first} and text 2 that to the {second}:", "bold"
+        )
+        prompt_of(page, question.prompt)
+        named = {None: "not read", "equal": "neither"}.get(question.chosen, f"the {question.chosen}")
+        page.line(f"its answer ({named}):", "bold")
+        page.line(question.answer)
+
+
+def prompt_of(page: Page, asked: Prompt) -> None:
+    """One prompt in full, with its digest."""
+    for message in asked.messages or ():
+        page.line(f"{message.role}:", "bold")
+        page.line(message.content)
+    if asked.text is not None:
+        page.line("input:", "bold")
+        page.line(asked.text)
+    page.line(f"prompt {asked.sha256[:16]} · format {asked.format}", "dim")
+
+
+def _meaning(shown: Opinion) -> str:
+    if not shown.questions:
+        return "not asked (the answers are equal with the changed words masked, one is no text, or a limit came first)"
+    if shown.preference is None:
+        return "an answer could not be read, so the pair does not count"
+    if shown.preference:
+        return f"prefers the answer to the {'variant' if shown.preference > 0 else 'original'} in both orders"
+    if all(q.chosen == "equal" for q in shown.questions):
+        return "prefers neither"
+    return "prefers neither: its choice moved with the order"
+
+
+def waiver(page: Page, record: RunRecord, finding: str) -> None:
+    """The waiver of one finding, where it has one."""
+    waiver = waivers.of(record).get(finding)
+    if waiver is not None:
+        page.paragraph(
+            f"Waived until {waiver.expires} by {waiver.owner}; reason: {waiver.reason}", indent="  "
+        )

@@ -23,15 +23,7 @@ SAMPLINGS = {
 
 
 def build(record: RunRecord, names: Mapping[tuple[str, str], str]) -> Section | None:
-    """Lay out the section, or None where no case was generated and no probability compared.
-
-    Parameters
-    ----------
-    record : mapping
-        The run record.
-    names : mapping of (str, str) to str
-        (model, format) → what its column is called elsewhere.
-    """
+    """Lay out the section, or None where no case was generated and no probability compared."""
     told, compared_ = record.generation, record.probability
     if not told and not compared_:
         return None

@@ -6,7 +6,7 @@ from typing import Any
 
 from auditor.core.protocols import Renderer
 from auditor.core.record import Plain, RunRecord, read
-from auditor.report import exchange, words
+from auditor.report import exchange, prose, words
 from auditor.report.markdown import MarkdownReport, escape
 
 MAX_ANNOTATIONS = 10  # GitHub shows no more of one kind for one step
@@ -23,7 +23,7 @@ class GithubSummary(Renderer):
     def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the summary, at most 1 MiB."""
         text = MarkdownReport(full=False).render(record, evidence)
-        text += f"\nRun {escape(read(record).id)}. {words.VERDICT_MEANING['not_determined']}\n"
+        text += f"\nRun {escape(read(record).id)}. {prose.named('verdicts')['not_determined']}\n"
         data = text.encode("utf-8")
         if len(data) <= MAX_BYTES:
             return text

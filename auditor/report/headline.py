@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from auditor.core.record import RunRecord
 from auditor.core.record.sections import Probability
 from auditor.core.types import Finding
-from auditor.report import cautions, unread, words
+from auditor.report import cautions, words
 from auditor.report.rows import Row, Subject, split
 
 MANY_OTHERS = 0.05  # share of texts in other languages from which on a report warns
@@ -18,7 +18,7 @@ def banners(record: RunRecord) -> tuple[str, ...]:
     out = cautions.banners(record)
     if record.status == "partial":
         reason = (record.status_reason or "no reason was recorded").rstrip(".")
-        figures = "" if unread.variant(record) else " The figures cover what was answered until then."
+        figures = "" if cautions.variant(record) else " The figures cover what was answered until then."
         out.append(f"Partial run: {reason}.{figures}")
     canary = record.controls.of("canary")
     for model, drift in canary.parts.items() if canary is not None else ():
@@ -157,9 +157,9 @@ def answer(
 
 def _why_no_rate(record: RunRecord, model: str) -> str:
     """Why there is no rate of a model: nothing could be read, nothing valid could be asked, or too little came."""
-    told, counts = unread.nothing(record, model), record.counts
+    told, counts = cautions.nothing(record, model), record.counts
     if told is not None:
-        return f"gave no answer that could be read ({unread.losses(told)})"
+        return f"gave no answer that could be read ({cautions.losses(told)})"
     if counts.valid == 0 and record.status != "partial":
         made = counts.variants or 0
         if not made:

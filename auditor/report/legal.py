@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from auditor.report import compliance_text as texts
 from auditor.report import legal_measured as measured
-from auditor.report import ll144, ll144_report, words
-from auditor.report.compliance_claims import Claim
+from auditor.report import ll144, ll144_report, prose, words
+from auditor.report.compliance_facts import Claim
 from auditor.report.compliance_page import MAX_LISTED, Page
 from auditor.report.document import (
     Block,
@@ -66,7 +65,7 @@ def build(page: Page) -> Document:
         blocks = tuple(_BUILDERS[id](page))
         sections.append(Section(id=id, title=title, short=SHORT.get(id, title), blocks=blocks))
         if id == "provenance":
-            glossary = Facts("Words, each used in one sense", texts.GLOSSARY)
+            glossary = Facts("Words, each used in one sense", tuple(prose.named("glossary").items()))
             title = "Glossary"
             sections.append(Section(id="glossary", title=title, short=title, blocks=(glossary,)))
     return Document(
@@ -114,7 +113,7 @@ def _claims(page: Page) -> Iterable[Block]:
         yield Text("This record makes no claim: it holds rates of outcomes, which stand under Impact.")
     else:
         yield Text("This record makes no claim.")
-    meaning = texts.ROW_MEANING if rows else words.VERDICT_MEANING
+    meaning = prose.named("row_verdicts" if rows else "verdicts")
     yield Items(tuple(f"{words.verdict(name)}: {told}" for name, told in meaning.items()))
     if page.more_claims:
         told = words.plural(len(page.more_claims), "further claim")
@@ -195,9 +194,9 @@ def _controls(page: Page) -> Iterable[Block]:
 
 def _impact(page: Page) -> Iterable[Block]:
     if page.outcomes is None:
-        yield Text(texts.NO_IMPACT)
+        yield Text(prose.text("no_impact"))
         return
-    yield Text(texts.IMPACT_NOTE)
+    yield Text(prose.text("impact_note"))
     yield Text(ll144.banner(page.outcomes), "note")
     if page.outcomes.warnings:
         yield Items(page.outcomes.warnings)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from auditor.report import charts, view, words
-from auditor.report import compliance_text as texts
-from auditor.report.compliance_groups import Accuracy
+from auditor.report import charts, prose, view, words
+from auditor.report.compliance_facts import Accuracy
 from auditor.report.compliance_page import MAX_LISTED, Page
 from auditor.report.document import (
     Block,
@@ -129,7 +128,7 @@ def _accuracy_of(found: Accuracy | None, texts_: int) -> str | Cell:
 def counterfactual(page: Page) -> Iterable[Block]:
     """How often answers changed with one attribute."""
     if page.view is None:
-        yield Text(texts.NO_TREATMENT if page.kind == "outcomes" else texts.NO_TEXTS)
+        yield Text(prose.text("no_treatment" if page.kind == "outcomes" else "no_texts"))
         return
     yield from under_gates(page)
     rows = [r for r in page.view.rows if len(r.attributes) == 1]
@@ -143,7 +142,7 @@ def intersections(page: Page) -> Iterable[Block]:
     """How often they changed with several, and the hidden changes."""
     if page.view is None:
         found = page.of_rows.get("lattice")
-        none = texts.NO_TREATMENT if page.kind == "outcomes" else "No joint change was judged."
+        none = prose.text("no_treatment") if page.kind == "outcomes" else "No joint change was judged."
         yield from found.blocks if found is not None else (Text(none),)
         return
     yield from under_gates(page)
@@ -235,7 +234,7 @@ def rows(page: Page) -> Iterable[Block]:
     """What a search over rows found."""
     found = [page.of_rows[name] for name in ("summary", "scores") if name in page.of_rows]
     if page.kind != "rows":
-        yield Text(texts.NO_TREATMENT if page.kind == "outcomes" else texts.NO_ROWS)
+        yield Text(prose.text("no_treatment" if page.kind == "outcomes" else "no_rows"))
         return
     yield from under_gates(page)
     for section in found:

@@ -1,16 +1,18 @@
-"""Tables of Local Law 144: what they rest on, what they come to, and what they are not, in words."""
+"""Tables of Local Law 144: what they rest on, what they come to, what they are not; in words, and drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from auditor.core.counting import plural
 from auditor.core.record import RunRecord
 from auditor.core.record.outcomes import Category, OtherMedian, Pool, TableFacts, UnknownBound
-from auditor.report import words
+from auditor.report import charts, prose, words
+from auditor.report.charts import LABELS, LINE, PLOT, safe
 from auditor.report.document import Cell
-from auditor.report.ll144_chart import limits as limits
 
 TITLES = {"sex": "Sex", "race_ethnicity": "Race/ethnicity", "intersectional": "Intersections"}
 DONE = {
@@ -18,33 +20,6 @@ DONE = {
     "scoring": ("Scoring rate", "above the median"),
     "classification": ("Selection rate", "put into the group"),
 }
-NOT_THIS = (
-    "It is no bias audit under Local Law 144. That takes an independent auditor, who was not involved in "
-    "using, developing or distributing the tool and has no employment or financial tie to its user or maker.",
-    "It says nothing about why rates differ, whether a criterion is related to the job, or what a later "
-    "human step did. It is about outcomes (impact), not about how a tool treats two texts that differ "
-    "in a group (treatment).",
-    "Local Law 144 sets no threshold. The four-fifths mark is a rule of thumb of another source "
-    "(29 CFR 1607.4(D)); neither side of it is a legal finding. This is no legal advice.",
-    "People of unknown category are counted, not guessed. No category is inferred from a name, a picture "
-    "or a place.",
-)
-HOW = (
-    "Rate: people {done} divided by people assessed, in the category. Impact ratio: the rate divided by the "
-    "highest rate in the same table, from exact fractions; rounding comes last.",
-    "Below four-fifths is decided in whole numbers (5 · x · n₀ < 4 · x₀ · n): exactly 4/5 is not below.",
-    "▲: below four-fifths with p (Holm) at most 0.05. Without the mark a ratio below four-fifths may be chance. Where "
-    "the reference holds fewer than 30 people or 2 % of the table, the mark needs a ratio below four-fifths to the "
-    "larger reference too.",
-    "In brackets the 95 % interval of the ratio ({interval}). p: {test} against the reference, p (Holm): "
-    "adjusted for the tests of the table. The reference is picked by the data because its rate is highest, so "
-    "ratios come out low by chance, most of all with many small categories: the interval allows for that (Hsu 1984), "
-    "the ratio and the p values do not. Read the test of the whole table first.",
-    "One person: whether one selection more here and one less in the reference (or the reverse) would move "
-    "the ratio across four-fifths.",
-    "Share: of the people with known categories in the table. The rule does not say whether unknown people "
-    "belong to the data of which 2 % is meant; here they do not.",
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,7 +122,7 @@ def how(record: RunRecord) -> list[str]:
     done = "put first" if ranking else DONE[record.outcomes.mode][1]
     interval = "exact, given the first places of both" if ranking else "Koopman's score interval"
     test = "exact binomial test" if ranking else "Fisher's exact test"
-    return [text.format(done=done, interval=interval, test=test) for text in HOW]
+    return [text.format(done=done, interval=interval, test=test) for text in prose.lines("ll144_how")]
 
 
 def rate(row: Category) -> str:
@@ -287,3 +262,69 @@ def sensitivity_sentence(other: OtherMedian) -> str:
 def excluded(record: RunRecord) -> list[Category]:
     """The categories that were left out of the ratios."""
     return [row for part in parts(record) for rows in part.tables.values() for row in rows if row.excluded]
+
+
+AXIS_END = 1.5
+
+
+def ratio(row: Category) -> str:
+    """Three decimals, or why there is no ratio."""
+    return row.impact_ratio_text or row.reason or "–"
+
+
+def limits(row: Category) -> str:
+    """The interval of the ratio."""
+    if (found := row.interval) is None:
+        return "reference" if row.impact_ratio_text else ""
+    low, high = found
+    return f"({low:.2f}–{high:.2f})"
+
+
+def dots(rows: Sequence[Category], *, name: str, title: str) -> Markup:
+    """Draw impact ratios as dots with their intervals, on a scale from 0 to 1.5, with a line at 0.80."""
+    shown = [r for r in rows if r.impact_ratio is not None]
+    if len(shown) < 2:
+        return Markup("")
+    body: list[str] = []
+    y = 8
+    for row in shown:
+        y += 18
+        body.append(f'<text class="row" x="0" y="{y - 4}">{safe(row.category)}</text>')
+        body.append(f'<text class="sub" x="0" y="{y + 15}">{safe(ratio(row))} {safe(limits(row))}</text>')
+        body.append(_dot(row, y + 11))
+        y += LINE + 4
+    frame = "".join(
+        f'<line class="grid" x1="{_across(t)}" x2="{_across(t)}" y1="4" y2="{y}"/>'
+        f'<text class="tick" x="{_across(t)}" y="{y + 17}">{t:g}</text>'
+        for t in (0, 0.5, 1.0, 1.5)
+    )
+    frame += f'<line class="noise" x1="{_across(0.8)}" x2="{_across(0.8)}" y1="4" y2="{y}"/>'
+    frame += f'<text class="tick" x="{_across(0.8)}" y="{y + 17}">0.80</text>'
+    listed = "; ".join(f"{r.category} {ratio(r)} {limits(r)}" for r in shown)
+    return charts.svg(name, title, listed, y + 28, [frame, *body], "forest")
+
+
+def _across(value: float) -> str:
+    return f"{LABELS + PLOT * min(value, AXIS_END) / AXIS_END:.3f}%"
+
+
+def _dot(row: Category, y: int) -> str:
+    kind = "shown" if row.alarm else "bounded"
+    shape = "M0,-6 L6,5 L-6,5 Z" if kind == "shown" else "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0"
+    out = []
+    if (found := row.interval) is not None:
+        low, high = found
+        out.append(f'<line class="ci {kind}" x1="{_across(low)}" x2="{_across(high)}" y1="{y}" y2="{y}"/>')
+        out.append(
+            f'<line class="ci {kind}" x1="{_across(low)}" x2="{_across(low)}" y1="{y - 4}" y2="{y + 4}"/>'
+        )
+        if high <= AXIS_END:
+            out.append(
+                f'<line class="ci {kind}" x1="{_across(high)}" x2="{_across(high)}" y1="{y - 4}" y2="{y + 4}"/>'
+            )
+        else:
+            out.append(f'<text class="sub" x="{_across(high)}" y="{y + 4}" dx="4">→</text>')
+    mark = f'<path class="mark {kind}" d="{shape}"/>'
+    at = _across(row.impact_ratio or 0.0)
+    out.append(f'<svg x="{at}" y="{y}" width="1" height="1" overflow="visible">{mark}</svg>')
+    return "".join(out)

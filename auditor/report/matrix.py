@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from auditor.core.record import RunRecord
 from auditor.measure.claims import MIN_TEXTS, OTHERS, Claim
-from auditor.report import charts, claimed, words
+from auditor.report import charts, claimed, prose, words
 from auditor.report.answer import FAMILIES, Row, Screen, subjects
 from auditor.report.document import Block, Cell, Chart, Fold, Lines, Table, Text
 
@@ -103,7 +103,7 @@ def _legend(rows: Sequence[Row]) -> Iterable[Text]:
     kinds = {row.kind for row in rows}
     for kind in words.VERDICTS:
         if kind in kinds:
-            yield Text(f"{words.verdict(kind)}: {words.VERDICT_MEANING[kind]}", tone="meta")
+            yield Text(f"{words.verdict(kind)}: {prose.named('verdicts')[kind]}", tone="meta")
 
 
 TITLES = {

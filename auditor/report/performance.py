@@ -22,17 +22,7 @@ FEW_TEXTS = 6  # smaller groups stand in run.json only
 
 
 def build(record: RunRecord, names: Mapping[tuple[str, str], str], noun: str) -> Section | None:
-    """Lay out the section, or None where the run has none.
-
-    Parameters
-    ----------
-    record : mapping
-        The run record.
-    names : mapping of (str, str) to str
-        (model, format) → what its column is called elsewhere.
-    noun : str
-        What the task's answers are called.
-    """
+    """Lay out the section, or None where the run has none."""
     section = record.performance
     gold = section.gold
     if not gold:

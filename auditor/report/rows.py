@@ -11,7 +11,6 @@ from auditor.measure.two_models import MIN_SEEDS as MIN_SEEDS
 from auditor.report import words
 
 DECLARED = "not measured: the model is declared deterministic"
-Steps = tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,11 +41,10 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One attribute set, one direction or one kind of edit, with one cell per subject."""
+    """One attribute set, with one cell per subject."""
 
     label: str
     attributes: tuple[str, ...]
-    steps: Steps
     seeds: int | None
     valid: int | None
     discarded: int | None

@@ -10,7 +10,8 @@ from msgspec.structs import asdict
 from auditor.core.provenance import head
 from auditor.core.record import Counts, RunRecord
 from auditor.core.record.rows import GroupRate, RowPair, Score, Tabular
-from auditor.report import exchange, extras, waived, words
+from auditor.report import exchange, finding, prose, words
+from auditor.report import sections as further
 from auditor.report.document import (
     Block,
     Cell,
@@ -34,27 +35,6 @@ SCORES = {
     "apparent_group": "Apparent group score",
     "discriminatory_share": "Share of discriminatory cases",
 }
-MEANING = {
-    "causal": "share of rows whose label changes when these columns change and nothing else",
-    "group": "largest minus smallest share of one label over the groups, all else drawn alike",
-    "apparent_causal": "the causal score on the given rows or the profile",
-    "apparent_group": "the group score on the given rows or the profile, as they are",
-    "discriminatory_share": "share of cases with different labels, over uniform draws of their own",
-}
-LIMITS = (
-    "Labels of a model were compared; whether a difference is justified is for people to judge.",
-    "Only the protected columns were changed, and only to values of the schema. Silence about other columns and "
-    "values is not evidence.",
-    "Columns that go along with a protected one (a postcode, a first name) stayed as they were: what a model does "
-    "through them is in no causal score and in no pair.",
-    "Uniform rows fill the domain of the schema evenly; they are not the people whom the model meets.",
-    "Cases that a search was led to are counted, but enter no rate.",
-    "Rows that break a rule of the schema are counted apart. A rule that the schema lacks lets rows through that "
-    "nobody could be.",
-    "Hidden means that the label changed only when several protected columns changed together. It does not mean that "
-    "anybody hid it.",
-    "Models change. The figures hold for the model, schema and date named here; this report is no legal advice.",
-)
 PAIRS = "Pairs that differ in protected columns only"
 MAX_PAIRS = 10
 LATTICE_FINDS = (
@@ -95,7 +75,7 @@ def build(record: RunRecord) -> Document:
             *_findings(record),
             *_pairs(section),
             *sections(section),
-            *extras.build(record),
+            *further.build(record),
             *_next(record),
             _method(record, section),
             _provenance(record, section),
@@ -119,6 +99,7 @@ def _scores(record: RunRecord, section: Tabular) -> list[Section]:
     scores = section.measured
     if not scores:
         return []
+    meaning = prose.named("rows_scores")
     lines = []
     told = []
     for s in scores:
@@ -134,7 +115,7 @@ def _scores(record: RunRecord, section: Tabular) -> list[Section]:
                 Cell(text="", mark=mark, kind=verdict),
             )
         )
-        detail = "; ".join(t for t in (MEANING.get(s.name, ""), _detail(s), s.estimate.note) if t)
+        detail = "; ".join(t for t in (meaning.get(s.name, ""), _detail(s), s.estimate.note) if t)
         told.append(f"{name}, {s.population}: {detail}.")
     table = Table(
         caption="Each score with its interval, the rows behind it, and how it was obtained",
@@ -212,7 +193,7 @@ def _method(record: RunRecord, section: Tabular) -> Section:
     raw = record.raw.get("tabular") or {}
     blocks = (
         *noted(section.notes),
-        Items(LIMITS),
+        Items(prose.lines("rows_limits")),
         facts("Counts", raw.get("counts")),
         facts("Options", raw.get("options")),
         facts("Details", raw.get("details")),
@@ -380,6 +361,6 @@ def finding_text(
         page.paragraph(rest, indent="    ")
     if not pairs:
         page.paragraph("The run kept none.")
-    waived.of_finding(page, record, id)
+    finding.waiver(page, record, id)
     page.paragraph(f"What {f.code} means: audit explain {f.code}")
     return page.value()

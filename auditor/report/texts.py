@@ -10,7 +10,19 @@ from auditor.contrib.hinter import report as hinter
 from auditor.core.provenance import head
 from auditor.core.record import RunRecord
 from auditor.core.record.parts import GroupAnswers
-from auditor.report import answer, cards, charts, claimed, controls, exchange, history, matrix, view, words
+from auditor.report import (
+    answer,
+    cards,
+    charts,
+    claimed,
+    controls,
+    exchange,
+    history,
+    matrix,
+    prose,
+    view,
+    words,
+)
 from auditor.report.document import (
     Block,
     Cell,
@@ -20,7 +32,6 @@ from auditor.report.document import (
     Evidence,
     Facts,
     Findings,
-    Fold,
     Items,
     Section,
     Table,
@@ -110,17 +121,13 @@ def _rates(shown: view.View, *, folded: bool) -> Section:
         blocks.append(Text("No rate could be estimated."))
     if few := len(shown.rows) - len(rows):
         blocks.append(Text(f"{words.plural(few, 'attribute set')} {FEW}: see report.csv.", "meta"))
-    kinds = [r for r in shown.kinds if r.seeds is None or r.seeds >= view.MIN_SEEDS]
-    if kinds:
-        blocks.append(_comparison(shown, kinds, "By kind of edit", verdicts=False))
-    if shown.directions:
-        blocks += _directions(shown)
     blocks += _paper(shown)
     if not folded:
+        meaning = prose.named("verdicts")
         blocks += [
-            Text(f"{words.verdict(name)}: {words.VERDICT_MEANING[name]}", "meta")
+            Text(f"{words.verdict(name)}: {meaning[name]}", "meta")
             for name in dict.fromkeys(c.verdict for r in rows for c in r.cells)
-            if name in words.VERDICT_MEANING
+            if name in meaning
         ]
         blocks.append(Facts("What was asked", shown.asked))
     title = f"How often the {shown.noun} changed" + (" at all" if folded else "")
@@ -132,19 +139,18 @@ def _rates(shown: view.View, *, folded: bool) -> Section:
 FEW = "on fewer than six texts"
 
 
-def _comparison(shown: view.View, rows: Sequence[view.Row], caption: str, *, verdicts: bool = True) -> Table:
-    counts = ("Texts", "Variants", "Discarded") if verdicts else ("Texts",)
+def _comparison(shown: view.View, rows: Sequence[view.Row], caption: str) -> Table:
+    counts = ("Texts", "Variants", "Discarded")
     lines: list[tuple[str | Cell, ...]] = [
         (
             r.label,
-            *(words.count(n) for n in (r.seeds, r.valid, r.discarded)[: len(counts)]),
-            *(_cell(c, verdicts) for c in r.cells),
+            *(words.count(n) for n in (r.seeds, r.valid, r.discarded)),
+            *map(_cell, r.cells),
         )
         for r in rows
     ]
-    if verdicts:
-        again = (view.noise_text(c.noise) for c in rows[0].cells)
-        lines.append(("same prompt again", *("" for _ in counts), *again))
+    again = (view.noise_text(c.noise) for c in rows[0].cells)
+    lines.append(("same prompt again", *("" for _ in counts), *again))
     names = tuple(s.name for s in shown.subjects)
     return Table(
         caption=f"{caption}, with the {words.confidence(_level(rows))} interval by text",
@@ -158,21 +164,15 @@ def _level(rows: Sequence[view.Row]) -> float | None:
     return next((c.rate.level for r in rows for c in r.cells if c.rate), None)
 
 
-def _cell(cell: view.Cell, verdicts: bool) -> Cell:
+def _cell(cell: view.Cell) -> Cell:
     sub = [f"hidden {words.interval(cell.hidden)}"] if cell.hidden is not None else []
     sub += [f"placebo {words.interval(cell.placebo)}"] if cell.placebo is not None else []
-    marked = verdicts or cell.claim is not None
-    return Cell(
-        text=words.interval(cell.rate),
-        sub="; ".join(sub) if verdicts else "",
-        mark=words.verdict(cell.verdict) if marked else "",
-        kind=cell.verdict if marked else "",
-    )
+    mark = words.verdict(cell.verdict)
+    return Cell(text=words.interval(cell.rate), sub="; ".join(sub), mark=mark, kind=cell.verdict)
 
 
 def _forest(shown: view.View, rows: Sequence[view.Row], name: str, title: str) -> Iterable[Chart]:
-    delta = shown.record.spec.delta
-    drawn = charts.forest(rows, shown.subjects, name=name, title=title, delta=delta, record=shown.record)
+    drawn = charts.forest(rows, shown.subjects, name=name, title=title, delta=shown.record.spec.delta)
     if drawn:
         yield Chart(
             drawn,
@@ -180,19 +180,6 @@ def _forest(shown: view.View, rows: Sequence[view.Row], name: str, title: str) -
             "bar with a tick: placebo edits, which change no group. Triangle: shown. Filled circle: bounded. Open "
             "circle: not determined. Open diamond: not tested.",
         )
-
-
-def _directions(shown: view.View) -> list[Block]:
-    rows = [r for r in shown.directions if (r.seeds or 0) >= view.MIN_SEEDS] or list(shown.directions)
-    left = shown.n_directions - len(rows)
-    more = f" {words.plural(left, 'further direction')}: see report.csv." if left else ""
-    return [
-        _comparison(shown, rows, "Directions with the highest rates", verdicts=False),
-        Text(
-            "Picked after the fact, by the lower ends of their intervals: where to look, not a result of its own."
-            + more
-        ),
-    ]
 
 
 def _paper(shown: view.View) -> Iterable[Block]:
@@ -235,7 +222,7 @@ def _examples(record: RunRecord, shown: view.View, evidence: Any, first: answer.
     ]
     blocks: list[Block] = []
     if shown.hidden:
-        blocks.append(Text(words.HIDDEN_FINDING))
+        blocks.append(Text(prose.text("hidden_finding")))
     elif not made:
         blocks.append(Text(shown.none_hidden))
     blocks += made
@@ -277,19 +264,6 @@ def _checks(shown: view.View) -> Section:
     ]
     if few := sum(c.few for c in shown.controls):
         blocks.append(Text(f"{words.plural(few, 'control')} {FEW}: see report.csv.", "meta"))
-    if drawn := charts.floors(shown, name="floors"):
-        blocks.append(
-            Fold(
-                "Groups, placebo edits and noise on one scale",
-                (
-                    Chart(
-                        drawn,
-                        "Filled circle: the groups were changed. Open diamond: placebo edits, which change no group. "
-                        "Open circle: the same prompt asked again. Lines: intervals by text.",
-                    ),
-                ),
-            )
-        )
     blocks.append(Text(f"Answers that are no {shown.noun}: {shown.lost}."))
     if shown.answers:
         blocks += _lost(shown.answers)
@@ -343,7 +317,7 @@ def _method() -> Section:
         id="method",
         title="Method and limits",
         short="Method",
-        blocks=(*map(Text, words.METHOD), Text("Limits", "meta"), Items(words.LIMITS)),
+        blocks=(*map(Text, prose.lines("method")), Text("Limits", "meta"), Items(prose.lines("limits"))),
         folded=True,
     )
 

@@ -17,15 +17,7 @@ RIGHT = frozenset({"Cases", "Index", "q"})
 
 
 def build(record: RunRecord, names: Mapping[tuple[str, str], str]) -> Section | None:
-    """Lay out the section, or None where the run has none.
-
-    Parameters
-    ----------
-    record : mapping
-        The run record.
-    names : mapping of (str, str) to str
-        (model, format) → what its column is called elsewhere.
-    """
+    """Lay out the section, or None where the run has none."""
     sections = record.tokens
     if not sections:
         return None

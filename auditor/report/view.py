@@ -13,22 +13,20 @@ from auditor.core.record.parts import Control, GroupAnswers
 from auditor.core.types import Estimate, Finding
 from auditor.report import (
     controls,
-    extras,
     generation,
     headline,
     pairs,
     performance,
     proposed,
-    scores,
+    sections,
     tokens,
     words,
 )
 from auditor.report.controls import Line
 from auditor.report.document import Section
-from auditor.report.rows import MIN_SEEDS, Cell, Row, Steps, Subject, noise_text, split
+from auditor.report.rows import MIN_SEEDS, Cell, Row, Subject, noise_text, split
 
 __all__ = [
-    "FEW_SEEDS",
     "MIN_SEEDS",
     "Cell",
     "Row",
@@ -54,9 +52,6 @@ class View:
     answer: tuple[tuple[str, str], ...]  # (subject, what it did)
     subjects: tuple[Subject, ...]
     rows: tuple[Row, ...]
-    directions: tuple[Row, ...]
-    n_directions: int
-    kinds: tuple[Row, ...]
     hidden: tuple[Finding, ...]
     violations: tuple[Finding, ...]
     controls: tuple[Line, ...]
@@ -85,19 +80,11 @@ class View:
         return "None was recorded. That is a statement about the variants asked, not about others."
 
 
-MAX_DIRECTIONS = 10
-FEW_SEEDS = 10  # a direction with fewer is not ranked where others have more
-
-
 def build(record: RunRecord) -> View:
     """Work out everything that does not need the cases themselves."""
     subjects = _subjects(record)
     rates = [e for e in record.estimates if e.name == "violation_rate"]
     sets = _rows(record, subjects, (e for e in rates if not e.directions and not e.kind))
-    directions = _rows(record, subjects, (e for e in rates if e.directions))
-    kinds = _rows(record, subjects, (e for e in rates if e.kind and not e.directions))
-    enough = [r for r in directions if (r.seeds or 0) >= FEW_SEEDS]
-    ranked = sorted(enough or directions, key=lambda r: (-_top(r), r.label))
     findings = record.findings
     by_group = record.controls.answers_by_group
     noun = words.noun(record)
@@ -113,9 +100,6 @@ def build(record: RunRecord) -> View:
         answer=tuple(headline.answer(record, subjects, rows, hidden, noun)),
         subjects=subjects,
         rows=rows,
-        directions=tuple(ranked[:MAX_DIRECTIONS]),
-        n_directions=len(directions),
-        kinds=kinds,
         hidden=hidden,
         violations=tuple(sorted((f for f in findings if f.kind == "violation"), key=_rank)),
         controls=tuple(controls.lines(record)),
@@ -131,12 +115,12 @@ def build(record: RunRecord) -> View:
 def _sections(record: RunRecord, names: Mapping[tuple[str, str], str], noun: str) -> tuple[Section, ...]:
     found = (
         generation.build(record, names),
-        scores.build(record, names),
+        pairs.of_scores(record, names),
         pairs.build(record, names),
         tokens.build(record, names),
         performance.build(record, names, noun),
     )
-    return (*extras.build(record), *(section for section in found if section is not None))
+    return (*sections.build(record), *(section for section in found if section is not None))
 
 
 _RANK = {"shown": 0, "shown_for_words": 1, "bounded": 3, "not_determined": 2, "not_tested": 4}
@@ -144,11 +128,6 @@ _RANK = {"shown": 0, "shown_for_words": 1, "bounded": 3, "not_determined": 2, "n
 
 def _rank(finding: Finding) -> tuple[int, str, str]:
     return _RANK.get(finding.verdict, 4), finding.model, finding.id
-
-
-def _top(row: Row) -> float:
-    """Rank by the lower end of the interval: one seed of one is no strong sign."""
-    return max((c.rate.low for c in row.cells if c.rate), default=-1.0)
 
 
 def _subjects(record: RunRecord) -> tuple[Subject, ...]:
@@ -171,75 +150,46 @@ def _subjects(record: RunRecord) -> tuple[Subject, ...]:
 def _rows(
     record: RunRecord, subjects: Sequence[Subject], entries: Iterable[NamedEstimate]
 ) -> tuple[Row, ...]:
-    groups: dict[tuple[tuple[str, ...], Steps, str], dict[tuple[str, str], Estimate]] = {}
+    groups: dict[tuple[str, ...], dict[tuple[str, str], Estimate]] = {}
     for entry in entries:
-        key = (
-            entry.attributes,
-            entry.directions or (),
-            entry.kind or "",
-        )
-        groups.setdefault(key, {})[entry.model, entry.format] = entry.estimate
+        groups.setdefault(entry.attributes, {})[entry.model, entry.format] = entry.estimate
     out = []
-    for (attributes, steps, kind), by_subject in groups.items():
-        cells = tuple(
-            _cell(record, s, attributes, steps, kind, by_subject.get((s.model, s.format))) for s in subjects
-        )
-        valid, discarded = (None, None) if steps or kind else _validity(record, attributes)
-        label = words.direction(steps) if steps else words.attributes(attributes)
+    for attributes, by_subject in groups.items():
+        valid, discarded = _validity(record, attributes)
         out.append(
             Row(
-                label=f"{label}, {KINDS.get(kind, kind)}" if kind else label,
+                label=words.attributes(attributes),
                 attributes=attributes,
-                steps=steps,
                 seeds=max((e.n for e in by_subject.values()), default=None),
                 valid=valid,
                 discarded=discarded,
-                cells=cells,
+                cells=tuple(
+                    _cell(record, s, attributes, by_subject.get((s.model, s.format))) for s in subjects
+                ),
             )
         )
     return tuple(out)
 
 
-KINDS = {
-    "swap": "group for group",
-    "marking": "group named where none was",
-    "insertion": "word inserted",
-    "name_line": "name for name",
-    "statement": "statement for statement",
-    "placebo": "placebo",
-    "mixed": "both at once",
-}
-
-
-def _cell(
-    record: RunRecord,
-    subject: Subject,
-    attributes: tuple[str, ...],
-    steps: Steps,
-    kind: str,
-    rate: Estimate | None,
-) -> Cell:
-    claim = None
-    if not kind:
-        claim = next(
-            (
-                f
-                for f in record.findings
-                if f.kind == "claim"
-                and not f.code.startswith("REF")
-                and f.model == subject.model
-                and f.format in ("", subject.format)
-                and f.attributes == attributes
-                and f.directions == steps
-            ),
-            None,
-        )
-    hidden = None if steps or kind else find(record, "hidden_rate", subject, attributes)
-    verdict = claim.verdict if claim else "not_tested"
+def _cell(record: RunRecord, subject: Subject, attributes: tuple[str, ...], rate: Estimate | None) -> Cell:
+    about = (
+        f
+        for f in record.findings
+        if f.kind == "claim"
+        and not f.code.startswith("REF")
+        and (f.model, f.attributes, f.directions) == (subject.model, attributes, ())
+        and f.format in ("", subject.format)
+    )
+    claim = next(about, None)
     own = None if claim is None or claim.noise is None else Control.of(claim.noise)
-    noise = own or noise_of(record, subject, attributes)
-    placebo = None if steps or kind else find(record, "placebo_rate", subject, attributes)
-    return Cell(rate=rate, noise=noise, verdict=verdict, hidden=hidden, claim=claim, placebo=placebo)
+    return Cell(
+        rate=rate,
+        noise=own or noise_of(record, subject, attributes),
+        verdict=claim.verdict if claim else "not_tested",
+        hidden=find(record, "hidden_rate", subject, attributes),
+        claim=claim,
+        placebo=find(record, "placebo_rate", subject, attributes),
+    )
 
 
 def find(record: RunRecord, name: str, subject: Subject, attributes: tuple[str, ...]) -> Estimate | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from auditor.core.types import Prompt, Response
-from auditor.report.opinions import Opinion, Question
+from auditor.report.finding import Opinion, Question
 from auditor.run.free import about
 from auditor.tasks.task import Task
 

@@ -15,7 +15,7 @@ from auditor.core.record import Caution
 from auditor.core.record.parts import Unread
 from auditor.core.types import FORMAT_VERSION, Case, Diagnosis, Estimate, Finding, Verdict
 from auditor.measure import cautions
-from auditor.report import unread
+from auditor.report import cautions as told_of
 from auditor.run import freeze
 
 if TYPE_CHECKING:
@@ -210,20 +210,20 @@ def _performance(loop: Loop) -> dict[str, Any]:
 
 def _why_partial(loop: Loop) -> str:
     if given_up := [t for t in loop.tallies if t.first.hopeless]:
-        return " ".join(unread.reason(t.model.name, _unread(loop, t)) for t in given_up)
+        return " ".join(told_of.reason(t.model.name, _unread(loop, t)) for t in given_up)
     if loop.status_reason:
         return loop.status_reason.rstrip(".") + "."
     failed = sum(counts["failed"] for counts in _counters(loop))
     asked = sum(len(t.seen) for t in loop.tallies) + (len(loop.judge.seen) if loop.judge else 0)
     told = [f"{failed} of {asked} questions got no answer."] if failed else []
-    told += [unread.reason(t.model.name, _unread(loop, t)) for t in loop.tallies if t.judged_nothing]
+    told += [told_of.reason(t.model.name, _unread(loop, t)) for t in loop.tallies if t.judged_nothing]
     return " ".join(told)
 
 
 def _unread(loop: Loop, tally: Tally) -> Unread:
     """What became of the answers of one model, and what was expected instead of the example."""
     variant, output = tally.unread or ("", "")
-    expected = unread.listed(loop.parts.task.labels) or loop.parts.task.kind.answered_with
+    expected = told_of.listed(loop.parts.task.labels) or loop.parts.task.kind.answered_with
     return Unread(
         answers=len(tally.seen),
         unparsed=tally.counts["unparsed"],
@@ -234,7 +234,7 @@ def _unread(loop: Loop, tally: Tally) -> Unread:
         cut_off=tally.counts["cut_off"],
         stopped=(tally.first.lost, tally.first.answers) if tally.first.hopeless else None,
         variant=variant,
-        example=None if loop.plan.redact or tally.unread is None else unread.quoted(output),
+        example=None if loop.plan.redact or tally.unread is None else told_of.quoted(output),
         expected=expected,
     )
 

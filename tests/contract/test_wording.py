@@ -50,7 +50,8 @@ def prose(text: str) -> str:
 
 RENDER = sorted((ROOT / "auditor" / "report").rglob("*.py"))
 TEMPLATES = sorted((ROOT / "auditor" / "report").rglob("*.j2"))
-FRAMEWORKS = sorted((ROOT / "auditor" / "embedded" / "frameworks").glob("*.yaml"))
+EMBEDDED = ROOT / "auditor" / "embedded"
+FRAMEWORKS = [EMBEDDED / "report.yaml", *sorted((EMBEDDED / "frameworks").glob("*.yaml"))]
 GOLDEN = sorted((ROOT / "tests" / "golden" / "files").glob("*.*"))
 DOCS = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
 PACKAGE = sorted(p for p in (ROOT / "auditor").rglob("*.py") if "_data" not in p.parts)

@@ -183,7 +183,7 @@ def test_html_keeps_its_structure(text: str) -> None:
 @example(text="\x85\u2029\x0b\x0c\x1c")
 def test_terminal_holds_no_control_but_line_breaks(text: str) -> None:
     record, evidence = poisoned(text)
-    shown = TerminalReport(width=100).render(record, evidence)
+    shown = TerminalReport(width=100, full=True).render(record, evidence)
     one = render_finding(read(record), evidence, "H001")
     assert acting(shown) == set()
     assert acting(one) == set()
@@ -194,7 +194,7 @@ def test_terminal_holds_no_control_but_line_breaks(text: str) -> None:
 @given(text=HOSTILE)
 def test_ascii_terminal_and_json_are_ascii(text: str) -> None:
     record, evidence = poisoned(text)
-    assert TerminalReport(width=72, encoding="ascii").render(record, evidence).isascii()
+    assert TerminalReport(width=72, encoding="ascii", full=True).render(record, evidence).isascii()
     made = JsonReport().render(record, evidence)
     assert made.isascii()
     assert acting(made) == set()
@@ -202,7 +202,7 @@ def test_ascii_terminal_and_json_are_ascii(text: str) -> None:
 
 def test_markup_of_the_terminal_library_stays_text() -> None:
     record, evidence = poisoned("[bold red]x[/] :smile:")
-    assert "[bold red]x[/] :smile:" in TerminalReport(width=160).render(record, evidence)
+    assert "[bold red]x[/] :smile:" in TerminalReport(width=160, full=True).render(record, evidence)
 
 
 def test_payload_is_still_readable_in_the_page() -> None:

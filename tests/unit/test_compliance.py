@@ -20,11 +20,9 @@ from auditor.core.record import RunRecord, read
 from auditor.core.registry import PAGES, RENDERERS
 from auditor.core.types import Estimate, Finding
 from auditor.perturb.dictionaries import files
-from auditor.report import compliance_claims as claimed
 from auditor.report import compliance_data, view
+from auditor.report import compliance_facts as facts
 from auditor.report import compliance_frameworks as frameworks
-from auditor.report import compliance_gates as gated
-from auditor.report import compliance_groups as groups
 from auditor.report import compliance_page as built
 from auditor.report import compliance_view as work
 
@@ -97,7 +95,7 @@ class TestFrameworks:
             assert re.search("secondary|not read|was read again", found.how), name
 
     def test_attributes_of_grounds_are_those_of_dictionaries_or_columns(self) -> None:
-        known = set(files.builtin()) | set(groups.OF_PEOPLE)
+        known = set(files.builtin()) | set(facts.OF_PEOPLE)
         for name in PAGES:
             for ground in frameworks.load(name).grounds:
                 assert set(ground.attributes) <= known, ground
@@ -310,7 +308,7 @@ class TestPage:
             score,
         ]
         made["findings"][0] |= {"code": f"tabular-{name.replace('_', '-')}", "rate": score["estimate"]}
-        assert claimed.claims(read(made), "label")[0].what == told
+        assert facts.claims(read(made), "label")[0].what == told
 
 
 class TestLl144:
@@ -398,7 +396,7 @@ class TestGates:
     def states(self, controls: dict[str, Any], **models: bool) -> dict[str, str]:
         record = SPECIMEN.record() | {"controls": controls}
         record["models"] = {name: {"deterministic": d} for name, d in models.items()}
-        return {g.name: g.state for g in gated.gates(read(record))}
+        return {g.name: g.state for g in facts.gates(read(record))}
 
     def test_states(self) -> None:
         rate = SPECIMEN.estimate(1.0, 0.6, 1.0, 8)
@@ -423,9 +421,9 @@ class TestGates:
         assert self.states({"canary": {"m": not_tested}}, m=False)["Same prompts later"] == "not_run"
 
     def test_the_banner_names_what_did_not_hold(self) -> None:
-        gates = gated.gates(read(SPECIMEN.record()))
-        assert "Not run: placebo edits" in gated.gate_banner(gates)
-        assert gated.gate_banner([g for g in gates if g.state in ("held", "measured")]) == ""
+        gates = facts.gates(read(SPECIMEN.record()))
+        assert "Not run: placebo edits" in facts.gate_banner(gates)
+        assert facts.gate_banner([g for g in gates if g.state in ("held", "measured")]) == ""
 
 
 def measured(code: str, value: float, low: float, high: float) -> Finding:
@@ -435,12 +433,12 @@ def measured(code: str, value: float, low: float, high: float) -> Finding:
 
 def test_signed_differences_are_told_in_points() -> None:
     down = measured("DIR110", -0.031, -0.052, -0.01)
-    assert claimed.effect(down) == "-3.1 points (-5.2 to -1.0)"
+    assert facts.effect(down) == "-3.1 points (-5.2 to -1.0)"
     wide = measured("DIR110", -0.615, -1.182, -0.047)
-    assert claimed.effect(wide) == "-61.5 points (-100.0 to -4.7)"
+    assert facts.effect(wide) == "-61.5 points (-100.0 to -4.7)"
     rate = measured("MUT101", 0.041, 0.024, 0.069)
-    assert claimed.effect(rate) == "4.1 % (2.4–6.9 %)"
-    assert claimed.effect(replace(rate, rate=None)) == "not measured"
+    assert facts.effect(rate) == "4.1 % (2.4–6.9 %)"
+    assert facts.effect(replace(rate, rate=None)) == "not measured"
 
 
 def test_hashes_that_are_lacking_are_said_to_be() -> None:
@@ -491,7 +489,7 @@ class TestAiVerifyData:
 def test_every_claim_of_a_record_is_in_its_page() -> None:
     record = SPECIMEN.record()
     shown = section(page(record), "claims")
-    for claim in claimed.claims(read(record), view.build(read(record)).noun):
+    for claim in facts.claims(read(record), view.build(read(record)).noun):
         assert claim.id in shown
         assert claim.effect in shown
 
@@ -517,3 +515,17 @@ class Outline(HTMLParser):
         self.tables += tag == "table"
         self.captions += tag == "caption"
         self.headings_without_scope += tag == "th" and "scope" not in dict(attrs)
+
+
+@pytest.mark.parametrize("name", [page for page in PAGES if page != "ll144"])
+def test_every_form_of_a_page_says_from_what_and_when_each_clause_was_read(name: str) -> None:
+    framework = frameworks.load(name)
+    for form in ("", "-md"):
+        text = RENDERERS.create(name + form).render(GOLDEN.full(), None).replace("\u00a0", " ")
+        for clause in framework.clauses:
+            key = clause.source or next(iter(framework.sources))
+            mark = f"{frameworks.READ[clause.read]}: {key}, {clause.consulted or framework.consulted}"
+            assert mark in text, (form, clause.ref)
+        for way in ("general", "secondary"):
+            told = text.count(f"{frameworks.READ[way]}: ")
+            assert told >= sum(clause.read == way for clause in framework.clauses)

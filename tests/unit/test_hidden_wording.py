@@ -12,7 +12,7 @@ import pytest
 
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
-from auditor.report import exchange, headline, view, words
+from auditor.report import exchange, headline, prose, view, words
 from auditor.report.finding import render_finding
 
 
@@ -38,15 +38,19 @@ def plain(text: str) -> str:
 
 @pytest.mark.parametrize("form", ["terminal", "html", "markdown"])
 def test_each_report_says_what_shown_means_for_a_hidden_finding(form: str) -> None:
-    told = plain(RENDERERS.create(form).render(RECORD, EVIDENCE))
-    assert words.HIDDEN_FINDING in told
+    told = plain(
+        RENDERERS.create(form, **({"full": True} if form == "terminal" else {})).render(RECORD, EVIDENCE)
+    )
+    assert prose.text("hidden_finding") in told
     assert sum(f["verdict"] == "shown" for f in HIDDEN) <= told.count("shown for its text")
 
 
 def test_a_report_without_a_hidden_finding_needs_no_such_sentence() -> None:
     record = RECORD | {"findings": [f for f in RECORD["findings"] if f["kind"] != "hidden"]}
     for form in ("terminal", "html", "markdown"):
-        assert "shown for its text" not in plain(RENDERERS.create(form).render(record, EVIDENCE))
+        assert "shown for its text" not in plain(
+            RENDERERS.create(form, **({"full": True} if form == "terminal" else {})).render(record, EVIDENCE)
+        )
 
 
 def test_the_page_of_one_finding_says_it_too() -> None:

@@ -14,7 +14,7 @@ from auditor.contrib.ll144 import categories, record
 from auditor.core.errors import DataFileError
 from auditor.core.record import read
 from auditor.core.record.outcomes import OtherMedian
-from auditor.report import ll144, ll144_report, ll144_summary, terminal
+from auditor.report import ll144, ll144_report, terminal
 from auditor.report.page import Page
 
 PEOPLE = """id;sex;race;ok;score;team
@@ -294,7 +294,7 @@ def test_the_kind_of_data_is_said_by_nobody_but_the_user(
     said = computed(capsys, "--data", people, *BASE, "--selected", "ok", "--data-kind", "historical")
     assert said["ll144"]["data_kind"] == "historical"
     assert not any("was not said" in w for w in said["warnings"])
-    assert ("Historical or test data", "historical data") in ll144_summary.fields(read(said))
+    assert ("Historical or test data", "historical data") in ll144_report.fields(read(said))
 
 
 @pytest.mark.parametrize(("said", "told"), [("test", None), ("historical", "historical data"), ("", None)])
@@ -318,7 +318,7 @@ def test_the_kind_of_data_is_asked_at_a_terminal(
         assert "--test-data-reason" in err
     else:
         assert code == 0, err
-        assert dict(ll144_summary.fields(read(json.loads(out))))["Historical or test data"] == (
+        assert dict(ll144_report.fields(read(json.loads(out))))["Historical or test data"] == (
             told or "[to be filled in]"
         )
 

@@ -18,7 +18,7 @@ from auditor.core.errors import RunFolderError, UnknownPlugin
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.core.types import Verdict
-from auditor.report import cards, charts, extras, view
+from auditor.report import cards, charts, sections, view
 from auditor.report.finding import render_finding
 from auditor.report.html import CHUNK, MIN_FILTER, HtmlReport, choices
 from auditor.report.terminal import MAX_CARDS as FEW
@@ -112,16 +112,16 @@ def test_ascii_terminal_is_ascii(run: str) -> None:
 
 
 def test_colour_adds_nothing_but_styles() -> None:
-    styled = every("full", TerminalReport(color=True))
+    styled = every("full", TerminalReport(color=True, full=True))
     assert "\x1b[" in styled
     plain = re.sub(r"\x1b\[[0-9;]*m", "", styled)
     assert [x.split() for x in plain.splitlines()] == [
-        x.split() for x in every("full", TerminalReport()).splitlines()
+        x.split() for x in every("full", TerminalReport(full=True)).splitlines()
     ]
 
 
 def test_terminal_says_what_matters() -> None:
-    text = every("full", TerminalReport())
+    text = every("full", TerminalReport(full=True))
     for part in (
         "4.1 % (2.4–6.9 %)",
         "0 % (0–26 %)",
@@ -140,18 +140,18 @@ def test_terminal_says_what_matters() -> None:
         assert part in text, part
 
 
-@pytest.mark.parametrize("renderer", [TerminalReport(), HtmlReport()])
+@pytest.mark.parametrize("renderer", [TerminalReport(full=True), HtmlReport()])
 def test_partial_run_carries_its_reason(renderer: Any) -> None:
     assert "Partial run: the limit of 500 calls" in " ".join(every("partial", renderer).split())
     assert "Partial run" not in every("full", renderer)
 
 
 def test_partial_run_offers_resume() -> None:
-    assert "audit resume 20260102-sentiment-7f3a" in every("partial", TerminalReport())
-    assert "audit resume" not in every("full", TerminalReport())
+    assert "audit resume 20260102-sentiment-7f3a" in every("partial", TerminalReport(full=True))
+    assert "audit resume" not in every("full", TerminalReport(full=True))
 
 
-@pytest.mark.parametrize("renderer", [TerminalReport(), HtmlReport()])
+@pytest.mark.parametrize("renderer", [TerminalReport(full=True), HtmlReport()])
 def test_other_protocols_are_named(renderer: Any) -> None:
     record = SPECIMEN.record()
     record["spec"]["protocol"] = "hinter"
@@ -166,7 +166,7 @@ PAIR = {
 }
 
 
-@pytest.mark.parametrize("renderer", [TerminalReport(width=160), HtmlReport()])
+@pytest.mark.parametrize("renderer", [TerminalReport(width=160, full=True), HtmlReport()])
 def test_counting_of_the_paper_is_laid_out(renderer: Any) -> None:
     record = SPECIMEN.record() | {"hinter": {"reviews": [PAIR]}, "findings": []}
     text = renderer.render(record, SPECIMEN.evidence()).replace("\u00a0", " ")
@@ -176,19 +176,8 @@ def test_counting_of_the_paper_is_laid_out(renderer: Any) -> None:
     assert "No claim was tested for its 6 attribute sets." in " ".join(text.split())
 
 
-def test_directions_of_few_seeds_are_not_ranked_before_others() -> None:
-    record = SPECIMEN.record()
-    few = {"value": 1.0, "low": 0.9, "high": 1.0, "level": 0.95, "n": 2, "n_skipped": 0, "method": "x"}
-    entry = next(e for e in record["estimates"] if e["directions"])
-    record["estimates"].append(entry | {"directions": [["race", "a", "trans_b"]], "estimate": few})
-    shown = view.build(read(record))
-    assert shown.directions[0].label == "race: white → Black"
-    assert "race: a → trans b" not in [r.label for r in shown.directions]
-    assert shown.n_directions == 7
-
-
 def test_groups_that_lost_no_answer_are_summed_up() -> None:
-    text = every("full", TerminalReport())
+    text = every("full", TerminalReport(full=True))
     assert "1 group of a model and attribute lost no answer" in text
     assert "group of a model and attribute lost no answer" in every("full", HtmlReport())
 
@@ -265,7 +254,7 @@ class Absent(SPECIMEN.FakeEvidence):  # type: ignore[misc, name-defined]
         (SPECIMEN.FakeEvidence(), "the run holds no variant c1f0a2b3c4.v2"),
     ],
 )
-@pytest.mark.parametrize("renderer", [TerminalReport(), HtmlReport()])
+@pytest.mark.parametrize("renderer", [TerminalReport(full=True), HtmlReport()])
 def test_missing_evidence_costs_no_report(renderer: Any, evidence: Any, reason: str) -> None:
     assert reason in renderer.render(SPECIMEN.record(), evidence)
 
@@ -320,7 +309,7 @@ def test_long_lists_are_cut_and_said_to_be() -> None:
     assert page.count('<article class="card"') == MAX_CARDS
     assert "7 further findings" in page
     assert f"X{MAX_CARDS + 6:05}" in page
-    text = TerminalReport().render(record, SPECIMEN.evidence())
+    text = TerminalReport(full=True).render(record, SPECIMEN.evidence())
     assert f"{MAX_CARDS - FEW} further examples: see the HTML report" in text
     assert "7 further findings, in a sentence each" in text
 
@@ -382,32 +371,12 @@ def test_attribute_sets_on_few_seeds_stand_apart() -> None:
     shown = view.build(read(record))
     assert [r.label for r in shown.few] == ["age", "age + race"]
     assert [r.label for r in shown.main] == [r.label for r in view.build(read(SPECIMEN.record())).rows]
-    text = " ".join(TerminalReport().render(record, SPECIMEN.evidence()).split())
+    text = " ".join(TerminalReport(full=True).render(record, SPECIMEN.evidence()).split())
     told = "2 attribute sets on fewer than six texts: see report.csv."
     assert told in text
     assert "age + race" not in text
     assert told in HtmlReport().render(record, SPECIMEN.evidence())
     assert view.build(read(few_seeds(("age",)))).few == ()  # one line is no clutter
-
-
-def test_placebo_and_noise_are_drawn_beside_the_rates() -> None:
-    record = SPECIMEN.record()
-    bare = charts.floors(view.build(read(record)), name="x")
-    assert "placebo: not measured" in bare  # the noise of one model was measured
-    record["estimates"].append(
-        {
-            "name": "placebo_rate", "model": "reviews", "format": "bare", "attributes": ["race"],
-            "directions": None, "kind": None, "estimate": SPECIMEN.estimate(0.01, 0.001, 0.05, 80),
-        }
-    )  # fmt: skip
-    shown = view.build(read(record))
-    assert "race, reviews, placebo: 1.0 % (0.1–5.0 %)" in charts.floors(shown, name="x")
-    arrows = charts.forest(shown.directions, shown.subjects, name="y", title="y", record=read(record))
-    assert arrows.count('<rect class="placebo"') == sum(r.attributes == ("race",) for r in shown.directions)
-    record["controls"]["noise_floor"] = {}
-    record["estimates"] = [e for e in record["estimates"] if e["name"] == "violation_rate"]
-    record["findings"] = []
-    assert charts.floors(view.build(read(record)), name="x") == ""
 
 
 def side(model: str) -> dict[str, str]:
@@ -453,8 +422,8 @@ MORE = {
 
 
 def test_sections_stand_only_where_the_record_has_them() -> None:
-    assert extras.build(read(SPECIMEN.record())) == ()
-    made = extras.build(read(SPECIMEN.record() | MORE))
+    assert sections.build(read(SPECIMEN.record())) == ()
+    made = sections.build(read(SPECIMEN.record() | MORE))
     assert [s.id for s in made] == ["comparison", "discarded", "frozen", "waivers"]
     comparison, discarded, frozen, waived = made
     assert [len(t.lines) for t in comparison.tables][-1] == 1  # the pair of three texts is for the CSV
@@ -471,7 +440,7 @@ def test_sections_stand_in_page_and_terminal() -> None:
     for name in ("comparison", "discarded", "frozen", "waivers"):
         assert f'<a href="#{name}">' in text
         assert f'<h2 id="{name}">' in text
-    told = TerminalReport().render(record, SPECIMEN.evidence())
+    told = TerminalReport(full=True).render(record, SPECIMEN.evidence())
     for part in ("75.0 % (6 of 8)", "+3.1", "setting: seed", "audit show 20260102-sentiment-7f3a c1.v9"):
         assert part in told, part
     assert "known <b>" not in told  # the command that reads waivers tells them
@@ -552,10 +521,9 @@ def test_rates_stand_before_findings_and_they_before_checks() -> None:
     assert order == sorted(order)
 
 
-def test_kinds_of_edit_are_reported_apart() -> None:
+def test_rates_by_kind_and_by_direction_stand_in_the_csv_alone() -> None:
     shown = view.build(read(SPECIMEN.record()))
-    assert [r.label for r in shown.kinds] == ["gender, group for group", "gender, group named where none was"]
-    assert all(r.steps == () for r in shown.rows)
+    assert len({r.label for r in shown.rows}) == len(shown.rows)
     assert [r.attributes for r in shown.rows][-1] == ("nationality", "race")
 
 

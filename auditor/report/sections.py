@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from auditor.contrib.adaptive import report as adaptive
 from auditor.core import waivers
 from auditor.core.record import RunRecord
-from auditor.core.record.sections import DiscardedRow
+from auditor.core.record.sections import DiscardedRow, ModelPair
 from auditor.measure.two_models import MIN_SEEDS
-from auditor.report import comparison, planned, words
+from auditor.report import planned, prose, words
 from auditor.report.document import Items, Section, Table, Text, noted
 
 DISCARDED = (
@@ -28,31 +30,42 @@ def build(record: RunRecord) -> tuple[Section, ...]:
 
 
 def _comparison(record: RunRecord) -> Section | None:
-    if not record.comparison:
+    """Whether two models differ; their rates stand in the table of rates."""
+    if (
+        record.comparison is None
+        or len({e.model for e in record.estimates if e.name == "violation_rate"}) < 2
+    ):
         return None
-    told = comparison.build(record)
-    if told is None:
-        return None
-    tables = (
-        Table(
-            caption="Every model on the same texts",
-            columns=comparison.RATES,
-            lines=told.rates,
-            right=comparison.RIGHT,
-        ),
-        Table(
-            caption="Two models on the variants that both answered",
-            columns=comparison.PAIRS,
-            lines=told.pairs,
-            right=comparison.RIGHT,
-        ),
+    measured = record.comparison.pairs
+    sides = {(side.model, side.format) for row in measured for side in (row.first, row.second)}
+    several = {m for m, _ in sides if sum(other == m for other, _ in sides) > 1}
+    lines = tuple(_pair(row, several) for row in measured if row.n >= MIN_SEEDS)
+    none = ("No two models were judged on the same variants, so none were compared.",)
+    table = Table(
+        caption="Two models on the variants that both answered", columns=PAIRS, lines=lines, right=RIGHT
     )
     return Section(
         id="comparison",
         title="The models beside each other",
         short="Models",
-        blocks=noted(told.notes, tables),
+        blocks=noted(prose.lines("two_models") if measured else none, [table]),
         folded=True,
+    )
+
+
+def _pair(row: ModelPair, several: Collection[str]) -> tuple[str, ...]:
+    first, second = (
+        f"{s.model}, {s.format}" if s.model in several else s.model for s in (row.first, row.second)
+    )
+    p = row.p_adjusted
+    return (
+        words.attributes(row.attributes) if row.attributes else "all",
+        first,
+        second,
+        words.count(row.n),
+        f"{points(row.value)} ({points(row.low)} to {points(row.high)})",
+        "–" if p is None else f"{p:.3f}" if p >= 0.001 else "< 0.001",
+        words.verdict("not_tested" if p is None else "shown" if p <= ALPHA else "not_determined"),
     )
 
 
@@ -122,7 +135,7 @@ def _discarded(record: RunRecord) -> Section | None:
                     caption="Answers to discarded and to valid variants",
                     columns=DISCARDED,
                     lines=lines,
-                    right=comparison.RIGHT,
+                    right=RIGHT,
                 )
             ],
         ),
@@ -168,3 +181,20 @@ def _waivers(record: RunRecord) -> Section | None:
         blocks=(Text(note), Items(tuple(waivers.lines(record))), Text(about, "meta")),
         brief=True,
     )
+
+
+ALPHA = 0.05  # adjusted p values up to it are told as a difference shown
+PAIRS = ("Attributes", "First", "Second", "Texts", "Difference", "p, adjusted", "Verdict")
+RIGHT = frozenset({"Texts"})
+
+
+def points(share: float) -> str:
+    """A difference of shares in percentage points, with its sign.
+
+    Examples
+    --------
+    >>> points(0.0312), points(-0.5), points(0.0)
+    ('+3.1', '−50.0', '0.0')
+    """
+    text = f"{abs(100 * share):.1f}"
+    return text if float(text) == 0 else f"{'+' if share > 0 else '−'}{text}"
