@@ -138,7 +138,7 @@ def test_the_budget_holds_over_all_runs(tmp_path: Path, most: int) -> None:
 
 
 def test_a_report_of_each_form_says_what_was_done(found: agent.AgentResult) -> None:
-    for text in (found.to_text(), found.to_markdown(), found.to_html()):
+    for text in (found.to_text(full=True), found.to_markdown(), found.to_html()):
         assert "R2" in text
         assert "exploratory" in text
         assert "What was not looked at" in text

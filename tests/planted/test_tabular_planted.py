@@ -292,7 +292,7 @@ def test_given_rows_are_asked_as_they_are(customers: list[tuple[int, str, float]
     assert any(
         "Given rows in scores and slices were asked with the values that they have" in n for n in notes
     )
-    assert "(one value for each bin of balance and age)" in " ".join(run.to_text().split())
+    assert "(one value for each bin of balance and age)" in " ".join(run.to_text(full=True).split())
 
 
 def test_a_protected_value_is_asked_as_it_is(customers: list[tuple[int, str, float]]) -> None:

@@ -159,7 +159,7 @@ def test_the_question_is_answered_first_and_with_figures(found: agent.AgentResul
         "The model declares that it answers the same prompt always alike; edits that change no group" in lead
     )
     assert f"(Run {question['run']}, finding {question['finding']}.)" in lead
-    text = " ".join(found.to_text().split())
+    text = " ".join(found.to_text(full=True).split())
     assert text.index("A difference was shown") < text.index("How the question was read")
     assert lead in " ".join(found.to_markdown().split()).replace("\\", "")
     assert "<svg" in found.to_html()

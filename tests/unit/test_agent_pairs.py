@@ -163,7 +163,7 @@ def test_the_answer_speaks_of_the_pair(tmp_path: Path) -> None:
     for run in result.runs:
         found = {d for f in run.findings for d in f.directions}
         assert found == {("gender", "male", "female")}
-    told = " ".join(result.to_text().split())
+    told = " ".join(result.to_text(full=True).split())
     assert "female compared with male" in told
     assert "Changes between other groups than those that the goal compares with each other." in told
 
@@ -192,5 +192,5 @@ def test_a_group_beside_a_pair_is_compared_with_all_others(tmp_path: Path) -> No
     (lead,) = answer.lead(result.session)
     assert "changed together, from male to female or back and to or from old, the answer changed" in lead
     assert "With old and female rather than other groups, the answer was “reject”" in lead
-    told = " ".join(result.to_text().split())
+    told = " ".join(result.to_text(full=True).split())
     assert "or from one to any other; of gender, it is between the groups that the goal compares." in told

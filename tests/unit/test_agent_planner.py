@@ -112,14 +112,14 @@ def test_it_proposes_and_the_runs_decide(tmp_path: Path) -> None:
     assert question["verdict"] == ("shown" if "shown" in own else "shown_for_words")
     assert question["verdict"] in own
     assert (result.path / "plan-02.json").is_file()
-    assert "“to test”" in result.to_text()
+    assert "“to test”" in result.to_text(full=True)
     assert result.complete
 
 
 def test_prompts_that_it_does_not_repeat_are_not_called_repeatable(tmp_path: Path) -> None:
     once = ("run_audit", FRESH[1] | {"replicates": 1})
     result = session(tmp_path, Scripted(script=[once, FINISH]), lambda text: "positive")
-    text = " ".join(result.to_text().split())
+    text = " ".join(result.to_text(full=True).split())
     assert "The same prompt was not asked again" in text
     assert "declares" not in text
 

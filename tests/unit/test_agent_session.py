@@ -264,7 +264,7 @@ def test_a_session_that_fails_after_an_answer_stays(tmp_path: Path, monkeypatch:
     left = agent.load(folder)
     assert left.record["status"] == "failed"
     assert "the disk is full" in left.record["status_reason"]
-    assert "failed" in left.to_text()
+    assert "failed" in left.to_text(full=True)
 
 
 def test_a_folder_that_is_no_session(tmp_path: Path) -> None:
@@ -393,6 +393,6 @@ def test_a_killed_session_leaves_what_it_did(tmp_path: Path) -> None:
     assert [s["kind"] for s in left.steps][-1] == "plan"
     assert (folder / "plan-01.json").is_file()
     assert left.record["runs"][0]["folder"]
-    for text in (left.to_text(), left.to_markdown(), left.to_html()):
+    for text in (left.to_text(full=True), left.to_markdown(), left.to_html()):
         assert "interrupted" in text
         assert "not finished" in " ".join(text.split())

@@ -164,7 +164,7 @@ def test_reports_name_every_part(capsys: pytest.CaptureFixture[str]) -> None:
     a, b = made("some", *extra), made("more", *extra)
     capsys.readouterr()
     for form in ("terminal", "md"):
-        assert audit(["compare", a, b, "--format", form]) == 0
+        assert audit(["compare", a, b, "--format", form, "--full"]) == 0
         text = " ".join(capsys.readouterr().out.split())
         for part in (
             "Plans",
