@@ -106,7 +106,7 @@ def normal(*about: object) -> float:
 
 
 class Agent(Model):
-    """Answers by a margin of the text, with a little of each word; ``effect`` is what women get less."""
+    """Answers by a margin of the text, with a little of its wording; ``effect`` is what women get less."""
 
     name, fingerprint, style, calls_tools = "agent", "agent-1", "chat", True
     deterministic, cacheable, costs, max_batch = True, False, "nothing", 64
@@ -117,10 +117,8 @@ class Agent(Model):
 
     def _margin(self, text: str) -> float:
         low = text.lower()
-        words = low.replace(".", " ").replace(",", " ").split()
         own = normal(self.run, [t for t in THINGS if t in low], [p for p in PLACES if p.lower() in low])
-        noise = sum(0.05 * normal(self.run, word) for word in sorted(set(words)) if word not in WOMEN)
-        return own + noise
+        return own + 0.1 * normal(self.run, text)
 
     async def generate(self, batch: Sequence[Request]) -> list[Reply]:
         return [Reply(self._one(request.prompt.messages or ())) for request in batch]
@@ -156,7 +154,7 @@ def cases(place: str, folder: Path) -> tuple[Any, list[tuple[Case, Mapping[str, 
         )
         for n, (thing, where) in enumerate(pairs)
     ]
-    plan = Plan(task=str(file), attributes=("gender",), groups=("gender:female", "gender:male"))
+    plan = Plan(task=str(file), attributes=("gender",), groups=("gender:female/male",))
     made: list[tuple[Case, Mapping[str, Check]]] = []
     parts = prepare(plan, models=[], seeds=seeds)
 
