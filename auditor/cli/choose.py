@@ -13,6 +13,7 @@ from auditor.cli.common import Draw, invoke
 from auditor.cli.options import takes
 from auditor.cli.spending import agree
 from auditor.core.counting import plural
+from auditor.core.options import MOST_TIMES
 from auditor.core.plan import Plan, resolve
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -30,6 +31,7 @@ def choose(
         typer.Option(
             "--repeats",
             min=1,
+            max=MOST_TIMES,
             help="Times each order of a pair is asked; or rankings of a text (at least as many as places).",
         ),
     ] = 1,

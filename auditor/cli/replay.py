@@ -11,6 +11,7 @@ from auditor.cli.common import Draw, find_text_run, invoke
 from auditor.cli.options import option
 from auditor.cli.show import Id
 from auditor.core.counting import plural
+from auditor.core.plan import Plan
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -30,6 +31,7 @@ def replay(
     from auditor.store.folder import RunFolder
 
     common.check_format(format)
+    replicates = Plan(replicates=replicates).replicates or replicates
     path = find_text_run(run, "replay")
     spec = RunFolder.open(path).record().get("spec") or {}
     again = f"replay {common.quoted(path)} {common.quoted(id)}"

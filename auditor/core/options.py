@@ -30,6 +30,7 @@ from auditor.core.errors import AuditError, ConfigError, DataFileError
 from auditor.core.types import names
 
 LARGEST = 10**12  # of any option that is a number
+MOST_TIMES = 1000  # that one prompt is asked: all of them are held at once
 FORMAT = 1  # of audit.toml
 FILE = Path("audit.toml")
 TABLES = ("tabular",)  # of audit.toml
@@ -151,6 +152,7 @@ Names = Annotated[tuple[str, ...], Listed]
 Numbers = Annotated[tuple[float, ...], BeforeValidator(_numbers)]
 PathText = Annotated[str, BeforeValidator(_path)]
 Count = Annotated[int, Field(ge=1, le=LARGEST)]
+Times = Annotated[int, Field(ge=1, le=MOST_TIMES)]
 Amount = Annotated[float, Field(ge=0, le=LARGEST)]
 
 

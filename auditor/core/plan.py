@@ -25,6 +25,7 @@ from auditor.core.options import (
     Numbers,
     Option,
     PathText,
+    Times,
     Typed,
 )
 from auditor.core.shared_plan import (
@@ -207,7 +208,7 @@ class Plan(SharedPlan):
         "Prompt formats, comma-separated, or all (default: the task's first).")] = ()
     protocol: Annotated[Literal["default", "hinter", "astraea"], Option("--protocol", MEASURED, MAKE,
         "default, or hinter, astraea: the paper's own counting, without controls.")] = "default"
-    replicates: Annotated[Count | None, Option("--replicates", MEASURED, RUN,
+    replicates: Annotated[Times | None, Option("--replicates", MEASURED, RUN,
         f"Times each prompt is asked (default {DEFAULT_REPLICATES}; 1 for models declared deterministic).")] = None
     repeat: Annotated[Count | None, BeforeValidator(_all), Option("--repeat", MEASURED, RUN,
         "Texts whose prompts are asked so often, for the noise; the others are asked once (default: all, of a hosted "

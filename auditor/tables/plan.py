@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field
 
 from auditor.core.errors import ConfigError
-from auditor.core.options import LARGEST, Count, Names, Option, PathText, PlanModel
+from auditor.core.options import LARGEST, Names, Option, PathText, PlanModel, Times
 from auditor.core.plan import Plan
 from auditor.core.shared_plan import ASKED, CHANGED, LIMITS, MEASURED, OUTPUT, ROWS, SharedPlan
 
@@ -119,7 +119,7 @@ class TabularPlan(SharedPlan):
         "Rows passed to the model at most.")] = None
     prompt_format: Annotated[str | None, Option("--prompt-format", ASKED, ROWS,
         "With --task: one of its prompt formats.")] = None
-    replicates: Annotated[Count, TEXT["replicates"].meaning(ROWS,
+    replicates: Annotated[Times, TEXT["replicates"].meaning(ROWS,
         "With --task: times each row is asked; the majority is its label (default 1).")] = 1
     slices: Annotated[int, Field(ge=0, le=LARGEST), Option("--slices", OUTPUT, ROWS,
         "Subgroups with the highest rates that are shown (default 10); 0: none.")] = 10

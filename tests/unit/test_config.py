@@ -62,6 +62,7 @@ def test_a_wrong_file_is_named(tmp_path: Path, text: str, message: str) -> None:
         ({"protocol": "astrea"}, "--protocol must be one of"),
         ({"order": 0}, "--order must be at least 1"),
         ({"order": 9}, "--order must be at most 4"),
+        ({"replicates": 1001}, "--replicates must be at most 1,000"),
         ({"delta": 200.0}, "number of percentage points"),
         ({"replicates": 0}, "--replicates"),
         ({"max_cost": -1.0}, "--max-cost"),

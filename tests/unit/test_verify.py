@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -152,6 +153,19 @@ def test_commands_check_the_chain_first(
     assert code == 2
     assert "is not as it was written" in told
     assert "Run: audit verify" in told
+
+
+@pytest.mark.parametrize("times", ["-1", "0", "1001", "1000000000000"])
+@pytest.mark.parametrize(
+    "command", [["replay", "RUN", "F1", "--replicates"], ["choose", "--task", "hiring", "--repeats"]]
+)
+def test_how_often_a_prompt_is_asked_is_checked_first(
+    command: list[str], times: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, told = said(capsys, *command, times)
+    assert code == 2
+    assert command[-1] in told
+    assert re.search("at (least|most) 1|(greater|less) than or equal to 1", told)
 
 
 @pytest.mark.parametrize("command", ["resume", "replay"])
