@@ -896,7 +896,7 @@ class _Refusing:
         return (
             None
             if name is None
-            else self.adapter._changed({"message": f"Unsupported parameter: '{name}'"}, body)
+            else self.adapter.changed_by({"message": f"Unsupported parameter: '{name}'"}, body)
         )
 
 
@@ -910,7 +910,7 @@ def test_each_parameter_is_changed_once() -> None:
     assert set(before) - set(after) == {"max_tokens", "temperature"}
     assert after["max_completion_tokens"] > before["max_tokens"]  # it thinks, and needs room for that
     # Calls that were under way meanwhile were sent in the old form: they are asked again.
-    assert adapter._changed({"message": "Unsupported parameter: 'max_tokens'"}, before)
+    assert adapter.changed_by({"message": "Unsupported parameter: 'max_tokens'"}, before)
     both = _Refusing(OpenAIChat("m", base_url=URL), "max_tokens", "max_completion_tokens")
     assert [both.refuses() for _ in range(2)] == [True, False]
 
