@@ -33,7 +33,11 @@ from auditor.run.dryrun import versions
 from auditor.run.parts import prepare
 
 Scale = Literal["share", "log_odds", "number"]
-PLANNED = {"sentiment": "vader", "hiring": "rules"}  # local models: what they answer is not asked here
+PLANNED = {
+    "sentiment": "vader",
+    "hiring": "rules",
+    "resume": "rules",
+}  # local models: what they answer is not asked here
 PAIR = {"female": 0.5, "male": -0.5}
 # Every claim of gender lies at one unit at least: a group minus the mean of the others, women minus men.
 ALL_APART = {"female": 0.5, "male": -0.5, "nonbinary": 1.0, "trans_female": 1.0, "trans_male": -1.0}
@@ -99,6 +103,7 @@ def plan(
 def first(table: Observations, most: int) -> Observations:
     """The texts that ``most`` calls are enough for."""
     columns, out = table.columns(), Observations()
+    out.sources = table.sources
     by_text: dict[int, list[int]] = {}
     for n, text in enumerate(columns.version_text.tolist()):
         by_text.setdefault(text, []).append(n)
@@ -216,7 +221,9 @@ def settings() -> list[Setting]:
                 must=0.8,
             )
         )
-    for task, (scale, must) in itertools.product(PLANNED, (("log_odds", 0.95), ("share", 0.6))):
+    for task, (scale, must) in itertools.product(
+        ("sentiment", "hiring"), (("log_odds", 0.95), ("share", 0.6))
+    ):
         found.append(
             Setting(
                 name=f"5 % effect, word sd 0.05, {scale}",
@@ -225,6 +232,20 @@ def settings() -> list[Setting]:
                 scale=scale,  # type: ignore[arg-type]
                 task=task,
                 most_calls=1336,
+                must=must,
+            )
+        )
+    # Pairs of one résumé with twelve posts are no twelve texts.
+    for kind, effects, must in (
+        ("null", Effects(per_source=0.5, noise=SMALL), None),
+        ("power", Effects(net=shift(0.1), per_source=0.2, noise=SMALL), 0.8),
+    ):
+        found.append(
+            Setting(
+                name="effects of résumés" if kind == "null" else "10 % effect, effects of résumés",
+                effects=effects,
+                kind=kind,  # type: ignore[arg-type]
+                task="resume",
                 must=must,
             )
         )

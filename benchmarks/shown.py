@@ -82,10 +82,8 @@ def _claims(setting: power.Setting, runs: int) -> Row:
             return {"bounded": found.bounded}
         net = found.shown + (found.shown_for_words if setting.words_too else 0)
         out = {"net": net, "refusal": found.refusals, "instability": found.instability}
-        if (
-            setting.effects.neutral != 1.0
-        ):  # words for groups turn more answers than placebo words: that is true
-            del out["instability"]
+        if setting.effects.neutral != 1.0 or setting.effects.per_source:
+            del out["instability"]  # edits for groups turn more answers than placebo edits: that is true
         return out
 
     return _few(errors, runs, "bounded" if setting.kind == "bounded" else "shown")

@@ -154,6 +154,7 @@ def stages(task: str, order: int) -> tuple[Stage, ...]:
 def first(table: Observations, many: int) -> Observations:
     """The first ``many`` versions."""
     columns, out = table.columns(), Observations()
+    out.sources = table.sources
     for text, shape in zip(
         columns.version_text[:many].tolist(), columns.version_shape[:many].tolist(), strict=True
     ):

@@ -99,12 +99,16 @@ class SourceText:
         Where the text speaks of the person it is about: nouns, names, titles and pronouns as ``[start, end)`` in
         characters of ``text``, in order, none inside another. Empty: it is said that there is no single such person;
         None: nothing is said.
+    source : str or None
+        What it was made of, where that is in other texts too: the résumé of a pair with a post. Texts with one source
+        are no independent ones.
     """
 
     id: str
     text: str
     label: str | None = None
     subject: tuple[Span, ...] | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -179,7 +183,7 @@ class Case:
     """An original and its counterfactuals: the unit of analysis.
 
     ``sampling`` is "iid" only if the case was drawn independently of earlier verdicts; only iid cases
-    may enter a rate.
+    may enter a rate. ``source`` is that of its text (`SourceText`).
     """
 
     id: str
@@ -188,6 +192,7 @@ class Case:
     variants: tuple[Variant, ...]
     sampling: Sampling = "iid"
     label: str | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

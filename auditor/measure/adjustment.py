@@ -68,14 +68,24 @@ class Edits:
         1 for a word that was put in, -1 for one that was taken out.
     neutral : (n,) array of bool
         Originals and placebos.
+    unit : (n,) array
+        What is independent of all else: the text, or the source that it shares with others.
     """
 
     def __init__(
-        self, covariates: Floats, others: Floats, text: Ints, words: csr_array, neutral: NDArray[np.bool_]
+        self,
+        covariates: Floats,
+        others: Floats,
+        text: Ints,
+        words: csr_array,
+        neutral: NDArray[np.bool_],
+        unit: Ints,
     ) -> None:
         self._k = k = covariates.shape[1]
         _, self._text, size = np.unique(text, return_inverse=True, return_counts=True)
         self._texts, self._words, self._neutral = len(size), words, neutral
+        units, self._unit = np.unique(unit, return_inverse=True)
+        self._units = len(units)
         x = np.column_stack([covariates, others])
         self._scale = np.maximum(np.abs(x).max(axis=0, initial=0.0), 1e-12)
         if not len(x):
@@ -109,11 +119,11 @@ class Edits:
         effect = inverse @ (x.T @ y)
         left = inverse[:k] @ x.T
         resid = y - x @ effect
-        score = np.column_stack([np.bincount(self._text, row * resid) for row in left])
+        score = np.column_stack([np.bincount(self._unit, row * resid) for row in left])
         found = self._random.curve(y[self._kept])
         c = self._words.T @ left.T
         tau2 = 0.0 if found is None else found.likely**2
-        covariance = (score.T @ score) * self._texts / max(1, self._texts - 1) + tau2 * (c.T @ c)
+        covariance = (score.T @ score) * self._units / max(1, self._units - 1) + tau2 * (c.T @ c)
         covariance += (inverse[:k] * (penalty**2 * prior)) @ inverse[:k].T
         # An estimable combination has no part in the null space, groups included.
         unit = self._scale[:k]

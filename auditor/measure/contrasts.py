@@ -150,6 +150,7 @@ class Versions:
     def __init__(self, observations: Observations, columns: Columns) -> None:
         self.shapes: list[Shape] = observations.shapes.values
         self.text, self.shape = columns.version_text, columns.version_shape
+        self.units = observations.units()  # of each text
         self.arm = np.array([s.arm for s in self.shapes], dtype=np.int64)[self.shape]
         self.single = np.array([len(s.attributes) < 2 for s in self.shapes], dtype=bool)[self.shape]
         self.covariates = np.array([_covariates(s) for s in self.shapes]).reshape(-1, 3)[self.shape]
@@ -257,7 +258,7 @@ class Versions:
         return Design(
             focal=np.ones(len(contrast.text)),
             covariates=both @ self.covariates,
-            text=contrast.text,
+            text=self.units[contrast.text],
             words=np.column_stack([words.coords[0][kept], words.coords[1][kept], words.data[kept]]),
             size=size,
         )
@@ -347,6 +348,7 @@ class Layout:
                     own.text[rows][first],
                     own.words[rows[first]],
                     own.neutral[rows][first],
+                    own.units[own.text[rows][first]],
                 ),
             )
         (rows, mean), edits = self._edits[attribute]

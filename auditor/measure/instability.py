@@ -53,7 +53,7 @@ def tested(observations: Observations, columns: Columns, versions: Versions) -> 
 
 
 def _test(claim: Claim, contrast: Contrast, rows: Rows, y: Floats, placebos: bool) -> Tested:
-    texts = len(contrast.text)
+    texts = len(np.unique(rows.design.text))
     if texts < MIN_TEXTS:
         why = f"{texts} texts have placebo edits of the same shape; at least {MIN_TEXTS} are needed"
         if not placebos:

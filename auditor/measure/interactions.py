@@ -70,7 +70,7 @@ def _of_label(
                 unit=question.unit_of(scale),
                 model=about.model,
                 format=about.format,
-                texts=int((made.design.focal > 0).sum()),
+                texts=len(np.unique(made.design.text[made.design.focal > 0])),
             )
             yield _test(claim, made, first.weight * second.weight, table.taken_out)
 
@@ -98,6 +98,7 @@ class _Table:
         used, shape = np.unique(found.shape[rows], return_inverse=True)
         self._shapes = [observations.shapes.values[code] for code in used]
         self._text, self._shape, self._contrast = found.text[rows], shape, contrast[rows]
+        self._units = observations.units()
         codes: dict[str, int] = {}
         cells = [
             (n, codes.setdefault(word, len(codes)), sign)
@@ -122,8 +123,10 @@ class _Table:
         self._placebos = self._means(np.flatnonzero(placebo), np.ones(int(placebo.sum())))
         self.taken_out = None
         means = self._placebos.y
-        if len(means) >= MIN_TEXTS:
-            variance = means.var(ddof=1) / len(means)
+        unit = np.unique(self._units[self._placebos.text], return_inverse=True)[1]
+        if (units := int(unit.max(initial=-1)) + 1) >= MIN_TEXTS:
+            apart = np.bincount(unit, means - means.mean())
+            variance = float(apart @ apart) / len(means) ** 2 * units / (units - 1)
             self.taken_out = Adjustment(
                 effect=np.array([means.mean()]), covariance=np.array([[variance]]), span=np.eye(1)
             )
@@ -142,7 +145,7 @@ class _Table:
         of = self._of[attributes]
         sign = self._signs(sides)[self._shape[of]]
         of, sign = of[sign != 0], sign[sign != 0]
-        if len(np.unique(self._text[of])) < MIN_TEXTS:
+        if len(np.unique(self._units[self._text[of]])) < MIN_TEXTS:
             return None
         made = self._means(of, sign)
         both = [made, self._placebos]
@@ -151,7 +154,7 @@ class _Table:
         design = Design(
             focal=np.repeat([1.0, 0.0], [len(one.y) for one in both]),
             covariates=np.concatenate([one.sign for one in both])[:, None],
-            text=np.concatenate([one.text for one in both]),
+            text=self._units[np.concatenate([one.text for one in both])],
             words=np.concatenate(words),
         )
         return Rows(np.concatenate([one.y for one in both]), design)

@@ -1,6 +1,7 @@
 """One linear estimate with two kinds of uncertainty: of the texts, and of the words that stand for a group.
 
-A row is one contrast of one source text; rows of one text may depend on each other in any way. The words that a
+A row is one contrast of one text; rows of one source text (the text itself, or what it shares with others) may depend
+on each other in any way. The words that a
 contrast puts in and takes out are random effects that cross texts (multiple membership): a word is one unit,
 however many texts it stands in. Sources: Clark 1973; Baayen, Davidson and Bates 2008; Judd, Westfall and Kenny 2012.
 """
@@ -32,7 +33,7 @@ class Design:
     covariates : (n, k) array
         What else differs between the two sides: edited or not, words, characters.
     text : (n,) array of int
-        The source text of each row; at most two rows have one text.
+        The source text of each row.
     words : (m, 3) array
         ``row, word, weight``: weights are positive for words put in on the first side.
     size : (n,) array or None
@@ -60,7 +61,8 @@ class Design:
         """The rows that say what words do: of very many, those of some texts."""
         if len(self.focal) <= MOST_ROWS:
             return np.arange(len(self.focal))
-        return np.flatnonzero(self.text < MOST_ROWS // 2)
+        texts = int(np.searchsorted(np.cumsum(np.bincount(self.text)), MOST_ROWS, side="right"))
+        return np.flatnonzero(self.text < min(MOST_ROWS // 2, texts))
 
     @cached_property
     def words(self) -> Floats:
@@ -279,12 +281,13 @@ def fit(rows: Rows, taken_out: Adjustment | None = None, placebos: Sequence[Know
 def _sandwich(design: Design, weights: Floats, y: Floats) -> Estimated:
     """``weights @ y``, its variance by text, and Satterthwaite's degrees of freedom.
 
-    The residuals of each row are scaled by its own leverage. Under independent rows the scores of the texts have
+    The residuals of each text are scaled by its leverage. Under independent rows the scores of the texts have
     covariance ``diag(own) + L M L'`` with ``L`` of two columns: nothing of the size texts × texts is made.
     """
     x, text, size = design.focal, design.text, int(design.text.max()) + 1
     value = float(weights @ y)
-    w = weights / np.sqrt(np.maximum(1.0 - x * weights, 1e-6))
+    leverage = np.bincount(text, x * weights, size)[text]
+    w = weights / np.sqrt(np.maximum(1.0 - leverage, 1e-6))
     score = np.bincount(text, w * (y - x * value), size)
     own = np.bincount(text, w * w, size)
     left = np.column_stack([np.bincount(text, w * x, size), np.bincount(text, w * weights, size)])

@@ -249,6 +249,7 @@ def _differences(
 def _versions(table: Observations, columns: Columns) -> Observations:
     """A table of the same versions, without answers."""
     out = Observations()
+    out.sources = table.sources
     for row, (text, shape) in enumerate(
         zip(columns.version_text.tolist(), columns.version_shape.tolist(), strict=True)
     ):

@@ -154,7 +154,8 @@ class _Table:
         pair: Pair,
         share: float,
     ) -> Tested:
-        texts, sides = len(made[claim.scale].text), made[claim.scale].sides
+        texts = len(np.unique(self.versions.units[made[claim.scale].text]))
+        sides = made[claim.scale].sides
         carriers = self.versions.carriers(made[claim.scale])
         claim = dataclasses.replace(claim, texts=texts, carriers=carriers)
         if texts < MIN_TEXTS:

@@ -157,6 +157,8 @@ class Observations:
         What the numbers in the columns stand for; ``groups`` are the (attribute, group) that a version names.
     golds : dict
         Text → the label that the data gives it.
+    sources : dict
+        Id of a text → what it shares with other texts, such as the résumé of a pair with a post.
     """
 
     def __init__(self) -> None:
@@ -168,6 +170,7 @@ class Observations:
         self.groups: Codes[tuple[tuple[str, str], ...]] = Codes()
         self.told: Codes[Told] = Codes()
         self.golds: dict[int, str] = {}
+        self.sources: dict[str, str] = {}
         self._version_text, self._version_shape = array("i"), array("i")
         self._version_name, self._version_groups = array("i"), array("i")
         self._version_parts = array("i")  # as long as the others, or empty
@@ -205,6 +208,15 @@ class Observations:
         if parts is not None:
             self._version_parts.append(self._parts.of(tuple(_rest(text, part) for part in parts)))
         return len(self._version_text) - 1
+
+    def units(self) -> Ints:
+        """The independent unit of each text: its source, where it shares one with others, else the text itself."""
+        if not self.sources:
+            return np.arange(len(self.texts.values))
+        codes: Codes[tuple[bool, str]] = Codes()
+        own = ((name, self.sources.get(name)) for name in self.texts.values)
+        named = ((source is not None, name if source is None else source) for name, source in own)
+        return np.array([codes.of(one) for one in named], dtype=np.int64)
 
     def name(self, row: int) -> str:
         """The id of a version; empty where it was added without."""

@@ -208,7 +208,7 @@ def originals(
     own = first[columns.version_shape] & wanted[columns.version_text]
     judged = {
         place: _sums(found.values(), len(observations.texts.values))
-        for place, found in tabulate(observations, edited).items()
+        for place, found in tabulate(observations, edited, units=False).items()
     }
     given: dict[tuple[str, str], dict[int, list[Answer]]] = defaultdict(lambda: defaultdict(list))
     for row in np.flatnonzero(own[columns.version]).tolist():

@@ -145,6 +145,7 @@ def _part(versions: Observations) -> tuple[Observations, float]:
     if step <= 1:
         return versions, 1.0
     out = Observations()
+    out.sources = versions.sources
     for n in np.flatnonzero(columns.version_text % step == 0).tolist():
         out.shape(
             versions.texts.values[int(columns.version_text[n])],

@@ -55,11 +55,16 @@ class Counts(NamedTuple):
 
 
 def tabulate(
-    table: Observations, keys_of: Callable[[Shape], Iterable[K]], *, formats: bool = True
+    table: Observations,
+    keys_of: Callable[[Shape], Iterable[K]],
+    *,
+    formats: bool = True,
+    units: bool = True,
 ) -> dict[Place, dict[K, Counts]]:
     """Count what was judged by model, format, each of the keys of its shape, and text.
 
-    Without ``formats`` all formats of a model are counted together, under the format "".
+    Without ``formats`` all formats of a model are counted together, under the format "". Texts of one source are one,
+    unless ``units`` is False.
     """
     told = table.judged()
     keys: Codes[K] = Codes()
@@ -75,10 +80,11 @@ def tabulate(
     )
     key = flat[first[told.shape[here]] + nth]
     many, texts = len(keys.values), len(table.texts.values)
+    of = table.units() if units else np.arange(texts)
     names = table.formats.values if formats else [""]
     asked = told.format[here] if formats else 0
     owner = (told.model[here] * len(names) + asked) * many + key
-    cells, place = np.unique(owner * texts + told.text[here], return_inverse=True)
+    cells, place = np.unique(owner * texts + of[told.text[here]], return_inverse=True)
     violation, judged = told.outcome == VIOLATION, told.outcome <= VIOLATION
     joint = np.array([len(shape.attributes) > 1 for shape in table.shapes.values], dtype=bool)[told.shape]
     flags = (

@@ -64,6 +64,8 @@ class Effects:
         Standard deviation of a shift for each word that is put in, and back where it is taken out.
     neutral : float
         How many times that a word does which stands for no group.
+    per_source : float
+        Standard deviation of a net effect that each source text has of its own, whoever is better off.
     per_change : float
         Standard deviation of a shift of each version that grows with the number of places that an edit changes.
     edited, more_words, more_chars : float
@@ -84,6 +86,7 @@ class Effects:
     noise: float = 0.0
     word: float = 0.0
     neutral: float = 1.0
+    per_source: float = 0.0
     per_change: float = 0.0
     edited: float = 0.0
     more_words: float = 0.0
@@ -111,6 +114,7 @@ class Simulated(Observations):
     def __init__(self, versions: Observations, attribute: str, worth: Mapping[str, float]) -> None:
         super().__init__()
         self.texts, self.shapes, self.name = versions.texts, versions.shapes, versions.name  # type: ignore[method-assign]
+        self.sources = versions.sources
         table = versions.columns()
         self._fixed = table
         self._given = table
@@ -175,6 +179,10 @@ class Simulated(Observations):
         out = out + rng.normal(size=texts)[self._text] + e.drift * np.arange(len(shapes)) / len(shapes)
         if e.noise:
             out = out + rng.normal(0.0, e.noise, len(out))
+        if e.per_source:
+            units = self.units()
+            own = rng.normal(0.0, e.per_source, int(units.max(initial=0)) + 1)
+            out = out + own[units[self._text]] * self._side[shapes]
         if e.per_change:
             out = out + self._spans[shapes] * rng.normal(0.0, e.per_change, len(out))
         if e.fragile:

@@ -12,6 +12,7 @@ import numpy as np
 
 from auditor.core.types import ClaimVerdict
 from auditor.measure.claims import MIN_TEXTS, MIN_WORDS, USUAL_DELTA, Claim, Question
+from auditor.measure.likelihood import Floats
 from auditor.measure.linear import Fit, Rows
 from auditor.measure.multiplicity import holm_in_blocks
 
@@ -92,11 +93,18 @@ def rare(found: Fit, rows: Rows) -> Fit:
     With ``s`` texts that changed (``(Σ |y|)² / Σ y²``: as many as changed alike), ``3 exp(−s / 2)`` more are added to
     the variance: without any the 95 % limits are 3.4 / n (Clopper and Pearson: 3.7 / n), and from six on it is small.
     """
-    y = rows.y[rows.design.focal > 0]
+    y = changes(rows)
     square = float(y @ y)
     changed = float(np.abs(y).sum()) ** 2 / square if square else 0.0
     added = 3 * math.exp(-changed / 2) / len(y) ** 2
     return dataclasses.replace(found, these=found.these.wider(added), group=found.group.wider(added))
+
+
+def changes(rows: Rows) -> Floats:
+    """The contrasts between groups, summed by source text."""
+    focal = rows.design.focal > 0
+    text = np.unique(rows.design.text[focal], return_inverse=True)[1]
+    return np.bincount(text, rows.y[focal]).astype(np.float64)
 
 
 def decide(tested: Sequence[Tested], question: Question) -> list[Claim]:
@@ -134,7 +142,8 @@ def _verdict(t: Tested, p: PValues, question: Question) -> Claim:
     claim, main = t.claim, t.main
     assert main is not None
     assert t.rows is not None
-    changed = int((np.abs(t.rows.y[t.rows.design.focal > 0]) > 1e-9).sum())
+    differs = (np.abs(t.rows.y) > 1e-9) & (t.rows.design.focal > 0)
+    changed = len(np.unique(t.rows.design.text[differs]))
     few = claim.scale == "share" and changed < MIN_TEXTS
     verdict: ClaimVerdict = "not_determined"
     why = ""

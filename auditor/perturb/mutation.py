@@ -276,6 +276,7 @@ class MutationSuite(Suite):
             original=Variant(id=f"{case_id}.o", input=seed.text, groups=groups),
             variants=tuple(_variants(case_id, seed.text, groups, picked)),
             label=seed.label,
+            source=seed.source,
         )
 
 

@@ -323,6 +323,7 @@ class Lines(Suite):
             original=Variant(id=f"{case_id}.o", input=text, groups=named),
             variants=tuple(variants),
             label=seed.label,
+            source=seed.source,
         )
 
     def _groups(self, carrier: str) -> list[str]:

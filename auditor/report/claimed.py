@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ SHOWN = ("shown", "shown_for_words")
 RANK = {"shown": 0, "shown_for_words": 1, "not_determined": 2, "bounded": 3, "not_tested": 4}
 MANY_TEXTS = 50  # a group of fewer, against all others, leads no report where anything else was shown
 ENOUGH_TEXTS = 30  # the same of a pair
+MOST_DIGITS = 6  # decimals of a figure
 # What is done to the person: of labels that are verbs. Others are named as they are.
 DONE = {
     "accept": "accepted",
@@ -66,9 +68,18 @@ class Effect:
 
     @property
     def digits(self) -> int:
-        """Decimals of the value and of both ends: one of a point, else as many as the interval is narrow."""
-        width = self.high - self.low
-        return 1 if self.scale == 100 else 2 if width < 10 else 1 if width < 100 else 0
+        """Decimals of the value and of both ends: one of a point, else as many as the interval is narrow.
+
+        A narrow interval has as many as it takes to tell its ends apart.
+
+        Examples
+        --------
+        >>> Effect(value=0.0012, low=0.0004, high=0.002, unit="log odds").text
+        '+0.0012 (+0.0004 to +0.0020)'
+        """
+        width = self.scale * (self.high - self.low)
+        usual = 1 if self.scale == 100 else 2 if width < 10 else 1 if width < 100 else 0
+        return max(usual, min(MOST_DIGITS, math.ceil(-math.log10(width / 3)))) if width > 0 else usual
 
     @property
     def interval(self) -> str:

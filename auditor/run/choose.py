@@ -201,6 +201,8 @@ def _take(
             got.setdefault(panel.case.original.id, [0.0])
     for name, values in got.items():
         case, version = versions[name]
+        if case.source is not None:
+            table.sources[case.id] = case.source
         row = table.shape(case.id, shape_of(version.edits), version.id, tuple(version.groups.items()))
         table.answers(row, model=model, format=kind, answers=[Answer(status="ok", value=v) for v in values])
 

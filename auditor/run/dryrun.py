@@ -176,6 +176,8 @@ def versions(parts: Parts) -> Observations:
     async def fill() -> None:
         async for case, checks in _cases(parts):
             loop.count(case, checks)
+            if case.source is not None:
+                table.sources[case.id] = case.source
             for variant in _asked(loop, case, checks):
                 table.version(case.id, variant.edits, variant.id)
 

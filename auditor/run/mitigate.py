@@ -256,6 +256,7 @@ async def _ask(
 def _add(to: Observations, table: Observations, prompt: str, model: str) -> None:
     """Add the answers of ``table`` as those to ``prompt``; versions that are there already get no second row."""
     columns = table.columns()
+    to.sources |= table.sources
     there = to.columns().version_text.tolist()
     known = {(to.texts.values[text], to.name(row)): row for row, text in enumerate(there)}
     groups, rows = table.version_groups().tolist(), []

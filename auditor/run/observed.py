@@ -75,6 +75,8 @@ class Observed:
         shapes = [self.shape(v) for v in case.variants]
         if case.label is not None:
             table.golds[table.texts.of(case.id)] = case.label
+        if case.source is not None:
+            table.sources[case.id] = case.source
         by_choices = {v.choices: v.id for v in case.variants} if self._parts else {}
         for variant, shape in zip((case.original, *case.variants), (ORIGINAL, *shapes), strict=True):
             kept = variant is case.original or variant.id in valid

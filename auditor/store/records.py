@@ -45,6 +45,7 @@ class CaseLine(msgspec.Struct):
     original: VariantLine
     variants: tuple[VariantLine, ...]
     label: str | None = None
+    source: str | UnsetType = UNSET
 
     def case(self) -> Case:
         """The case of this line."""
@@ -55,6 +56,7 @@ class CaseLine(msgspec.Struct):
             label=self.label,
             original=self.original.variant(),
             variants=tuple([one.variant() for one in self.variants]),
+            source=self.source or None,
         )
 
     def checks(self) -> dict[str, Check]:
@@ -116,7 +118,8 @@ def case_line(case: Case, checks: Mapping[str, Check]) -> bytes:
     """One line of ``cases.jsonl``."""
     original = VariantLine(case.original.id, case.original.input, case.original.groups)
     variants = tuple([_variant(one, checks.get(one.id)) for one in case.variants])
-    return encode(CaseLine(case.id, case.suite, case.sampling, original, variants, case.label))
+    source = UNSET if case.source is None else case.source
+    return encode(CaseLine(case.id, case.suite, case.sampling, original, variants, case.label, source))
 
 
 def _variant(one: Variant, check: Check | None) -> VariantLine:

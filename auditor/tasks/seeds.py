@@ -215,6 +215,7 @@ def crossed(seeds: Sequence[SourceText], against: Path | None, limit: int | None
             id=f"{seed.id}.{other.id}",
             text=f"{seed.text}\n\n{other.text}",
             label=other.labels.get(seed.id, other.label),
+            source=seed.id,
         )
         for seed, other in pairs[:limit]
     ]

@@ -22,6 +22,7 @@ import power
 
 pytestmark = pytest.mark.slow
 RUNS = 60
+RESUMES = 200  # a run of them takes a twentieth of a second
 ERRORS = int(binom.isf(0.003, RUNS, 0.05))  # of RUNS where 5 % is allowed: more come in 3 of 1,000 settings
 SETTINGS = {(setting.name, setting.task): setting for setting in power.settings()}
 # The ways to err that told designs apart; benchmarks/power.py has all of them, for both tasks.
@@ -81,6 +82,14 @@ def test_effects_are_shown(name: str, task: str, least: float) -> None:
     found = power.measure_setting(SETTINGS[name, task], RUNS)
     for_group = SETTINGS[name, task].effects.word > 0
     assert found.shown + (0 if for_group else found.shown_for_words) >= least * RUNS
+
+
+def test_the_pairs_of_one_resume_are_one_text() -> None:
+    """Each résumé has an effect of its own, in all its twelve pairs with posts: none of it is one of groups."""
+    found = power.measure_setting(SETTINGS["effects of résumés", "resume"], RESUMES)
+    assert found.shown + found.shown_for_words <= binom.isf(0.003, RESUMES, 0.05)
+    found = power.measure_setting(SETTINGS["10 % effect, effects of résumés", "resume"], RUNS)
+    assert found.shown + found.shown_for_words >= 0.8 * RUNS
 
 
 def test_a_dry_run_keeps_its_word() -> None:

@@ -280,3 +280,14 @@ def test_a_graded_answer_is_compared_as_a_number_and_its_label_beside() -> None:
     assert found.low < -2.0 < found.high < 0
     assert found.share_difference is not None
     assert found.share_low is not None
+
+
+def test_texts_of_one_source_are_one_unit() -> None:
+    base = noise(9)
+    observations = observe(lambda n, g, w, e: base(n) - 0.6 * (g == "female"))
+    assert observations.units().tolist() == list(range(len(observations.texts.values)))
+    apart = net(observations)
+    observations.sources = {name: f"source-{n % 8}" for n, name in enumerate(observations.texts.values)}
+    together = net(observations)
+    assert (apart.texts, together.texts) == (len(observations.texts.values), 8)
+    assert together.words_estimate == apart.words_estimate

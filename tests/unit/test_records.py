@@ -61,7 +61,14 @@ def cases(draw: st.DrawFn) -> tuple[Case, dict[str, Check]]:
     }
     original = Variant(id="c.o", input=draw(TEXT), groups={})
     label = draw(st.none() | TEXT)
-    return Case(id="c", suite="mutation.v1", original=original, variants=variants, label=label), checks
+    return Case(
+        id="c",
+        suite="mutation.v1",
+        original=original,
+        variants=variants,
+        label=label,
+        source=draw(st.none() | st.just("a")),
+    ), checks
 
 
 @given(cases())

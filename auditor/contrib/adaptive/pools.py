@@ -124,6 +124,7 @@ def directed_case(name: str, pool: Pool, several: Sequence[tuple[int, ...]], mar
         variants=tuple(_variants(case_id, text, original.groups, picked)),
         sampling="directed",
         label=pool.case.label,
+        source=pool.case.source,
     )
 
 

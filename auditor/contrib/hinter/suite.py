@@ -255,6 +255,7 @@ class HinterSuite(Suite):
             original=Variant(id=f"{case_id}.o", input=text),
             variants=variants,
             label=seed.label,
+            source=seed.source,
         )
 
     @staticmethod

@@ -177,6 +177,7 @@ def _claims(
     tested: list[Tested] = []
     for name, (unit, values) in figures.items():
         numbers = Observations()
+        numbers.sources = table.sources
         for row, (text, shape) in enumerate(
             zip(columns.version_text.tolist(), columns.version_shape.tolist(), strict=True)
         ):
