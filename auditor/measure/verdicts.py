@@ -12,6 +12,7 @@ import numpy as np
 
 from auditor.core.types import ClaimVerdict
 from auditor.measure.claims import MIN_TEXTS, MIN_WORDS, USUAL_DELTA, Claim, Question
+from auditor.measure.enough import texts_needed
 from auditor.measure.likelihood import Floats
 from auditor.measure.linear import Fit, Rows
 from auditor.measure.multiplicity import holm_in_blocks
@@ -168,12 +169,20 @@ def _verdict(t: Tested, p: PValues, question: Question) -> Claim:
             verdict, why = "bounded", ""
         else:
             why = "below delta, but the positive control was not seen"
-    if verdict == "not_determined" and not why:
-        why = f"too little data for a difference this small: {claim.texts} texts, {main.words:.0f} words"
-        if t.missing:
-            why += f"; {t.missing} more texts are needed to show even 30 points"
+    if verdict == "not_determined" and (few or not why):
+        if missing := t.missing or _missing(claim):
+            why = f"too few texts: {claim.texts}; {missing} more texts are needed to show even 30 points"
+        elif not why:
+            why = f"too little data for a difference this small: {claim.texts} texts, {main.words:.0f} words"
     return dataclasses.replace(
         claim, verdict=verdict, why=why, p_adjusted=p.group, calls_needed=_calls(t, verdict, question)
+    )
+
+
+def _missing(claim: Claim) -> int:
+    """Texts that lack before the whole level would show a difference of 30 points of answers that are labels."""
+    return (
+        0 if claim.scale != "share" or claim.family == "interaction" else max(0, texts_needed() - claim.texts)
     )
 
 
