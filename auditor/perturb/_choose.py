@@ -21,6 +21,7 @@ from auditor.perturb._plans import Crowd, Leads, Move, Plan, plans
 from auditor.perturb._seams import misread
 from auditor.perturb._wanted import EVERY, Wanted
 from auditor.perturb.dictionaries import Dictionary, Term
+from auditor.perturb.gate import lexicon
 
 
 class Choice(NamedTuple):
@@ -168,6 +169,8 @@ class Insertion:
         dictionary: Dictionary,
         wanted: Wanted = EVERY,
     ) -> None:
+        if dictionary.attribute == "age":  # a trade is learnt and a kin is older or younger than somebody
+            places = [place for place in places if scan.tokens[place.token].key in lexicon.OF_ANY_AGE]
         self._scan, self._places, self._dictionary, self._wanted = scan, places[:1], dictionary, wanted
 
     def take(self, limit: int | None, rng: Random) -> list[Choice]:

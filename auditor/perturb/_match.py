@@ -13,12 +13,20 @@ from typing import NamedTuple
 
 from auditor.perturb._context import DETERMINERS, Context, closes
 from auditor.perturb.dictionaries import Dictionary, Term, persons
+from auditor.perturb.gate.lexicon import NOT_ALWAYS_PERSONS
 from auditor.text.english import FUNCTION_WORDS, Word, case_of, stands_alone, words
 
 _BEFORE_NOUN = DETERMINERS | frozenset(
     ("these", "those", "my", "your", "his", "their", "our", "its", "some", "two", "three", "many", "several")
 )
 _LETS = frozenset(("let", "lets", "make", "makes", "made", "making", "letting"))
+_OWNED = frozenset(("own", "other", "mere", "many"))
+_WHOSE = frozenset(
+    ("own", "whole", "entire", "next", "last", "latest", "former")
+)  # and no object before them
+_TIMES = frozenset(("second", "minute", "hour", "day", "night", "week", "weekend", "month", "year", "time", "spring",
+                    "summer", "autumn", "fall", "winter", "monday", "tuesday", "wednesday", "thursday", "friday",
+                    "saturday", "sunday", "door"))  # fmt: skip
 _TIES = frozenset("\u00ad\u200c\u200d\u2060")  # soft hyphen, joiners
 
 
@@ -95,7 +103,9 @@ class Matcher:
         out = []
         for i in range(1, len(scan.tokens)):
             word, before = scan.tokens[i], scan.tokens[i - 1]
-            if word.key not in self._context.people or before.key not in _BEFORE_NOUN:
+            if word.key not in self._context.people - NOT_ALWAYS_PERSONS or before.key not in _BEFORE_NOUN:
+                continue
+            if i > 1 and scan.tokens[i - 2].key == "as":  # works as a welder: a trade, not a person
                 continue
             surface = scan.text[word.start : word.end]
             if scan.text[before.end : word.start] != " " or not stands_alone(scan.text, word.start, word.end):
@@ -211,6 +221,12 @@ def _after_pair(scan: Scan, hit: Hit) -> Word | None:
     return tokens[j] if j < len(tokens) else None
 
 
+def _owned(scan: Scan, hit: Hit, following: Word) -> bool:
+    """Whether the word after a pronoun says that something is owned (*her whole time*, *his next film*)."""
+    then = next((w.key for w in scan.tokens[hit.token + 2 : hit.token + 3]), "")
+    return following.key in _WHOSE and then[:1].isalnum() and then not in FUNCTION_WORDS | _TIMES
+
+
 def _one_slot(scan: Scan, hit: Hit, tag: str | None) -> Hit:
     slots = {t.slot for t in hit.terms}
     if not all(s.startswith("pronoun.") for s in slots):
@@ -218,18 +234,17 @@ def _one_slot(scan: Scan, hit: Hit, tag: str | None) -> Hit:
     low = hit.surface.lower()
     following = _after_pair(scan, hit)
     ends = following is None or (not following.key[0].isalnum() and following.key not in "\"'“‘(*")
-    closed = ends or (
-        following is not None and following.key in FUNCTION_WORDS - {"own", "other", "mere", "many"}
-    )
+    owned = following is not None and not ends and _owned(scan, hit, following)
+    closed = ends or (following is not None and following.key in FUNCTION_WORDS - _OWNED and not owned)
+    before = scan.tokens[hit.token - 1].key if hit.token else ""
     other = "pronoun.object" if low == "her" else "pronoun.independent"
     if closed and (ends or low == "his" or tag != "PRP$"):
         slot = other
-    elif low == "his":
+    elif low == "his" or (owned and before not in _LETS):
         slot = "pronoun.possessive"
     elif tag is not None:
         slot = "pronoun.possessive" if tag == "PRP$" else other
     else:
-        before = scan.tokens[hit.token - 1].key if hit.token else ""
         singular, plural, _ = persons()
         person = following is not None and (following.key in singular or following.key in plural)
         slot = other if before in _LETS and not person else "pronoun.possessive"

@@ -140,6 +140,18 @@ _WRONG: dict[str, tuple[str, ...]] = {
     "cisgender wheelchair": ("He uses a wheelchair.", "gender_identity:>cisgender =cisgender "),
     "at the until": ("He mocked them at the till.", "gender:neutral>neutral till=until"),
     "social requires": ("It meets her social needs through a plan.", "gender:neutral>neutral needs=requires"),
+    "years of work": (
+        "I am an older nurse who came to the ward after twenty years in retail.", "age:old>young older=younger",
+    ),
+    "speaks no Russian": (
+        "A Russian sailor signed it. The officer speaks no Russian.", "nationality:russian>cuban Russian=Cuban",
+    ),
+    "a hit man": ("He plays a Canadian hit man in it.", f"{_MF} He=She", "gender:male>trans_male man=trans man"),
+    "blind or blind": ("A visually impaired or blind man came.", "disability:blind>blind visually impaired=blind"),
+    "king of the hill": ("He made king of the hill.", f"{_MF} king=queen"),
+    "fishermen, these women": ("Two fishermen stop talking. Between these men lies a net.", f"{_MF} men=women"),
+    "as a senior": ("As a senior I planned audits of firms.", "age:old>middle_aged senior=middle-aged person"),
+    "designer/dress": ("I asked for the designer/dress name.", "religion:>hindu =Hindu "),
     "sons and children": ("It pays her sons and daughters.", "gender:female>unmarked daughters=children"),
 }  # fmt: skip
 

@@ -47,6 +47,15 @@ def test_what_was_drawn_later_is_kept_where_it_is_good() -> None:
     assert recall(cells) >= 0.92
 
 
+@pytest.mark.parametrize("half", ["fresh_1", "fresh_2", "fresh_3"])
+def test_what_was_drawn_fresh_is_kept_where_it_is_good(half: str) -> None:
+    found = read(half, shared=False, file="fresh.jsonl")
+    cells = measure(Constructs(parser=PARSER), found)
+    assert sum(cells.values()) > 100
+    assert precision(cells) >= 0.91
+    assert recall(cells) >= 0.86
+
+
 def test_it_keeps_far_more_of_what_is_good_than_the_dependency_invariant() -> None:
     found = read("held_out", shared=False)
     ours, theirs = (
@@ -60,3 +69,4 @@ def test_it_keeps_far_more_of_what_is_good_than_the_dependency_invariant() -> No
 @pytest.mark.skipif(not SHARED.exists(), reason="the texts that are not committed are in ../shared")
 def test_texts_that_are_not_committed_are_found_again() -> None:
     assert len(read()) == 1157  # each is compared with its digest
+    assert len(read(file="fresh.jsonl")) == len(rows("fresh.jsonl"))

@@ -153,6 +153,9 @@ def gender(text: Text, changes: Sequence[Change]) -> str:
         new = _GENDER_OF.get(edit.edit.target_group)
         if new is None:
             continue
+        several = _same_people(text, edit, left)
+        if several is not None:
+            return f"{edit.text!r} and {text.text[several.start : several.end]!r} for the same people"
         clash = _same_person(text, edit, new, left, own)
         if clash is not None:
             return f"{edit.text!r} and {text.text[clash.start : clash.end]!r} for one person"
@@ -205,6 +208,16 @@ def _same_person(
         elif mention.kind in ("pronoun", "noun") and _tied(text.text[mention.end : start]):
             return mention
     return None
+
+
+def _same_people(text: Text, edit: Change, left: Sequence[Mention]) -> Mention | None:
+    """The unchanged plural that *these men* goes back to (*two fishermen … these women*)."""
+    if edit.edit.kind != "swap" or not re.search(
+        r"\b(?:these|those)\s+$", text.text[: edit.start], re.IGNORECASE
+    ):
+        return None
+    was = _GENDER_OF.get(edit.edit.source_group)
+    return next((m for m in left if m.plural and m.gender == was and m.end < edit.start), None)
 
 
 def _noun_before(

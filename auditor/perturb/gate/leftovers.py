@@ -14,6 +14,7 @@ from auditor.perturb.dictionaries import neutral, persons
 from auditor.perturb.gate import lexicon
 from auditor.perturb.gate.contradictions import WORD, Text
 from auditor.perturb.gate.units import Change
+from auditor.perturb.gate.words import PRONOUNS
 
 _AGES: Mapping[str, tuple[int, int]] = {
     "adolescent": (11, 20),
@@ -21,6 +22,42 @@ _AGES: Mapping[str, tuple[int, int]] = {
     "middle_aged": (36, 69),
     "old": (55, 120),
 }
+
+
+# A working life, which a teenager does not have.
+_LONG = re.compile(
+    r"\b(?:ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|[1-4]\d) years\b(?! old)"
+    r"|\b(?:twenty|thirty|forty|fifty)(?:-\w+)? years\b(?! old)|\bfirst career\b|\bdecades?\b",
+    re.IGNORECASE,
+)
+
+
+def career(text: Text, changes: Sequence[Change]) -> str:
+    """Find years of work behind somebody who is now young (*a younger developer … after twenty years*)."""
+    for edit in changes:
+        if edit.edit.attribute == "age" and edit.edit.target_group in ("adolescent", "young"):
+            found = _LONG.search(text.text, max(0, edit.start - 150), edit.end + 250)
+            if found and edit.edit.kind != "agreement" and not edit.start <= found.start() < edit.end:
+                return f"{edit.text!r} and {found[0]!r}"
+    return ""
+
+
+def counted(text: Text, changes: Sequence[Change]) -> str:
+    """Find the one of a number that was changed (*four sites … the third one*)."""
+    for edit in changes:
+        if edit.edit.kind in NEUTRAL and edit.edit.source.lower() in _NUMBERS:
+            found = _ONE_OF_THEM.search(text.text, edit.end, edit.end + 200)
+            if found:
+                return f"{edit.text!r} and {found[0]!r}"
+    return ""
+
+
+_NUMBERS = frozenset(("two", "three", "four", "five", "six", "2", "3", "4", "5", "6"))
+_ONE_OF_THEM = re.compile(
+    r"\bthe (?:second|third|fourth|fifth|other|others|last|older|younger)\b(?! \w+ of)|\bboth\b|\bneither\b"
+    r"|\beach other\b|\ball (?:two|three|four|five|six)\b",
+    re.IGNORECASE,
+)
 
 
 def age(text: Text, changes: Sequence[Change]) -> str:
@@ -38,10 +75,34 @@ def age(text: Text, changes: Sequence[Change]) -> str:
     return ""
 
 
+_QUOTED = re.compile(r"[\"“]\s?((?:[\w'’-]+ ){0,4}[\w'’-]+)\s?[\"”]")
+
+
+def _of_a_title(edit: Change, quoted: str) -> bool:
+    """Whether a noun or adjective is changed in a few quoted words that are no sentence."""
+    return (
+        edit.edit.kind in ("swap", "marking") and edit.edit.source.lower() not in PRONOUNS and " " in quoted
+    )
+
+
+_TWICE = re.compile(r"\b([a-z][\w'’-]+) (?:and|or|nor|in) \1\b", re.IGNORECASE)
+
+
 def phrase(text: Text, changes: Sequence[Change], made: str) -> str:
-    """Find *an old boy*, *an elderly teenager*: two ages in one phrase of the changed text."""
+    """Find *an old boy* and *blind or blind*: two ages in one phrase of the changed text, or one word twice."""
+    twice = next((m[0] for m in _TWICE.finditer(made) if m[0] not in text.text), "")
+    if twice:
+        return repr(twice)
     if not any(e.edit.attribute in ("age", "gender") for e in changes):
         return ""
+    for found in _QUOTED.finditer(text.text):
+        if any(
+            found.start(1) <= e.start and e.end <= found.end(1) and _of_a_title(e, found[1]) for e in changes
+        ):
+            return f"{found[0]!r} may be a title"
+    for found in lexicon.PHRASES.finditer(text.text):
+        if any(found.start() <= e.start < found.end() and e.edit.attribute == "gender" for e in changes):
+            return f"{found[0]!r} is a phrase"
     new = [m[0] for m in _AGE_PHRASE.finditer(made)]
     if not new:
         return ""
@@ -58,7 +119,8 @@ _GROWN = (
 )
 _AGE_PHRASE = re.compile(
     rf"\b(?<![-\d])(?:old|elderly|middle-aged|older|aged)\s+(?:[\w'’-]+\s+){{0,2}}?(?:{_YOUNG})\b"
-    rf"|\b(?:teenage|adolescent|1\d-year-old)\s+(?:[\w'’-]+\s+){{0,2}}?(?:{_GROWN})\b",
+    rf"|\b(?:teenage|adolescent|1\d-year-old)\s+(?:[\w'’-]+\s+){{0,2}}?(?:{_GROWN})\b"
+    r"|\bM(?:rs?|s|x)\.? [A-Z][\w'-]+,? an? 1\d-year-old",
     re.IGNORECASE,
 )
 
@@ -71,8 +133,8 @@ def belief(text: Text, changes: Sequence[Change]) -> str:
             continue
         start, end = edit.start, edit.end
         for pattern, groups in owners:
-            if edit.edit.attribute == "age" and edit.edit.target_group not in ("adolescent", "young"):
-                continue
+            if edit.edit.attribute == "disability" and edit.edit.kind == "insertion":
+                continue  # one may be deaf and blind
             if edit.edit.target_group in groups or (
                 edit.edit.source_group not in groups and edit.edit.kind != "insertion"
             ):
@@ -103,14 +165,33 @@ def again(text: Text, changes: Sequence[Change]) -> str:
         if edit.edit.kind in NEUTRAL:
             if low not in _things():
                 continue
+        elif edit.edit.attribute == "nationality":
+            found = _language_of(low).search(text.text) if edit.edit.kind == "swap" else None
+            if found and not edit.start <= found.start(found.lastindex or 0) < edit.end:
+                return f"{edit.text!r}, and {found[0].strip()!r}"
+            continue
         elif edit.edit.attribute not in ("race", "religion", "disability") or low in ("black", "white"):
             continue
         stem = low[:-1] if low.endswith("s") and not low.endswith("ss") else low
         for found in re.finditer(rf"\b{re.escape(stem)}s?\b", text.text, re.IGNORECASE):
             changed = any(e.start < found.end() and found.start() < max(e.end, e.start + 1) for e in changes)
+            if not found[0].islower() and edit.edit.source.islower() and edit.edit.kind not in NEUTRAL:
+                continue  # a name: the Disability Rights Union
             if not changed and (edit.edit.kind in NEUTRAL or not _of_a_person(text.text, found.end())):
                 return f"{edit.text!r}, and {found[0]!r} once more"
     return ""
+
+
+@lru_cache(maxsize=256)
+def _language_of(nation: str) -> re.Pattern[str]:
+    """Where a word for a nation names its language: *speaks no Russian*, *skills in German*."""
+    own = rf"({re.escape(nation)})\b"
+    return re.compile(
+        rf"\b(?:sp(?:eaks?|oke|oken|eaking)|learn\w*|taught|teach(?:es)?|fluent in|underst\w+|reads?|writes?)"
+        rf"\s+(?:no|some|good|fluent|basic|only|a little|any)?\s*{own}(?!\s+(?!and\b|or\b)[a-z])"
+        rf"|\bin\s+{own}(?=[.,;:)]|$)",
+        re.IGNORECASE,
+    )
 
 
 def _of_a_person(text: str, end: int) -> bool:
@@ -129,4 +210,4 @@ def _things() -> frozenset[str]:
     )  # fmt: skip
 
 
-RULES = (age, belief, country, again)
+RULES = (age, career, counted, belief, country, again)

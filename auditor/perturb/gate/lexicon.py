@@ -93,7 +93,35 @@ OWNERS = word_set("my your his her their our")
 
 NOT_ALWAYS_PERSONS = word_set(
     """wheelchair male female model lead champion host guide native master party couple characters family
-    household audience public crowd people"""
+    household audience public crowd people defendant defendants plaintiff plaintiffs complainant complainants
+    appellant appellants respondent respondents petitioner petitioners claimant claimants owner owners employer
+    employers"""
+)
+OF_ANY_AGE = word_set(
+    """man woman men women person patient patients customer customers neighbor neighbors neighbour neighbours
+    passenger passengers tenant tenants visitor visitors guest guests shopper shoppers stranger strangers
+    tourist tourists pedestrian pedestrians"""
+)
+TRADES = word_set(
+    """accountant adviser advisor agent analyst architect attorney auditor banker bookkeeper boss broker captain
+    caseworker chef clerk coach colleague consultant contractor counselor dentist designer developer director
+    doctor economist editor electrician engineer executive farmer inspector instructor interpreter investor
+    judge landlord landlady lawyer leader lecturer librarian machinist manager mayor mechanic midwife minister
+    nurse nurses officer officers operator owner paralegal partner pharmacist physician pilot planner plumber
+    police priest principal producer professor programmer prosecutor psychologist recruiter registrar reporter
+    researcher salesman saleswoman scientist secretary senator sheriff soldier specialist spouse supervisor
+    surgeon surveyor teacher teachers technician therapist tutor veteran welder widow widower"""
+)
+# Who a man is with these before the noun: *hit man*, *con men*.
+OF_A_TRADE = word_set("hit con straw stunt best yes bag pit")
+PHRASES = re.compile(
+    r"\bking of the (?:hill|castle|road|jungle)\b|\bman of the (?:match|house|hour)\b"
+    r"|\b(?:man|men|people|person) in the street\b"
+    r"|\bman's best friend\b|\bevery man for himself\b|\bboys will be boys\b|\bold boys?'? (?:network|club)\b"
+    r"|\bladies' man\b|\bmother (?:tongue|nature|lode)\b|\bbig brother\b|\bbest man\b|\bman in the moon\b"
+    r"|\bgender identity is (?:fe)?male\b|\bassigned (?:fe)?male\b"
+    r"|\bband of brothers\b|\bfather christmas\b|\b(?:drama|beauty|prom) queen\b",
+    re.IGNORECASE,
 )
 
 # Words that say a gender and that the gender dictionary does not have.
@@ -168,20 +196,8 @@ def _kept_books(place: Place) -> bool:
 
 
 def _stated(place: Place) -> bool:
-    return place.after().low not in (
-        "to",
-        "hello",
-        "yes",
-        "no",
-        "not",
-        "so",
-        "goodbye",
-        "thanks",
-        "sorry",
-        "a",
-        "nothing",
-        "goodnight",
-        "it",
+    return place.after().low == "that" or (
+        _subject_ahead(place) and place.after().low not in ("a", "no", "it")
     )
 
 
@@ -257,7 +273,8 @@ NEVER = frozenset(
         kitchen=bathroom kitchen=hallway plumber=baker plumber=butcher baker=plumber
         test=exam test=quiz tests=exams happened=occurred area=region
         areas=regions applicant=candidate applicants=candidates men=guys women=ladies
-        company=firm man=gentleman adults=people adult=person quick=rapid entirely=totally"""
+        company=firm man=gentleman adults=people adult=person bench=stool
+        office=bureau farm=vineyard meeting=session gentleman=guy happens=occurs quick=rapid entirely=totally"""
     )
 )
 
@@ -370,12 +387,16 @@ BELONGS: Mapping[str, tuple[tuple[re.Pattern[str], frozenset[str]], ...]] = {
         (_pattern(text), frozenset(groups.split()))
         for text, groups in (
             (
-                r"nursing home|care home|long-term care|pension(?:er)?s?"
+                r"nursing home|care home|pension(?:er)?s?"
                 r"|retired|grand(?:child(?:ren)?|sons?|daughters?)"
-                r"|dementia|walking frame"
-                r"|assisted living"
+                r"|dementia|alzheimer's|walking frame"
                 r"|parkinson's|stairlift|great-grand\w+",
                 "old middle_aged",
+            ),
+            (r"long-term care|assisted living|copd|chronic obstructive", "old middle_aged young"),
+            (
+                r"pregnan(?:t|cy)|g(?:a|i)ve(?:s|n)? birth|newborn|maternity|breastfe\w+",
+                "adolescent young middle_aged",
             ),
             (
                 r"business(?:wo)?m[ae]n|his wife|her husband|(?:his|her) (?:sons|daughters|children)"

@@ -36,6 +36,8 @@ def compound(place: Place) -> str:
     if not _noun(place):
         return ""
     after, low = place.after(), place.units[place.last - 1].low
+    if place.before().low in lexicon.OF_A_TRADE and low not in ("woman", "women"):
+        return f"{place.change.edit.source!r} is a part of a compound with {place.before().text!r}"
     if after.joined and after.low in {"-", "/"} and place.after(2).text[:1].isalpha():
         return f"{low!r} is a part of a hyphenated word" if after.low == "-" else ""
     if after.joined and after.low in {"'s", "'", "’s", "’"}:
@@ -66,6 +68,15 @@ def _activity(place: Place) -> bool:
 def people(place: Place) -> str:
     """*such a trans woman*, *the Israeli trans men*: "person" or "people" that stand for all, or for a nation."""
     edit, before, first = place.change.edit, place.before(), place.before(2)
+    noun = place.after().low
+    if edit.target_group == "adolescent" and edit.attribute == "age" and noun in lexicon.TRADES:
+        return f"{edit.target!r} before {noun!r}"
+    if (
+        edit.attribute == "age"
+        and edit.kind == "swap"
+        and (first.low, before.low) in (("as", "a"), ("as", "an"))
+    ):
+        return f"{edit.source!r} after 'as a' is a role, or a time of life"
     source, after = edit.source.lower(), place.after()
     if source in lexicon.ALSO_ADJECTIVES and after.low == "and" and place.units[place.last - 1].tag == "JJ":
         return f"{edit.source!r} is an adjective"
@@ -88,6 +99,10 @@ def people(place: Place) -> str:
             return f"{edit.source!r} may be anybody"
         if source == "parents" and after.low in ("'", "’") and place.after(2).low in lexicon.OF_A_SCHOOL:
             return f"{edit.source!r} before {place.after(2).text!r}"
+        if source == "people" and before.tag == "VBG" and not after.text[:1].isalpha():
+            return f"'people' after {before.text!r} is everybody"
+        if source == "kids" and before.low in (",", "wife", "husband"):
+            return f"'kids' after {before.text!r} are somebody's"
         if source == "adults" and before.low == "for":
             return f"{edit.source!r} after 'for' is an age"
         if before.low == "a" and first.low == "as":
@@ -278,13 +293,18 @@ def language(place: Place) -> str:
 
 def insertion(place: Place) -> str:
     """*a middle-aged couple of months*, *a cisgender wheelchair*: what follows is no person."""
-    if place.change.edit.kind != "insertion":
+    edit = place.change.edit
+    if edit.kind != "insertion":
         return ""
     noun, after = place.after(), place.after(2)
     if noun.low in lexicon.ALSO_ADJECTIVES | {"juvenile"} and after.low in ("and", "or"):
         return f"{noun.text!r} may be an adjective"
     if place.change.edit.attribute == "sexual_orientation" and noun.low in lexicon.CHILDREN:
         return f"{place.change.text.strip()!r} before {noun.text!r}"
+    if noun.change is not None:
+        return ""  # what was written there is a person as what stood there
+    if after.low == "/" or noun.joined:
+        return f"{noun.text!r} is a part of a pair"
     if noun.low in lexicon.NOT_ALWAYS_PERSONS or not _is_person(noun.low):
         return f"{noun.text!r} need be no person"
     if noun.low == "couple" and after.low == "of":
@@ -333,6 +353,7 @@ def _plainly(place: Place, term: Term) -> bool:
     return not (
         term.slot.startswith("thing.")
         and before.tag in ("NN", "NNS", "NNP", "VBG")
+        and before.low not in nations()
         and not place.units[place.first].joined
     )
 
