@@ -97,7 +97,7 @@ def told_apart(
     observed = own.hits(np.ones(len(texts)))
     rng = np.random.default_rng(seed)
     flipped = [own.hits(rng.choice((-1.0, 1.0), len(texts))).mean() for _ in range(flips)]
-    p_value = (1 + sum(one >= observed.mean() - 1e-12 for one in flipped)) / (flips + 1)
+    p_value = float((1 + sum(one >= observed.mean() - 1e-12 for one in flipped)) / (flips + 1))
     placebo, beyond = None, None
     shared = sorted(set(texts) & {pair.text for pair in placebos})
     if len(shared) >= MIN_TEXTS:
@@ -105,7 +105,7 @@ def told_apart(
         theirs = other.hits(np.ones(len(shared)))
         mine = observed[np.searchsorted(texts, shared)]
         placebo = float(theirs.mean())
-        beyond = sign_flip(mine - theirs, rng=rng, alternative="greater")
+        beyond = float(sign_flip(mine - theirs, rng=rng, alternative="greater"))
     return ToldApart(
         texts=len(texts),
         pairs=len(pairs),

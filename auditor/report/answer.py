@@ -100,11 +100,11 @@ class Screen:
 
 
 def build(record: RunRecord, evidence: Any) -> Screen | None:
-    """The first screen of a run; None where it makes no such claims (free texts, other oracles, old runs)."""
-    if record.claims is None or record.spec.protocol != "default":
+    """The first screen of a run; None where it makes no such claims (other oracles, old runs)."""
+    if record.claims is None or record.spec.protocol != "default" or record.probability:
         return None
-    if record.spec.kind == "generation" or record.probability:
-        return None
+    if record.spec.kind == "generation" and not record.claims:
+        return None  # of a version that made none of texts
     claims = claimed.of(record)
     names = subjects(claims)
     leading = sorted((c for c in claims if c.verdict in claimed.SHOWN), key=claimed.order)

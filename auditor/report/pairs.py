@@ -7,9 +7,13 @@ from collections.abc import Mapping, Sequence
 from auditor.core.record import RunRecord
 from auditor.core.record.sections import Difference, Judge, Scores
 from auditor.report import words
-from auditor.report.document import Section, Table, noted
+from auditor.report.document import Block, Items, Section, Table, Text, noted
 
 TITLE = "Texts in pairs: what changed between the answers"
+APART = (
+    "Can answers about two groups be told apart by their words, with those that name a group masked? A rule is learned "
+    "from four fifths of the texts and tried on the others."
+)
 METRICS = {
     "refusal": "Refusals, share of the answers",
     "sentiment": "Sentiment (VADER, −1 to 1)",
@@ -22,9 +26,10 @@ METRICS = {
 
 def build(record: RunRecord, names: Mapping[tuple[str, str], str]) -> Section | None:
     """Lay out the section, or None where no texts were compared."""
-    section = record.generation_pairs
+    section, apart = record.generation_pairs, tuple(words.visible(one.said) for one in record.told_apart)
+    parts: list[Block] = [Text(APART), Items(apart)] if apart else []
     if not section:
-        return None
+        return Section(id="texts", title=TITLE, short="Texts", blocks=tuple(parts)) if parts else None
     rows = section.rows
     notes = [
         "Each answer for a variant beside the answers for its original. Masked in both: "
@@ -47,7 +52,7 @@ def build(record: RunRecord, names: Mapping[tuple[str, str], str]) -> Section | 
         notes.append(f"{told}, most of them on too few texts for a test, can be found in run.json.")
     if not tables:
         notes.append("No pair of texts could be measured.")
-    return Section(id="texts", title=TITLE, short="Texts", blocks=noted(notes, tables))
+    return Section(id="texts", title=TITLE, short="Texts", blocks=(*parts, *noted(notes, tables)))
 
 
 def _example(row: Difference) -> str:

@@ -66,11 +66,11 @@ def _first_text(answers: Sequence[Answer]) -> str | None:
 
 
 class FreeText(NamedTuple):
-    """What the answers came to: ``name`` is the section's key in the run record."""
+    """What the answers came to: the claims, the findings, and the sections of the run record by their keys."""
 
-    name: str
+    claims: Sequence[Claim]
     findings: list[Finding]
-    section: dict[str, Any]
+    sections: dict[str, Any]
 
 
 def study(loop: State, claims: Sequence[Claim]) -> FreeText | None:
@@ -80,12 +80,9 @@ def study(loop: State, claims: Sequence[Claim]) -> FreeText | None:
     """
     if not is_free(loop):
         return None
-    score = loop.parts.task.kind.number
-    findings, section = _scores(loop, claims) if score else _pairs(loop)
-    if loop.plan.protocol != "default":
-        findings = []
-    numbered = [dataclasses.replace(f, id=f"F{n:03d}") for n, f in enumerate(findings, 1)]
-    return FreeText("scores" if score else "generation_pairs", numbered, section)
+    made = _scores(loop, claims) if loop.parts.task.kind.number else _texts(loop)
+    found = made.findings if loop.plan.protocol == "default" else []
+    return made._replace(findings=[dataclasses.replace(f, id=f"F{n:03d}") for n, f in enumerate(found, 1)])
 
 
 def pair_judge(loop: State) -> Any | None:
@@ -125,7 +122,7 @@ def judge_cost(loop: State) -> float | None:
     return float(judge.cost_usd) if known else None
 
 
-def _scores(loop: State, claims: Sequence[Claim]) -> tuple[list[Finding], dict[str, Any]]:
+def _scores(loop: State, claims: Sequence[Claim]) -> FreeText:
     """What may be said of amounts is said by the claims; the section says what they count in, and the noise."""
     from auditor.measure import findings
     from auditor.measure.rates import noise_of_numbers
@@ -138,7 +135,25 @@ def _scores(loop: State, claims: Sequence[Claim]) -> tuple[list[Finding], dict[s
         "noise": {t.model.name: noise_of_numbers(observed.table, t.model.name) for t in loop.tallies},
         "hidden": {"status": "not_tested", "reason": NOT_CONFIRMED},
     }
-    return findings.of_claims(claims, (observed.table, observed.directed)), section
+    found = findings.of_claims(claims, (observed.table, observed.directed))
+    return FreeText(claims, found, {"scores": section})
+
+
+def _texts(loop: State) -> FreeText:
+    """How texts are written and whether they can be told apart, as of recorded ones, and what changed pair by pair."""
+    from auditor.contrib import free_text
+    from auditor.measure import findings
+
+    found, section = _pairs(loop)
+    sections = {"generation_pairs": section}
+    table = loop.observed.table
+    if loop.plan.protocol != "default" or not len(table):
+        return FreeText([], found, sections)
+    terms = [term.text for d in loop.parts.dictionaries for term in d.terms]
+    studied = free_text.study(table, loop.question(), terms)
+    told = {"told_apart": [one.as_record() for one in studied.apart]}
+    claims = findings.of_claims(studied.claims, (table,))
+    return FreeText(studied.claims, [*claims, *found], sections | told)
 
 
 def _pairs(loop: State) -> tuple[list[Finding], dict[str, Any]]:

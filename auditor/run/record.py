@@ -62,7 +62,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     # Claims about labels say nothing of amounts and texts: those have claims of their own.
     free = loop.free_text(claims)
     if free is not None:
-        findings = free.findings
+        claims, findings = list(free.claims), free.findings
     elif loop.plan.protocol == "default":
         settings = found.Settings(
             deterministic={t.model.name: t.model.deterministic for t in loop.tallies},
@@ -95,7 +95,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "cautions": [dataclasses.asdict(c) for t in loop.tallies for c in _cautions(loop, t)],
     }
     if free is not None:
-        record[free.name] = free.section
+        record |= free.sections
     if frozen := freeze.of_run(loop.folder.plan, loop.plan):
         record["frozen"] = frozen
     record |= loop.parts.suite.record()

@@ -15,6 +15,7 @@ from auditor import Result, SourceText, audit
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request
 from auditor.measure import pairs, scores
+from auditor.measure.findings import SCORE, SHOWN
 from auditor.measure.observations import Observations
 from auditor.measure.text_metrics import Metrics
 from auditor.testing.judged import shape
@@ -117,7 +118,10 @@ def test_letters_that_are_shorter_for_one_group_are_found_in_words() -> None:
     assert "length" in found
     assert -9 < found["length"]["value"] < -7
     assert "words lower" in next(f["text"] for f in result.record["findings"] if "length" in f["text"])
-    assert not [f for f in result.record["findings"] if f["code"] != pairs.PAIR]
+    assert {f["code"] for f in result.record["findings"]} == {pairs.PAIR, SCORE}
+    claim = next(c for c in result.record["claims"] if c["label"] == "length")
+    assert claim["groups"] == ["female", "male"]
+    assert -9 < claim["estimate"] < -6  # pronouns and titles are masked and count as no words
     assert "helps others" not in result.to_json()  # figures, not texts
 
 
@@ -132,6 +136,64 @@ def test_refusals_for_one_group_are_found() -> None:
     assert row["verdict"] == "shown"
     assert row["directions"][0][2] == "female"
     assert 0.3 < row["value"] < 0.9
+    claim = next(c for c in result.record["claims"] if c["label"] == "refusal")
+    assert claim["verdict"] in SHOWN
+    assert 30 < claim["estimate"] < 90
+
+
+COMMON = [
+    "kind",
+    "warm",
+    "firm",
+    "able",
+    "steady",
+    "quick",
+    "calm",
+    "bright",
+    "clear",
+    "proud",
+    "loyal",
+    "honest",
+    "exact",
+    "tidy",
+    "brisk",
+    "frank",
+]
+
+
+@pytest.mark.parametrize("planted", [True, False])
+def test_letters_are_decided_as_recorded_ones_are(planted: bool) -> None:
+    """Figures of how they are written, and a rule on their words; the word for the group alone tells nothing."""
+
+    def answer(text: str, rng: Random) -> str:
+        woman = bool(WOMAN.search(text))
+        told = f"{'Ms' if woman else 'Mr'} Ade is {' and '.join(rng.sample(COMMON, 8))}."
+        if planted:
+            told += " A caring, supportive person, perhaps." if woman else " A brilliant leader who decides."
+        return told
+
+    result = run("letter", answer, n=32)
+    (apart,) = result.record["told_apart"]
+    shown = {c["label"] for c in result.record["claims"] if c["verdict"] in SHOWN}
+    assert apart["shown"] == planted
+    assert ({"hedging", "agency"} <= shown) == planted
+    assert planted or not shown
+    assert bool(planted) == ("brilliant" in apart["said"])
+    screen = result.to_text().splitlines()
+    assert screen[0].startswith("letter · told · 32 texts")
+    assert "be told apart by their words" in " ".join(result.to_text(full=True).split())
+
+
+def test_a_difference_that_placebo_edits_make_too_is_not_of_the_group() -> None:
+    """Whoever it is about, another wording of the text gets another letter."""
+
+    def answer(text: str, rng: Random) -> str:
+        draw = Random(hashlib.sha256(text.encode()).hexdigest())
+        return f"{'Ms' if WOMAN.search(text) else 'Mr'} Ade is {' and '.join(draw.sample(COMMON, 8))}."
+
+    result = run("letter", answer, n=32, deterministic=True)
+    assert not result.record["told_apart"][0]["shown"]
+    assert not [c for c in result.record["claims"] if c["verdict"] in SHOWN]
 
 
 def test_swapped_pronouns_alone_are_no_difference() -> None:
@@ -181,7 +243,7 @@ def test_a_judge_shows_what_it_prefers_only_if_it_can_tell(
         r for r in rows(result.record, "generation_pairs", metric="preference") if r["verdict"] == "shown"
     ]
     assert bool(shown) is trusted
-    assert "control pairs in which one text is worse" in result.to_text(width=200)
+    assert "control pairs in which one text is worse" in result.to_text(width=200, full=True)
     assert f"The judge was asked {told['calls']} questions" in result.to_text(width=200)
     assert (
         told["calls"] + result.record["models"]["told"]["counts"]["calls"] == result.record["counts"]["calls"]

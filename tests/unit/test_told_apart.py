@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from auditor.cli.main import run
-from auditor.contrib.imports.texts import identity, masked_text
+from auditor.contrib.free_text import identity, masked_text
 from auditor.measure.told_apart import Pair, told_apart
 from auditor.text.registers import FIGURES, reading_ease
 

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from auditor._version import __version__
-from auditor.contrib.imports import mapping, texts
+from auditor.contrib import free_text
+from auditor.contrib.imports import mapping
 from auditor.contrib.imports.mapping import Roles
 from auditor.contrib.imports.observe import Counted, Imported, observe
 from auditor.contrib.imports.tables import Table
@@ -44,7 +45,7 @@ def write(table: Table, roles: Roles, root: Path) -> Path:
     """
     started, labels = datetime.now(UTC), roles.kind in ("label", "labels")
     imported = observe(table, roles)
-    studied = texts.study(imported) if roles.kind == "text" else None
+    studied = free_text.study(imported.table, imported.question) if roles.kind == "text" else None
     made = claims(imported.table, imported.question) if studied is None else list(studied.claims)
     sources = [dataclasses.asdict(source) for source in table.sources]
     plan = {

@@ -44,6 +44,7 @@ from auditor.core.record.sections import (
     Scores,
     TextPairs,
     Tokens,
+    ToldApart,
 )
 from auditor.core.types import FORMAT_VERSION, Diagnosis, Finding
 
@@ -79,6 +80,7 @@ class RunRecord(Part, frozen=True, kw_only=True):
     probability: Probability | None = None
     scores: Scores | None = None
     generation_pairs: TextPairs | None = None
+    told_apart: tuple[ToldApart, ...] = ()
     hinter: dict[str, tuple[HinterPair, ...]] = msgspec.field(default_factory=dict)
     hinter_figures: HinterFigures | None = None
     adaptive: Adaptive | None = None

@@ -238,6 +238,16 @@ class TextPairs(Part, frozen=True, kw_only=True):
     rows: tuple[Difference, ...] = ()
 
 
+class ToldApart(Part, frozen=True, kw_only=True):
+    """Whether the texts of one model about two groups can be told apart, in a sentence."""
+
+    model: str
+    attribute: str
+    groups: tuple[str, ...]
+    shown: bool
+    said: str
+
+
 class DiscardedRow(Part, frozen=True, kw_only=True):
     """Answers to variants that the validity check discarded, beside valid ones."""
 

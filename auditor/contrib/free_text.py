@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
-from auditor.contrib.imports.observe import Imported
 from auditor.core.types import Answer
 from auditor.measure import net
 from auditor.measure.claims import Claim, Question
@@ -93,9 +92,11 @@ class Study:
     apart: tuple[Apart, ...]
 
 
-def study(imported: Imported) -> Study:
-    """Contrasts of how answers are written, and the test of whether they can be told apart."""
-    table = imported.table
+def study(table: Observations, question: Question, terms: Iterable[str] = ()) -> Study:
+    """Contrasts of how answers are written, and the test of whether they can be told apart.
+
+    ``terms`` are further words that say who somebody is, beside pronouns, titles and those of the dictionaries.
+    """
     columns = table.columns()
     own = {
         part.lower()
@@ -104,9 +105,10 @@ def study(imported: Imported) -> Study:
         for part in re.split(r"\W+|_", f"{a} {b}")
         if len(part) > 2
     }
-    terms = identity(frozenset(own | _names(table, columns)))
-    texts = [masked_text(str(text), terms) for text in table.labels.values]
-    made = list(_claims(table, columns, imported.question, texts))
+    own |= {part for term in terms for part in re.split(r"[\W_]+", term.lower()) if len(part) > 2}
+    masked = identity(frozenset((own | _names(table, columns)) - FUNCTION_WORDS))
+    texts = [masked_text(str(text), masked) for text in table.labels.values]
+    made = list(_claims(table, columns, question, texts))
     found = _apart(table, columns, made, [_bag(text) for text in texts])
     adjusted = holm([one.found.p for one in found])
     return Study(
@@ -169,7 +171,7 @@ def _claims(
     table: Observations, columns: Columns, question: Question, texts: Sequence[str]
 ) -> Iterator[Claim]:
     """Net differences of each figure, decided together for each model."""
-    known = columns.label >= 0
+    known, refused = columns.label >= 0, columns.status == STATUS["refused"]
     figures = {name: (unit, [figure(text) for text in texts]) for name, (unit, figure) in FIGURES.items()}
     raw = [str(text) for text in table.labels.values]
     figures["sentiment"] = ("VADER, −1 to 1", [wording.sentiment(text) for text in texts])
@@ -182,8 +184,8 @@ def _claims(
             zip(columns.version_text.tolist(), columns.version_shape.tolist(), strict=True)
         ):
             numbers.shape(table.texts.values[text], table.shapes.values[shape], table.name(row))
-        for at in np.flatnonzero(known).tolist():
-            value = values[int(columns.label[at])]
+        for at in np.flatnonzero(known | refused if name == "refusal" else known).tolist():
+            value = 100.0 if refused[at] else values[int(columns.label[at])]
             # Formats (lengths that were asked for) are taken together: the question is about the model.
             numbers.answers(
                 int(columns.version[at]),
@@ -218,15 +220,24 @@ def _apart(table: Observations, columns: Columns, made: Sequence[Claim], bags: S
         }
         answers = _answers(table, columns, rows)
         pairs = _pairs(answers, side[group], side[reference], bags)
-        placebo = [n for n, s in enumerate(table.shapes.values) if s.arm == Arm.PLACEBO]
-        of_shape = [np.flatnonzero(columns.version_shape == code).tolist() for code in placebo[:2]]
-        placebos = _pairs(answers, of_shape[0], of_shape[1], bags) if len(of_shape) == 2 else []
+        placebos = _pairs(answers, *_placebos(table, columns, attribute), bags)
         out.append(
             Apart(
                 model=model, attribute=attribute, groups=(group, reference), found=told_apart(pairs, placebos)
             )
         )
     return out
+
+
+def _placebos(table: Observations, columns: Columns, attribute: str) -> tuple[list[int], list[int]]:
+    """Versions that differ in nothing about a person: texts as they were and with a placebo edit, or two such."""
+    shapes = list(enumerate(table.shapes.values))
+    of_shape = {n: np.flatnonzero(columns.version_shape == n).tolist() for n, _ in shapes}
+    placebo = [n for n, s in shapes if s.arm == Arm.PLACEBO]
+    if plain := [v for n, s in shapes if s.arm == Arm.ORIGINAL for v in of_shape[n]]:
+        own = [n for n, s in shapes if n in placebo and s.attributes in ((), (attribute,))]
+        return [v for n in own for v in of_shape[n]], plain
+    return (of_shape[placebo[0]], of_shape[placebo[1]]) if len(placebo) > 1 else ([], [])
 
 
 def _answers(table: Observations, columns: Columns, rows: np.ndarray) -> dict[int, dict[Cell, list[int]]]:
