@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from auditor.cli.spending import agree
 from auditor.core.counting import plural
 from auditor.core.options import MOST_TIMES
 from auditor.core.plan import Plan, resolve
+
+if TYPE_CHECKING:
+    from auditor.run.choose import Compared
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -41,7 +44,6 @@ def choose(
     **options: object,
 ) -> int:
     """Show candidates who differ in nothing but who they are side by side, and measure who is chosen."""
-    from auditor.report import html, panels
     from auditor.run import choose as asking
     from auditor.run.panels import task_of
 
@@ -54,9 +56,15 @@ def choose(
         check=lambda: task_of(plan.task, candidates),
         show=lambda: "Two calls for each pair of versions, or one for each ranking; set a limit to be sure.",
     )
-    done = asking.compare(plan, candidates, repeats, Draw())
+    return finish(plan.task, asking.compare(plan, candidates, repeats, Draw()), format)
+
+
+def finish(task: str, done: Compared, format: str) -> int:
+    """Print what a run of panels came to, and write its page."""
+    from auditor.report import html, panels
+
     document = panels.build(
-        f"{plan.task}: {'which of two' if done.kind == 'choice' else f'rankings of up to {candidates}'}",
+        f"{task}: {'which of two' if done.kind == 'choice' else 'rankings'}",
         done.kind,
         " ".join((f"{plural(done.texts, 'text')}.", *(_said(done, name) for name in done.seen))),
         done.claims,
@@ -80,15 +88,15 @@ def choose(
     pages.put(values, format, document)
     common.say(f"Report: {Path(done.path) / 'report.html'}", to=sys.stderr)
     if not done.complete:
-        common.say(f"Incomplete: {done.reason}. The same command goes on, from the cache.", to=sys.stderr)
+        common.say(
+            f"Incomplete: {done.reason}. Go on with: audit resume {common.quoted(done.path)}", to=sys.stderr
+        )
     return 0 if done.complete else 3
 
 
-def _said(done: object, model: str) -> str:
-    from auditor.run.choose import Compared
+def _said(done: Compared, model: str) -> str:
     from auditor.run.panels import TIE
 
-    assert isinstance(done, Compared)
     seen = done.seen[model]
     lost = seen.answers.total() - seen.answers["ok"]
     position = done.position(model)

@@ -48,13 +48,22 @@ def resume(
             f"{path} is a tabular run.", below=f"Go on with: audit tabular resume {common.quoted(path)}"
         )
     require_intact(path)
+    panels = "panels" in folder.plan
     if (path / "run.json").is_file() and folder.record().get("status") == "complete":
         complain(f"Nothing was left to ask: {path} is complete.")
+        if panels:
+            return 0
         result = load(path) if (path / "report.html").is_file() else settle(folder)
         return finish(result, format=format, fail_on=fail_on, full=full)
     named = consent.Named.of_texts(folder.plan.get("plan") or {})
     again = f"resume {common.quoted(path)}"
     named.consent(path, again=again, yes=yes, given=model or (), base_url=base_url)
+    if panels:
+        from auditor.cli import choose
+        from auditor.run.choose import resume as ask
+
+        plan, done = ask(path, limits, Draw())
+        return choose.finish(plan.task, done, format)
     return finish(go(path, observe=Draw(), limits=limits), format=format, fail_on=fail_on, full=full)
 
 

@@ -20,11 +20,11 @@ from auditor.measure import findings, impact
 from auditor.measure.claims import Claim, Question
 from auditor.measure.families import claims
 from auditor.measure.observations import Observations, shape_of
-from auditor.models.client import Client
-from auditor.run.audit import plan_record, run_sync
+from auditor.models.client import Client, definitive
+from auditor.run.audit import plan_record, require_same_inputs, run_sync
 from auditor.run.loop import silent
 from auditor.run.observed import question
-from auditor.run.panels import FIRST, RANKING, SECOND, TIE, Panel, panels, read, task_of
+from auditor.run.panels import FIRST, RANKING, SECOND, TIE, Panel, panels, read, read_ranking, task_of
 from auditor.run.parts import Parts, prepare
 from auditor.run.rounds import source
 from auditor.store.folder import RunFolder
@@ -100,12 +100,35 @@ def compare(plan: Plan, candidates: int, repeats: int, observe: Observer = silen
         return run_sync(lambda: _compare(parts, folder, kind, candidates, repeats, observe))  # type: ignore[no-any-return]
 
 
+def resume(path: Path, limits: Mapping[str, object], observe: Observer = silent) -> tuple[Plan, Compared]:
+    """Finish the run of panels in ``path``: nothing that was answered is asked again.
+
+    Raises
+    ------
+    RunFolderError
+        Texts or task are no longer those of before.
+    """
+    with RunFolder.open(path, write=True) as folder:
+        told = folder.plan["panels"]
+        given = {name: value for name, value in limits.items() if value is not None}
+        plan = Plan.from_dict(folder.plan["plan"] | given)
+        parts = prepare(plan, task=task_of(plan.task, told["candidates"]))
+        require_same_inputs(folder.plan, plan_record(parts))
+        size = told["kind"], told["candidates"], told["repeats"]
+        return plan, run_sync(lambda: _compare(parts, folder, *size, observe))
+
+
 async def _compare(
     parts: Parts, folder: RunFolder, kind: str, candidates: int, repeats: int, observe: Observer
 ) -> Compared:
     started, clock = datetime.now(UTC), time.monotonic()
     task, table = parts.task, Observations()
     seen = {model.name: Seen() for model in parts.models}
+    for before in folder.recall(definitive):
+        if not before.cached:  # the limits are those of the whole run
+            seen[before.model].calls += 1
+            seen[before.model].cost_usd += before.cost_usd or 0.0
+            parts.budget.charge(calls=1, usd=before.cost_usd or 0.0)
     clients = [_client(parts, model, folder, seen[model.name]) for model in parts.models]
     rounds, rng = source(parts), Random(parts.plan.seed)
     texts = 0
@@ -152,12 +175,20 @@ def _client(parts: Parts, model: Model, folder: RunFolder, seen: Seen) -> Client
         seen.calls += not response.cached
         seen.cost_usd += response.cost_usd or 0.0
 
+    def readable(text: str, format: str) -> bool:
+        if format.startswith(RANKING):
+            return read_ranking(text) is not None
+        return parts.task.reader.read(text).status == "ok"
+
     return Client(
         model,
         cache=parts.cache if model.cacheable else None,
         budget=parts.budget,
         concurrency=parts.plan.concurrency,
+        answered=folder.answers(model.name),
         on_response=note,
+        keep=readable,
+        give_up=True,
     )
 
 

@@ -122,8 +122,10 @@ def asked(task: Task, format: str, shown: Sequence[Variant]) -> Prompt:
     return Prompt(format=format, messages=(*system, Message(role="user", content=content)))
 
 
-def read_ranking(output: str, n: int) -> tuple[int, ...] | None:
+def read_ranking(output: str, n: int | None = None) -> tuple[int, ...] | None:
     """The places 0 to n − 1 in the order of ``output``; None where it does not name each number from 1 to n once.
+
+    Without ``n``: whether it is a ranking of any number.
 
     Examples
     --------
@@ -133,7 +135,7 @@ def read_ranking(output: str, n: int) -> tuple[int, ...] | None:
     lines = [line for line in after_reasoning(output).splitlines() if line.strip()]
     for text in (" ".join(lines), *(lines[-1:])):
         found = [int(number) - 1 for number in re.findall(r"\d{1,3}", text)]
-        if sorted(found) == list(range(n)):
+        if found and sorted(found) == list(range(n or len(found))):
             return tuple(found)
     return None
 

@@ -67,3 +67,42 @@ def test_who_is_chosen(tmp_path: Path, against: float, candidates: int) -> None:
     for command in (["verify", str(folder)], ["report", str(folder), "--format", "markdown"]):
         again = audit(*command, cwd=tmp_path, environment=dict(os.environ))
         assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.parametrize("candidates", [2, 4])
+def test_a_run_that_a_limit_cut_off_goes_on(tmp_path: Path, candidates: int) -> None:
+    server = Server(judge(0.5, 0.1))
+    server.delay_s = 0
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    given = [
+        "choose",
+        *f"--task resume --carrier name --attributes race --limit 12 --candidates {candidates}".split(),
+    ]
+    given += [
+        "--model",
+        "openai:judge",
+        "--no-cache",
+        "--format",
+        "json",
+        "--base-url",
+        server.url,
+        "--max-calls",
+    ]
+    environment = dict(os.environ) | {"AUDIT_CACHE": str(tmp_path / "c")}
+    whole = audit(*given, "900", "--out", "whole", cwd=tmp_path, environment=environment)
+    assert whole.returncode == 0, whole.stderr
+    part = audit(*given, "20", "--out", "part", cwd=tmp_path, environment=environment)
+    assert part.returncode == 3
+    folder = json.loads(part.stdout)["path"]
+    assert f"audit resume {folder}" in part.stderr
+    calls = ["resume", folder, "--yes", "--format", "json", "--max-calls"]
+    short = audit(*calls, "25", cwd=tmp_path, environment=environment)  # the limit is that of the whole run
+    assert short.returncode == 3, short.stderr
+    assert sum(s["calls"] for s in json.loads(short.stdout)["seen"].values()) == 25
+    done = audit(*calls, "900", cwd=tmp_path, environment=environment)
+    assert done.returncode == 0, done.stderr
+    server.shutdown()
+    server.server_close()
+    first, last = json.loads(whole.stdout), json.loads(done.stdout)
+    assert {k: v for k, v in first.items() if k != "path"} == {k: v for k, v in last.items() if k != "path"}
+    assert audit("verify", folder, cwd=tmp_path, environment=environment).returncode == 0

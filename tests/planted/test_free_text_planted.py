@@ -244,7 +244,7 @@ def test_a_judge_shows_what_it_prefers_only_if_it_can_tell(
     ]
     assert bool(shown) is trusted
     assert "control pairs in which one text is worse" in result.to_text(width=200, full=True)
-    assert f"The judge was asked {told['calls']} questions" in result.to_text(width=200)
+    assert f"The judge was asked {told['calls']} questions" in result.to_text(width=200, full=True)
     assert (
         told["calls"] + result.record["models"]["told"]["counts"]["calls"] == result.record["counts"]["calls"]
     )
