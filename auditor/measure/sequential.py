@@ -27,7 +27,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-LOOKS = (0.2, 0.4, 0.6, 0.8, 1.0)  # shares of the plan after which the answers are looked at
+# Shares of the plan after which the answers are looked at. Before a fifth, too few answers can have changed.
+LOOKS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 POWER = 1.5  # of the share that is done: 1 spends evenly, 3 is close to O'Brien and Fleming's rule
 GRID = 401
 LEVELS: NDArray[np.float64] = np.concatenate([np.logspace(-8, -0.5, 31), [1.0]])
@@ -45,7 +46,7 @@ def spent(share: float, alpha: float = 0.05) -> float:
 
     Examples
     --------
-    >>> [round(spent(share), 4) for share in LOOKS]
+    >>> [round(spent(share), 4) for share in (0.2, 0.4, 0.6, 0.8, 1.0)]
     [0.0045, 0.0126, 0.0232, 0.0358, 0.05]
     """
     return float(alpha * min(1.0, max(0.0, share)) ** POWER)

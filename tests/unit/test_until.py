@@ -39,7 +39,7 @@ def label(text):
 
 label.deterministic = True
 """
-LEVELS = [nominal(tuple(Look(s, round(200 * s)) for s in LOOKS[: k + 1])) for k in range(5)]
+LEVELS = [nominal(tuple(Look(s, round(200 * s)) for s in LOOKS[: k + 1])) for k in range(len(LOOKS))]
 
 
 def run(tmp_path: Path, **options: Any) -> Result:
@@ -75,11 +75,12 @@ def whole(model: None, tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 def test_all_looks_together_err_as_often_as_one() -> None:
     draws = np.random.default_rng(0)
-    steps = draws.normal(size=(200_000, 5))
-    z = np.abs(np.cumsum(steps, axis=1) / np.sqrt(np.arange(1, 6)))
+    shares = np.array(LOOKS)
+    steps = draws.normal(size=(200_000, len(LOOKS))) * np.sqrt(np.diff(shares, prepend=0.0))
+    z = np.abs(np.cumsum(steps, axis=1) / np.sqrt(shares))
     limits = _normal_quantile(np.array(LEVELS))
     assert (z > limits).any(axis=1).mean() == pytest.approx(0.05, abs=0.002)
-    assert (z > _normal_quantile(np.array([0.05] * 5))).any(axis=1).mean() > 0.13
+    assert (z > _normal_quantile(np.array([0.05] * len(LOOKS)))).any(axis=1).mean() > 0.13
 
 
 def _normal_quantile(level: Any) -> Any:
