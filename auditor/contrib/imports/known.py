@@ -54,7 +54,22 @@ def slim(row: Mapping[str, Json]) -> dict[str, Json]:
     >>> slim({"id": 1, "messages": [1], "attributes": [{"key": "gen_ai.system", "value": {"stringValue": "x"}}]})
     {'id': 1, 'attributes': {'gen_ai.system': 'x'}}
     """
-    return {name: _named(value) for name, value in row.items() if name not in LONG}
+    return {name: _named(value) for name, value in row.items() if name not in LONG} | said_last(row)
+
+
+def said_last(row: Mapping[str, Json]) -> dict[str, Json]:
+    """What the model said last in a whole conversation, as a column.
+
+    Examples
+    --------
+    >>> said_last({"messages": [{"role": "user", "content": "Hire?"}, {"role": "assistant", "content": "No"}]})
+    {'last_message': 'No'}
+    """
+    messages = row.get("messages")
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    if isinstance(last, dict) and last.get("role") == "assistant" and isinstance(last.get("content"), str):
+        return {"last_message": last["content"]}
+    return {}
 
 
 def _named(value: Json) -> Json:

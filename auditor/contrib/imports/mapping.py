@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from auditor.contrib.imports.tables import Column, Table, named
+from auditor.contrib.imports.spelling import fold, numbers, spelled
+from auditor.contrib.imports.tables import FILE, Column, Table, named
 from auditor.core import userfile
 from auditor.core.decoded import from_toml
 from auditor.core.errors import ConfigError, DataFileError
@@ -28,7 +29,8 @@ FAVOURABLE = (
 ROLES: dict[str, tuple[str, ...]] = {
     "text": (
         "text_id", "pair_id", "pair", "case", "case_id", "item", "item_id", "prompt_id", "question_id", "note", "job",
-        "vignette", "scenario", "template", "resume", "example_id", "id", "testidx",
+        "vignette", "scenario", "template", "resume", "vignette_id", "scenario_id", "template_id", "resume_id",
+        "job_id", "example_id", "id", "testidx", "question", "occupation", "job_title", "position",
     ),
     "model": (
         "model", "model_name", "llm", "engine", "model_id", "output.model", "response.body.model", "provider.id",
@@ -38,7 +40,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "replicate": ("replicate", "run", "repeat", "repetition", "sample", "trial", "iteration", "seed", "epoch"),
     "answer": (
         "score", "rating", "answer", "label", "decision", "recommendation", "recommend_interview", "prediction",
-        "response", "output", "completion", "salary", "summary", "justification", "output.completion",
+        "response", "output", "completion", "salary", "summary", "justification", "output.completion", "last_message",
         "response.output", "response.body.choices.0.message.content", "outputs.output", "output.value",
     ),
     "gold": ("gold", "outcome", "truth", "correct_label", "target_label"),
@@ -103,6 +105,10 @@ class Roles(BaseModel):
         A regular expression, for matches; upper and lower case are alike.
     parts : mapping
         Column → a regular expression whose named groups become columns.
+    wide : mapping
+        Column of answers → the groups that it is about, where a row has several: ``wide."black woman"``.
+    minus : str, optional
+        A column that is taken from the answer, which is a number: log-probabilities of two labels.
     favourable : tuple of str
         Labels that are good to get.
     unit : str
@@ -147,6 +153,8 @@ class Roles(BaseModel):
     references: Mapping[str, str] = Field(default_factory=dict)
     pattern: str = ""
     parts: Mapping[str, str] = Field(default_factory=dict)
+    wide: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
+    minus: str | None = None
     task: str = "imported"
     status: str | None = None
     score: str | None = None
@@ -241,12 +249,17 @@ def infer(table: Table, answer: str | None = None) -> Roles:
     arm = _arm(
         table, [c for c in (known.get("arm"), long.attribute if long else None, known.get("variant")) if c]
     )
-    text, answer = pick("text"), answer or pick("answer")
+    varied = [*groups.values(), *([long.group] if long else []), *filter(None, [known.get("word")])]
+    texts = [known[n] for n in ROLES["text"] if n in known and known[n] not in taken]
+    text = next((t for t in texts if _compares(table, (t,), varied)), next(iter(texts), None))
+    taken |= {text} if text else set()
+    answer = answer or pick("answer")
     if text is None or answer is None:
         what = "which column names the text (or the pair)" if text is None else "which column has the answer"
         raise ConfigError(
             f"it is not clear {what}. The columns are {named(table.columns)}; name the roles in a "
-            'file, text = "COLUMN" and answer = "COLUMN", and give it with --map'
+            'file, text = "COLUMN" and answer = "COLUMN", and give it with --map. Where each group has a column of '
+            'answers: [wide."COLUMN"] gender = "female"; where labels have log-probabilities: answer and minus'
         )
     roles = Roles(
         text=(text,),
@@ -256,8 +269,8 @@ def infer(table: Table, answer: str | None = None) -> Roles:
         original=original,
         arm=arm,
         word=pick("word"),
-        model=tuple(filter(None, [pick("model")])),
-        format=tuple(filter(None, [pick("format")])),
+        model=tuple(filter(None, [pick("model") or _by_file(table, text, varied)])),
+        format=tuple(f for f in [pick("format")] if f and _compares(table, (text, f), varied)),
         replicate=pick("replicate"),
         gold=pick("gold"),
     )
@@ -275,9 +288,10 @@ def about(table: Table, roles: Roles, answer: str) -> Roles:
     if answer not in table.columns:
         raise ConfigError(f"no column {quoted(answer)}; there are {named(table.columns)}")
     kind = _kind(table.columns[answer])
-    labels = {v.lower(): v for v in table.columns[answer] if v is not None} if kind == "label" else {}
+    said = spelled(v for v in table.columns[answer] if v is not None) if kind == "label" else {}
+    labels = {fold(v): v for v in said.values()}
     good = tuple(labels[v] for v in FAVOURABLE if v in labels)[:1]
-    kept = tuple(v for v in roles.favourable if v in labels.values())
+    kept = tuple(v for v in roles.favourable if fold(v) in labels)
     unit = "words" if kind == "words" else ""
     return roles.model_copy(update={"answer": answer, "kind": kind, "unit": unit, "favourable": kept or good})
 
@@ -291,6 +305,24 @@ def _named(table: Table) -> dict[str, str]:
     return {end: names[0] for end, names in ends.items() if len(names) == 1} | whole
 
 
+def _compares(table: Table, within: Sequence[str], varied: Sequence[str]) -> bool:
+    """Whether groups differ within these columns: not within an id of each row, nor within a whole prompt."""
+    first: dict[tuple[str | None, ...], tuple[str | None, ...]] = {}
+    columns = [[table.columns[name] for name in names] for names in (within, varied)]
+    rows = zip(*(zip(*some, strict=True) for some in columns), strict=True) if varied else ()
+    return not varied or any(first.setdefault(text, groups) != groups for text, groups in rows)
+
+
+def _by_file(table: Table, text: str, varied: Sequence[str]) -> str | None:
+    """The column of files, where most texts come again about the same group in another file: a model each."""
+    if FILE not in table.columns:
+        return None
+    files: dict[tuple[str | None, ...], set[str | None]] = {}
+    for file, *key in zip(*(table.columns[n] for n in (FILE, text, *varied)), strict=True):
+        files.setdefault(tuple(key), set()).add(file)
+    return FILE if 2 * sum(len(f) > 1 for f in files.values()) > len(files) else None
+
+
 def _few(column: Column) -> bool:
     return len(set(column)) <= FEW
 
@@ -298,7 +330,7 @@ def _few(column: Column) -> bool:
 def _kind(column: Column) -> Kind:
     """Numbers where nearly all answers are, with more than two different ones; texts where they are long."""
     given = [v for v in column if v is not None]
-    read = [v for v in given if number(v) is not None]
+    read = [v for v in numbers(column) if v is not None]
     if given and len(read) >= 0.8 * len(given) and len(set(read)) > 2:
         return "number"
     return "words" if given and sum(map(len, given)) > LONG_ANSWER * len(given) else "label"

@@ -13,6 +13,7 @@ import msgspec
 
 from auditor.contrib.imports.mapping import Roles, number
 from auditor.contrib.imports.tables import Table, divided
+from auditor.contrib.imports.tidy import tidied
 from auditor.core.errors import DataFileError
 from auditor.core.types import Answer, AnswerStatus, Edit
 from auditor.measure.claims import Question
@@ -37,6 +38,8 @@ class Counted:
         to a replicate that had one (the first one stays).
     unreadable : int
         Rows whose answer is empty or no number.
+    respelled : int
+        Labels and groups that are read as another spelling of the same (``YES.`` as ``Yes``).
     texts, versions : int
     without_original, without_placebo : int
         Texts that have no unchanged version, no placebo.
@@ -51,6 +54,7 @@ class Counted:
     repeated: int = 0
     contradictory: int = 0
     unreadable: int = 0
+    respelled: int = 0
     texts: int = 0
     versions: int = 0
     without_original: int = 0
@@ -94,9 +98,9 @@ def observe(table: Table, roles: Roles) -> Imported:
     DataFileError
         No row is left.
     """
-    table = divided(table, roles.parts)
+    table, roles, respelled = tidied(divided(table, roles.parts), roles)
     roles.check(table)
-    counted = Counted(rows=len(table))
+    counted = Counted(rows=len(table), respelled=respelled)
     rows = _distinct(_rows(table, roles, counted), counted)
     if not rows:
         raise DataFileError(f"no row of {table.sources[0].file} counts: {_lost(counted)}")

@@ -6,6 +6,7 @@ is the table.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import gzip
@@ -38,6 +39,8 @@ CELLS = 2 * 10**8  # rows times columns
 COLUMNS = 10_000
 NAMED = 40  # columns in a message
 BATCH = 100  # rows of a Parquet file that are held at once
+FILE = "file"  # the column that says which of several files a row stands in
+MAC = ("__MACOSX/", "._")  # what a Mac adds to zip files
 DEEPEST = 12  # levels of a JSON object that become columns
 
 
@@ -78,11 +81,13 @@ def read(paths: Sequence[Path], rows_at: str = "") -> Table:
     """
     columns: dict[str, Column] = {}
     sources: list[Source] = []
+    files: Column = []
     total = 0
     kept: dict[str, str] = {}  # values come again and again: one string for each
     for path in chain.from_iterable(map(_files, paths)):
         rows = 0
-        for row in _rows(path, rows_at):
+        for file, row in _rows(path, rows_at):
+            files.append(kept.setdefault(file, file))
             for name, value in row.items():
                 column = columns.setdefault(name, [])
                 column += [None] * (total - len(column))
@@ -101,6 +106,8 @@ def read(paths: Sequence[Path], rows_at: str = "") -> Table:
         raise DataFileError(f"{', '.join(map(str, paths))}: no rows. Answers come as {', '.join(KINDS)}")
     for column in columns.values():
         column += [None] * (total - len(column))
+    if len(set(files)) > 1:
+        columns.setdefault(FILE, files)
     return Table(columns=columns, sources=tuple(sources))
 
 
@@ -175,17 +182,31 @@ def _kind(name: str) -> str:
     return PurePosixPath(name.lower().removesuffix(".gz")).suffix
 
 
-def _rows(path: Path, rows_at: str) -> Iterator[dict[str, str | None]]:
+def _stem(name: str) -> str:
+    """A file's name without its kind.
+
+    Examples
+    --------
+    >>> _stem("results/gpt-4.1.csv.gz")
+    'gpt-4.1'
+    """
+    plain = PurePosixPath(name).name
+    plain = plain[:-3] if plain.lower().endswith(".gz") else plain
+    return plain.removesuffix(PurePosixPath(plain).suffix)
+
+
+def _rows(path: Path, rows_at: str) -> Iterator[tuple[str, dict[str, str | None]]]:
+    """Rows, each with the name of the file that it stands in."""
     kind = _kind(path.name)
     try:
         userfile.check(path)
         if kind in (".zip", EVAL):
             yield from _packed(path, rows_at, log=kind == EVAL)
         elif kind == ".parquet":
-            yield from _parquet(path)
+            yield from ((_stem(path.name), row) for row in _parquet(path))
         elif kind in KINDS:
             with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as raw:
-                yield from _member(kind, raw, str(path), rows_at)
+                yield from ((_stem(path.name), row) for row in _member(kind, raw, str(path), rows_at))
         else:
             raise DataFileError(f"{path}: answers come as {', '.join(KINDS)}, also gzipped or in a zip file")
     except FileNotFoundError:
@@ -197,22 +218,23 @@ def _rows(path: Path, rows_at: str) -> Iterator[dict[str, str | None]]:
         raise DataFileError(f"{path}: cannot be read: {error}") from None
 
 
-def _packed(path: Path, rows_at: str, *, log: bool) -> Iterator[dict[str, str | None]]:
+def _packed(path: Path, rows_at: str, *, log: bool) -> Iterator[tuple[str, dict[str, str | None]]]:
     """Rows of the members of a zip file; of a log of inspect_ai, of its samples."""
     if log:
         with contextlib.suppress(ImportError):  # teaches zipfile the compression of newer logs
             importlib.import_module("zipfile_zstd")
     with zipfile.ZipFile(path) as packed:
         wanted = [m for m in packed.infolist() if not m.is_dir() and _kind(m.filename) in KINDS]
+        wanted = [m for m in wanted if not any(f"/{m.filename}".count(f"/{sign}") for sign in MAC)]
         if log:
             wanted = [m for m in wanted if m.filename.startswith(known.SAMPLES)]
         if sum(member.file_size for member in wanted) > userfile.LARGEST:
             raise userfile.too_large(f"{path}, unpacked", userfile.LARGEST)
         for member in wanted:
             with packed.open(member) as raw:  # zipfile gives no more than the size that was added up
-                yield from _member(
-                    _kind(member.filename), raw, f"{path}, {member.filename}", "$" if log else rows_at
-                )
+                where, at = f"{path}, {member.filename}", "$" if log else rows_at
+                name = _stem(path.name if log else member.filename)
+                yield from ((name, row) for row in _member(_kind(member.filename), raw, where, at))
 
 
 def _member(
@@ -221,7 +243,9 @@ def _member(
     if kind == ".parquet":
         raise DataFileError(f"{where}: unpack a Parquet file first")
     bounded = userfile.Bounded(raw, where, DOCUMENT if kind == ".json" else userfile.LARGEST)
-    text = io.TextIOWrapper(io.BufferedReader(bounded), encoding="utf-8-sig", newline="")
+    buffered = io.BufferedReader(bounded)
+    marked = buffered.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    text = io.TextIOWrapper(buffered, encoding="utf-16" if marked else "utf-8-sig", newline="")
     try:
         if kind in (".csv", ".tsv"):
             yield from _csv(text, where, tab=kind == ".tsv")
@@ -234,9 +258,11 @@ def _member(
                     value = from_json(line)
                     if not isinstance(value, dict):
                         raise DataFileError(f"{where}, line {number}: expected a JSON object")
-                    yield flat(value)
+                    yield flat(value | known.said_last(value))
     except UnicodeDecodeError as error:
-        raise DataFileError(f"{where}: not UTF-8 ({error.reason} at byte {error.start})") from None
+        raise DataFileError(
+            f"{where}: not UTF-8, or UTF-16 with its mark ({error.reason} at byte {error.start})"
+        ) from None
     except json.JSONDecodeError as error:
         raise DataFileError(f"{where}: not JSON: {error}") from None
     except (csv.Error, RecursionError) as error:
@@ -328,5 +354,11 @@ def _longest(value: Json) -> list[dict[str, Json]]:
             elif not objects:
                 todo += [inner for inner in one if isinstance(inner, list)]
         elif isinstance(one, dict):
-            todo += [inner for inner in one.values() if isinstance(inner, list | dict)]
+            todo += [
+                inner
+                for name, inner in one.items()
+                if isinstance(inner, list | dict) and name not in known.LONG
+            ]
+    if len(best) == 1 and isinstance(value, dict) and any(isinstance(v, dict) for v in value.values()):
+        return [value]  # one answer a file
     return best or ([value] if isinstance(value, dict) else [])
