@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from auditor.core.plan import Plan
     from auditor.core.protocols import Gate, Model, Oracle, Renderer, Reply, ReportSection, Suite
     from auditor.core.types import Case, Edit, Estimate, Finding, SourceText, Variant, Verdict
-    from auditor.run.result import Result, aaudit, audit, load, resume
+    from auditor.run.front import aaudit, audit
+    from auditor.run.result import Result, load, resume
 
 _HOME = {
     "Plan": "auditor.core.plan",
@@ -31,8 +32,8 @@ _HOME = {
     "Reply": "auditor.core.protocols",
     "Suite": "auditor.core.protocols",
     "Result": "auditor.run.result",
-    "aaudit": "auditor.run.result",
-    "audit": "auditor.run.result",
+    "aaudit": "auditor.run.front",
+    "audit": "auditor.run.front",
     "load": "auditor.run.result",
     "resume": "auditor.run.result",
     "Case": "auditor.core.types",

@@ -25,8 +25,8 @@ from auditor import tasks
 from auditor.core.plan import Plan
 from auditor.core.types import Edit, Variant
 from auditor.measure.observations import Arm, shape_of
-from auditor.run.parts import stages
 from auditor.run.rounds import gated
+from auditor.run.stages import stages
 
 JOINT = "two together"
 NEAR = 2  # characters

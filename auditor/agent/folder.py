@@ -183,8 +183,8 @@ def before(path: Path, fixed: Fixed) -> Record:
         Goal, texts, models or limits are not those of ``fixed``, or a step or run was changed.
     """
     from auditor.store import verify
+    from auditor.store.chain import verify as chain
     from auditor.store.journal import genesis
-    from auditor.store.journal import verify as chain
 
     record = session(path)
     for name in fixed.__struct_fields__:

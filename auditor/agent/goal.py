@@ -16,7 +16,7 @@ from functools import lru_cache
 import msgspec
 
 from auditor.agent.compared import Place, compared
-from auditor.core import data
+from auditor.agent.words import known_words
 from auditor.core.errors import ConfigError
 
 MAX_CHARS = 2000
@@ -34,40 +34,6 @@ CALLED = re.compile(r"\b(?:called|named|name is)\s+[A-Z]")
 SIDE_BY_SIDE = re.compile(r",(?=.*\b(?:and|or)\b)|\b(?:and|or|nor|as well as|than|versus|vs|plus)\b")
 BOTH = re.compile(r"\b(intersection\w*|combination\w*|together|at once)\b")
 AGE = re.compile(r"\b(?:over|above|aged)[ -]?([4-9]\d)\b|\b([4-9]\d)[ -](?:plus|year[ -]olds?)\b")
-
-
-class Words(msgspec.Struct, frozen=True, kw_only=True):
-    """The words of ``embedded/agent/goal.toml``; a star stands for any ending."""
-
-    generic: str
-    nobody: str
-    persons: tuple[str, ...]
-    intent: tuple[str, ...]
-    not_groups: frozenset[str]
-    traits: frozenset[str]
-    legal: tuple[str, ...]
-    legal_tasks: tuple[str, ...]
-    tasks: dict[str, tuple[str, ...]]
-    attributes: dict[str, tuple[str, ...]]
-    groups: dict[str, str]
-    countries: dict[str, str]
-
-    @property
-    def of_tasks(self) -> list[str]:
-        """The words of all tasks."""
-        return [word for words in self.tasks.values() for word in words]
-
-    @property
-    def ignored(self) -> frozenset[str]:
-        """Words that name nobody."""
-        return frozenset((*self.generic.split(), *self.nobody.split()))
-
-
-@lru_cache(maxsize=1)
-def known_words() -> Words:
-    """The words by which goals are read."""
-    text = data.path("embedded", "agent", "goal.toml").read_text(encoding="utf-8")
-    return msgspec.toml.decode(text, type=Words)
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):

@@ -420,25 +420,6 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Run:
-    """A whole audit: what `run.json` holds. Cases and answers stay in the run folder, by id."""
-
-    id: str
-    status: Literal["complete", "partial"]
-    status_reason: str
-    spec: Mapping[str, Any]
-    provenance: Mapping[str, Any]
-    counts: Mapping[str, Any]
-    estimates: tuple[Mapping[str, Any], ...]
-    controls: Mapping[str, Any]
-    findings: tuple[Finding, ...] = ()
-    diagnoses: tuple[Diagnosis, ...] = ()
-    models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    format_version: int = FORMAT_VERSION
-    tool_version: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Progress:
     """One event for whoever draws: the library prints nothing."""
 

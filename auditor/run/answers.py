@@ -20,7 +20,7 @@ from auditor.measure.observations import Shape, log_odds, shape_of
 from auditor.models.outcome import unanswered
 from auditor.run import controls
 from auditor.run.audit import plan_of
-from auditor.run.parts import dictionaries_of
+from auditor.run.stages import dictionaries_of
 
 UNASKED = "not asked"
 

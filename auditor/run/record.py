@@ -16,7 +16,7 @@ from auditor.core.record.parts import Unread
 from auditor.core.types import FORMAT_VERSION, Case, Diagnosis, Estimate, Finding, Verdict
 from auditor.measure import cautions
 from auditor.report import cautions as told_of
-from auditor.run import freeze
+from auditor.run import control_record, freeze
 
 if TYPE_CHECKING:
     from auditor.measure.claims import Claim
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 Confirmed = Mapping[tuple[str, str, str], Mapping[str, Any]]
 SUMS = ("calls", "cached", "failed", "filtered", "unparsed", "refused", "tokens_in", "tokens_out")
-HINTER = "the protocol has none"
-NO_TWO = "no prompt has two answers that could be read"
 PACKAGES = ("numpy", "scipy", "statsmodels", "spacy", "openai", "vaderSentiment")
 
 
@@ -50,7 +48,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
 
     observed = loop.observed
     tables = (observed.table, observed.directed)
-    noise = {tally.model.name: _noise(loop, tally) for tally in loop.tallies}
+    noise = {tally.model.name: control_record.noise(loop, tally) for tally in loop.tallies}
     estimates = rates.estimates(observed.table, observed.discarded)
     estimates += [
         rates.row("noise_floor", value, rates.Place(name, ""))
@@ -86,7 +84,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "provenance": _provenance(loop, started, seconds),
         "counts": _counts(loop),
         "estimates": estimates,
-        "controls": _controls(loop, noise),
+        "controls": control_record.of_run(loop, noise),
         "performance": _performance(loop),
         "claims": [claim.as_record() for claim in claims],
         "findings": found.as_records(findings),
@@ -239,20 +237,6 @@ def _unread(loop: Loop, tally: Tally) -> Unread:
     )
 
 
-def _noise(loop: Loop, tally: Tally) -> Estimate | dict[str, Any]:
-    """The same-prompt noise of one model: an estimate, a declaration, or why there is none."""
-    from auditor.measure.rates import noise_floor
-
-    if tally.model.deterministic:
-        return {"declared": True}
-    if loop.plan.oracle == "probability":
-        return _none("scores are compared, and the noise of labels says nothing about them")
-    if loop.parts.task.kind.by_degrees:
-        return _none("see the table of differences")
-    estimate = noise_floor(loop.observed.table, tally.model.name) if tally.replicates > 1 else None
-    return estimate or _none("no prompt was asked twice" if tally.replicates == 1 else NO_TWO)
-
-
 def _counts(loop: Loop) -> dict[str, Any]:
     orders = range(1, loop.plan.order + 1)
     violations, hidden = loop.observed.changes()
@@ -321,96 +305,10 @@ def _cautions(loop: Loop, tally: Tally) -> list[Caution]:
     ]
 
 
-def _controls(loop: Loop, noise: Mapping[str, Estimate | dict[str, Any]]) -> dict[str, Any]:
-    from auditor.measure import rates
-
-    table = loop.observed.table
-    validity = {
-        arm: {"rate": bad / n, "n": n} if n else {"status": "not_tested", "reason": f"no {arm}"}
-        for arm, (bad, n) in loop.agreement.items()
-    }
-    hinter = loop.plan.protocol != "default"
-    return {
-        "noise_floor": _plain(noise),
-        "validity": validity
-        if loop.parts.agreement is not None
-        else {"status": "not_tested", "reason": "the cases came from a file"},
-        "placebo": _plain(rates.placebo_controls(table)) or _none(HINTER if hinter else _no_placebo(loop)),
-        "placebo_hidden": _plain(rates.placebo_hidden(table))
-        or _none(HINTER if hinter else "no joint placebo variant was judged"),
-        "positive_control": _positive(loop, hinter=hinter),
-        "canary": _canary(loop, hinter=hinter),
-        "answers_by_group": rates.answers_by_group(table),
-    }
-
-
-def _plain(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Estimates, at any depth, as plain data; what has none is left out."""
-    out = {
-        name: dataclasses.asdict(value)
-        if isinstance(value, Estimate)
-        else _plain(value)
-        if isinstance(value, Mapping)
-        else value
-        for name, value in told.items()
-    }
-    return {name: value for name, value in out.items() if value != {}}
-
-
-def _no_placebo(loop: Loop) -> str:
-    return "no placebo variant was asked" if loop.counts["placebos"] else "the cases have no placebo variants"
-
-
-def _none(reason: str) -> dict[str, Any]:
-    return {"status": "not_tested", "reason": reason}
-
-
-def _positive(loop: Loop, *, hinter: bool) -> dict[str, Any]:
-    """On what share of the control pairs the answers differed, by model and format."""
-    from auditor.measure.intervals import clopper_pearson
-    from auditor.run.controls import SEEN, seen_by_format
-
-    out: dict[str, Any] = {}
-    for tally in loop.tallies:
-        for name, (seen, hits, of) in seen_by_format(tally).items():
-            rate = dataclasses.replace(
-                clopper_pearson(hits, of),
-                note="seen" if seen else f"not seen: fewer than {100 * SEEN:.0f} % of the pairs",
-            )
-            key = tally.model.name if len(tally.control) == 1 else f"{tally.model.name}, {name}"
-            out[key] = dataclasses.asdict(rate) | {"seen": seen}
-    if out:
-        return out
-    if hinter:
-        return _none(HINTER)
-    return _none(loop.status_reason or "the task brings no control texts, or their answers were not recorded")
-
-
-def _canary(loop: Loop, *, hinter: bool) -> dict[str, Any]:
-    """Whether the first prompts were answered alike at the start, in the middle and at the end."""
-    import numpy as np
-
-    from auditor.measure.drift import shift
-
-    out: dict[str, Any] = {}
-    for tally in loop.tallies:
-        if tally.model.deterministic:
-            out[tally.model.name] = _none("the model is declared deterministic")
-            continue
-        asked = [[times.get(t, ()) for t in ("start", "middle", "end")] for times in tally.canaries.values()]
-        found = shift(asked, rng=np.random.default_rng([loop.plan.seed, 4]))
-        out[tally.model.name] = (
-            _none("no prompt was asked again at the end") if found is None else dataclasses.asdict(found)
-        )
-    return _none(HINTER) if hinter else out
-
-
 def _diagnoses(findings: list[Finding], confirmed: Confirmed) -> list[Diagnosis]:
     """For each hidden finding: the smallest variant that shows it is itself; with what its cells answered."""
     rows = []
-    for finding in findings:
-        if finding.kind != "hidden":
-            continue
+    for finding in (one for one in findings if one.kind == "hidden"):
         told = confirmed.get((finding.model, finding.exemplars[0], finding.format))
         cells = (
             ""

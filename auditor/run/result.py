@@ -1,30 +1,23 @@
-"""The library's front door: run an audit, get a `Result`.
-
-Examples
---------
->>> from auditor import audit
->>> result = audit("sentiment", model=lambda text: "positive", limit=5, out=None)
->>> result.complete, {finding.rate.value for finding in result.findings}
-(True, {0.0})
-"""
+"""The result of an audit, and plans run to it: from the start, from a folder, from recorded answers."""
 
 from __future__ import annotations
 
 import dataclasses
 import html
-import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditor import run as pipeline
+from auditor.core import record as records
 from auditor.core.counting import plural
-from auditor.core.errors import AuditError, ConfigError, MissingDependency
-from auditor.core.options import Typed, keywords, near
+from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
-from auditor.core.types import Estimate, Finding, Run, SourceText
+from auditor.core.record import RunRecord
+from auditor.core.types import Finding, SourceText
 from auditor.run.dryrun import FEW
 from auditor.run.enough import planned
 
@@ -36,7 +29,6 @@ if TYPE_CHECKING:
     from auditor.store.folder import RunFolder
 
 Silent = pipeline.silent
-OTHERWISE = frozenset({"models"})  # fields of a plan that `audit` takes by another name
 TEXTS = "texts.jsonl"  # in the folder of a run whose texts stood in no file
 
 
@@ -65,7 +57,11 @@ class Result:
     ) -> None:
         self.record, self.path, self.evidence = record, path, evidence
         self._verdicts = verdicts
-        self.run: Run = run_value(record)
+
+    @cached_property
+    def run(self) -> RunRecord:
+        """The run record as typed values."""
+        return records.read(self.record)
 
     @property
     def verdicts(self) -> tuple[Any, ...]:
@@ -87,7 +83,7 @@ class Result:
     @property
     def estimates(self) -> tuple[Mapping[str, Any], ...]:
         """Rates with intervals, as plain records."""
-        return self.run.estimates
+        return tuple(self.record["estimates"])
 
     def fails(self, rule: str | None) -> bool:
         """Whether ``rule`` of ``--fail-on`` holds (`auditor.core.rules`); waived findings do not count."""
@@ -173,52 +169,14 @@ class Result:
         return self.to_text()
 
     def __repr__(self) -> str:
-        counts = self.record["counts"]
+        counts = self.run.counts
         return (
-            f"<Result {self.run.id}: {self.run.status}, {plural(counts['cases'], 'case')}, "
-            f"{plural(counts['valid'], 'valid variant')}, {plural(len(self.findings), 'finding')}>"
+            f"<Result {self.run.id}: {self.run.status}, {plural(counts.cases or 0, 'case')}, "
+            f"{plural(counts.valid or 0, 'valid variant')}, {plural(len(self.findings), 'finding')}>"
         )
 
 
-def run_value(record: Mapping[str, Any]) -> Run:
-    """The typed value of a run record."""
-
-    def estimate(value: Mapping[str, Any] | None) -> Estimate | None:
-        return None if value is None else Estimate(**value)
-
-    def finding(value: Mapping[str, Any]) -> Finding:
-        return Finding(
-            **{
-                **value,
-                "attributes": tuple(value["attributes"]),
-                "directions": tuple(tuple(d) for d in value.get("directions", ())),
-                "rate": estimate(value.get("rate")),
-                "noise": estimate(value.get("noise")),
-                "exemplars": tuple(value.get("exemplars", ())),
-                "notes": tuple(value.get("notes", ())),
-            }
-        )
-
-    from auditor.core.types import Diagnosis
-
-    return Run(
-        id=record["id"],
-        status=record["status"],
-        status_reason=record["status_reason"],
-        spec=record["spec"],
-        provenance=record["provenance"],
-        counts=record["counts"],
-        estimates=tuple(record["estimates"]),
-        controls=record["controls"],
-        findings=tuple(finding(f) for f in record["findings"]),
-        diagnoses=tuple(Diagnosis(**d) for d in record["diagnoses"]),
-        models=record["models"],
-        format_version=record["format_version"],
-        tool_version=record["tool_version"],
-    )
-
-
-async def _audit(
+async def run_plan(
     plan: Plan,
     *,
     models: Sequence[Model] | None,
@@ -226,6 +184,7 @@ async def _audit(
     observe: Observer,
     write: bool,
 ) -> Result:
+    """Run ``plan`` to its result, in a new folder or, with ``write`` off, in memory."""
     from auditor.store.files import write_texts
     from auditor.store.folder import RunFolder
 
@@ -297,7 +256,7 @@ def audit_plan(
 ) -> Result:
     """Run ``plan``; the sync face of the one async implementation."""
     result: Result = pipeline.run_sync(
-        lambda: _audit(plan, models=models, seeds=seeds, observe=observe, write=write)
+        lambda: run_plan(plan, models=models, seeds=seeds, observe=observe, write=write)
     )
     return result
 
@@ -418,115 +377,3 @@ def replay(path: Path, finding: str, *, replicates: int = 5, observe: Observer =
     """
     values: dict[str, Any] = pipeline.run_sync(lambda: pipeline.replay(load(path), finding, replicates))
     return values
-
-
-def _as_models(model: Any, task: str, base_url: str | None) -> tuple[tuple[str, ...], list[Model] | None]:
-    """Specs and adapters of what the caller calls a model: spec, callable, adapter, or several."""
-    given = list(model) if isinstance(model, (list, tuple)) else [model]
-    if all(isinstance(m, str) for m in given):
-        return tuple(given), None
-    from auditor import models, tasks
-
-    adapters = [
-        models.make(m, task=tasks.load(task), base_url=base_url)
-        if isinstance(m, str)
-        else m
-        if isinstance(m, Model)
-        else models.wrap(m)
-        for m in given
-    ]
-    return tuple(a.name for a in adapters), adapters
-
-
-def _given(plan: Plan, data: Any) -> Sequence[SourceText]:
-    from auditor import tasks
-
-    return tasks.read_given(
-        data,
-        text_column=plan.text_column or "text",
-        label_column=plan.label_column,
-        id_column=plan.id_column,
-        limit=plan.limit,
-    )
-
-
-@keywords(Plan, without=OTHERWISE)
-async def aaudit(
-    task: str = "sentiment",
-    *,
-    model: str | Callable[..., Any] | Model | Sequence[Any] = ("reviews", "vader"),
-    data: Any = None,
-    observe: Observer = Silent,
-    out: str | Path | None = None,
-    **options: Any,
-) -> Result:
-    """Run an audit; see `audit`, of which this is the async form."""
-    specs, adapters = _as_models(model, task, options.get("base_url"))
-    taken = inspect.signature(audit).parameters
-    for name in options:
-        if name not in taken:
-            raise ConfigError(f"audit() has no option {name!r}.{near(name, sorted(taken))}")
-    given = {
-        "task": task,
-        "models": specs,
-        "data": str(data) if isinstance(data, (str, Path)) else None,
-        "out": str(out or "reports"),
-        **options,
-    }
-    try:
-        plan = Plan.of(given)
-    except AuditError as error:
-        words = {Plan.flag(name): (name, "") for name in options}
-        raise Typed(values=options, keys=words).error(error) from None
-    seeds = None if data is None or isinstance(data, (str, Path)) else _given(plan, data)
-    return await _audit(plan, models=adapters, seeds=seeds, observe=observe, write=out is not None)
-
-
-@keywords(Plan, without=OTHERWISE)
-def audit(
-    task: str = "sentiment",
-    *,
-    model: str | Callable[..., Any] | Model | Sequence[Any] = ("reviews", "vader"),
-    data: Any = None,
-    observe: Observer = Silent,
-    out: str | Path | None = None,
-    **options: Any,
-) -> Result:
-    """Ask a model the same thing about different people and measure whether the answer changes.
-
-    Parameters
-    ----------
-    task : str, default "sentiment"
-        Task name or path of a task file.
-    model : str, callable, Model or a sequence of them
-        Model specs (``"vader"``, ``"openai:NAME"``), functions text → label (or list → list), adapters; LangChain
-        runnables, classifiers of scikit-learn that read texts, pipelines of transformers.
-        Several give one comparison.
-    data : str, Path, list, data frame or data set, optional
-        Source texts: a file, ``hf:…``; a list of texts, of dicts or of `SourceText`; a data frame (pandas, polars,
-        Arrow); a ``datasets.Dataset``. ``text_column``, ``label_column`` and ``id_column`` name the columns
-        (``text``; ``label`` and ``id`` where there are such); no other column is read, and only the text is
-        sent to a model. None takes the task's embedded texts.
-    observe : callable, optional
-        Gets `auditor.core.types.Progress` events; the library prints nothing.
-    out : str or Path, optional
-        Folder for the run folder; None keeps the run in memory.
-    **options
-        Fields of `auditor.core.plan.Plan`: ``attributes``, ``order``, ``replicates``, ``max_calls``, …. Lists may be
-        written as one text: ``attributes="gender,race"``.
-
-    Returns
-    -------
-    Result
-        Findings, estimates, verdicts, reports.
-
-    Raises
-    ------
-    UserError
-        Something in the call cannot be done; nothing was asked. Where ``data`` is of a kind that is not taken, it is a
-        `TypeError` too.
-    """
-    result: Result = pipeline.run_sync(
-        lambda: aaudit(task, model=model, data=data, observe=observe, out=out, **options)
-    )
-    return result

@@ -20,7 +20,8 @@ from auditor.core.plan import Plan
 from auditor.core.types import Case, Check, SourceText
 from auditor.perturb.name_lines import Feed
 from auditor.run.controls import with_placebos
-from auditor.run.parts import Parts, StoredCases, stages
+from auditor.run.parts import Parts, StoredCases
+from auditor.run.stages import stages
 from auditor.run.wordings import checked, with_wordings
 from auditor.store.journal import decoded
 from auditor.store.records import CASE, case_line

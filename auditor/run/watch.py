@@ -41,7 +41,7 @@ def watch(folder: Path) -> Watched:
         )
     asked = [_asked(result) for result in found]
     same = [result for result, plan in zip(found, asked, strict=True) if plan == asked[-1]]
-    others |= {r.run.id: "another plan" for r, plan in zip(found, asked, strict=True) if plan != asked[-1]}
+    others |= {_id(r): "another plan" for r, plan in zip(found, asked, strict=True) if plan != asked[-1]}
     values: list[dict[Key, Values]] = []
     texts: dict[str, str] = {}
     for result in same:
@@ -58,12 +58,16 @@ def watch(folder: Path) -> Watched:
     told = moved([one[key] for one in values[:place] if key in one], values[place].get(key, {}), MOST_TEXTS)
     return Watched(
         folder=str(folder),
-        runs=tuple(r.run.id for r in same),
+        runs=tuple(_id(r) for r in same),
         others=others,
         series=tuple(series),
         moved=tuple(Moved(name, texts.get(name, ""), before, now) for name, before, now in told),
-        moved_at=same[place].run.id if told else "",
+        moved_at=_id(same[place]) if told else "",
     )
+
+
+def _id(result: Result) -> str:
+    return result.run.id or ""
 
 
 def _runs(folder: Path) -> tuple[list[Result], dict[str, str]]:
@@ -83,7 +87,7 @@ def _runs(folder: Path) -> tuple[list[Result], dict[str, str]]:
             others[path.name] = "incomplete"
         else:
             found.append(result)
-    return sorted(found, key=lambda r: (str(r.run.provenance["started"]), r.run.id)), others
+    return sorted(found, key=lambda r: (str(r.run.provenance.started), _id(r))), others
 
 
 def _asked(result: Result) -> str:
@@ -138,14 +142,14 @@ def _series(key: Key, runs: Sequence[Result], values: Sequence[dict[Key, Values]
         here = np.array(list(found[key].values()))
         value, half = float(here.mean()), 1.96 * float(here.std(ddof=1)) / len(here) ** 0.5
         low, high = value - half, value + half
-        for claim in result.record["claims"]:
-            told = (claim["model"], claim["format"], claim["attribute"], *claim["groups"][:2], claim["label"])
-            if claim["family"] == "net" and told == tuple(key):
-                unit = claim["unit"]
+        for claim in result.run.claims or ():
+            told = (claim.model, claim.format, claim.attribute, *claim.groups[:2], claim.label)
+            if claim.family == "net" and told == tuple(key):
+                unit = claim.unit
         points.append(
             Point(
-                run=result.run.id,
-                date=str(result.run.provenance["started"])[:16].replace("T", " "),
+                run=_id(result),
+                date=str(result.run.provenance.started)[:16].replace("T", " "),
                 value=value,
                 low=low,
                 high=high,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from auditor.core.types import Case, Check, Prompt, Response, Run, Verdict
+from auditor.core.types import Case, Check, Prompt, Response, Verdict
 
 if TYPE_CHECKING:
     from auditor.store.answers import Answers
@@ -64,5 +64,5 @@ class RunStore:
     def write_verdicts(self, verdicts: Iterable[Verdict]) -> None:
         """Replace all verdicts."""
 
-    def write_run(self, record: Run | Mapping[str, object]) -> None:
+    def write_run(self, record: Mapping[str, object]) -> None:
         """Write the record of the run."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from auditor._version import __version__
 from auditor.core.errors import RunFolderError
-from auditor.core.types import FORMAT_VERSION, Case, Check, Prompt, Response, Run, Verdict, digest
+from auditor.core.types import FORMAT_VERSION, Case, Check, Prompt, Response, Verdict, digest
 from auditor.store import records, redact
 from auditor.store.answers import Answers
 from auditor.store.base import RunStore
@@ -236,7 +235,7 @@ class RunFolder(RunStore):
         except OSError as error:
             raise write_error(target, error) from error
 
-    def write_run(self, record: Run | Mapping[str, Any]) -> None:
+    def write_run(self, record: Mapping[str, Any]) -> None:
         """Write ``run.json`` in one step, and enter the end of the run in the register.
 
         ``journal`` (records and last hash of each file) is added to the record.
@@ -246,7 +245,7 @@ class RunFolder(RunStore):
         ValueError
             A number is NaN or infinite; the message names the field.
         """
-        plain = dataclasses.asdict(record) if isinstance(record, Run) else dict(record)
+        plain = dict(record)
         heads = {name: self._journal(name).head for name in JOURNALS}
         plain["journal"] = {
             name: {"records": head.records, "hash": head.hash} for name, head in heads.items()

@@ -16,9 +16,9 @@ from auditor.core import userfile
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.provenance import head
 from auditor.core.types import canonical
+from auditor.store.chain import Problem
 from auditor.store.files import file_sha256, read_json, write_json
 from auditor.store.folder import REPORT, RunFolder
-from auditor.store.journal import Problem
 
 FILE = "signature.json"
 

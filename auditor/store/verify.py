@@ -10,6 +10,7 @@ from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, RunFolderError
 from auditor.core.provenance import head
 from auditor.core.shown import quoted
+from auditor.store.chain import Problem, verify
 from auditor.store.files import file_sha256
 from auditor.store.folder import (
     CASES,
@@ -23,7 +24,7 @@ from auditor.store.folder import (
     VERDICTS,
     RunFolder,
 )
-from auditor.store.journal import Head, Problem, genesis, read, verify
+from auditor.store.journal import Head, genesis, read
 from auditor.store.register import FILE, events
 
 

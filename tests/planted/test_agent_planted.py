@@ -10,7 +10,8 @@ import pytest
 
 from auditor import SourceText, agent
 from auditor.core.types import digest
-from auditor.store.journal import genesis, read, verify
+from auditor.store.chain import verify
+from auditor.store.journal import genesis, read
 from auditor.testing.planted import Planted
 
 ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]

@@ -38,7 +38,7 @@ def test_placebos_are_asked_and_kept_apart() -> None:
     result = run(Planted(additive={"novel|jacket|afternoon": 1.0}, base="constant"))
     placebos = [v for v in result.verdicts if v.order == 0]
     assert placebos
-    assert result.run.counts["placebos"] >= len(placebos)
+    assert result.record["counts"]["placebos"] >= len(placebos)
     for verdict in placebos:
         variant = result.evidence.variant(verdict.variant_id)
         assert is_placebo(variant)
@@ -46,12 +46,12 @@ def test_placebos_are_asked_and_kept_apart() -> None:
         assert result.evidence.responses(variant.id)
     changed = [v for v in placebos if v.outcome == "violation"]
     assert changed, "a model that minds neutral words must change with some placebo"
-    assert result.run.counts["violations"] == {"1": 0, "2": 0}
+    assert result.record["counts"]["violations"] == {"1": 0, "2": 0}
     rates = {e["name"]: e["estimate"]["value"] for e in result.estimates if e["attributes"] == ["gender"]}
     assert rates["violation_rate"] == 0
     assert rates["placebo_rate"] == pytest.approx(len(changed) / len(placebos), abs=0.02)
-    assert result.run.controls["placebo"]["planted"]["gender"]["value"] == rates["placebo_rate"]
-    groups = {c["group"]: c["n"] for c in result.run.controls["answers_by_group"]}
+    assert result.record["controls"]["placebo"]["planted"]["gender"]["value"] == rates["placebo_rate"]
+    groups = {c["group"]: c["n"] for c in result.record["controls"]["answers_by_group"]}
     assert groups["male"] == len(seeds())  # the originals, and no placebo
     assert "placebo" in result.to_text(full=True)
 
@@ -76,8 +76,8 @@ def test_further_wordings_are_asked_once_and_enter_no_figure_but_net_differences
     assert after.verdicts == before.verdicts
     assert after.estimates == before.estimates
     assert rates(after) == rates(before)
-    assert after.run.controls["answers_by_group"] == before.run.controls["answers_by_group"]
-    assert after.run.controls["noise_floor"] == before.run.controls["noise_floor"]
+    assert after.record["controls"]["answers_by_group"] == before.record["controls"]["answers_by_group"]
+    assert after.record["controls"]["noise_floor"] == before.record["controls"]["noise_floor"]
     assert after.record["claims"] != before.record["claims"]
 
 
@@ -87,11 +87,11 @@ def rates(result: Any) -> list[Any]:
 
 def test_a_blind_model_bounds_nothing_and_a_seeing_one_does() -> None:
     seeing = run(Planted(), delta=0.3)
-    control = seeing.run.controls["positive_control"]["planted"]
+    control = seeing.record["controls"]["positive_control"]["planted"]
     assert control["seen"] is True
     assert {f.verdict for f in seeing.findings} == {"bounded"}
     blind = run(Planted(base="constant"), delta=0.3)
-    assert blind.run.controls["positive_control"]["planted"]["seen"] is False
+    assert blind.record["controls"]["positive_control"]["planted"]["seen"] is False
     assert {f.verdict for f in blind.findings} == {"not_determined"}
     assert any("positive control was not seen" in note for f in blind.findings for note in f.notes)
 
@@ -115,14 +115,14 @@ def test_a_model_that_changes_during_the_run_is_noticed() -> None:
     model = Changing(10**9, base="constant", wobble=0.02)
     steady = run(model)
     before_the_end = model.asked - 8 * CANARY_REPLICATES - 2 * 8 * 3  # canaries, then the positive control
-    drift = steady.run.controls["canary"]["planted"]
+    drift = steady.record["controls"]["canary"]["planted"]
     assert (drift["shifted"], drift["prompts"]) == (False, 8)
     changed = run(Changing(before_the_end, base="constant", wobble=0.02))
-    drift = changed.run.controls["canary"]["planted"]
+    drift = changed.record["controls"]["canary"]["planted"]
     assert drift["shifted"] is True
     assert "may have been changed meanwhile" in changed.to_text()
     declared = run(Planted(base="constant"))
-    assert declared.run.controls["canary"]["planted"]["status"] == "not_tested"
+    assert declared.record["controls"]["canary"]["planted"]["status"] == "not_tested"
 
 
 def test_refusing_texts_about_one_group_is_a_finding() -> None:
@@ -143,9 +143,9 @@ def test_hidden_findings_with_scores_say_their_interaction_contrast() -> None:
 
 def test_the_paper_s_protocol_has_no_controls() -> None:
     result = run(Planted(base="constant"), protocol="hinter")
-    assert result.run.counts["placebos"] == 0
+    assert result.record["counts"]["placebos"] == 0
     for control in ("placebo", "positive_control", "canary"):
-        assert result.run.controls[control]["reason"] == "the protocol has none"
+        assert result.record["controls"][control]["reason"] == "the protocol has none"
 
 
 def edit(attribute: str, where: tuple[int, int], source: str, target: str, kind: Any = "placebo") -> Edit:

@@ -93,14 +93,14 @@ def test_failures_and_refusals_are_reported_by_group_and_are_no_label() -> None:
     result = run(model, per_seed=None)
     assert result.run.status == "partial"
     assert "no answer" in result.run.status_reason
-    cells = {(c["attribute"], c["group"]): c for c in result.run.controls["answers_by_group"]}
+    cells = {(c["attribute"], c["group"]): c for c in result.record["controls"]["answers_by_group"]}
     assert cells["gender", "female"]["failed"] > 0
     assert cells["gender", "male"]["failed"] == 0
     assert cells["nationality", "nigerian"]["refused"] > 0
     assert cells["nationality", "british"]["refused"] == 0
     assert not any(v.outcome == "violation" for v in result.verdicts)
     assert any(v.outcome == "skipped" and "refused" in v.reason for v in result.verdicts)
-    assert result.run.counts["refused"] > 0
+    assert result.record["counts"]["refused"] > 0
 
 
 def test_a_wobbling_model_with_planted_bias_is_told_from_its_noise() -> None:

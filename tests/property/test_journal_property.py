@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.core.types import Case, Check, Edit, Variant
-from auditor.store.journal import Journal, genesis, read, records, verify
+from auditor.store.chain import verify
+from auditor.store.journal import Journal, genesis, read, records
 from auditor.store.records import CASE, case_line
 
 START = genesis("x.jsonl", "")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from auditor import tasks
-from auditor.agent.goal import EXAMPLE, MAX_CHARS, known_words, parse
+from auditor.agent.goal import EXAMPLE, MAX_CHARS, parse
+from auditor.agent.words import known_words
 from auditor.core.errors import ConfigError
 from auditor.perturb import dictionaries
 

@@ -22,7 +22,8 @@ from auditor.agent.folder import Changed
 from auditor.cli.main import run as cli
 from auditor.core.errors import ConfigError, RunFolderError
 from auditor.core.types import digest
-from auditor.store.journal import genesis, read, verify
+from auditor.store.chain import verify
+from auditor.store.journal import genesis, read
 
 GOAL = "Do film reviews by women get another sentiment?"
 FIXED = ("goal", "models", "planner", "seed", "limits", "texts")

@@ -288,7 +288,7 @@ def test_a_model_whose_first_answers_cannot_be_read_is_asked_nothing_more(
     assert finish(found, format="terminal", fail_on=None) == 3
     told = capsys.readouterr()
     assert (
-        f"audit show {found.path} {found.record['models'][found.run.spec['models'][0]]['unread']['variant']}"
+        f"audit show {found.path} {found.record['models'][found.record['spec']['models'][0]]['unread']['variant']}"
         in told.err
     )
 

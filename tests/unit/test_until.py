@@ -17,8 +17,9 @@ from auditor.core.types import Progress, SourceText
 from auditor.measure.observations import Arm
 from auditor.measure.sequential import LOOKS, Look, nominal, overall
 from auditor.run.dryrun import versions
-from auditor.run.parts import prepare, shuffled
+from auditor.run.parts import prepare
 from auditor.run.result import replay, resume
+from auditor.run.stages import shuffled
 
 TEXTS = [
     f"The young {person} said that the {thing} of {day} was {how}."

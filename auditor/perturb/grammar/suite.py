@@ -8,6 +8,7 @@ never enter a rate.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from random import Random
@@ -143,8 +144,6 @@ class GrammarSuite(Suite):
             "directed": Meter(self.space),
         }
 
-    # -- the protocol -------------------------------------------------------
-
     def ask(self, n: int, rng: Random) -> Sequence[Case]:
         """Return up to ``n`` further distinct cases; ``rng`` is not used.
 
@@ -224,20 +223,10 @@ class GrammarSuite(Suite):
         ``bound`` stands where sentences were drawn uniformly: with 95 % confidence at most this share of
         all sentences of the grammar has a violating variant. Cases that could not be judged count as violating.
         """
-        phases = []
-        for (model, sampling), tally in sorted(self.tallies.items()):
-            phases.append(
-                {
-                    "model": model,
-                    "phase": self._phase(sampling),
-                    "sampling": sampling,
-                    "cases": tally.cases,
-                    "violating_cases": tally.violating_cases,
-                    "unjudged_cases": tally.unjudged_cases,
-                    "tests": tally.tests,
-                    "violations": tally.violations,
-                }
-            )
+        phases = [
+            {"model": model, "phase": self._phase(sampling), "sampling": sampling} | dataclasses.asdict(tally)
+            for (model, sampling), tally in sorted(self.tallies.items())
+        ]
         out: dict[str, Any] = {
             **self.describe(),
             "sentences": self.space.sentences,
@@ -269,8 +258,6 @@ class GrammarSuite(Suite):
             "share_at_most": finite_bound(self._uniform.size, drawn, found),
             "method": "hypergeometric, one-sided",
         }
-
-    # -- drawing ------------------------------------------------------------
 
     def _next(self, sampling: Sampling) -> Derivation | None:
         """One further derivation, or None if no new sentence turns up any more."""
@@ -313,8 +300,6 @@ class GrammarSuite(Suite):
 
     def _id(self, derivation: Derivation) -> str:
         return id_of("c", [self.grammar.sha256, self.space.text(derivation)])
-
-    # -- cases --------------------------------------------------------------
 
     def _case(self, derivation: Derivation, sampling: Sampling) -> Case | None:
         which, index = derivation

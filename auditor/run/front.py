@@ -1,0 +1,139 @@
+"""The library's front door: run an audit, get a `Result`.
+
+Examples
+--------
+>>> from auditor import audit
+>>> result = audit("sentiment", model=lambda text: "positive", limit=5, out=None)
+>>> result.complete, {finding.rate.value for finding in result.findings}
+(True, {0.0})
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from auditor import run as pipeline
+from auditor.core.errors import AuditError, ConfigError
+from auditor.core.options import Typed, keywords, near
+from auditor.core.plan import Plan
+from auditor.core.protocols import Model, Observer
+from auditor.core.types import SourceText
+from auditor.run.loop import silent
+from auditor.run.result import Result, run_plan
+
+OTHERWISE = frozenset({"models"})  # fields of a plan that `audit` takes by another name
+
+
+def _as_models(model: Any, task: str, base_url: str | None) -> tuple[tuple[str, ...], list[Model] | None]:
+    """Specs and adapters of what the caller calls a model: spec, callable, adapter, or several."""
+    given = list(model) if isinstance(model, (list, tuple)) else [model]
+    if all(isinstance(m, str) for m in given):
+        return tuple(given), None
+    from auditor import models, tasks
+
+    adapters = [
+        models.make(m, task=tasks.load(task), base_url=base_url)
+        if isinstance(m, str)
+        else m
+        if isinstance(m, Model)
+        else models.wrap(m)
+        for m in given
+    ]
+    return tuple(a.name for a in adapters), adapters
+
+
+def _given(plan: Plan, data: Any) -> Sequence[SourceText]:
+    from auditor import tasks
+
+    return tasks.read_given(
+        data,
+        text_column=plan.text_column or "text",
+        label_column=plan.label_column,
+        id_column=plan.id_column,
+        limit=plan.limit,
+    )
+
+
+@keywords(Plan, without=OTHERWISE)
+async def aaudit(
+    task: str = "sentiment",
+    *,
+    model: str | Callable[..., Any] | Model | Sequence[Any] = ("reviews", "vader"),
+    data: Any = None,
+    observe: Observer = silent,
+    out: str | Path | None = None,
+    **options: Any,
+) -> Result:
+    """Run an audit; see `audit`, of which this is the async form."""
+    specs, adapters = _as_models(model, task, options.get("base_url"))
+    taken = inspect.signature(audit).parameters
+    for name in options:
+        if name not in taken:
+            raise ConfigError(f"audit() has no option {name!r}.{near(name, sorted(taken))}")
+    given = {
+        "task": task,
+        "models": specs,
+        "data": str(data) if isinstance(data, (str, Path)) else None,
+        "out": str(out or "reports"),
+        **options,
+    }
+    try:
+        plan = Plan.of(given)
+    except AuditError as error:
+        words = {Plan.flag(name): (name, "") for name in options}
+        raise Typed(values=options, keys=words).error(error) from None
+    seeds = None if data is None or isinstance(data, (str, Path)) else _given(plan, data)
+    return await run_plan(plan, models=adapters, seeds=seeds, observe=observe, write=out is not None)
+
+
+@keywords(Plan, without=OTHERWISE)
+def audit(
+    task: str = "sentiment",
+    *,
+    model: str | Callable[..., Any] | Model | Sequence[Any] = ("reviews", "vader"),
+    data: Any = None,
+    observe: Observer = silent,
+    out: str | Path | None = None,
+    **options: Any,
+) -> Result:
+    """Ask a model the same thing about different people and measure whether the answer changes.
+
+    Parameters
+    ----------
+    task : str, default "sentiment"
+        Task name or path of a task file.
+    model : str, callable, Model or a sequence of them
+        Model specs (``"vader"``, ``"openai:NAME"``), functions text → label (or list → list), adapters; LangChain
+        runnables, classifiers of scikit-learn that read texts, pipelines of transformers.
+        Several give one comparison.
+    data : str, Path, list, data frame or data set, optional
+        Source texts: a file, ``hf:…``; a list of texts, of dicts or of `SourceText`; a data frame (pandas, polars,
+        Arrow); a ``datasets.Dataset``. ``text_column``, ``label_column`` and ``id_column`` name the columns
+        (``text``; ``label`` and ``id`` where there are such); no other column is read, and only the text is
+        sent to a model. None takes the task's embedded texts.
+    observe : callable, optional
+        Gets `auditor.core.types.Progress` events; the library prints nothing.
+    out : str or Path, optional
+        Folder for the run folder; None keeps the run in memory.
+    **options
+        Fields of `auditor.core.plan.Plan`: ``attributes``, ``order``, ``replicates``, ``max_calls``, …. Lists may be
+        written as one text: ``attributes="gender,race"``.
+
+    Returns
+    -------
+    Result
+        Findings, estimates, verdicts, reports.
+
+    Raises
+    ------
+    UserError
+        Something in the call cannot be done; nothing was asked. Where ``data`` is of a kind that is not taken, it is a
+        `TypeError` too.
+    """
+    result: Result = pipeline.run_sync(
+        lambda: aaudit(task, model=model, data=data, observe=observe, out=out, **options)
+    )
+    return result
