@@ -102,7 +102,7 @@ class Settings:
         Plan.of({**fixed, "seed": seed})
         read = parse(goal, task=task)
         if model is None:
-            adapters: tuple[Any, ...] = tuple(models.defaults(tasks.load(read.task)))
+            adapters: tuple[object, ...] = tuple(models.defaults(tasks.load(read.task)))
         else:
             tasks.load(read.task)
             adapters = tuple(model) if isinstance(model, list | tuple) else (model,)

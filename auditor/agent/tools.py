@@ -89,7 +89,7 @@ def schemas() -> Mapping[str, tuple[str, dict[str, Any]]]:
     return described(TOOLS)
 
 
-def described(tools: Mapping[str, type[msgspec.Struct]]) -> Mapping[str, tuple[str, dict[str, Any]]]:
+def described(tools: Mapping[str, type[msgspec.Struct]]) -> Mapping[str, tuple[str, dict[str, object]]]:
     """Name → description and JSON schema of the arguments of each of ``tools``."""
     made = {}
     for name, kind in tools.items():
@@ -154,14 +154,14 @@ class Operations:
 
     # -- the tools ------------------------------------------------------------------------------------
 
-    def _tasks(self, asked: ListTasks) -> dict[str, Any]:
+    def _tasks(self, asked: ListTasks) -> dict[str, object]:
         from auditor import tasks
 
         shipped, own = sorted(tasks.available()), self.session.task.name
         known = self.session.settings.goal.task in shipped
         return {"tasks": shipped, "this_session": own if known else "the user's own"}
 
-    def _attributes(self, asked: ListAttributes) -> dict[str, Any]:
+    def _attributes(self, asked: ListAttributes) -> dict[str, object]:
         from auditor.perturb import dictionaries
 
         return {name: sorted(dictionaries.load(name).groups) for name in dictionaries.builtin()}
@@ -175,7 +175,7 @@ class Operations:
         except ConfigError as error:
             raise _Own(str(error)) from None
 
-    def _dry_run(self, asked: DryRun) -> dict[str, Any]:
+    def _dry_run(self, asked: DryRun) -> dict[str, object]:
         request = self._request(asked)
         values = msgspec.structs.asdict(self.session.dry_run(request))
         self.session.step("dry_run", "the planner counted a run", request=request, figures=values)
@@ -190,9 +190,9 @@ class Operations:
         self.session.step("look", "the planner read a run again", run=entry.name)
         return summary(entry)
 
-    def _compare(self, asked: CompareRuns) -> dict[str, Any]:
+    def _compare(self, asked: CompareRuns) -> dict[str, object]:
         first, second = self.session.find(asked.first), self.session.find(asked.second)
-        rows: dict[str, dict[str, Any]] = {}
+        rows: dict[str, dict[str, object]] = {}
         for side, entry in (("first", first), ("second", second)):
             for row in entry.figures.sets if entry.figures else ():
                 rows.setdefault(f"{row.model} {' + '.join(row.attributes)}", {})[side] = {
@@ -204,7 +204,7 @@ class Operations:
         self.session.step("look", "the planner laid two runs side by side", run=first.name, other=second.name)
         return {"first": first.name, "second": second.name, "sets": rows}
 
-    def _finish(self, asked: Finish) -> dict[str, Any]:
+    def _finish(self, asked: Finish) -> dict[str, object]:
         note = _note(asked.why)
         self.session.finished = note
         self.session.step("finish", "the planner ended the session", figures={"planner_note": note})
@@ -221,7 +221,7 @@ def _note(text: str) -> str:
     return words.visible(text[:MAX_NOTE], newlines=False)
 
 
-def summary(entry: Entry) -> dict[str, Any]:
+def summary(entry: Entry) -> dict[str, object]:
     """What a planner gets to see of a run."""
     return {
         "run": entry.name,

@@ -14,7 +14,7 @@ MANY = 15  # options; a command with more has them under headings
 
 def laid_out(app: typer.Typer) -> Any:
     """The command of ``app``, with its help texts laid out."""
-    command: Any = typer.main.get_command(app)
+    command: object = typer.main.get_command(app)
     for one in getattr(command, "commands", {}).values():
         if not one.short_help and one.help:
             one.short_help = " ".join(one.help.split("\n\n")[0].split())

@@ -22,7 +22,7 @@ def models(format: common.Format = "terminal") -> int:
     return common.print_as(format, kinds(), _lines)
 
 
-def _lines(rows: Sequence[dict[str, Any]]) -> list[str]:
+def _lines(rows: Sequence[dict[str, object]]) -> list[str]:
     lines: list[str] = []
     for row in rows:
         lines += [*_kind(row), ""]

@@ -20,7 +20,7 @@ def plugins(format: common.Format = "terminal") -> int:
     return common.print_as(format, listed(), _lines)
 
 
-def _lines(rows: Sequence[dict[str, Any]]) -> list[str]:
+def _lines(rows: Sequence[dict[str, object]]) -> list[str]:
     lines: list[str] = []
     for kind in dict.fromkeys(row["kind"] for row in rows):
         mine = [row for row in rows if row["kind"] == kind]

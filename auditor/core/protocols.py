@@ -103,7 +103,7 @@ class Suite(ABC):
     skipped: Counter[str]
     passed_over: Counter[str]
 
-    def __new__(cls, *_: Any, **__: Any) -> Self:
+    def __new__(cls, *_: object, **__: object) -> Self:
         """Counters of its own, also where a suite does not call the constructor of this class."""
         self = super().__new__(cls)
         self.skipped, self.passed_over = Counter(), Counter()
@@ -116,7 +116,7 @@ class Suite(ABC):
     def tell(self, verdicts: Sequence[Verdict]) -> None:  # noqa: B027 - most suites learn nothing
         """Learn from the verdicts of one round, sorted by case and variant id."""
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self) -> Mapping[str, object]:
         """What shapes its cases, as plain data; a run that is resumed must find the same."""
         return {"name": self.name}
 

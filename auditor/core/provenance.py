@@ -22,7 +22,7 @@ def head(record: Mapping[str, object]) -> str:
     is laid over a record when it is shown (waivers, what readers found or people filled in) does not enter.
     """
     own = {k: v for k, v in record.items() if k not in ("waivers", "responsible")}
-    plain: dict[str, Any] = json.loads(json.dumps(own))
+    plain: dict[str, object] = json.loads(json.dumps(own))
     if isinstance(controls := plain.get("controls"), dict):
         controls.pop("human_readers", None)
     return digest(plain)
@@ -42,7 +42,7 @@ def surroundings(packages: Sequence[str]) -> dict[str, object]:
     return {"python": platform.python_version(), "platform": platform.platform(), "packages": found}
 
 
-def code_sha256(package: Path = PACKAGE) -> dict[str, Any]:
+def code_sha256(package: Path = PACKAGE) -> dict[str, object]:
     """One hash over the source files of a package.
 
     SHA-256 over the sorted lines ``<SHA-256 of the file>  <path>`` with ``/`` between folders, as the tool
@@ -89,7 +89,7 @@ def of_inputs(described: Mapping[str, Any]) -> dict[str, Any]:
     described : mapping
         What the suite says of itself (`auditor.core.protocols.Suite.describe`).
     """
-    found: dict[str, Any] = {"code": code_sha256()}
+    found: dict[str, object] = {"code": code_sha256()}
     if dictionaries := described.get("dictionaries"):
         found["dictionaries"] = [
             {k: d.get(k) for k in ("attribute", "name", "version", "sha256")} for d in dictionaries

@@ -170,7 +170,7 @@ class Guard:
         self._at_start = text.endswith("\n")
         self.stream.write(text)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self.stream, name)
 
 

@@ -54,7 +54,7 @@ class Said(Message):
 
     def plain(self) -> dict[str, Any]:
         """As chat servers take it."""
-        made: dict[str, Any] = {"role": self.role, "content": self.content}
+        made: dict[str, object] = {"role": self.role, "content": self.content}
         if self.calls:
             made["tool_calls"] = [
                 {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}}
@@ -208,7 +208,7 @@ def _message(raw: Mapping[str, Any], turn: int) -> Message:
     )
 
 
-def _call(raw: Any, otherwise: str) -> Call:
+def _call(raw: object, otherwise: str) -> Call:
     outer = raw if isinstance(raw, Mapping) else {}
     inner = outer.get("function")
     told = inner if isinstance(inner, Mapping) else outer

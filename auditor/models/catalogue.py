@@ -146,9 +146,9 @@ def kinds() -> list[dict[str, Any]]:
     return [_row(kind) for kind in KINDS] + _plugins()
 
 
-def _row(kind: Kind) -> dict[str, Any]:
+def _row(kind: Kind) -> dict[str, object]:
     missing = [package for package in kind.packages if not installed(package)]
-    row: dict[str, Any] = {
+    row: dict[str, object] = {
         "spec": kind.spec,
         "what": kind.what,
         "installed": not missing,
@@ -164,7 +164,7 @@ def _row(kind: Kind) -> dict[str, Any]:
     return row
 
 
-def _provider(package: str, key: str | None) -> dict[str, Any]:
+def _provider(package: str, key: str | None) -> dict[str, object]:
     here = installed(package)
     return {
         "installed": here,
@@ -173,7 +173,7 @@ def _provider(package: str, key: str | None) -> dict[str, Any]:
     }
 
 
-def _plugins() -> list[dict[str, Any]]:
+def _plugins() -> list[dict[str, object]]:
     """Models that other packages bring."""
     from auditor.core.registry import MODELS
 

@@ -69,7 +69,7 @@ class Template:
     url: str
     method: str
     headers: Mapping[str, str]
-    query: Mapping[str, Any]
+    query: Mapping[str, object]
     request: Any
     timeout_s: float
     deterministic: bool
@@ -165,7 +165,7 @@ class _Reader:
             secrets.know(value)
 
     def text_map(self, raw: Mapping[str, object], key: str) -> dict[str, Any]:
-        value: dict[str, Any] = self.expect(raw, key, dict, {})
+        value: dict[str, object] = self.expect(raw, key, dict, {})
         for name, item in value.items():
             if not isinstance(name, str) or isinstance(item, bool) or not isinstance(item, str | int | float):
                 raise self.fail((key, str(name)), f"{key}: {name!r} must be a text; got {_brief(item)}")

@@ -58,7 +58,7 @@ def parse_path(text: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def follow(value: object, steps: tuple[Step, ...] | None) -> Any:
+def follow(value: object, steps: tuple[Step, ...] | None) -> object:
     """What stands at ``steps``, with `EACH` a list; None where there is nothing.
 
     Examples

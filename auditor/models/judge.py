@@ -235,7 +235,7 @@ class Embedder:
     name: str
     kept: int = 4096
     _parts: Any = None
-    _seen: dict[str, Any] = field(default_factory=dict)
+    _seen: dict[str, object] = field(default_factory=dict)
 
     def __call__(self, texts: Sequence[str]) -> list[Any]:
         """One unit vector for each text."""

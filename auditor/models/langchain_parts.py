@@ -108,7 +108,7 @@ def build(spec: Spec) -> Any:
         from langchain.chat_models import init_chat_model
     except ImportError as error:
         raise MissingDependency(_FEATURE, "langchain", extra="langchain") from error
-    wanted: dict[str, Any] = {
+    wanted: dict[str, object] = {
         "temperature": spec.temperature,
         "max_tokens": spec.max_tokens,
         "timeout_s": spec.timeout_s,
@@ -149,7 +149,7 @@ def _names(kind: type[Any]) -> set[str]:
     return found
 
 
-def _http_client(model: object, timeout_s: float) -> Any:
+def _http_client(model: object, timeout_s: float) -> object:
     """A fresh asynchronous HTTP client of the kind that the SDK behind ``model`` wants."""
     inner = getattr(getattr(model, "root_async_client", None), "_client", None)
     return bounded.client(type(inner), timeout=timeout_s)
@@ -177,13 +177,13 @@ def bare(target: object) -> Any:
         return target.model_copy(update={"bound": bare(target.bound)})
     if not isinstance(target, BaseLanguageModel):
         return target
-    changed: dict[str, Any] = {"cache": False}
+    changed: dict[str, object] = {"cache": False}
     if "max_retries" in type(target).model_fields:
         changed["max_retries"] = 0
     copy = target.model_copy(update=changed)
     for name in ("_client", "_async_client"):
         copy.__dict__.pop(name, None)  # made on first use, from the settings: let it be made again
-    sdk: Any = getattr(copy, "root_async_client", None)
+    sdk: object = getattr(copy, "root_async_client", None)
     if hasattr(sdk, "with_options"):
         copy.root_async_client = sdk.with_options(max_retries=0)
         copy.async_client = copy.root_async_client.chat.completions
@@ -271,7 +271,7 @@ def secrets(target: object) -> tuple[str, ...]:
 
 def facts(target: object) -> Any:
     """What identifies a `Runnable`, as plain data: classes, plain fields, the source of functions; no secrets."""
-    out: dict[str, Any] = {"class": f"{type(target).__module__}.{type(target).__qualname__}"}
+    out: dict[str, object] = {"class": f"{type(target).__module__}.{type(target).__qualname__}"}
     if hasattr(type(target), "model_fields"):
         out["fields"] = {
             name: plain for name, value in _fields(target) if (plain := _plain(name, value)) is not None
@@ -286,12 +286,12 @@ def facts(target: object) -> Any:
     return out
 
 
-def _fields(model: object) -> list[tuple[str, Any]]:
+def _fields(model: object) -> list[tuple[str, object]]:
     names = sorted(getattr(type(model), "model_fields", {}))
     return [(name, getattr(model, name, None)) for name in names]
 
 
-def _plain(name: str, value: object) -> Any:
+def _plain(name: str, value: object) -> object:
     """``value`` as JSON data; None for what is secret, does not shape answers, or is no data."""
     if name in _ASIDE or _SECRET.search(name) or hasattr(value, "get_secret_value"):
         return None

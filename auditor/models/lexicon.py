@@ -30,11 +30,11 @@ def analyzer() -> Any:
 
     class Analyzer(SentimentIntensityAnalyzer):  # type: ignore[misc]
         @staticmethod
-        def _negation_check(valence: float, words: list[str], start_i: int, i: int) -> Any:
+        def _negation_check(valence: float, words: list[str], start_i: int, i: int) -> object:
             low = max(0, i - 3)
             return SentimentIntensityAnalyzer._negation_check(valence, words[low : i + 1], start_i, i - low)
 
-        def _special_idioms_check(self, valence: float, words: list[str], i: int) -> Any:
+        def _special_idioms_check(self, valence: float, words: list[str], i: int) -> object:
             low = max(0, i - 3)
             return SentimentIntensityAnalyzer._special_idioms_check(valence, words[low : i + 3], i - low)
 

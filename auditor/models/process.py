@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from auditor.core.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
 from auditor.core.protocols import Costs, Model, Reply
@@ -140,7 +140,7 @@ class Exec(Model):
             for payload in asked
         ]
 
-    def _payload(self, request: Request) -> Mapping[str, Any] | BadRequest:
+    def _payload(self, request: Request) -> Mapping[str, object] | BadRequest:
         payload = request.prompt.payload()
         if ("input" in payload) != (self.style == "text"):
             return BadRequest(f"{self.name} reads {self.style}; it was sent {' and '.join(payload)}")
@@ -202,13 +202,13 @@ def _read(entry: Entry, name: str) -> Reply | CallError:
         return problem
 
 
-def _mapping(value: object, field: str) -> dict[str, Any]:
+def _mapping(value: object, field: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise BadResponse(f"the field {field} is not an object: {value!r}")
     return value
 
 
-def _usage(value: dict[str, Any]) -> Usage:
+def _usage(value: dict[str, object]) -> Usage:
     counts = [value.get(name) for name in ("tokens_in", "tokens_out")]
     whole = [n for n in counts if isinstance(n, int) and not isinstance(n, bool) and n >= 0]
     if len(whole) != 2:

@@ -77,7 +77,7 @@ class TableModel:
     frame: bool = False
     slow: bool = False
     close: Callable[[], None] = lambda: None
-    estimator: Any = None
+    estimator: object = None
 
 
 def load_table_model(
@@ -170,7 +170,7 @@ def _sklearn(spec: str, path: Path, columns: Sequence[str], trust_pickle: bool) 
     return TableModel(name=spec, predict=model.predict, fingerprint=f"sklearn:{content}", estimator=model)
 
 
-def open_estimator(path: Path, *, trust_pickle: bool = False) -> tuple[Any, str]:
+def open_estimator(path: Path, *, trust_pickle: bool = False) -> tuple[object, str]:
     """A scikit-learn estimator from a file, and the digest of the file.
 
     ``.skops`` files hold data and names of types only; those outside the libraries skops knows are refused.
@@ -216,7 +216,7 @@ def open_estimator(path: Path, *, trust_pickle: bool = False) -> tuple[Any, str]
         ) from error
 
 
-def _unpickle(path: Path) -> Any:
+def _unpickle(path: Path) -> object:
     try:
         import joblib  # type: ignore[import-untyped,unused-ignore]
     except ImportError as error:

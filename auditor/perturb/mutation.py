@@ -11,7 +11,6 @@ from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
-from typing import Any
 
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.protocols import Suite
@@ -136,7 +135,7 @@ class MutationSuite(Suite):
     def tell(self, verdicts: Sequence[Verdict]) -> None:
         """Learn nothing: the cases do not depend on verdicts."""
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """Return the options, the dictionaries and what was skipped so far, as plain data."""
         return {
             "name": self.name,

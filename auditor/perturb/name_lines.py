@@ -13,7 +13,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from auditor.core.protocols import Suite
 from auditor.core.types import Case, Edit, SourceText, Variant, Verdict, draws_of, id_of, text_of
@@ -168,9 +168,9 @@ class Lines(Suite):
     def tell(self, verdicts: Sequence[Verdict]) -> None:
         """Learn nothing: the cases do not depend on verdicts."""
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """Return what the suite of words says, and the carriers."""
-        inner: dict[str, Any] = self._inner.describe()
+        inner: dict[str, object] = self._inner.describe()
         return inner | {
             "carriers": list(self._carriers),
             "subject": self._subject,

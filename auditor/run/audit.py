@@ -28,7 +28,7 @@ async def run_audit(
     *,
     observe: Observer = silent,
     answered: Mapping[str, Mapping[tuple[str, int], Response]] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Run an audit to its record.
 
     Parameters
@@ -73,7 +73,7 @@ async def _run(
 
     started, clock = datetime.now(UTC), time.monotonic()
     loop = Loop(parts, folder, observe=observe, answered=answered)
-    confirmed: dict[tuple[str, str, str], dict[str, Any]] = {}
+    confirmed: dict[tuple[str, str, str], dict[str, object]] = {}
 
     def record() -> dict[str, Any]:
         made = build(loop, confirmed, started=started, seconds=time.monotonic() - clock)
@@ -168,12 +168,12 @@ def root_folder(plan: Plan) -> Path:
     return Path(plan.out)
 
 
-def plan_of(spec: Mapping[str, Any]) -> Plan:
+def plan_of(spec: Mapping[str, object]) -> Plan:
     """The plan in the ``spec`` of a run record."""
     return Plan.from_dict({name: spec[name] for name in Plan.settings() if name in spec})
 
 
-def plan_record(parts: Parts) -> dict[str, Any]:
+def plan_record(parts: Parts) -> dict[str, object]:
     """What ``plan.json`` holds: the plan, the resolved models, and hashes of everything that shapes the cases."""
     return {
         "plan": parts.plan.as_dict() | {"models": [m.name for m in parts.models]},
@@ -189,7 +189,7 @@ def require_same_inputs(before: Mapping[str, Any], now: Mapping[str, Any]) -> No
 
     from auditor.core.errors import RunFolderError
 
-    def flat(value: Any) -> Any:
+    def flat(value: object) -> object:
         return json.loads(json.dumps(value, sort_keys=True))
 
     for part in ("task_sha256", "seeds", "parser", "suite"):

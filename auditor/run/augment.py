@@ -16,6 +16,7 @@ from random import Random
 from typing import Any
 
 from auditor.core.errors import ConfigError, UnknownPlugin, UserError
+from auditor.core.record import RunRecord, read
 from auditor.core.shown import csv_text
 from auditor.core.types import Case, Verdict
 from auditor.tasks.task import Task
@@ -54,19 +55,16 @@ class Augmentation:
     dropped: Mapping[str, int]
 
 
-def top_tokens(record: Mapping[str, Any], model: str, top: int) -> tuple[str, ...]:
+def top_tokens(record: RunRecord, model: str, top: int) -> tuple[str, ...]:
     """The ``top`` words with the highest error rates of ``model``: those that name a group, if any has errors.
 
     By the rate pulled towards its family, so that a word seen three times is not ahead by chance; the same word
     in two families counts once.
     """
-    sections = [s for s in record.get("tokens") or () if s["model"] == model]
-    rows = [t for s in sections for t in s["tokens"] if t["errors"]]
-    named = [t for t in rows if t["group"]] or rows
-    ranked = sorted(
-        named, key=lambda t: (-(t["shrunken"] or {"value": t["rate"]})["value"], -t["rate"], t["token"])
-    )
-    return tuple(dict.fromkeys(t["token"] for t in ranked))[:top]
+    rows = [t for s in record.tokens if s.model == model for t in s.tokens if t.errors]
+    named = [t for t in rows if t.group] or rows
+    ranked = sorted(named, key=lambda t: (-(t.shrunken.value if t.shrunken else t.rate), -t.rate, t.token))
+    return tuple(dict.fromkeys(t.token for t in ranked))[:top]
 
 
 def augment(
@@ -100,24 +98,26 @@ def augment(
     UserError
         The run has no violation of this model with such words, or a setting is out of range.
     """
+    from auditor import tasks
+
     wanted = share_of(share, train_rows)
     if top is not None and top < 1:
         raise ConfigError(f"--top must be 1 or more; got {top}")
-    record = folder.record()
-    names = list(record["spec"]["models"])
+    record = read(folder.record())
+    names = list(record.spec.models)
     if model is not None and model not in names:
         raise UnknownPlugin("model", model, names)
     chosen = model or names[0]
     tokens = () if top is None else top_tokens(record, chosen, top)
     if top is not None and not tokens:
         raise UserError(
-            f"{record['id']}: no word of {chosen} has a violation, so there is none to choose by --top."
+            f"{record.id}: no word of {chosen} has a violation, so there is none to choose by --top."
         )
     wrong: dict[str, list[Verdict]] = {}
     for verdict in folder.verdicts():
         if verdict.model == chosen and verdict.outcome == "violation" and verdict.order:
             wrong.setdefault(verdict.case_id, []).append(verdict)
-    labels = _reader(record)
+    labels = tasks.load(record.spec.task or "")
     dropped = {"no label": 0, "two labels": 0}
     found: dict[str, list[Row]] = {}
     for case, _ in folder.cases():
@@ -133,7 +133,7 @@ def augment(
     if not rows:
         what = f" that hold {', '.join(tokens)}" if tokens else ""
         raise UserError(
-            f"{record['id']}: {chosen} has no violations{what} with a label, so there is nothing to write."
+            f"{record.id}: {chosen} has no violations{what} with a label, so there is nothing to write."
         )
     taken = rows
     if wanted is not None and wanted < len(rows):
@@ -189,12 +189,6 @@ def share_of(share: float | None, train_rows: int | None) -> int | None:
     if train_rows is None or train_rows < 1:
         raise ConfigError("--share needs how many rows the training data have: --train-rows N")
     return max(1, round(train_rows * share / 100))
-
-
-def _reader(record: Mapping[str, Any]) -> Any:
-    from auditor import tasks
-
-    return tasks.load(record["spec"]["task"])
 
 
 def _rows(

@@ -63,7 +63,7 @@ def with_placebos(case: Case, suite: Any, *, per_seed: int | None, seed: int) ->
             found += _together(case, found, attributes, min(number, wanted, JOINT_CAP), rng)
     taken = {v.input for v in case.variants} | {case.original.input}
     # One text may stand against edits of two attributes; its prompt is asked once all the same.
-    kept: dict[Any, Variant] = {}
+    kept: dict[object, Variant] = {}
     for variant in found:
         if variant.input not in taken:
             kept.setdefault((variant.attributes, variant.input), variant)
@@ -189,7 +189,7 @@ def seen_by_format(tally: Any) -> dict[str, tuple[bool, int, int]]:
     return {n: (sum(h) >= SEEN * len(h), sum(h), len(h)) for n, h in sorted(tally.control.items())}
 
 
-def control_seen(tally: Any) -> bool | None:
+def control_seen(tally: object) -> bool | None:
     """Whether the positive control was seen in every format; None where it was not run."""
     found = seen_by_format(tally)
     return all(seen for seen, _, _ in found.values()) if found else None

@@ -77,7 +77,7 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
             for text in pair.texts:
                 add(text)
     counts = loop.counts
-    models: dict[str, Any] = {}
+    models: dict[str, object] = {}
     each = parts.task.calls  # of a conversation: one for each turn, and one for tools
     for tally, hashes, single, tokens_in in zip(tallies, seen, once, tokens, strict=True):
         calls = len(hashes) * tally.replicates - len(single) * (tally.replicates - 1)
@@ -139,7 +139,7 @@ def left_out(parts: Parts) -> list[str]:
     return said
 
 
-def _power(parts: Parts, table: Observations, tallies: Sequence[Tally]) -> dict[str, Any]:
+def _power(parts: Parts, table: Observations, tallies: Sequence[Tally]) -> dict[str, object]:
     """What the net claims of the plan can show; none are made of free text or under another protocol."""
     from auditor.measure.power import reach
     from auditor.run.observed import question
@@ -213,7 +213,7 @@ def _price(parts: Parts, model: Model) -> Price | None:
     return half(price)
 
 
-def _judge(parts: Parts, model: Model, pairs: int, tallies: Sequence[Tally]) -> dict[str, Any]:
+def _judge(parts: Parts, model: Model, pairs: int, tallies: Sequence[Tally]) -> dict[str, object]:
     """The most that the judge is asked: both orders of each pair, and of the pairs with known answers.
 
     Answers that are alike are not asked about, and an answer may be shorter than its format allows.

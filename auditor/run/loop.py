@@ -225,7 +225,7 @@ class Loop(State):
         """The parts of a directed case's joint variants that changed the answer, in some format."""
         if not self._lazy(case):
             return []
-        changed: list[frozenset[Any]] = []
+        changed: list[frozenset[object]] = []
         by_id = {v.id: v for v in case.variants}
         for name in tally.formats:
             given = answers[name]

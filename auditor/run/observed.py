@@ -63,7 +63,7 @@ class Observed:
         self.metrics = Metrics(self.table)
         self._score_of, self._parts = score_of, parts
         self._rows: dict[str, Row] = {}  # of the versions of this round, by variant id
-        self._shapes: dict[tuple[Any, ...], Shape] = {}
+        self._shapes: dict[tuple[object, ...], Shape] = {}
 
     def forget(self) -> None:
         """A round is over: no more answers to its versions come."""

@@ -212,7 +212,7 @@ class Pairs(Suite):
         """The next ``n`` texts with their pairs."""
         return [case for case, _ in zip(self._cases, range(n), strict=False)]
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self) -> Mapping[str, object]:
         """The file that was read."""
         return {"name": self.name, "sha256": self.sha256, "rows": self.rows}
 

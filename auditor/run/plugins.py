@@ -167,7 +167,7 @@ def stages(
     facts["plugin"] = {"suite": name, "from": SUITES.origin(name)}
     if "seeds" not in taken:
         facts["seeds"] = {"source": f"made by the suite {name}", "n": None, "skipped": {}, "sha256": None}
-    gate: Any
+    gate: object
     if suite.checks is not None:
         gate = FromSuite(suite)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from auditor.core.types import Answer, Case, Prompt, Request
 from auditor.run.controls import CANARIES, CANARY_FROM, CANARY_REPLICATES, control_pairs
@@ -44,7 +44,7 @@ async def canaries(loop: State, prompts: Mapping[tuple[str, str], Prompt], cases
             await _ask_canaries(loop, tally, client, time_)
 
 
-async def _ask_canaries(loop: State, tally: Tally, client: Any, time_: str) -> None:
+async def _ask_canaries(loop: State, tally: Tally, client: object, time_: str) -> None:
     keys, requests = [], []
     first = CANARY_FROM * (1 if time_ == "middle" else 2)
     for key, prompt in loop.canary_prompts[tally.model.name].items():
@@ -87,7 +87,7 @@ async def positive_control(loop: State) -> None:
 async def _ask_pairs(
     loop: State,
     tally: Tally,
-    client: Any,
+    client: object,
     pairs: Sequence[str],
     prompts: Mapping[tuple[str, str, str], Prompt],
 ) -> dict[str, list[bool]]:

@@ -212,7 +212,7 @@ class State:
             counts["valid" if valid else "discarded"] += 1
             self._agree("valid" if valid else "discarded", variant.input)
 
-    def _agree(self, arm: str, text: Any) -> None:
+    def _agree(self, arm: str, text: object) -> None:
         if self.parts.agreement is None or not isinstance(text, str):
             return
         from auditor.perturb.gate.agreement import problems

@@ -45,7 +45,7 @@ class Tally:
     planned: int = 0
     first: First = field(default_factory=First)  # the client's
     hidden: list[tuple[Case, str, str]] = field(default_factory=list)  # case, variant id, format
-    canaries: dict[tuple[str, str], dict[str, list[Any]]] = field(
+    canaries: dict[tuple[str, str], dict[str, list[object]]] = field(
         default_factory=dict
     )  # (prompt, format) -> time -> answers
     control: dict[str, Any] = field(default_factory=dict)  # of the positive control

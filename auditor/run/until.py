@@ -197,7 +197,7 @@ class Until:
             taken = wordings.setdefault(v.attributes, [])
             if (neutral := _neutral(v)) not in taken and len(taken) < self._further:
                 taken.append(neutral)
-        kept: dict[Any, Variant] = {}
+        kept: dict[object, Variant] = {}
         for v in variants:
             ends = primary.get(v.attributes[0]) if v.order == 1 else None
             if is_wording(v):

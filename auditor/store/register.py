@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from auditor.store.journal import Journal, genesis, read
 from auditor.store.lock import hold
@@ -18,7 +17,7 @@ from auditor.store.lock import hold
 FILE = "runs.jsonl"
 
 
-def register(root: Path, event: str, run_id: str, **fields: Any) -> None:
+def register(root: Path, event: str, run_id: str, **fields: object) -> None:
     """Append one event ("started", "resumed", "ended", "reported") of one run.
 
     Parameters
@@ -50,6 +49,6 @@ def register(root: Path, event: str, run_id: str, **fields: Any) -> None:
         journal.append(record)
 
 
-def events(root: Path) -> Iterator[dict[str, Any]]:
+def events(root: Path) -> Iterator[dict[str, object]]:
     """All events, oldest first; none if there is no register."""
     yield from read(root / FILE)

@@ -110,7 +110,7 @@ def run(
 
 def _search(finds: Finds, data: Codes | None, rng: np.random.Generator) -> tuple[dict[str, Any], str, bool]:
     """Run the mode; details, why it ended, and whether a limit cut it short."""
-    details: dict[str, Any] = {}
+    details: dict[str, object] = {}
     try:
         if finds.options.mode == "population":
             population_search(finds, data, rng)

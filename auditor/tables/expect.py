@@ -149,7 +149,7 @@ def _exactly(n: int) -> dict[str, int]:
     return {"at_least": n, "at_most": n}
 
 
-def _no_effect(reason: str) -> dict[str, Any]:
+def _no_effect(reason: str) -> dict[str, object]:
     return {"effect": None, "effect_reason": reason}
 
 
@@ -166,7 +166,7 @@ def _themis(
     left = evaluator.remaining
     most = settings.max_samples if left is None else min(settings.max_samples, left // combos)
     least = min(max(settings.least, 1), most)
-    told: dict[str, Any]
+    told: dict[str, object]
     if settings.protocol == "themis":  # both scores draw rows of their own, the group score for each group
         most, own = 2 * settings.max_samples, 0
         told = _no_effect("the paper's stopping rule has no interval that holds after stopping")
@@ -214,7 +214,7 @@ def _aequitas(
     most = min(read.generated or cases, cases)
     if walking:
         most = min(most, read.global_n * (1 + read.local_n))
-    asked: dict[str, Any] = {"at_most": (most + drawn) * combos}
+    asked: dict[str, object] = {"at_most": (most + drawn) * combos}
     if walking and read.local_n:
         asked["reason"] = WALKS
     if exact:

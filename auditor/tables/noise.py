@@ -38,7 +38,7 @@ class Book:
     """Every row that was asked, and every answer to it."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, Mapping[str, Any]] = {}
+        self.rows: dict[str, Mapping[str, object]] = {}
         self.answers: dict[str, dict[int, Response]] = defaultdict(dict)
 
     def row(self, variant: Variant, prompt: Prompt) -> None:
@@ -107,8 +107,8 @@ def measure(
     if k < 2:
         return Noise(same_row=None)
     names: dict[str, int] = {}
-    read: list[tuple[Mapping[str, Any], list[int]]] = []
-    unlike: dict[tuple[Any, ...], list[bool]] = defaultdict(list)
+    read: list[tuple[Mapping[str, object], list[int]]] = []
+    unlike: dict[tuple[object, ...], list[bool]] = defaultdict(list)
     for sha, row in book.rows.items():
         labels = [_label(book.answers[sha].get(i), asked, names) for i in range(k)]
         if min(labels) >= 0:
@@ -123,7 +123,7 @@ def measure(
         return Noise(same_row=same_row, reason=STOPPED)
     found: dict[tuple[str, ...], tuple[float, int]] = {}
     for number, columns in enumerate(dict.fromkeys([tuple(schema.protected), *sets])):
-        blocks: dict[tuple[Any, ...], list[list[int]]] = defaultdict(list)
+        blocks: dict[tuple[object, ...], list[list[int]]] = defaultdict(list)
         for row, labels in read:
             blocks[_without(row, columns)].append(labels)
         size = len(schema.combos_of([schema.index_of(name) for name in columns]))

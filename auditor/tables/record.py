@@ -51,7 +51,7 @@ def record_of(
     folder: RunFolder | None,
 ) -> dict[str, Any]:
     """``run.json`` of a tabular run."""
-    stored: Mapping[str, Any] = {} if folder is None else folder.plan
+    stored: Mapping[str, object] = {} if folder is None else folder.plan
     frozen = freeze.of_run(stored, plan.as_dict())
     return {
         "id": "in-memory",
@@ -179,7 +179,7 @@ def sections(schema: Schema, result: TabularResult, model: str, delta: float | N
     }
 
 
-def described(schema: Schema) -> dict[str, Any]:
+def described(schema: Schema) -> dict[str, object]:
     """What a report says about a schema."""
     return {
         "name": schema.name,
@@ -196,7 +196,7 @@ def described(schema: Schema) -> dict[str, Any]:
 def finds_csv(schema: Schema, result: TabularResult) -> str:
     """The distinct discriminatory cases as CSV, without the protected columns: given rows first, as they are."""
     index = schema.free_index.tolist()
-    rows: list[list[Any]] = [[schema.names[i] for i in index]]
+    rows: list[list[object]] = [[schema.names[i] for i in index]]
     for found in (result.found_given, result.found):
         if found is not None:
             holds, codes = within(schema, found)
@@ -290,7 +290,7 @@ def _finding(
 
 def inputs_of(plan: TabularPlan, schema: Schema, given: int) -> dict[str, Any]:
     """Hashes of what shapes the questions: rows, schema, profile, task with its prompts."""
-    found: dict[str, Any] = {"schema": {"name": schema.name, "sha256": digest(dump(schema))}}
+    found: dict[str, object] = {"schema": {"name": schema.name, "sha256": digest(dump(schema))}}
     if plan.data:
         found["rows"] = {"source": plan.data, "n": given, "sha256": _sha256(plan.data)}
     if plan.profile is not None:
@@ -309,7 +309,7 @@ def _sha256(path: str) -> str:
         raise DataFileError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def plan_record(plan: TabularPlan, schema: Schema, model: TableModel, given: int) -> dict[str, Any]:
+def plan_record(plan: TabularPlan, schema: Schema, model: TableModel, given: int) -> dict[str, object]:
     """``plan``, ``inputs`` and ``fingerprints``, as `auditor.run.freeze` takes them."""
     return {
         "plan": plan.as_dict(),

@@ -51,7 +51,7 @@ class Score:
     columns: tuple[str, ...]  # the set that is varied
     estimate: Estimate  # value, interval, sample size; ``method`` says how
     population: str  # which rows it is about: ``domain (uniform)``, ``given rows``, ``profile``
-    detail: Mapping[str, Any] = field(default_factory=dict)  # rates of groups and the like
+    detail: Mapping[str, object] = field(default_factory=dict)  # rates of groups and the like
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

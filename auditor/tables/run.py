@@ -96,7 +96,7 @@ def options_of(plan: TabularPlan, schema: Schema, given: Given) -> dict[str, Any
     Scores are about the rows as they are; a search starts from the codes that stand for them.
     """
     rows = given if plan.method == "themis" else given.bins
-    options: dict[str, Any] = {"data": rows if len(given) else None, **plan.options}
+    options: dict[str, object] = {"data": rows if len(given) else None, **plan.options}
     if plan.profile is not None:
         options["profile"] = load_profile(plan.profile, schema)
     return options
@@ -162,7 +162,7 @@ def _silent(event: Progress) -> None:
 
 def _before(
     plan: TabularPlan, schema: Schema, model: TableModel, given: int, frozen: Frozen | None, tell: Observer
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What ``plan.json`` says beside the settings, before anything is asked: hashes, fingerprint, frozen plan."""
     record = plan_record(plan, schema, model, given)
     about = {name: record[name] for name in ("inputs", "fingerprints")}

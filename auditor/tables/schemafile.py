@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from auditor.core import yamlfile
 from auditor.core.errors import DataFileError
@@ -70,8 +70,8 @@ def dump(schema: Schema, comments: Sequence[str] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _plain(column: Column) -> dict[str, Any]:
-    entry: dict[str, Any] = {"kind": column.kind}
+def _plain(column: Column) -> dict[str, object]:
+    entry: dict[str, object] = {"kind": column.kind}
     if column.kind == "integer":
         entry |= {"low": column.low, "high": column.raw(column.codes - 1)}
         entry |= {"step": column.step} if column.step != 1 else {}

@@ -279,9 +279,9 @@ class Search:
             off_manifold=np.zeros(len(keep), dtype=bool),
         )
 
-    def _details(self, cases: Codes, hit: NDArray[np.bool_]) -> dict[str, Any]:
+    def _details(self, cases: Codes, hit: NDArray[np.bool_]) -> dict[str, object]:
         phase = np.array(self.phases, dtype=object)
-        details: dict[str, Any] = {
+        details: dict[str, object] = {
             "phases": {
                 name: {
                     "generated": int((phase == name).sum()),

@@ -205,7 +205,7 @@ class Neighbourhood:
         numeric = ordered_columns(schema) if around else np.array([], dtype=np.intp)
         numeric = numeric[np.ptp(data[:, numeric], axis=0) > 0] if len(numeric) else numeric
         self._numeric = numeric
-        self.explainer: Any = tabular.LimeTabularExplainer(
+        self.explainer: object = tabular.LimeTabularExplainer(
             data.astype(np.float64),
             feature_names=list(schema.names),
             categorical_features=[j for j in range(schema.d) if j not in set(numeric.tolist())],

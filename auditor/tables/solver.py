@@ -36,7 +36,7 @@ def formulas(schema: Schema) -> tuple[list[Any], list[Any], list[Any]]:
     return variables, bounds, [_formula(c.bind(schema.columns), named) for c in schema.constraints]
 
 
-def _formula(node: Node, named: dict[str, tuple[Any, Column]]) -> Any:
+def _formula(node: Node, named: dict[str, tuple[object, Column]]) -> object:
     z3 = z3_module()
     if isinstance(node, Compare):
         variable, column = named[node.left]

@@ -253,7 +253,7 @@ class Tally:
             note="; ".join(part for part in (note, _left_out(small)) if part),
         )
         extremes = {"largest": int(seen[rates.argmax()]), "smallest": int(seen[rates.argmin()])}
-        detail: dict[str, Any] = {
+        detail: dict[str, object] = {
             "label": self.evaluator.label_name(label) if wanted is None else str(wanted),
             "favourable": wanted is not None,
         }

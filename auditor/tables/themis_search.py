@@ -106,7 +106,7 @@ def search(
     )
 
 
-def _row(schema: Schema, chosen: tuple[int, ...], tested: Tested) -> dict[str, Any]:
+def _row(schema: Schema, chosen: tuple[int, ...], tested: Tested) -> dict[str, object]:
     return {
         "columns": [schema.names[i] for i in chosen],
         "value": tested.score.estimate.value,

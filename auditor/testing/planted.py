@@ -195,8 +195,8 @@ class Planted(Model):
         return _unit(purpose, str(self._rules["seed"]), sha256, str(replicate))
 
 
-def _parse(spec: str) -> dict[str, Any]:
-    read: dict[str, Any] = {}
+def _parse(spec: str) -> dict[str, object]:
+    read: dict[str, object] = {}
     for pair in filter(None, (part.strip() for part in spec.split(","))):
         key, equals, value = (piece.strip() for piece in pair.partition("="))
         if not equals or key not in _READERS:

@@ -12,6 +12,7 @@ import pytest
 from auditor import audit
 from auditor.cli.main import run as command
 from auditor.core.errors import ConfigError, UnknownPlugin, UserError
+from auditor.core.record import read
 from auditor.run.augment import augment, top_tokens, write
 from auditor.store.folder import RunFolder
 from auditor.tasks import load
@@ -42,9 +43,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_the_planted_word_is_the_diagnosed_one(folder: Any) -> None:
-    record = folder.record()
+    record = read(folder.record())
     # Every case with a variant for each other occupation of the other group: the nurse is in half of them.
-    assert "the registered nurse" in top_tokens(record, record["spec"]["models"][0], 3)
+    assert "the registered nurse" in top_tokens(record, record.spec.models[0], 3)
 
 
 def test_rows_are_both_sides_of_the_violations_with_the_grammar_s_label(folder: Any) -> None:

@@ -73,7 +73,7 @@ class Trials:
         return sorted(self.hits.items(), key=lambda item: -item[1])
 
     @staticmethod
-    def _row(arm: Arm, hits: int, cells: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+    def _row(arm: Arm, hits: int, cells: Mapping[str, Sequence[int]]) -> dict[str, object]:
         from auditor.measure.intervals import clopper_pearson
 
         found, judged = (sum(cell[k] for cell in cells.values()) for k in (0, 1))

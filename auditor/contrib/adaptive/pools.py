@@ -39,7 +39,7 @@ class Pool(NamedTuple):
     atoms: tuple[Atom, ...]
 
 
-def choices(edits: Iterable[Edit]) -> frozenset[tuple[str, Any, str]]:
+def choices(edits: Iterable[Edit]) -> frozenset[tuple[str, object, str]]:
     """What was chosen, without repairs that follow from it; see `Variant.choices`."""
     return frozenset((e.attribute, e.where, e.target) for e in edits if e.kind != "agreement")
 

@@ -199,7 +199,7 @@ class AdaptiveSuite(Suite):
                     for label in rows[0]
                 }
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """Return the options, the dictionaries and what was skipped so far, as plain data."""
         return self._random.describe() | {
             "name": self.name,
@@ -213,7 +213,7 @@ class AdaptiveSuite(Suite):
         """The section of the search in the run record."""
         return {"adaptive": self.search_report()}
 
-    def search_report(self) -> dict[str, Any]:
+    def search_report(self) -> dict[str, object]:
         """Return what was tried and found, and the arms on fresh seeds, as plain data."""
         return {
             "share": self._share,

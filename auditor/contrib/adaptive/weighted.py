@@ -104,7 +104,7 @@ Primary = Mapping[str, tuple[str, str]]  # attribute -> group, reference
 
 def rates(
     tables: Iterable[Observations], stands: Mapping[str, Stands], label: str | None, primary: Primary
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Rates of joint changes and net differences, for each model and format, as plain data.
 
     Parameters
@@ -142,7 +142,7 @@ def rates(
     return out
 
 
-def _shares(rows: _Rows) -> Iterator[tuple[str, dict[str, Any], Estimate]]:
+def _shares(rows: _Rows) -> Iterator[tuple[str, dict[str, object], Estimate]]:
     """How often joint changes of each set of attributes change the answer, and how often that is hidden."""
     sets = np.array([" ".join(shape.attributes) for shape in rows.shapes])
     for one in ("", *sorted(set(sets.tolist()))):

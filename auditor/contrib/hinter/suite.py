@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
-from typing import Any
 
 from auditor.core.protocols import Suite
 from auditor.core.types import Case, Edit, SourceText, Variant, Verdict, id_of
@@ -187,7 +186,7 @@ class HinterSuite(Suite):
         self._dictionaries = list(by_name.values())
         self.skipped: Counter[str] = Counter()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """The options, as plain data."""
         return {
             "name": self.name,

@@ -127,7 +127,7 @@ def load(path: Path | None = None) -> CategoryMap:
     )
 
 
-def _groups(file: Path, name: str, groups: Any) -> list[tuple[str, Any]]:
+def _groups(file: Path, name: str, groups: object) -> list[tuple[str, object]]:
     if name not in _FIELDS:
         raise DataFileError(f"{file}: unknown field {name!r}; known: {', '.join([*_FIELDS, 'unknown'])}")
     if not isinstance(groups, dict):
@@ -140,7 +140,7 @@ def _groups(file: Path, name: str, groups: Any) -> list[tuple[str, Any]]:
     return list(groups.items())
 
 
-def _texts(file: Path, name: str, values: Any) -> list[str]:
+def _texts(file: Path, name: str, values: object) -> list[str]:
     if not isinstance(values, list) or any(isinstance(v, dict | list) or v is None for v in values):
         raise DataFileError(f"{file}, field {name}: expected a list of values, such as [m, male]")
     for value in values:

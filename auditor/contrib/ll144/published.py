@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
 
 from auditor.contrib.ll144.people import ALL, Cell
 from auditor.contrib.ll144.printed import EQUAL, TRUNCATED, printed
@@ -24,7 +23,7 @@ VERDICTS = (EQUAL, TRUNCATED, WITHIN, NOT)
 _DIGITS = {0: "whole percent", 1: "one decimal of a percent", 2: "two decimals", 3: "three decimals"}
 
 
-def compare(tables: Mapping[str, ImpactTable], cells: Sequence[Cell]) -> dict[str, Any] | None:
+def compare(tables: Mapping[str, ImpactTable], cells: Sequence[Cell]) -> dict[str, object] | None:
     """Lay the published ratio of each cell beside the one computed here.
 
     Returns

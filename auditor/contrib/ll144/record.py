@@ -192,7 +192,7 @@ def _in_tables(person: Person, settings: Settings) -> bool:
     return any(known) if settings.partly_known else all(known)
 
 
-def _median(rule: MedianRule, settings: Settings) -> dict[str, Any]:
+def _median(rule: MedianRule, settings: Settings) -> dict[str, object]:
     return {
         "median": float(rule.median),
         "median_population": "all" if settings.unknown_in_median else "known",
@@ -215,7 +215,7 @@ def _median_warnings(rule: MedianRule | None) -> list[str]:
     ]
 
 
-def _sensitivity(people: Sequence[Person], rule: MedianRule, settings: Settings) -> dict[str, Any]:
+def _sensitivity(people: Sequence[Person], rule: MedianRule, settings: Settings) -> dict[str, object]:
     """The same tables with the median of the other population."""
     hits = [p.outcome is not None and p.outcome > rule.median for p in people]
     found = _compute(tally(people, hits), settings)
@@ -324,7 +324,7 @@ def _exclusions(
     return notes
 
 
-def _group(name: str, part: Breakdown) -> dict[str, Any]:
+def _group(name: str, part: Breakdown) -> dict[str, object]:
     return {
         "group": name,
         "unknown_count": part.unknown,
@@ -340,7 +340,7 @@ def _table(table: ImpactTable) -> list[dict[str, Any]]:
     return [_row(row) for row in table.rows]
 
 
-def _facts(table: ImpactTable) -> dict[str, Any]:
+def _facts(table: ImpactTable) -> dict[str, object]:
     return {
         "n": table.n,
         "x": table.x,
@@ -383,7 +383,7 @@ def _row(row: Any) -> dict[str, Any]:
     }
 
 
-def _bounds(part: Breakdown) -> list[dict[str, Any]]:
+def _bounds(part: Breakdown) -> list[dict[str, object]]:
     return [
         {
             "table": b.table,

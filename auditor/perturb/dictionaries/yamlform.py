@@ -156,7 +156,7 @@ class _Reader:
                 self.fail(f"groups.{group.name}.fallback", f"{group.fallback!r} is no group of this file")
         return out
 
-    def slot_rows(self) -> Iterator[tuple[str, str, str, str | None, Mapping[str, Any]]]:
+    def slot_rows(self) -> Iterator[tuple[str, str, str, str | None, Mapping[str, object]]]:
         for slot, value in self.mapping(self.content.get("slots", {}), "slots").items():
             row = {**self.inherited(slot), **self.mapping(value, f"slots.{slot}")}
             meta = {k: v for k, v in row.items() if k not in _KINDS}
@@ -166,19 +166,21 @@ class _Reader:
                     for text in self.strings(cell, f"{where}.{group}"):
                         yield slot, group, text, tag, meta
 
-    def inherited(self, slot: str) -> dict[str, Any]:
+    def inherited(self, slot: str) -> dict[str, object]:
         """What holds for all terms of a slot in the dictionary that is extended."""
         known = [t for t in self.base.terms if t.slot == slot] if self.base else []
         if not known:
             return {}
         tags = frozenset.intersection(*(t.tags for t in known if "target-only" not in t.tags))
-        found: dict[str, Any] = {key: getattr(known[0], key) for key in ("pos", "number", "role", "register")}
+        found: dict[str, object] = {
+            key: getattr(known[0], key) for key in ("pos", "number", "role", "register")
+        }
         found |= dict(tag.split(":", 1) for tag in sorted(tags) if ":" in tag)
         for key in ("not_before", "not_after"):
             found[key] = sorted(frozenset.intersection(*(getattr(t, key) for t in known)))
         return {key: value for key, value in {**found, "insert": "insert" in tags}.items() if value}
 
-    def table_rows(self) -> Iterator[tuple[str, str, str, str | None, Mapping[str, Any]]]:
+    def table_rows(self) -> Iterator[tuple[str, str, str, str | None, Mapping[str, object]]]:
         if "table" not in self.content:
             return
         table = self.mapping(self.content["table"], "table")
@@ -249,7 +251,7 @@ class _Reader:
         ]
         return frozenset(w.lower() for words in found for w in self.strings(words, key))
 
-    def needed(self, table: Any, text: str, where: str) -> set[str]:
+    def needed(self, table: object, text: str, where: str) -> set[str]:
         """The conditions that ``table`` (condition to words) sets for ``text``."""
         rows = self.mapping(table, where).items()
         return {str(need) for need, words in rows if text in self.strings(words, f"{where}.{need}")}

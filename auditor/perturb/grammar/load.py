@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from auditor.core import data, yamlfile
 from auditor.core.errors import DataFileError, UnknownPlugin
@@ -29,6 +29,9 @@ from auditor.perturb.grammar.model import (
     View,
 )
 from auditor.perturb.grammar.nodes import HELP, compose
+
+if TYPE_CHECKING:
+    from yaml.nodes import Node
 
 MOST_TERMINALS = 200_000
 NAME = re.compile(r"[A-Za-z_][\w-]*\Z")
@@ -127,18 +130,18 @@ class _Reader:
         self.features: dict[str, tuple[str, ...]] = {}
         self.n_terminals = 0
 
-    def fail(self, node: Any, what: str) -> NoReturn:
+    def fail(self, node: Node, what: str) -> NoReturn:
         raise DataFileError(f"{self.path}, line {_line(node)}: {what}. {HELP}")
 
     # -- plain values -------------------------------------------------------
 
-    def fields(self, node: Any, what: str) -> dict[str, tuple[Any, Any]]:
+    def fields(self, node: Node, what: str) -> dict[str, tuple[Node, Node]]:
         """Name to (key node, value node) of a mapping."""
         import yaml
 
         if not isinstance(node, yaml.MappingNode):
             self.fail(node, f"{what}: expected fields with values")
-        out: dict[str, tuple[Any, Any]] = {}
+        out: dict[str, tuple[Node, Node]] = {}
         for key, value in node.value:
             name = self.text(key, f"a field of {what}")
             if name in out:
@@ -146,27 +149,27 @@ class _Reader:
             out[name] = (key, value)
         return out
 
-    def items(self, node: Any, what: str) -> list[Any]:
+    def items(self, node: Node, what: str) -> list[Node]:
         import yaml
 
         if not isinstance(node, yaml.SequenceNode):
             self.fail(node, f"{what}: expected a list")
         return list(node.value)
 
-    def text(self, node: Any, what: str) -> str:
+    def text(self, node: Node, what: str) -> str:
         import yaml
 
         if not isinstance(node, yaml.ScalarNode):
             self.fail(node, f"{what}: expected one text")
         return str(node.value)
 
-    def name(self, node: Any, what: str) -> str:
+    def name(self, node: Node, what: str) -> str:
         name = self.text(node, what)
         if not NAME.match(name):
             self.fail(node, f"{what}: {name!r} is no name (letters, digits, - and _)")
         return name
 
-    def number(self, node: Any, what: str) -> float:
+    def number(self, node: Node, what: str) -> float:
         try:
             value = float(self.text(node, what))
         except ValueError:
@@ -175,7 +178,7 @@ class _Reader:
             self.fail(node, f"{what}: {value:g} is not between 0 and 1e12")
         return value
 
-    def truth(self, node: Any, what: str) -> bool:
+    def truth(self, node: Node, what: str) -> bool:
         value = self.text(node, what)
         if value not in ("true", "false"):
             self.fail(node, f"{what}: expected true or false, got {value!r}")
@@ -225,13 +228,13 @@ class _Reader:
             else None,
         )
 
-    def values(self, node: Any, feature: str) -> tuple[str, ...]:
+    def values(self, node: Node, feature: str) -> tuple[str, ...]:
         found = tuple(self.text(i, f"features.{feature}") for i in self.items(node, f"features.{feature}"))
         if len(set(found)) != len(found) or len(found) < 2:
             self.fail(node, f"the feature {feature} needs at least two different values")
         return found
 
-    def views(self, node: Any) -> dict[str, View]:
+    def views(self, node: Node) -> dict[str, View]:
         out = {}
         for name, (key, value) in self.fields(node, "views").items():
             start, only, lines = None, {}, {}
@@ -244,7 +247,7 @@ class _Reader:
             out[name] = View(name=name, start=start, only=only, line=_line(key), lines=lines)
         return out
 
-    def rule(self, name: str, key: Any, node: Any) -> Rule:
+    def rule(self, name: str, key: Node, node: Node) -> Rule:
         import yaml
 
         if isinstance(node, yaml.SequenceNode):
@@ -259,7 +262,7 @@ class _Reader:
                 known = ", ".join(sorted(_RULE | set(self.features)))
                 self.fail(field_key, f"the rule {name}: unknown field {field!r}; known: {known}")
         source = self.text(fields["source"][1], "source") if "source" in fields else ""
-        base: dict[str, Any] = {"source": source, "features": self.feature_values(fields)}
+        base: dict[str, object] = {"source": source, "features": self.feature_values(fields)}
         alternatives: list[Alternative | Terminal] = []
         attribute = None
         if "attribute" in fields:
@@ -292,7 +295,7 @@ class _Reader:
             line=_line(key),
         )
 
-    def feature_values(self, fields: Mapping[str, tuple[Any, Any]]) -> dict[str, str]:
+    def feature_values(self, fields: Mapping[str, tuple[Node, Node]]) -> dict[str, str]:
         out = {}
         for feature, values in self.features.items():
             if feature in fields:
@@ -303,7 +306,7 @@ class _Reader:
                 out[feature] = value
         return out
 
-    def bundle(self, node: Any, rule: str, base: dict[str, Any]) -> Iterator[Terminal]:
+    def bundle(self, node: Node, rule: str, base: dict[str, Any]) -> Iterator[Terminal]:
         """The terminals of a list, or of ``{terms: [...], number: pl, source: ...}``."""
         import yaml
 
@@ -321,7 +324,7 @@ class _Reader:
         for item in self.items(node, f"the rule {rule}"):
             yield self.terminal(item, rule, base)
 
-    def terminal(self, node: Any, rule: str, base: Mapping[str, Any]) -> Terminal:
+    def terminal(self, node: Node, rule: str, base: Mapping[str, Any]) -> Terminal:
         import yaml
 
         self.n_terminals += 1
@@ -352,7 +355,7 @@ class _Reader:
             self.fail(node, f"{text!r} refers to a rule; that belongs under alternatives")
         return Terminal(text=text, line=_line(node), **values)
 
-    def alternative(self, node: Any, rule: str) -> Alternative | Terminal:
+    def alternative(self, node: Node, rule: str) -> Alternative | Terminal:
         import yaml
 
         weight, at = 1.0, node
@@ -372,7 +375,7 @@ class _Reader:
             return dataclasses.replace(found, weight=weight)
         return Alternative(parts=tuple(self.parts(text, node)), weight=weight, line=_line(at))
 
-    def parts(self, text: str, node: Any) -> Iterator[Part]:
+    def parts(self, text: str, node: Node) -> Iterator[Part]:
         if _BRACES.sub("", text).strip("{}") != _BRACES.sub("", text) or re.search(
             r"[{}]", _BRACES.sub("", text)
         ):
@@ -394,7 +397,7 @@ class _Reader:
         if at < len(text):
             yield Text(text=text[at:])
 
-    def part(self, inner: str, node: Any) -> Part:
+    def part(self, inner: str, node: Node) -> Part:
         if inner == "a":
             return Article()
         if "@" not in inner:
@@ -419,5 +422,5 @@ class _Reader:
         return Agree(forms=forms, name=name, feature=feature)
 
 
-def _line(node: Any) -> int:
+def _line(node: Node) -> int:
     return int(node.start_mark.line) + 1

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auditor.core.errors import DataFileError
+
+if TYPE_CHECKING:
+    from yaml.nodes import Node
 
 DEEPEST = 20  # nested fields
 HELP = "The format: audit grammar format"
 
 
-def compose(text: str, path: Path) -> Any:
+def compose(text: str, path: Path) -> Node:
     """The YAML node tree of ``text``; aliases, deep nesting and repeated fields are refused."""
     import yaml
 
@@ -21,7 +24,7 @@ def compose(text: str, path: Path) -> Any:
     class Loader(yaml.SafeLoader):
         depth = 0
 
-        def compose_node(self, parent: Any, index: Any) -> Any:
+        def compose_node(self, parent: Node | None, index: int) -> Node | None:
             if self.check_event(yaml.events.AliasEvent):
                 line = line_of(self)
                 raise DataFileError(f"{path}, line {line}: aliases (*name) are not read. Write it out.")

@@ -7,7 +7,6 @@ import itertools
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -237,7 +236,7 @@ def finite_bound(population: int, drawn: int, found: int, *, level: float = 0.95
     return low / population
 
 
-def summary(space: Space) -> dict[str, Any]:
+def summary(space: Space) -> dict[str, object]:
     """The size of a grammar as plain data: rules, terminals, structures, derivations, sentences."""
     grammar = space.grammar
     reached = grammar.reachable()

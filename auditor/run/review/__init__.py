@@ -54,7 +54,7 @@ class Arm:
     agreement: float
     kappa: float | None
     kappa_reason: str
-    by_attributes: tuple[Mapping[str, Any], ...]
+    by_attributes: tuple[Mapping[str, object], ...]
 
 
 def population(folder: Any) -> dict[str, Row]:
@@ -268,7 +268,7 @@ def take_in(folder: Any, path: Path) -> dict[str, Any]:
         "valid": [r for r in readings if not r.row.discarded],
         "discarded": [r for r in readings if r.row.discarded],
     }
-    result: dict[str, Any] = {
+    result: dict[str, object] = {
         "format_version": FORMAT_VERSION,
         "run": folder.path.name,
         "sheet": path.name,

@@ -57,7 +57,7 @@ class GenerationOracle(Oracle):
 
     def __init__(self, *, embed: Embed | None = None) -> None:
         self._embed = embed
-        self._last: tuple[Any, dict[str, Measured]] | None = None
+        self._last: tuple[object, dict[str, Measured]] | None = None
 
     def judge(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> list[Verdict]:
         """Verdicts for the variants of ``case`` that ``answers`` holds, in the order of the case."""
