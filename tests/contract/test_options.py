@@ -27,7 +27,7 @@ from auditor.cli.options import takes
 from auditor.core.errors import ConfigError
 from auditor.core.options import PlanModel, choices
 from auditor.core.plan import Plan, resolve
-from auditor.run import freeze, plan_of, result
+from auditor.run import freeze, front, plan_of, result
 from auditor.tables.plan import MethodOptions, TabularPlan
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -168,7 +168,7 @@ def of_python(values: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> Pla
     async def keep(plan: Plan, **more: object) -> None:
         seen.append(plan)
 
-    monkeypatch.setattr(result, "_audit", keep)
+    monkeypatch.setattr(front, "run_plan", keep)
     audit(**{"model" if name == "models" else name: value for name, value in values.items()})
     return seen.pop()
 
