@@ -164,15 +164,14 @@ def _verdict(t: Tested, p: PValues, question: Question) -> Claim:
             if main.words < MIN_WORDS
             else "other words for the same groups may give another difference"
         )
-    if verdict == "not_determined" and p.bound < alpha:
-        if question.positive_control.get(claim.model) is True:
+    if verdict == "not_determined":
+        if p.bound < alpha and question.positive_control.get(claim.model) is True:
             verdict, why = "bounded", ""
-        else:
+        elif p.bound < alpha:
             why = "below delta, but the positive control was not seen"
-    if verdict == "not_determined" and (few or not why):
-        if missing := t.missing or _missing(claim):
+        elif missing := t.missing or _missing(claim):
             why = f"too few texts: {claim.texts}; {missing} more texts are needed to show even 30 points"
-        elif not why:
+        elif not few:
             why = f"too little data for a difference this small: {claim.texts} texts, {main.words:.0f} words"
     return dataclasses.replace(
         claim, verdict=verdict, why=why, p_adjusted=p.group, calls_needed=_calls(t, verdict, question)
