@@ -31,8 +31,8 @@ def report(
         typer.Option(
             "--format",
             help="Comma-separated: terminal (printed); html, json, markdown (md), csv, junit, sarif, parquet, "
-            f"answers, answers-parquet, inspect (each answer, for audit import), github, ai-verify-json, "
-            f"ll144-summary; legal pages {', '.join(PAGES)} (NAME-md, NAME-json: the "
+            f"answers, answers-parquet, inspect (each answer, for audit import), github, "
+            f"every-eval-ever, ai-verify-json, ll144-summary; legal pages {', '.join(PAGES)} (NAME-md, NAME-json: the "
             "page as Markdown, as data). Files in RUN.",
         ),
     ] = "terminal",
