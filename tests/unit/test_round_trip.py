@@ -32,9 +32,18 @@ def graded(text: str) -> dict[str, float]:
     return {"positive": number(text) % 997 / 997, "negative": 1 - number(text) % 997 / 997}
 
 
+THINGS = ("house", "garden", "shop", "letter", "contract", "boat", "fence", "road", "school", "farm")
+
+
+def several(text: str) -> list[str]:
+    return [label for i, label in enumerate(("2", "3", "5")) if number(text) >> i & 1]
+
+
+APPEALS = [f"{who} lost the case about the {what}." for who in ("My mother", "His uncle") for what in THINGS]
 CASES: dict[str, dict[str, Any]] = {
     "labels": {"task": "hiring", "model": labelled, "limit": 24, "replicates": 2, "repeat": 5},
     "numbers": {"task": "salary", "model": scored, "limit": 24},
+    "several labels": {"task": "ecthr", "model": several, "data": APPEALS},
     "log odds": {"task": "sentiment", "model": [graded, "vader"], "limit": 30},
 }
 
