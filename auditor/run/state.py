@@ -164,10 +164,11 @@ class State:
 
         task, style = self.parts.task, tally.model.style
 
-        def write(value: Any) -> str:
+        def write(told: Answer) -> str:
             if style == "text":
-                return value if isinstance(value, str) else str(value)
-            return str(task.write(value, response.format))
+                return str(told.value if told.number is None else told.number)
+            assert told.value is not None
+            return str(task.write(told.value, response.format, number=told.number))
 
         return redact.response(response, lambda text: task.read(text, style, response.format), write)
 

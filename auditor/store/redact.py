@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from auditor.core.errors import CallError
 from auditor.core.types import Answer, Case, Check, Input, Message, Prompt, Response, Variant, digest
@@ -59,7 +58,7 @@ def prompt(value: Prompt) -> Prompt:
     return dataclasses.replace(value, messages=(Message(role="user", content=told),))
 
 
-def response(value: Response, read: Callable[[str], Answer], write: Callable[[Any], str]) -> Response:
+def response(value: Response, read: Callable[[str], Answer], write: Callable[[Answer], str]) -> Response:
     """An answer of which the label is left, and in ``detail`` the SHA-256 of what came.
 
     Parameters
@@ -69,16 +68,17 @@ def response(value: Response, read: Callable[[str], Answer], write: Callable[[An
     read : callable
         Raw output → answer.
     write : callable
-        Label → an output that ``read`` reads as this label. Where it does not, and where there is no label, the
-        output is a mark, and the question is asked again when the run is resumed.
+        Answer → an output that ``read`` reads as this label and number. Where it does not, and where there is no
+        label, the output is a mark, and the question is asked again when the run is resumed.
     """
     if value.output is None:
         return dataclasses.replace(value, detail=f"{MARK})" if value.detail else "")
     told = read(value.output)
     output = f"{MARK}: {told.status})"
     if told.status == "ok":
-        written = write(told.value if told.number is None else told.number)
-        if read(written).value == told.value:
+        written = write(told)
+        again = read(written)
+        if (again.value, again.number) == (told.value, told.number):
             output = written
     return dataclasses.replace(value, output=output, detail=_sha256(value.output))
 

@@ -227,11 +227,11 @@ class Task:
                 break
         raise ValueError(f"this prompt was not rendered by the task {self.name!r}")
 
-    def write(self, value: Value, format: str, reason: str = "") -> str:
-        """Write ``value`` in the form that ``format`` asks for."""
+    def write(self, value: Value, format: str, reason: str = "", number: float | None = None) -> str:
+        """Write ``value`` in the form that ``format`` asks for, with ``number`` where it wants one beside a label."""
         plain = ", ".join(value) or "none" if isinstance(value, tuple) else _plain(value)
         form = self._format(format)
-        grade = _plain(GRADES[value == self.favourable])
+        grade = _plain(GRADES[value == self.favourable] if number is None else number)
         if form.graded and not form.scored and isinstance(value, str):
             value, plain = float(grade), grade
         data = list(value) if isinstance(value, tuple) else value

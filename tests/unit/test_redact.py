@@ -137,13 +137,39 @@ def test_an_answer_without_a_label_is_asked_again() -> None:
     came = Response(
         variant_id="v", prompt_sha256="0", format="f", replicate=0, output="He said the woman was fine."
     )
-    bare = redact.response(came, read, str)
+    bare = redact.response(came, read, lambda told: str(told.value))
     assert "woman" not in str(bare)
     assert not redact.readable(bare)
     assert len(bare.detail) == 64
-    good = redact.response(Response(**{**_fields(came), "output": "positive"}), read, str)
+    good = redact.response(
+        Response(**{**_fields(came), "output": "positive"}), read, lambda told: str(told.value)
+    )
     assert good.output == "positive"
     assert redact.readable(good)
+
+
+def test_an_answer_of_a_label_and_a_number_keeps_both() -> None:
+    from auditor.core.types import Response
+    from auditor.tasks import load as load_task
+
+    task = load_task("resume")
+    scored = [name for name, form in task.formats.items() if form.scored]
+    assert len(scored) >= 2
+    for form in scored:
+        said = task.write("hold", form, number=41.0)
+        assert (task.read(said, "chat", form).value, task.read(said, "chat", form).number) == ("hold", 41.0)
+        came = Response(
+            variant_id="v", prompt_sha256="0", format=form, replicate=0, output=f"The woman did well.\n{said}"
+        )
+        bare = redact.response(
+            came,
+            lambda text, form=form: task.read(text, "chat", form),
+            lambda told, form=form: task.write(told.value, form, number=told.number),
+        )
+        assert redact.readable(bare)
+        assert "woman" not in str(bare)
+        kept = task.read(str(bare.output), "chat", form)
+        assert (kept.value, kept.number) == ("hold", 41.0)
 
 
 def _fields(value: Any) -> dict[str, Any]:
