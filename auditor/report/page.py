@@ -195,7 +195,8 @@ class Page:
     def value(self) -> str:
         """Everything so far, without white space at line ends."""
         lines = (line.rstrip(" ") for line in self._file.getvalue().replace(_UNBROKEN, " ").split("\n"))
-        return "\n".join(lines).strip("\n") + "\n"
+        text = "\n".join(lines).strip("\n") + "\n"
+        return words.encodable(text, self.encoding)  # what the layout cut off is marked in its own way
 
 
 # Where a figure may go on in the next line: behind a space, a dash between two figures, or a stroke.

@@ -129,5 +129,6 @@ def test_a_limit_on_calls_counts_those_within_conversations(tmp_path: Path, serv
         cwd=tmp_path, environment=environment,
     )  # fmt: skip
     assert done.returncode == 3, done.stderr
-    assert sum(server.asked.values()) == 100
+    # The last conversation begins with what is left, and may not need all of it.
+    assert 90 <= sum(server.asked.values()) <= 100
     assert json.loads(done.stdout)["stopped_by"] == "max_calls"

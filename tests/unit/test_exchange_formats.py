@@ -194,10 +194,10 @@ def test_junit_waived_is_no_failure() -> None:
 
 
 def test_the_terminal_tells_waivers_itself() -> None:
-    text = made("terminal", RECORDS["full"])
+    text = made("terminal", RECORDS["full"], full=True)
     assert text.count("\nWaivers\n") == 1
     assert "· Waived: F003 (rate/reviews/bare/race); owner o, until 2027-01-01; reason: r" in text
-    assert "Waivers" not in made("terminal", SPECIMEN.record())
+    assert "Waivers" not in made("terminal", SPECIMEN.record(), full=True)
     shown = render_finding(read(RECORDS["full"]), SPECIMEN.evidence(), "F003")
     assert "Waived until 2027-01-01 by o; reason: r" in shown
     assert "Waived" not in render_finding(read(RECORDS["full"]), SPECIMEN.evidence(), "F001")

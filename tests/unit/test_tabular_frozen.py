@@ -74,7 +74,7 @@ def test_a_plan_of_rows_is_frozen_and_run(name: str, capsys: pytest.CaptureFixtu
     assert found.expected["evaluations"] == {"at_least": 229, "at_most": 229}  # 54 * 2, 60 * 2, and a trial
     assert audit(["plan", "show", name]) == 0
     assert "one in ten" in capsys.readouterr().out
-    assert audit(["tabular", "--plan", name]) == 0
+    assert audit(["tabular", "--plan", name, "--full"]) == 0
     about = record()["frozen"]
     assert about["deviations"] == []
     assert about["sha256"] == found.sha256
@@ -247,7 +247,7 @@ def test_waived_findings_do_not_count(capsys: pytest.CaptureFixture[str]) -> Non
         '[[waiver]]\nfinding = "tabular-*/*/*/*"\nreason = "known"\nowner = "A. Person"\nexpires = 2999-01-01\n',
         encoding="utf-8",
     )
-    assert audit(["tabular", *BY_SEX, "--fail-on", "shown"]) == 0
+    assert audit(["tabular", *BY_SEX, "--fail-on", "shown", "--full"]) == 0
     assert "A. Person" in capsys.readouterr().out
 
 
@@ -364,7 +364,7 @@ def test_delta_is_read_in_points_or_as_a_share(capsys: pytest.CaptureFixture[str
 
 def test_shares_among_finds_are_no_rates(capsys: pytest.CaptureFixture[str]) -> None:
     two = [*BASE[:-1], "sex,x", "--model", "python:frozen_rows:both", "--method", "aequitas"]
-    assert audit(["tabular", *two, "--mode", "population", "--set", "generated=9"]) == 0
+    assert audit(["tabular", *two, "--mode", "population", "--set", "generated=9", "--full"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "rows of the cases found that were looked at" in text
     assert "are no rates" in text

@@ -43,7 +43,10 @@ def page() -> str:
 
 
 def test_retraining_is_reported(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("--method", "aequitas", "--set", "global_n=200", "--set", "local_n=20", "--retrain") == 0
+    assert (
+        command("--method", "aequitas", "--set", "global_n=200", "--set", "local_n=20", "--retrain", "--full")
+        == 0
+    )
     text = " ".join(capsys.readouterr().out.split())
     (folder,) = Path("reports").glob("2*")
     record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
@@ -65,7 +68,7 @@ def test_retraining_is_reported(place: Path, capsys: pytest.CaptureFixture[str])
 def test_sg_is_reported(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("lime", reason="the extra `tabular` is not installed")
     extra = ["--method", "sg", "--seed-source", "random", "--set", "limit=60", "--set", "samples=200"]
-    assert command(*extra) == 0
+    assert command(*extra, "--full") == 0
     text = " ".join(capsys.readouterr().out.split())
     (folder,) = Path("reports").glob("2*")
     record = json.loads((folder / "run.json").read_text(encoding="utf-8"))

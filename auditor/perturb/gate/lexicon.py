@@ -100,7 +100,7 @@ NOT_ALWAYS_PERSONS = word_set(
 OF_ANY_AGE = word_set(
     """man woman men women person patient patients customer customers neighbor neighbors neighbour neighbours
     passenger passengers tenant tenants visitor visitors guest guests shopper shoppers stranger strangers
-    tourist tourists pedestrian pedestrians"""
+    tourist tourists pedestrian pedestrians heir heirs heiress heiresses"""
 )
 TRADES = word_set(
     """accountant adviser advisor agent analyst architect attorney auditor banker bookkeeper boss broker captain
