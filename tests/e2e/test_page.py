@@ -204,7 +204,7 @@ def test_a_link_opens_its_finding_and_sorting_moves_cards(browser: Any, pages: C
         tab.get_by_label("Sort by").select_option("id")
         assert [cards.nth(i).get_attribute("id") for i in range(cards.count())] == sorted(map(str, ids))
         tab.locator(f"#{ids[0]} h3 a").click()
-        assert tab.locator(f"#{ids[0]} details").first.get_attribute("open") is not None
+        tab.wait_for_function("id => document.getElementById(id).querySelector('details').open", arg=ids[0])
 
 
 def test_the_watch_sees_requests_and_errors(browser: Any, tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from scipy.stats import binom
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-from auditor.measure.sequential import LOOKS
 from until import BUDGET, SHOWN, Setting, run
+
+from auditor.measure.sequential import LOOKS
 
 pytestmark = pytest.mark.slow
 RUNS = 200
