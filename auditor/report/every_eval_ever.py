@@ -13,10 +13,10 @@ from auditor.core.record import Asked, Claim, Plain, RunRecord, read
 
 SCHEMA = "0.3.0"
 MEASURED = {
-    "net": "Share of {label}, {group} minus {reference}, in the same texts; 0: no difference",
-    "refusal": "Share of refusals, {group} minus {reference}, in the same texts; 0: no difference",
-    "instability": "Share of answers that change with the group, beyond placebo edits of the same texts",
-    "interaction": "What a joint change does beyond the sum of its parts; 0: nothing",
+    "net": "{scale} of {label}, {group} minus {reference}, in the same texts; 0: no difference.",
+    "refusal": "{scale} of refusals, {group} minus {reference}, in the same texts; 0: no difference.",
+    "instability": "{scale} of answers that change with the group, beyond placebo edits of the same texts.",
+    "interaction": "What a joint change does to the {scale} of {label} beyond the sum of its parts; 0: nothing.",
 }
 
 
@@ -90,9 +90,14 @@ def _result(record: RunRecord, claim: Claim) -> dict[str, Any]:
     group, reference = (*claim.groups, "", "")[:2]
     between = f"{claim.attribute}: {group}/{reference}" if group else claim.attribute
     seeds = record.provenance.seeds
-    least, most = {"share": (-1.0, 1.0)}.get(claim.scale, ("-Infinity", "Infinity"))
+    bounded = claim.scale == "share" and claim.family != "interaction"
     interval = {"lower": claim.low, "upper": claim.high, "confidence_level": 0.95}
-    told = MEASURED[claim.family].format(label=claim.label or "the answer", group=group, reference=reference)
+    told = MEASURED[claim.family].format(
+        scale=claim.scale.replace("_", " "),
+        label=claim.label or "the answer",
+        group=group,
+        reference=reference,
+    )
     return {
         "evaluation_name": " ".join(part for part in (claim.family, between, claim.label) if part),
         "source_data": {
@@ -101,11 +106,11 @@ def _result(record: RunRecord, claim: Claim) -> dict[str, Any]:
             "additional_details": _strings({"sha256": seeds.sha256, "texts": seeds.n}),
         },
         "metric_config": {
-            "evaluation_description": f"{told} ({claim.scale.replace('_', ' ')}).",
+            "evaluation_description": told[0].upper() + told[1:],
             "lower_is_better": True,
             "score_type": "continuous",
-            "min_score": least,
-            "max_score": most,
+            "min_score": -1.0 if bounded else "-Infinity",
+            "max_score": 1.0 if bounded else "Infinity",
         },
         "score_details": {
             "score": claim.estimate,
