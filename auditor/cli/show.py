@@ -1,4 +1,4 @@
-"""``audit show RUN ID``: one finding, variant or case, its prompts and answers."""
+"""``audit show RUN [ID]``: one finding, variant or case, its prompts and answers."""
 
 from __future__ import annotations
 
@@ -13,19 +13,26 @@ from auditor.cli.common import find_intact, invoke
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 Id = Annotated[str, typer.Argument(metavar="ID", help="A finding (F001), a variant or a case of RUN.")]
+AnyId = Annotated[
+    str | None,
+    typer.Argument(metavar="ID", help="A finding (F001), a variant or a case; without: a list of findings."),
+]
 
 
 @app.command()
-def show(run: common.RunArgument, id: Id, waivers: common.WaiversFile = None) -> int:
+def show(run: common.RunArgument, id: AnyId = None, waivers: common.WaiversFile = None) -> int:
     """Show one finding, variant or case of RUN: its prompts, answers and edits, and what a judge said of them."""
     from auditor.core.record import read
-    from auditor.report.finding import render_finding
+    from auditor.report.finding import list_findings, render_finding
     from auditor.run.opinions import opinion
     from auditor.run.result import load
     from auditor.store.folder import RunFolder
 
     path = find_intact(run)
     record = common.with_waivers(RunFolder.open(path).record(), waivers)
+    if id is None:
+        sys.stdout.write(list_findings(read(record), **common.screen()))
+        return 0
     if record.get("spec", {}).get("kind") == "tabular":
         from auditor.report.tabular import finding_text
 

@@ -46,13 +46,13 @@ def tabular(
     yes: common.Yes = False,
     **options: object,
 ) -> int:
-    r"""Search for rows whose label changes when only protected columns change.
+    """Search for rows whose label changes when only protected columns change.
 
     \b
     Two more commands (each has --help):
       audit tabular schema DATA   write a schema to edit
       audit tabular resume RUN    go on with a run of --task or an http: model
-    """
+    """  # noqa: D301 - the mark is click's own: lines below it are not joined
     from auditor.tables import audit_table, frozen
 
     common.check_format(format)

@@ -115,6 +115,27 @@ def render_finding(
     return page.value()
 
 
+def list_findings(
+    record: RunRecord, *, width: int = 100, encoding: str = "utf-8", color: bool = False
+) -> str:
+    """A line for each finding of a run, strongest first: what ``audit show RUN ID`` takes (without an ID)."""
+    page = Page(width=width, encoding=encoding, color=color)
+    if not record.findings:
+        page.paragraph("This run has no finding. A variant or a case is shown by its id too.")
+        return page.value()
+    rows = [
+        (
+            f.id,
+            words.direction(f.directions) or words.attributes(f.attributes),
+            f.model,
+            words.finding_verdict(f),
+        )
+        for f in record.findings
+    ]
+    page.table([("Finding", False), ("Changed", False), ("Model", False), ("Verdict", False)], rows)
+    return page.value()
+
+
 def _as_findings(record: RunRecord, evidence: Any, variant_id: str) -> Iterable[Finding]:
     """Wrap a variant for each model that was asked it: the shape of a finding, no claim."""
     variant = evidence.variant(variant_id)

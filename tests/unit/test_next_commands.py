@@ -256,3 +256,14 @@ def test_latest_is_the_run_that_was_begun_last(
     assert run(["compare", str(made[0]), "latest"]) == 0
     assert run(["replay", "latest", finding, "--replicates", "1"]) == 0
     assert finding in capsys.readouterr().out
+
+
+def test_show_without_an_id_lists_what_can_be_shown(
+    elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert run(["show", str(elsewhere)]) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:] if line.strip()]
+    record = json.loads((elsewhere / "run.json").read_text(encoding="utf-8"))
+    assert listed == [finding["id"] for finding in record["findings"]] != []
+    assert run(["show", str(elsewhere), listed[0]]) == 0
