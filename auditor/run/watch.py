@@ -71,7 +71,8 @@ def _id(result: Result) -> str:
 
 
 def _runs(folder: Path) -> tuple[list[Result], dict[str, str]]:
-    found: list[Result] = []
+    # Dates are whole seconds: runs of one second follow one another as their folders were made.
+    found: list[tuple[str, int, Result]] = []
     others: dict[str, str] = {}
     for path in sorted(p.parent for p in folder.glob("*/run.json")):
         try:
@@ -86,8 +87,9 @@ def _runs(folder: Path) -> tuple[list[Result], dict[str, str]]:
         elif not result.complete:
             others[path.name] = "incomplete"
         else:
-            found.append(result)
-    return sorted(found, key=lambda r: (str(r.run.provenance.started), _id(r))), others
+            made = (path / "plan.json").stat().st_mtime_ns
+            found.append((str(result.run.provenance.started), made, result))
+    return [result for *_, result in sorted(found, key=lambda one: one[:2])], others
 
 
 def _asked(result: Result) -> str:

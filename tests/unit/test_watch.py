@@ -13,6 +13,7 @@ import pytest
 from auditor import audit
 from auditor.cli import main as cli
 from auditor.measure.change import Watch, e_value, moved, p_value
+from auditor.run.watch import watch
 
 
 def dates(
@@ -135,6 +136,18 @@ def test_the_command_follows_runs_of_one_plan(tmp_path: Path, capsys: pytest.Cap
     page = tmp_path / "history.html"
     assert cli.run(["watch", str(series), "--format", "html", "--out", str(page), "--fail-on", "never"]) == 0
     assert "▲ changed" in page.read_text(encoding="utf-8")
+
+
+def test_runs_of_one_second_follow_one_another_as_they_were_made(tmp_path: Path) -> None:
+    data = [
+        f"She liked the {thing} about the sea." for thing in ("film", "song", "book", "play", "show", "tale")
+    ]
+    started = []
+    for number in range(6):
+        run(tmp_path / "series", number, changed=False, data=data)
+        newest = max((tmp_path / "series").glob("*/plan.json"), key=lambda p: p.stat().st_mtime_ns).parent
+        started.append(newest.name)
+    assert list(watch(tmp_path / "series").runs) == started
 
 
 def test_a_run_in_which_something_was_changed_is_left_out_and_named(
