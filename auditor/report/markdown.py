@@ -68,13 +68,13 @@ def write(document: Document, *, full: bool = True) -> str:
     for section in document.sections:
         if full or section.brief:
             lines += [f"## {escape(section.title)}", ""]
-            lines += [line for part in section.blocks for line in _block(part, full)]
+            lines += [line for part in section.blocks for line in _block(part, full, section.title)]
     if full and document.footer:
         lines += [block(document.footer)]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _block(part: Block, full: bool) -> Iterable[str]:
+def _block(part: Block, full: bool, heading: str = "") -> Iterable[str]:
     match part:
         case Text(tone="heading"):
             yield from (f"### {escape(part.text)}", "")
@@ -99,7 +99,8 @@ def _block(part: Block, full: bool) -> Iterable[str]:
             heads = [escape(e.label) for e in part.lines[0]]
             yield from _rows(heads, (map(_filled, line) for line in part.lines))
         case Table():
-            yield from (f"**{escape(part.caption)}**", "")
+            if part.caption != heading:
+                yield from (f"**{escape(part.caption)}**", "")
             rows = (*part.lines, *part.more) if full else part.lines
             yield from table(list(map(escape, part.columns)), [[plain(cell) for cell in row] for row in rows])
         case Commands():

@@ -138,7 +138,10 @@ def _section(page: Page, section: Section, *, answered: bool, short: bool) -> No
     told = list(islice(cards, 1 if short else MAX_CARDS))
     for block in blocks:
         if not isinstance(block, Evidence) or block in told:
-            _put(page, block, FEW_LINES if short else MAX_LINES, short=short)
+            named = isinstance(block, Table) and block.caption == section.title
+            if named and block is not blocks[0]:
+                page.line()
+            _put(page, block, FEW_LINES if short else MAX_LINES, short=short, inside=named)
     if left := sum(isinstance(b, Evidence) for b in blocks) - len(told):
         page.paragraph(f"{words.plural(left, 'further example')}: see the HTML report.")
 
