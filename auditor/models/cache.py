@@ -160,6 +160,19 @@ class Cache:
         if late or len(self._waiting) >= self._commit_every:
             self.flush()
 
+    def forget(self, keys: Iterable[str]) -> None:
+        """Keep the replies for ``keys`` no longer."""
+        gone = list(keys)
+        for key in gone:
+            self._waiting.pop(key, None)
+        self.release(gone)
+
+        def drop(connection: sqlite3.Connection) -> None:
+            with connection:
+                connection.executemany("DELETE FROM responses WHERE key = ?", [(key,) for key in gone])
+
+        self._try(drop)
+
     def flush(self) -> None:
         """Commit what waits."""
         if not self._waiting or self._connection is None:

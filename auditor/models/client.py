@@ -25,6 +25,7 @@ from auditor.core.errors import (
     BudgetExceeded,
     CallError,
     CallTimeout,
+    ContentFiltered,
     PluginError,
     RateLimited,
     ServerFault,
@@ -187,6 +188,20 @@ class Client:
     def stop(self, reason: BudgetExceeded | CallError) -> None:
         """Make no further call; ``reason`` says why. What was asked already is still taken."""
         self._stop(reason)
+
+    def keep(self, responses: Iterable[Response], *, cached: bool) -> None:
+        """Have the cache hold these answers, or forget them: what single ones are worth may show later."""
+        if self._cache is None:
+            return
+        by_digest = {self._digest((r.prompt_sha256, r.replicate)): r for r in responses}
+        if not cached:
+            self._cache.forget(by_digest)
+            return
+        for digest, r in by_digest.items():
+            told = Reply(
+                r.output or "", r.scores, r.usage, model_reported=r.model_reported, cut_off=r.cut_off
+            )
+            self._cache.put(digest, told)
 
     async def aclose(self) -> None:
         """Commit the cache (it stays open: others may share it) and release the adapter."""
@@ -488,6 +503,10 @@ class Client:
             if self._flush_due is None:  # somebody may wait for it, and the next answer may take long
                 self._flush_due = asyncio.get_running_loop().call_later(COMMIT_S, self._flush)
         self._finish(round_, answer(self.model.name, request, reply, cost_usd=cost, latency_s=latency))
+        self._look_at_first(readable)
+
+    def _look_at_first(self, readable: bool) -> None:
+        """Stop where most of the first answers are lost."""
         if self._give_up_early:
             self.first.add(readable)
         if self.first.hopeless:
@@ -503,6 +522,8 @@ class Client:
             if self._fruitless >= self._patience:
                 self._stop(error)
         self._finish(round_, failure(self.model.name, request, error.code, str(error)))
+        if isinstance(error, ContentFiltered):
+            self._look_at_first(readable=False)
 
     def _give_up(self, round_: _Round, request: Request) -> None:
         """The run stopped before this request was answered: not journaled, asked again on resume."""

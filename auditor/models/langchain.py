@@ -12,7 +12,9 @@ import asyncio
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, Literal
 
 from auditor.core import talk
@@ -24,6 +26,7 @@ from auditor.core.errors import (
     CallTimeout,
     ContentFiltered,
     MissingDependency,
+    ParameterChanged,
 )
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Usage, digest
@@ -33,6 +36,7 @@ from auditor.models.prices import Price, lookup
 
 MAX_TOKENS = 256  # where the task does not say
 DETAIL = 300  # characters of an error's message that are kept
+_TIMES: ContextVar[Counter[str]] = ContextVar("calls of each tool in this conversation")
 FILTERED = frozenset({"content_filter", "safety", "prohibited_content", "blocklist", "guardrail_intervened"})
 
 
@@ -90,6 +94,9 @@ class LangChain(Model):
         self._timeout_s = timeout_s
         self._limit = _limit(task, max_tokens)
         self._spec: parts.Spec | None = None
+        self._own_temperature = temperature != "task"
+        self.changed: dict[str, str] = {}
+        self._former: list[Any] = []
         self._variable: str | None = None
         if isinstance(target, str):
             if temperature == "task":
@@ -138,8 +145,9 @@ class LangChain(Model):
     async def aclose(self) -> None:
         """Close the connections of a model made from a spec; an object belongs to its maker."""
         if self._spec is not None and self._runnable is not None:
-            model, self._runnable = self._runnable, None
-            await parts.close(model)
+            models, self._runnable, self._former = [*self._former, self._runnable], None, []
+            for model in models:
+                await parts.close(model)
 
     async def _ask(self, request: Request) -> Reply | CallError:
         if self._runnable is None:
@@ -148,10 +156,11 @@ class LangChain(Model):
         asked = self._input(request)
         if isinstance(asked, CallError):
             return asked
-        tools = [tool.plain() for tool in request.prompt.tools]
+        tools, spec = [tool.plain() for tool in request.prompt.tools], self._spec
         try:
             async with asyncio.timeout(self._timeout_s):
                 if parts.is_graph(self._runnable):
+                    _TIMES.set(Counter(call.name for call in talk.calls_of(request.prompt.messages or ())))
                     told = await self._runnable.ainvoke({"messages": asked})
                     return _added(told["messages"][len(asked) :])
                 asked_of = self._runnable.bind_tools(tools) if tools else self._runnable
@@ -161,7 +170,22 @@ class LangChain(Model):
         except CallError as error:
             return error
         except Exception as error:  # noqa: BLE001 - whatever foreign code raises
-            return self._translate(error)
+            failed = self._translate(error)
+            if isinstance(failed, BadRequest) and spec is not None and self._changed_by(error, spec):
+                return ParameterChanged(str(failed))
+            return failed
+
+    def _changed_by(self, error: Exception, sent: parts.Spec) -> bool:
+        """Whether a setting that the server does not know is sent otherwise from now on."""
+        if sent is not self._spec:
+            return True  # changed while this call was under way
+        refused = sent.refused(getattr(error, "body", None) or str(error), self._own_temperature)
+        if refused:
+            self._spec = sent.without(refused)
+            self.changed |= refused
+            self._former.append(self._runnable)  # calls that are under way still need it
+            self._runnable = parts.build(self._spec)
+        return bool(refused)
 
     def _input(self, request: Request) -> Any:
         prompt = request.prompt
@@ -207,15 +231,24 @@ def core() -> Any:
 
 
 def stub_tools(task: Any) -> list[Any]:
-    """The tools of a task for an agent of LangGraph: they answer what the task file declares, and never act."""
+    """The tools of a task for an agent of LangGraph: they answer what the task file declares, and never act.
+
+    Within an audit the results come one after the other, as often as a tool was called in the conversation; elsewhere
+    the first one does.
+    """
     from langchain_core.tools import StructuredTool
 
-    def stub(results: Sequence[str]) -> Any:
-        return lambda **given: results[0]
+    def stub(name: str, results: Sequence[str]) -> Any:
+        def answer(**given: object) -> str:
+            times = _TIMES.get(Counter())
+            times[name] += 1
+            return results[min(times[name], len(results)) - 1]
+
+        return answer
 
     return [
         StructuredTool.from_function(
-            func=stub(tool.results),
+            func=stub(tool.name, tool.results),
             name=tool.name,
             description=tool.description or tool.name,
             args_schema=dict(tool.parameters),

@@ -7,13 +7,14 @@ import inspect
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.types import digest
 from auditor.models import bounded
 from auditor.models.openai_server import revealed
+from auditor.models.openai_wire import unsupported
 
 # One run may hold several models: --base-url, which is another's, must not draw a provider's key to it.
 WITH_ADDRESS = ("openai", "ollama")
@@ -55,6 +56,7 @@ class Spec:
     temperature: float | None
     timeout_s: float
     base_url: str | None = None
+    plain_limit: bool = False  # the limit on tokens under its older name, in the body
 
     @classmethod
     def read(cls, text: str, **settings: Any) -> Self:
@@ -88,6 +90,24 @@ class Spec:
             "temperature": self.temperature,
         }
 
+    def refused(self, body: object, own_temperature: bool) -> dict[str, str]:
+        """Which of our settings a server says that it does not know, and what becomes of them; see `without`."""
+        named = unsupported(body, ("temperature", *_FIELDS["max_tokens"][:2]))
+        out = {}
+        if "temperature" in named and self.temperature is not None and not own_temperature:
+            out["temperature"] = "left out"
+        if "max_completion_tokens" in named and self.provider == "openai" and not self.plain_limit:
+            out["max_completion_tokens"] = "sent as max_tokens"
+        return out
+
+    def without(self, refused: Mapping[str, str]) -> Self:
+        """The same model, asked as a server that ``refused`` some settings takes it."""
+        return replace(
+            self,
+            temperature=None if "temperature" in refused else self.temperature,
+            plain_limit=self.plain_limit or "max_completion_tokens" in refused,
+        )
+
     def at_provider(self, provider: str) -> bool:
         """Whether the provider itself is asked, at its own address and prices."""
         moved = self.base_url or os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL")
@@ -110,7 +130,7 @@ def build(spec: Spec) -> Any:
         raise MissingDependency(_FEATURE, "langchain", extra="langchain") from error
     wanted: dict[str, object] = {
         "temperature": spec.temperature,
-        "max_tokens": spec.max_tokens,
+        "max_tokens": None if spec.plain_limit else spec.max_tokens,
         "timeout_s": spec.timeout_s,
         "base_url": spec.base_url,
         "max_retries": 0,
@@ -127,6 +147,8 @@ def build(spec: Spec) -> Any:
         if "http_async_client" in known:
             # LangChain shares one connection pool between models and event loops; a run has its own.
             given["http_async_client"] = _http_client(first, spec.timeout_s)
+        if spec.plain_limit:
+            given["extra_body"] = {"max_tokens": spec.max_tokens}
         model = init_chat_model(spec.name, model_provider=spec.provider, cache=False, **given)
     except ImportError as error:
         # LangChain's message holds the line to run for the provider's own package.

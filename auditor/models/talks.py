@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from auditor.core import talk
-from auditor.core.errors import BudgetExceeded, CallError, Unreadable
+from auditor.core.errors import BudgetExceeded, CallError, ContentFiltered, Unreadable
 from auditor.core.protocols import Model
 from auditor.core.talk import Call, Message, Said, Tool
 from auditor.core.types import Prompt, Request, Response, Usage
@@ -40,6 +40,7 @@ class _Play:
         self.due = False
         self.latency_s = 0.0
         self.new: list[Response] = []  # answers that this conversation was the first to get
+        self.got: list[Response] = []  # all answers
         self.last: Response | None = None
 
     def question(self) -> Request | None:
@@ -59,6 +60,7 @@ class _Play:
     def hear(self, response: Response) -> None:
         """Take an answer: results for calls of tools, the end, or the next turn."""
         self.last = response
+        self.got.append(response)
         self.latency_s += response.latency_s
         heard = talk.heard(response.output or "", len(self.said))
         self.said += heard
@@ -119,7 +121,7 @@ class Talks:
         give_up: bool = False,
         **layers: Any,
     ) -> None:
-        # What single answers within a conversation are worth is not known before its end; empty ones are worth nothing.
+        # What single answers within a conversation are worth is known at its end; empty ones are worth nothing.
         self._client = Client(
             model,
             concurrency=concurrency,
@@ -129,7 +131,9 @@ class Talks:
         )
         self.model, self.budget, self.counts = model, self._client.budget, self._client.counts
         self.first = First()
-        self._readable = keep if give_up and not model.recorded else None
+        self._readable, self._give_up_early = keep, give_up and not model.recorded
+        self._good: set[Key] = set()  # answers within conversations that could be read
+        self._forgotten: set[Key] = set()  # within others; the cache holds them no longer
         self._answered: Known = answered if answered is not None else {}
         self._on_response, self._remember = on_response, remember
         self._memory: dict[Key, Response] = {}
@@ -188,7 +192,9 @@ class Talks:
         while plays:
             questions = [play.question() for play in plays]
             going = [(p, q) for p, q in zip(plays, questions, strict=True) if q is not None]
-            over += [self._finish(p.response()) for p, q in zip(plays, questions, strict=True) if q is None]
+            over += [
+                self._finish(p, p.response()) for p, q in zip(plays, questions, strict=True) if q is None
+            ]
             plays = []
             for (play, _), response in zip(going, await self._client.ask([q for _, q in going]), strict=True):
                 new = self._fresh.pop((response.prompt_sha256, response.replicate), None)
@@ -203,23 +209,40 @@ class Talks:
                     told = failure(self.model.name, play.request, response.error, response.detail)
                     over.append(told)
                 else:
-                    over.append(self._finish(play.response(response)))
+                    over.append(self._finish(play, play.response(response)))
         return over
 
     def _note(self, response: Response) -> None:
         self._fresh[response.prompt_sha256, response.replicate] = response
 
-    def _finish(self, response: Response) -> Response:
+    def _finish(self, play: _Play, response: Response) -> Response:
         if self._on_response is not None:
             self._on_response(response)
-        if self._readable is not None and response.output is not None and not response.cached:
-            self.first.add(self._readable(response.output, response.format))
+        if self._readable is not None and response.output is not None:
+            readable = self._readable(response.output, response.format)
+            self._sort_out(play, readable)
+            if self._give_up_early and not response.cached:
+                self.first.add(readable)
+        elif self._give_up_early and response.error == ContentFiltered.code:
+            self.first.add(False)
         if self.first.hopeless:
             told = f"{self.first.lost} of the first {self.first.answers} conversations with {self.model.name}"
             self.stop(Unreadable(f"{told} could not be read"))
         if self._remember:
             self._memory[response.prompt_sha256, response.replicate] = response
         return response
+
+    def _sort_out(self, play: _Play, readable: bool) -> None:
+        """Leave in the cache what a conversation that can be read is made of, and nothing else of one that cannot."""
+        got = {(r.prompt_sha256, r.replicate): r for r in (play.got if readable else play.new)}
+        if readable:
+            self._good |= got.keys()
+            again = got.keys() & self._forgotten
+        else:
+            again = got.keys() - self._good
+        self._forgotten ^= again
+        if again:
+            self._client.keep([got[key] for key in again], cached=readable)
 
 
 def client_of(task: Any) -> type[Client] | type[Talks]:

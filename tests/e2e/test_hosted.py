@@ -201,11 +201,19 @@ def test_options_of_servers_reach_row_runs_and_are_refused_where_nothing_takes_t
     assert "--max-tokens is for models behind a server" in capsys.readouterr().err
 
 
+FILTERED = 400, {"error": {"code": "content_filter", "message": "The response was filtered."}}
+
+
+@pytest.mark.parametrize("answer", [said("I would rather think about it."), FILTERED])
 @pytest.mark.parametrize(("ask", "more"), [(texts, ("--model", "openai:m")), (rows, ())])
 def test_a_model_that_cannot_be_read_is_asked_little(
-    server: Server, ask: Callable[..., int], more: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+    server: Server,
+    ask: Callable[..., int],
+    more: tuple[str, ...],
+    answer: tuple[int, dict[str, Any]],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    server.answer = lambda body: said("I would rather think about it.")
+    server.answer = lambda body: answer
     assert ask(server, *more, *(("--replicates", "5", "--repeat", "0") if ask is texts else ())) == 3
     assert 30 <= len(server.bodies) <= 30 + 16
     out = capsys.readouterr()

@@ -12,7 +12,7 @@ import pytest
 
 import auditor.models as models
 from auditor.core import talk
-from auditor.core.errors import BudgetExceeded, ConfigError, DataFileError, ServerFault
+from auditor.core.errors import BudgetExceeded, ConfigError, ContentFiltered, DataFileError, ServerFault
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Response, Usage
 from auditor.models.budget import Budget
@@ -197,6 +197,36 @@ def test_a_conversation_that_was_cut_off_goes_on_from_the_cache(tmp_path: Path) 
     cache.close()
 
 
+def test_the_cache_holds_nothing_of_a_conversation_alone_that_cannot_be_read(tmp_path: Path) -> None:
+    task = task_of(tmp_path, **{"A ticket: {text}": "A ticket.", "Decide now.": "Decide now, {text}"})
+    reads = {"keep": lambda text, format: task.read(text, "chat", format).status == "ok"}
+
+    def answer(messages: list[dict[str, Any]]) -> str:
+        said = str(messages[-1]["content"])
+        if said.endswith("two"):
+            return "I cannot say."
+        return called("refund", percent=40) if said.startswith("Decide") else clerk(messages)
+
+    for texts in (("one", "two"), ("two", "one"), ("two",)):
+        with Cache(tmp_path / f"{'-'.join(texts)}.sqlite") as cache:
+            for again in (False, True):
+                model = Scripted(answer)
+                client = Talks(model, cache=cache, budget=Budget(), concurrency=1, **reads)
+                requests = [Request(prompt=task.render(t), replicate=0, variant_id=t) for t in texts]
+                asyncio.run(client.ask(requests))
+                lost = [m for m in model.seen if m[-1]["content"] == "Decide now, two"]
+                assert len(lost) == 1
+                assert len(model.seen) == (1 if again and "one" in texts else 4 if "one" not in texts else 6)
+
+
+def test_what_a_filter_keeps_back_counts_among_the_first_conversations(tmp_path: Path) -> None:
+    model = Scripted(lambda messages: ContentFiltered("no"))
+    keep = {"keep": lambda text, format: True, "give_up": True}
+    _, client, _ = play(task_of(tmp_path), model, replicates=200, concurrency=1, **keep)
+    assert "of the first" in str(client.stopped)
+    assert len(model.seen) < 50
+
+
 def test_money_is_that_of_all_questions(tmp_path: Path) -> None:
     model = Scripted(clerk)
     model.price = Price(input_usd=1.0, output_usd=1.0)
@@ -213,6 +243,34 @@ def test_what_fails_in_the_middle_is_the_answer(tmp_path: Path) -> None:
     assert journal == [response]
     assert client.stopped is None
     assert response.prompt_sha256 == task_of(tmp_path).render("A lamp broke.").sha256
+
+
+def test_the_stubs_of_an_agent_answer_one_after_the_other(tmp_path: Path) -> None:
+    from langchain_core.messages import AIMessage, BaseMessage
+    from langchain_core.outputs import ChatGeneration, ChatResult
+
+    from auditor.models.langchain import stub_tools
+
+    agents = pytest.importorskip("langchain.agents")
+    task = task_of(tmp_path)
+
+    class Insisting(type(_scripted_chat())):  # type: ignore[misc]
+        def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+            times = len([m for m in messages if m.type == "tool"])
+            call = {"name": "refund", "args": {"percent": 25}, "id": f"c{len(messages)}"}
+            last = messages[-1]
+            more = last.type == "human" or (last.content == "paid again" and times == 2)
+            message = AIMessage(content="So.", tool_calls=[call] if more else [])
+            return ChatResult(generations=[ChatGeneration(message=message)])
+
+    tools = stub_tools(task)
+    graph = agents.create_agent(Insisting(), tools)
+    found, _, _ = play(task, models.wrap(graph, name="agent"), replicates=3)
+    for response in found:
+        said = talk.messages_of(response.output or "") or []
+        told = [m.content for m in said if m.role == "tool"]
+        assert told == ["paid", "paid again", "paid again", "paid again"]
+    assert [tools[0].invoke({"percent": 3}) for _ in range(2)] == ["paid", "paid"]  # outside of an audit
 
 
 def test_a_model_that_never_decides_is_not_asked_further(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from auditor.core.errors import (
     ConfigError,
     ContentFiltered,
     MissingDependency,
+    ParameterChanged,
     RateLimited,
     ServerFault,
 )
@@ -308,6 +309,7 @@ def test_a_whole_audit_of_an_object() -> None:
 class Server:
     def __init__(self) -> None:
         self.seen: list[tuple[str, dict[str, Any]]] = []
+        self.unknown: set[str] = set()  # parameters that are refused
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -329,7 +331,10 @@ class Server:
                     "choices": [choice],
                     "usage": {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6},
                 }
-                if status != 200:
+                if unknown := outer.unknown & body.keys():
+                    status, name = 400, min(unknown)
+                    out = {"error": {"message": f"Unsupported parameter: '{name}' is not supported here."}}
+                elif status != 200:
                     out = {"error": {"message": f"no: {self.headers.get('authorization')}"}}
                 raw = json.dumps(out).encode()
                 self.send_response(status)
@@ -377,6 +382,41 @@ def test_a_spec_through_langchain_openai(server: Server) -> None:
     assert (path, body["model"], body["temperature"]) == ("/v1/chat/completions", "m:1", 0.5)
     assert body["max_completion_tokens"] == 9
     assert [m["role"] for m in body["messages"]] == ["system", "user", "assistant", "user"]
+
+
+@pytest.mark.parametrize(
+    "unknown", [{"temperature"}, {"max_completion_tokens"}, {"temperature", "max_completion_tokens"}]
+)
+def test_a_setting_that_a_server_does_not_know_is_changed_once(server: Server, unknown: set[str]) -> None:
+    pytest.importorskip("langchain_openai")
+    server.unknown = unknown
+    model = models.make("langchain:openai:m", base_url=server.url, max_tokens=9)
+
+    async def go() -> list[Any]:
+        try:
+            refused = [(await model.generate([chat()]))[0] for _ in unknown]
+            return [*refused, *[(await model.generate([chat()]))[0] for _ in range(2)]]
+        finally:
+            await model.aclose()
+
+    *refused, one, other = asyncio.run(go())
+    assert [type(r) for r in refused] == [ParameterChanged] * len(unknown)
+    assert one.text == other.text == "yes"
+    _, body = server.seen[-1]
+    assert body.get("temperature") == (None if "temperature" in unknown else 0.0)
+    limit = "max_tokens" if "max_completion_tokens" in unknown else "max_completion_tokens"
+    assert body[limit] == 9
+    assert set(model.changed) == unknown
+    assert ask(model, chat())[0].text == "yes"  # in the next event loop
+
+
+def test_a_setting_of_the_user_is_never_left_out(server: Server) -> None:
+    pytest.importorskip("langchain_openai")
+    server.unknown = {"temperature"}
+    model = models.make("langchain:openai:m", base_url=server.url, temperature=0.7)
+    (reply,) = ask(model, chat())
+    assert type(reply) is BadRequest
+    assert not model.changed
 
 
 def test_an_object_of_langchain_openai(server: Server) -> None:
