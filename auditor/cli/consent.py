@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypedDict
 
 import typer
 
@@ -32,6 +32,14 @@ Yes = Annotated[
     bool,
     typer.Option("--yes", help="Use the programs, modules and servers that RUN names without a question."),
 ]
+
+
+class Given(TypedDict):
+    """What the command line says of it: see `Named.consent`."""
+
+    yes: bool
+    given: Iterable[str] | None
+    base_url: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

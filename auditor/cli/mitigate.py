@@ -6,7 +6,7 @@ import dataclasses
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,9 @@ from auditor.cli.options import option, takes
 from auditor.core.counting import plural
 from auditor.core.plan import Plan
 from auditor.core.types import names
+
+if TYPE_CHECKING:
+    from auditor.run.mitigate import Prepared
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".gz", ".zip")
@@ -67,9 +70,7 @@ def mitigate(
     **limits: object,
 ) -> int:
     """Ask the texts of RUN under changed prompts, and say what each does: differences, accuracy, cost."""
-    from auditor.report import html, mitigated
     from auditor.run import mitigate as trying
-    from auditor.store.files import write_json
     from auditor.store.folder import RunFolder
 
     format = pages.checked(format)
@@ -97,7 +98,36 @@ def mitigate(
         check=lambda: None,
         show=lambda: told,
     )
-    folder = root / f"{path.name}-mitigated-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    return finish(prepared, root / f"{path.name}-mitigated-{datetime.now(UTC):%Y%m%d-%H%M%S}", format)
+
+
+def resume(folder: Path, limits: dict[str, object], consented: consent.Given, format: str) -> int:
+    """Go on with the trial in ``folder``."""
+    from auditor.run import mitigate as trying
+    from auditor.store.folder import RunFolder
+    from auditor.store.verify import require_intact
+
+    told = trying.again(folder)
+    path, wanted = folder / told.run, told.wanted
+    require_intact(path)
+    plan = RunFolder.open(path).plan.get("plan") or {}
+    named = consent.Named.of([*(plan.get("models") or ()), *wanted.models], [plan.get("base_url")])
+    named.consent(folder, again=f"resume {common.quoted(folder)}", **consented)
+    given = {name: value for name, value in limits.items() if value is not None}
+    return finish(
+        trying.prepare_trial(path, wanted, told.limits | given, told.replicates, told.most),
+        folder,
+        format,
+    )
+
+
+def finish(prepared: Prepared, folder: Path, format: str) -> int:
+    """Ask, in ``folder``, print what it came to, and write its page."""
+    from auditor.report import html, mitigated
+    from auditor.run import mitigate as trying
+    from auditor.store.files import write_json
+
+    common.say(f"Folder: {folder}", to=sys.stderr)
     trial = trying.try_out(prepared, folder, Draw())
     document = mitigated.build(
         f"Changed prompts on {trial.run}",
@@ -117,7 +147,10 @@ def mitigate(
     (folder / "mitigation.html").write_text(html.write(document), encoding="utf-8")
     pages.put(values, format, document)
     common.say(f"Report: {folder / 'mitigation.html'}", to=sys.stderr)
-    return 0 if all(s.complete for s in trial.spent) else 3
+    if all(s.complete for s in trial.spent):
+        return 0
+    common.say(f"Go on with: audit resume {common.quoted(folder)}", to=sys.stderr)
+    return 3
 
 
 def recorded(file: Path, map: Path | None, base: str | None, format: str) -> int:

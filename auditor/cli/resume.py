@@ -26,6 +26,7 @@ def resume(
     **limits: object,
 ) -> int:
     """Finish RUN; what was answered is not asked again. New limits may be given; they are for the whole run."""
+    from auditor.run.mitigate import TRIAL
     from auditor.run.result import load, settle
     from auditor.run.result import resume as go
     from auditor.store.folder import RunFolder
@@ -40,6 +41,11 @@ def resume(
             f"{path} is a session of audit agent.",
             below=f"Go on with: audit agent {common.quoted(path)} --resume",
         )
+    given: consent.Given = {"yes": yes, "given": model or (), "base_url": base_url}
+    if (path / TRIAL).is_file():
+        from auditor.cli import mitigate
+
+        return mitigate.resume(path, limits, given, format)
     folder = RunFolder.open(path)
     if folder.plan.get("kind") == "tabular":
         from auditor.core.errors import ConfigError
@@ -57,7 +63,7 @@ def resume(
         return finish(result, format=format, fail_on=fail_on, full=full)
     named = consent.Named.of_texts(folder.plan.get("plan") or {})
     again = f"resume {common.quoted(path)}"
-    named.consent(path, again=again, yes=yes, given=model or (), base_url=base_url)
+    named.consent(path, again=again, **given)
     if panels:
         from auditor.cli import choose
         from auditor.run.choose import resume as ask

@@ -4,30 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import hashlib
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import msgspec
+
+from auditor.core import userfile
 from auditor.core.counting import plural
-from auditor.core.errors import ConfigError
+from auditor.core.errors import ConfigError, RunFolderError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Observer
-from auditor.core.types import Answer, Case, Check, Response
+from auditor.core.types import FORMAT_VERSION, Answer, Case, Check, Response
 from auditor.measure.mitigation import UNMITIGATED, Mitigated, compare
 from auditor.measure.observations import STATUSES, Observations
-from auditor.models.budget import Budget
+from auditor.models.budget import BOOK, Budget
+from auditor.models.client import definitive
 from auditor.run import mitigations
-from auditor.run.audit import plan_record, run_sync
+from auditor.run.audit import plan_record, require_same_inputs, run_sync
 from auditor.run.loop import Loop, silent
 from auditor.run.mitigations import Mitigation
 from auditor.run.parts import Parts, StoredCases, formats_for, prepare
 from auditor.run.record import build
 from auditor.run.result import settle
-from auditor.store.folder import RunFolder
+from auditor.store.files import check_format, read_json, write_json
+from auditor.store.folder import PLAN, RunFolder
 
 Stored = tuple[Case, Mapping[str, Check]]
+TRIAL = "trial.json"  # in the folder of a trial: what `again` goes on with
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,6 +77,24 @@ class Wanted:
     models: tuple[str, ...] = ()
 
 
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked for in a trial, as `TRIAL` holds it."""
+
+    format_version: int
+    run: str  # its folder, from that of the trial
+    built_in: tuple[str, ...] | None
+    prompts: dict[str, str]  # file → SHA-256
+    models: tuple[str, ...]
+    limits: dict[str, int | float | None]
+    replicates: int
+    most: int  # cases
+
+    @property
+    def wanted(self) -> Wanted:
+        """What `prepare_trial` takes."""
+        return Wanted(built_in=self.built_in, prompts=tuple(map(Path, self.prompts)), models=self.models)
+
+
 @dataclass(kw_only=True)
 class Prepared:
     """What `prepare_trial` found: the parts of the run and of each mitigation, nothing asked yet."""
@@ -80,10 +107,41 @@ class Prepared:
     arms: list[tuple[Mitigation, Parts]]
     notes: list[str]
     calls: int  # at most
+    asked_for: Asked
 
 
-def prepare_trial(path: Path, wanted: Wanted, limits: Mapping[str, object], replicates: int = 1) -> Prepared:
+def again(root: Path) -> Asked:
+    """What was asked for in the trial whose folder ``root`` is.
+
+    Raises
+    ------
+    RunFolderError
+        It does not say so, or a prompt file changed since.
+    """
+    raw = read_json(root / TRIAL)
+    check_format(root / TRIAL, raw)
+    try:
+        told = msgspec.convert(raw, Asked)
+    except msgspec.ValidationError as error:
+        raise RunFolderError(f"{root / TRIAL}: {error}. Was it changed by hand?") from None
+    for name, sha256 in told.prompts.items():
+        if _sha256(Path(name)) != sha256:
+            raise RunFolderError(
+                f"{name} changed since this trial began. Start a new one with: audit mitigate"
+            )
+    return told
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(userfile.content(file, largest=userfile.SETTINGS)).hexdigest()
+
+
+def prepare_trial(
+    path: Path, wanted: Wanted, limits: Mapping[str, object], replicates: int = 1, most: int | None = None
+) -> Prepared:
     """Build everything and count the calls; where ``max_calls`` is too few for all texts, take the first ones.
+
+    ``most`` says how many cases were taken where a trial goes on.
 
     Raises
     ------
@@ -126,7 +184,12 @@ def prepare_trial(path: Path, wanted: Wanted, limits: Mapping[str, object], repl
         raise ConfigError("Nothing was left to try. " + " ".join(notes))
     if len({m.name for m in chosen}) < len(chosen):
         raise ConfigError("Two mitigations have one name; rename a file.")
-    calls, fitting = _fitting(cases, len(chosen), replicates * task.calls, plan.max_calls, len(task.controls))
+    each = replicates * task.calls
+    if most is not None:
+        cases = cases[:most]
+    calls, fitting = _fitting(
+        cases, len(chosen), each, None if most is not None else plan.max_calls, len(task.controls)
+    )
     if fitting < len(cases):
         notes.append(
             f"The limit of {plural(plan.max_calls or 0, 'call')} is enough for {fitting:,} of"
@@ -158,9 +221,20 @@ def prepare_trial(path: Path, wanted: Wanted, limits: Mapping[str, object], repl
             budget.require_price(adapter)
         parts.budget = budget
         arms.append((one, parts))
-    return Prepared(
-        folder=folder, plan=plan, base=base, format=format, cases=cases, arms=arms, notes=notes, calls=calls
+    asked_for = Asked(
+        format_version=FORMAT_VERSION,
+        run="",
+        built_in=wanted.built_in,
+        prompts={str(file): _sha256(file) for file in wanted.prompts},
+        models=wanted.models,
+        limits={name: value for name, value in limits.items() if isinstance(value, int | float)},
+        replicates=replicates,
+        most=len(cases),
     )
+    return Prepared(
+        folder=folder, plan=plan, base=base, format=format, cases=cases, arms=arms, notes=notes, calls=calls,
+        asked_for=asked_for,
+    )  # fmt: skip
 
 
 def _fitting(
@@ -181,8 +255,20 @@ def _fitting(
 
 
 def try_out(prepared: Prepared, root: Path, observe: Observer = silent) -> Trial:
-    """Ask under every changed prompt at once, in folders below ``root``, and compare with the answers of the run."""
-    return run_sync(lambda: _try(prepared, root, observe))  # type: ignore[no-any-return]
+    """Ask under every changed prompt at once, in folders below ``root``, and compare with the answers of the run.
+
+    Where ``root`` holds a trial that was cut off, it goes on: nothing that was answered is asked again.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    if not (root / TRIAL).is_file():
+        told = msgspec.structs.replace(prepared.asked_for, run=os.path.relpath(prepared.folder.path, root))
+        write_json(root / TRIAL, msgspec.to_builtins(told))
+    budget = prepared.arms[0][1].budget
+    budget.keep(root / BOOK)
+    try:
+        return run_sync(lambda: _try(prepared, root, observe))  # type: ignore[no-any-return]
+    finally:
+        budget.close()
 
 
 async def _try(prepared: Prepared, root: Path, observe: Observer) -> Trial:
@@ -237,11 +323,16 @@ async def _try(prepared: Prepared, root: Path, observe: Observer) -> Trial:
 async def _ask(
     one: Mitigation, parts: Parts, root: Path, prepared: Prepared, observe: Observer
 ) -> tuple[Loop, Path]:
-    """One run under a changed prompt, in a folder of its own."""
+    """One run under a changed prompt, in a folder of its own; where that is there already, the rest of it."""
     started, clock = datetime.now(UTC), time.monotonic()
     made = plan_record(parts) | {"mitigation": {"of": prepared.folder.id, "name": one.name, "what": one.what}}
-    with RunFolder.create(root, made) as folder:
-        loop = Loop(parts, folder, observe=observe)
+    begun = [plan.parent for plan in root.glob(f"*/{PLAN}") if _name_of(plan) == one.name]
+    with RunFolder.open(begun[0], write=True) if begun else RunFolder.create(root, made) as folder:
+        require_same_inputs(folder.plan, made)
+        for _ in folder.recall(definitive):
+            pass
+        answered: Any = {model.name: folder.answers(model.name) for model in parts.models}
+        loop = Loop(parts, folder, observe=observe, answered=answered)
         try:
             await loop.run()
         finally:
@@ -251,6 +342,11 @@ async def _ask(
             folder.write_run(build(loop, {}, started=started, seconds=time.monotonic() - clock))
         settle(folder)
         return loop, folder.path
+
+
+def _name_of(plan: Path) -> str:
+    """The mitigation that a run in the folder of a trial is about."""
+    return str(read_json(plan).get("mitigation", {}).get("name", ""))
 
 
 def _add(to: Observations, table: Observations, prompt: str, model: str) -> None:

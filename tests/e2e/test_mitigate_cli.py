@@ -6,12 +6,15 @@ import hashlib
 import json
 import os
 import re
+import signal
+import subprocess
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from nursery import Server, audit
+from nursery import IN_FLIGHT, Server, audit, warm
 
 from auditor.perturb.dictionaries.full_names import full_names
 from auditor.run.mitigations import BLANK, IGNORE, REASONING, RUBRIC
@@ -82,5 +85,64 @@ def test_changed_prompts_reduce_reverse_and_change_nothing(tmp_path: Path) -> No
     few = run("mitigate", "latest", "--with", "ignore", "--base-url", server.url, "--max-calls", "60")
     assert few["texts"] < trial["texts"]
     assert "enough for" in few["notes"][0]
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_trial_that_was_killed_goes_on(tmp_path: Path) -> None:
+    server = Server(screener, whole=True)
+    server.delay_s = 0.005
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    environment = dict(os.environ) | {"AUDIT_CACHE": str(tmp_path / "c")}
+
+    def run(*argv: str) -> subprocess.CompletedProcess[str]:
+        return audit(*argv, "--format", "json", cwd=tmp_path, environment=environment)
+
+    done = run(
+        *["--task", "resume", "--model", "openai:screener", "--carrier", "name", "--attributes", "race", "--groups", "race:black/white"],
+        *["--limit", "8", "--replicates", "1", "--no-cache", "--max-calls", "400", "--concurrency", str(IN_FLIGHT), "--base-url"], server.url,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "mine.txt").write_text(IGNORE)
+    trial = [
+        "mitigate",
+        "latest",
+        "--with",
+        "ignore,redact",
+        "--prompt",
+        "mine.txt",
+        "--yes",
+        "--max-calls",
+        "900",
+    ]
+    whole = json.loads(run(*trial).stdout)
+
+    (first,) = (tmp_path / "reports").glob("*-mitigated-*")
+    before = server.asked.total()
+    pid = warm().tell([trial, str(tmp_path), environment, os.devnull, str(tmp_path / "err")])
+    while server.asked.total() < before + 40:
+        time.sleep(0.002)
+    os.kill(pid, signal.SIGKILL)
+    assert warm().tell(pid) == -signal.SIGKILL
+    server.settle()
+    (folder,) = set((tmp_path / "reports").glob("*-mitigated-*")) - {first}
+    assert not (folder / "mitigation.json").exists()
+
+    asked = run("resume", str(folder))
+    assert asked.returncode == 2  # the server that the folder names was not named
+    gone_on = json.loads(run("resume", str(folder), "--base-url", server.url).stdout)
+    calls = sum(one["calls"] for one in whole["spent"])
+    assert calls <= server.asked.total() - before <= calls + IN_FLIGHT
+    assert gone_on["found"] == whole["found"]
+    assert [s["answers"] for s in gone_on["spent"]] == [s["answers"] for s in whole["spent"]]
+    assert [s["calls"] for s in gone_on["spent"]] == [s["calls"] for s in whole["spent"]]
+    again = server.asked.total()
+    assert run("resume", str(folder), "--yes").returncode == 0
+    assert server.asked.total() == again
+
+    (tmp_path / "mine.txt").write_text("Another prompt.")
+    changed = run("resume", str(folder), "--yes")
+    assert (changed.returncode, server.asked.total()) == (2, again)
+    assert "mine.txt changed" in changed.stderr
     server.shutdown()
     server.server_close()
