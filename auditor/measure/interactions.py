@@ -113,6 +113,7 @@ class _Table:
         self._names, self._turns = np.unique(
             np.array([[turn[1:] for turn in both] for both in turns], dtype=np.str_), return_inverse=True
         )
+        self._sides: dict[tuple[int, Pair], Floats] = {}
         placebo = found.placebo[rows]
         self._of: dict[tuple[str, ...], Ints] = {}
         pair = [one.attributes if len(one.directions) == 2 else () for one in self._shapes]
@@ -173,9 +174,12 @@ class _Table:
         """How shapes enter: reversing one attribute reverses a contrast, reversing both does not; 0: not at all."""
         out = np.ones(len(self._shapes))
         for place, side in enumerate(sides):
-            group, against = self._names == side.group, np.isin(self._names, side.against)
-            source, target = self._turns[:, place].T
-            out *= 1.0 * (group[target] & against[source]) - (group[source] & against[target])
+            if (place, side) not in self._sides:
+                group, against = self._names == side.group, np.isin(self._names, side.against)
+                source, target = self._turns[:, place].T
+                sign = 1.0 * (group[target] & against[source]) - (group[source] & against[target])
+                self._sides[place, side] = sign
+            out *= self._sides[place, side]
         return out
 
 

@@ -11,11 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
-from typing import NamedTuple
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -43,6 +46,10 @@ APART = 1.0  # standard deviation of the log of how far words for groups and pla
 MEAN_SIZE = math.sqrt(2 / math.pi)  # mean absolute value of a standard normal
 UNEVEN = math.pi / 2 - 1  # its squared coefficient of variation
 LEAST = -700.0
+MANY_TIMES = (
+    3  # as many rows in all as the moved ones: then these are added to the others, taken apart before
+)
+FAR = 1e11  # a ratio beyond those of all shares
 
 
 class Curve(NamedTuple):
@@ -151,26 +158,90 @@ class Random:
     ``lost`` are degrees of freedom that went before, as by taking out the means of texts.
     """
 
-    def __init__(self, x: Floats, z: Floats, lost: int = 0) -> None:
+    def __init__(self, x: Floats, z: Floats | csr_array, lost: int = 0) -> None:
         self._fixed, _ = _range(x)
-        self._basis, self._squares = _range(z - self._fixed @ (self._fixed.T @ z))
         self._left = len(x) - self._fixed.shape[1] - lost
-        self._ratio = SHARES / (1 - SHARES) / max(float((z * z).sum()) / max(1, len(z)), 1e-300)
-        d = 1.0 + self._ratio[:, None] * self._squares
-        self._determinant, self._shrunk = np.log(d).sum(axis=1), 1.0 / d
+        unit = max(float((z * z).sum()) / max(1, len(x)), 1e-300)
+        self._ratio = SHARES / (1 - SHARES) / unit
+        moved = np.any(x != 0, axis=1)
+        self._parts: _Whole | _Bordered
+        if not isinstance(z, np.ndarray) and z.shape[1] > len(x) > MANY_TIMES * moved.sum():
+            few = self._rest(z[moved].toarray(), self._fixed[moved])
+            self._parts = _Bordered(few, z[~moved], moved, self._ratio, FAR / unit)
+        else:
+            whole = z if isinstance(z, np.ndarray) else z.toarray()
+            self._parts = _Whole(self._rest(whole, self._fixed), self._ratio)
+
+    @staticmethod
+    def _rest(z: Floats, fixed: Floats) -> Floats:
+        out: Floats = z - fixed @ (fixed.T @ z)
+        return out
 
     def curve(self, y: Floats) -> Curve | None:
         """The restricted likelihood of ``y``; None where nothing varies."""
-        if self._left <= 2 or not len(self._squares):
+        if self._left <= 2 or not self._parts.spans:
             return None
         resid = y - self._fixed @ (self._fixed.T @ y)
         total = float(resid @ resid)
         if total <= 1e-20 * max(1.0, float(y @ y)):
             return None
-        seen = (self._basis.T @ resid) ** 2
-        quad = max(total - float(seen.sum()), LEAST_NOISE * total) + self._shrunk @ seen
-        log = -0.5 * self._determinant - 0.5 * self._left * np.log(quad)
+        outside, within = self._parts.squares(resid)
+        quad = max(outside, LEAST_NOISE * total) + within
+        log = -0.5 * self._parts.determinant - 0.5 * self._left * np.log(quad)
         return Curve(np.sqrt(self._ratio * quad / self._left), log - log.max())
+
+
+class _Whole:
+    """``1 + ratio z z'`` for some ratios, by what ``z`` spans: log determinants, and squares that it scales."""
+
+    def __init__(self, z: Floats, ratio: Floats) -> None:
+        self._basis, squares = _range(z)
+        self.spans = len(squares) > 0
+        d = 1.0 + ratio[:, None] * squares
+        self.determinant, self._shrunk = np.log(d).sum(axis=1), 1.0 / d
+
+    def squares(self, resid: Floats) -> tuple[float, Floats]:
+        """The squared length of what lies outside of what ``z`` spans, and what is left of the rest by ratio."""
+        seen = (self._basis.T @ resid) ** 2
+        return float(resid @ resid) - float(seen.sum()), self._shrunk @ seen
+
+
+class _Bordered:
+    """The same where few rows are moved by fixed effects and many are not.
+
+    Those many (placebo contrasts) are the same for one pair of groups after another, and are taken apart once; the
+    few are added by the Schur complement. What lies outside is what is left at a ratio beyond all others, ``far``.
+    """
+
+    def __init__(
+        self, few: Floats, rest: csr_array, moved: NDArray[np.bool_], ratio: Floats, far: float
+    ) -> None:
+        gram = (rest @ rest.T).toarray()
+        squares, self._vectors = _eigen(gram.tobytes(), len(gram))
+        self.spans = bool(gram.any() or few.any())
+        self._moved, self._ratio = moved, np.r_[ratio, far]
+        d = 1.0 + self._ratio[:, None] * squares
+        self._across = self._vectors.T @ (rest @ few.T)
+        self._shrunk, self._scaled = 1.0 / d, self._ratio[:, None] / d
+        n = len(few)
+        taken = (self._across.T * self._scaled[:, None, :]).reshape(len(d) * n, len(gram)) @ self._across
+        self._inner = np.eye(n) + self._ratio[:, None, None] * (few @ few.T - taken.reshape(len(d), n, n))
+        self.determinant = (np.log(d).sum(axis=1) + np.linalg.slogdet(self._inner)[1])[:-1]
+
+    def squares(self, resid: Floats) -> tuple[float, Floats]:
+        """As of the whole."""
+        rest = self._vectors.T @ resid[~self._moved]
+        few = resid[self._moved] - (self._scaled * rest) @ self._across
+        left = self._shrunk @ rest**2 + (few * np.linalg.solve(self._inner, few[..., None])[..., 0]).sum(
+            axis=1
+        )
+        return float(left[-1]), left[:-1] - left[-1]
+
+
+@lru_cache(maxsize=4)
+def _eigen(gram: bytes, rows: int) -> tuple[Floats, Floats]:
+    squares, vectors = np.linalg.eigh(np.frombuffer(gram).reshape(rows, rows))
+    return np.maximum(squares, 0.0), vectors
 
 
 def _range(table: Floats) -> tuple[Floats, Floats]:
@@ -185,7 +256,7 @@ def _range(table: Floats) -> tuple[Floats, Floats]:
     return (table @ vectors) / np.sqrt(squares) if tall else vectors, squares
 
 
-def ceiling(y: Floats, z: Floats, text: Ints) -> Ceiling:
+def ceiling(y: Floats, z: Floats | csr_array, text: Ints) -> Ceiling:
     """Of contrasts ``y`` that words enter by ``z``, several of a ``text`` being one change."""
     by_text = np.bincount(text, np.abs(y))
     total, square = float(by_text.sum()), float(by_text @ by_text)
@@ -193,6 +264,6 @@ def ceiling(y: Floats, z: Floats, text: Ints) -> Ceiling:
     size = np.sqrt((z * z).sum(axis=1))
     # One change of an answer is 1 on the scale of shares: what none of the rows did is measured in those.
     unit = total / changed if changed else float(np.bincount(text).max(initial=1))
-    use = np.abs(z).sum(axis=0)
+    use = abs(z).sum(axis=0)
     words = float(use.sum() ** 2 / (use @ use)) if use.any() else 0.0
     return Ceiling(changed, MEAN_SIZE * float(size.sum()) / unit, words)

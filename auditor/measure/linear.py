@@ -12,14 +12,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from auditor.measure.adjustment import Adjustment, Unidentified
 from auditor.measure.likelihood import MOST_ROWS, Floats, Ints, Known, Random, Spread, ceiling, spread
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 MIN_ROWS = 6  # that any weights are spread over
 LEAST_RATIO, STEPS = 1e-4, 4  # weights are made for ratios that are e^(1/4) apart
+MOST_DENSE = 1_000_000  # cells of rows by words that are kept with their zeros
 LEAST_REST = 0.02  # share of the variance of a row that is not words', where weights are made
 
 
@@ -65,11 +70,10 @@ class Design:
         return np.flatnonzero(self.text < min(MOST_ROWS // 2, texts))
 
     @cached_property
-    def words(self) -> Floats:
+    def words(self) -> csr_array:
         """Rows of that part by words."""
-        z = self.sums[self.part].toarray()
-        out: Floats = z[:, np.any(z != 0, axis=0)]
-        return out
+        z = self.sums if len(self.part) == len(self.focal) else self.sums[self.part]
+        return z[:, np.unique(z.indices)]
 
     @cached_property
     def random(self) -> Random:
@@ -81,14 +85,25 @@ class Design:
 
         What they add within a row is part of how much rows vary.
         """
-        c = self.sums.T @ weights
-        own = (self.sums * self.sums).sum(axis=1) @ (weights * weights)
-        return max(0.0, float(c @ c - own))
+        row, word, weight = self._cells
+        each = weight * weights[row]
+        c = np.bincount(word, each)
+        return max(0.0, float(c @ c - each @ each))
+
+    @cached_property
+    def _cells(self) -> tuple[Ints, Ints, Floats]:
+        """Row, word and weight of each cell that is not 0."""
+        return (
+            np.repeat(np.arange(len(self.focal)), np.diff(self.sums.indptr)),
+            self.sums.indices,
+            self.sums.data,
+        )
 
     @cached_property
     def effective(self) -> float:
         """The effective number of words."""
-        c = np.abs(self.sums.T @ self.plain)
+        row, word, weight = self._cells
+        c = np.abs(np.bincount(word, weight * self.plain[row], 1))
         return float(c.sum() ** 2 / (c @ c)) if c.any() else 0.0
 
     def weights(self, ratio: float) -> Floats:
@@ -105,23 +120,28 @@ class Design:
     def _least(self, ratio: float) -> Floats:
         active = np.flatnonzero(self.focal > 0)
         out = np.zeros_like(self.focal)
+        z = self.sums[active]
+        z = z[:, np.unique(z.indices)]
+        if z.shape[0] * z.shape[1] <= MOST_DENSE:
+            z = z.toarray()
         while True:
-            z = self.sums[active]
-            z = z[:, np.unique(z.indices)]
             x = self.focal[active]
-            vx = x
-            if 0 < z.shape[1] <= len(active):
-                inner = np.eye(z.shape[1]) / ratio + (z.T @ z).toarray()
+            if z.shape[1] <= len(active):
+                inner = np.eye(z.shape[1]) / ratio + _dense(z.T @ z)
                 vx = x - z @ np.linalg.solve(inner, z.T @ x)
-            elif z.shape[1]:
-                vx = np.linalg.solve(np.eye(len(active)) + ratio * (z @ z.T).toarray(), x)
+            else:
+                vx = np.linalg.solve(np.eye(len(active)) + ratio * _dense(z @ z.T), x)
             if (vx >= 0).all() or len(active) <= MIN_ROWS:
                 break
-            active = active[vx > 0]
+            active, z = active[vx > 0], z[vx > 0]
         if (vx < 0).any() or not vx.any():
             return self.focal / float(self.focal @ self.focal)
         out[active] = vx / float(x @ vx)
         return out
+
+
+def _dense(gram: Floats | csr_array) -> Floats:
+    return gram if isinstance(gram, np.ndarray) else gram.toarray()
 
 
 @dataclass(frozen=True, slots=True)
