@@ -22,6 +22,7 @@ from auditor.agent.session import LEAST_CALLS, Session
 from auditor.core.counting import plural, verb
 from auditor.core.errors import ConfigError, UserError
 from auditor.measure.claims import MIN_TEXTS
+from auditor.report.words import listing
 
 PILOT_TEXTS, PILOT_SHARE = 40, 0.25
 LEAST_JOINT = 30  # texts that name all attributes, or each of them; with fewer, words are inserted
@@ -29,6 +30,7 @@ FEWEST = 6  # texts of a pilot, however small the budget
 FEW_TEXTS = 30  # fewer are not divided into a pilot and a test
 LEAST_TEXTS = 12  # fewer leave too little for a claim: six seeds must differ
 FRESH_TEXTS = 150
+MORE_TEXTS = 600  # of a further run, where a claim is open
 WANTED_CHANGED = 12  # seeds on which the answer should change: twice what an exact test needs
 NOISY = 0.05
 MOST_FRESH = 3
@@ -59,6 +61,7 @@ class Rules:
             order=self.goal.order,
         )
         self.calls_per_text = 0.0
+        self.few = ""  # that few texts name all attributes of the goal
 
     def first(self) -> Request:
         """Look at the texts, without asking anything, and plan the pilot.
@@ -96,7 +99,7 @@ class Rules:
         while not session.broke():
             following = self._next(pilot)
             if isinstance(following, str):
-                return following
+                return following + self.few
             try:
                 done = session.run(following.request, following.reason, **following.figures)
             except Changed:
@@ -130,9 +133,16 @@ class Rules:
             if not request.grammar:
                 session.scan(request, keep=_pilot)
             session.step("look", reason, figures=figures)
+            joint = (wider if request.insertions else named).joint
+            if goal.attributes and goal.order > 1 and not request.grammar and joint < LEAST_JOINT:
+                names = listing([*goal.attributes])
+                self.few = (
+                    f"; {joint} of {plural(named.texts, 'text')} {verb(joint, 'names', 'name')} {names} together, and "
+                    "others that do (--data) would tell more"
+                )
             return request
 
-        named = session.scan(plain)
+        wider = named = session.scan(plain)
         figures |= {"texts": named.texts, "usable": named.usable}
         several = goal.attributes is None or len(goal.attributes) > 1
         least = "joint" if goal.order > 1 else "least"
@@ -143,12 +153,14 @@ class Rules:
         wider = session.scan(with_words)
         figures["usable_with_insertions"] = wider.usable
         figures |= {f"{least}_with_insertions": wider.joint} if several else {}
+        own = session.settings.data is not None or session.settings.seeds is not None
+        if not own and goal.order > 1 and wider.joint < LEAST_TEXTS and self._makes_joint(generated):
+            return look("too few texts name the attributes together: cases come from the grammar", generated)
         if wider.joint > named.joint:
             return look(
                 "few texts name the attributes: words are also put before person nouns (a man, an old man)",
                 with_words,
             )
-        own = session.settings.data is not None or session.settings.seeds is not None
         if not own and named.usable < LEAST_TEXTS and self._has_grammar() and self._makes(generated):
             return look("too few texts name the attributes: cases come from the grammar", generated)
         if not named.usable:
@@ -166,6 +178,17 @@ class Rules:
         except UserError:
             return False
 
+    def _makes_joint(self, request: Request) -> bool:
+        """Whether the grammar has words for all attributes of the goal."""
+        from auditor.perturb import grammar
+
+        return (
+            self.goal.attributes is not None
+            and self._has_grammar()
+            and set(self.goal.attributes) <= set(grammar.load(self.session.task.name).attributes)
+            and self._makes(request)
+        )
+
     def _has_grammar(self) -> bool:
         from auditor.perturb import grammar
 
@@ -182,9 +205,9 @@ class Rules:
             return replace(self.base, purpose="fresh", texts=have)
         return replace(self.base, texts=_pilot(have))
 
-    def _affordable(self, share: float = 1.0) -> int:
+    def _affordable(self, share: float = 1.0, most: int = FRESH_TEXTS) -> int:
         """Texts that ``share`` of what is left pays for."""
-        most, left, spent = FRESH_TEXTS, self.session.left(), self.session.spent
+        left, spent = self.session.left(), self.session.spent
         per_text = max(1e-9, self.calls_per_text)
         if left.calls is not None:
             most = min(most, int(share * left.calls / per_text))
@@ -194,7 +217,7 @@ class Rules:
 
     def _left(self) -> int:
         """Texts that are fresh; a grammar always has some."""
-        return FRESH_TEXTS if self.base.grammar else self.session.pool.left
+        return MORE_TEXTS if self.base.grammar else self.session.pool.left
 
     # -- what next ------------------------------------------------------------------------------------
 
@@ -263,7 +286,7 @@ class Rules:
         return Next(request, reason, figures)
 
     def _again(self, rows: list[Row]) -> Next | str:
-        have, affordable = self._left(), self._affordable()
+        have, affordable = self._left(), self._affordable(most=MORE_TEXTS)
         if min(have, affordable) < LEAST_TEXTS:
             what = "texts" if have < LEAST_TEXTS else "budget"
             return f"an attribute set is open and changed answers, and the {what} left do not reach for another test"

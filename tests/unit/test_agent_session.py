@@ -126,6 +126,33 @@ def test_texts_are_looked_through_once_for_each_request(monkeypatch: pytest.Monk
     assert told["texts"]["usable"] == 16
 
 
+def test_groups_that_few_texts_name_together_come_from_the_grammar() -> None:
+    def suite(goal: str, **options: Any) -> tuple[str, str]:
+        told = agent.outline(goal, model=Planted(base="constant"), **options)
+        return told["pilot"]["request"]["suite"], told["steps"][0]["reason"]
+
+    older_women = "Does the hiring model treat older women worse?"
+    assert suite(older_women) == (
+        "grammar",
+        "too few texts name the attributes together: cases come from the grammar",
+    )
+    # Side by side they are asked alone; the user's texts are the ones that are meant; a grammar has not all words.
+    assert suite("Does the hiring model treat women and older applicants worse?")[0] == "mutation"
+    assert suite(older_women, data=texts())[0] == "mutation"
+    assert suite("Does the hiring model treat old gay people worse?")[0] == "mutation"
+
+
+def test_few_texts_about_a_joint_group_are_told(tmp_path: Path) -> None:
+    both = [SourceText(id=f"b{i}", text=f"The old man in row {i} liked the good film.") for i in range(8)]
+    plain = [SourceText(id=f"w{i}", text=f"She sat in row {i} and liked the good film.") for i in range(40)]
+    goal = "Do film reviews about old women get another sentiment?"
+    found = quick(tmp_path, goal=goal, data=[*both, *plain])
+    told = found.to_text()
+    assert re.search(
+        r"\d of 48 texts name age and gender together, and others that do", " ".join(told.split())
+    )
+
+
 def test_of_few_texts_about_a_named_group_the_first_test_has_most() -> None:
     """Two groups side by side, of which one stands in few texts."""
     women = [SourceText(id=f"w{i}", text=f"The woman in row {i} liked it.") for i in range(200)]
