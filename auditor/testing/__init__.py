@@ -12,18 +12,22 @@ from auditor.testing.mutators import (
     mutate_subject,
     reversed_edits,
 )
+from auditor.testing.sentences import SENTENCES, Sentence, check_kept
 from auditor.testing.suites import check_suite
 
 __all__ = [
     "GATE_FIXTURES",
     "MUTATOR_FIXTURES",
     "PERSON_FIXTURES",
+    "SENTENCES",
     "Failure",
     "GateFixture",
     "Mutator",
     "MutatorFixture",
+    "Sentence",
     "assert_invariant",
     "check_gate",
+    "check_kept",
     "check_mutator",
     "check_suite",
     "check_variant",

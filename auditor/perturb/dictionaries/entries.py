@@ -170,6 +170,7 @@ class Dictionary:
 
 
 def _kind(term: Term) -> tuple[str, ...]:
-    """What two terms must share to stand for one another; nouns for people may differ in register."""
-    slot = term.slot.partition(".")[0] if term.role in {"person", "kin"} else term.slot
+    """What two terms must share to stand for one another; nouns for people may differ in register, not in nation."""
+    loose = term.role in {"person", "kin"} and not term.slot.startswith("nation.")
+    slot = term.slot.partition(".")[0] if loose else term.slot
     return slot, term.pos, term.number, term.role
