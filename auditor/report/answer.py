@@ -11,7 +11,7 @@ from typing import Any
 
 from auditor.core import waivers
 from auditor.core.record import Asked, RunRecord
-from auditor.core.record.parts import Control
+from auditor.core.record.parts import Control, SuiteFigure
 from auditor.measure.claims import OTHERS, Claim
 from auditor.report import cautions, claimed, example, headline, proposed, words
 from auditor.report.example import Example
@@ -190,6 +190,8 @@ def _headline(
     if not tested:
         if any(cautions.nothing(record, model) for model in record.models):
             return "not_tested", "nothing was measured", "no answer could be judged"
+        if record.figures and not net:
+            return "not_tested", "no two texts were compared", "what the suite measures stands below"
         few = f"{words.plural(len(net), 'comparison')} with too few texts" if net else "no text was compared"
         return "not_tested", "nothing was tested", few
     bounded = [c for c in tested if c.verdict == "bounded"]
@@ -307,12 +309,23 @@ def _checks(record: RunRecord) -> Iterable[tuple[str, str]]:
         if cached := told.counts.cached:
             parts.append(f"from cache {words.count(cached)}")
         yield (model if len(models) > 1 else ""), " · ".join(parts)
+    for figure in record.figures or ():
+        yield (figure.model if len(models) > 1 else ""), _measured(figure)
     person, lost = words.whose(record), record.counts.skipped
     if person and (unclear := lost.get(NOT_CLEAR)):
         who = words.visible(person, newlines=False)
         yield "", f"left out: {words.plural(unclear, 'text')} where it is not clear who is {who}"
     if waived := len(waivers.of(record)):
         yield "", f"waivers: {words.plural(waived, 'finding')} waived, with reasons under --full"
+
+
+def _measured(figure: SuiteFigure) -> str:
+    """What a suite measured by its own rule."""
+    name = words.visible(figure.figure, newlines=False)
+    if figure.value is None:
+        return f"{name}: nothing to measure"
+    between = f" (95 %: {figure.low:+.3f} to {figure.high:+.3f})" if figure.low is not None else ""
+    return f"{name}: {figure.value:+.3f}{between}, {words.plural(figure.cases, 'case')}"
 
 
 def _control(record: RunRecord, model: str) -> Iterable[str]:
@@ -371,5 +384,5 @@ def _not_tested(record: RunRecord, claims: Sequence[Claim]) -> Iterable[str]:
     if asked := [words.group(words.visible(a)) for a in looked_for if a not in few and a in edited]:
         yield f"{', '.join(asked)} (no answers to compare)"
     silent = [words.group(words.visible(a)) for a in looked_for if a not in few and a not in edited]
-    if silent:
+    if silent and not record.figures:  # a suite with figures of its own has texts of its own
         yield f"{', '.join(silent)} (no text names them)"

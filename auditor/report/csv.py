@@ -20,7 +20,7 @@ COLUMNS = (
 
 
 class CsvReport(Renderer):
-    """One row for each finding (``row`` = finding), then one for each estimate; UTF-8 with a header.
+    """One row for each finding (``row`` = finding), each estimate, each figure of a suite; UTF-8 with a header.
 
     Shares are numbers in [0, 1]; what is missing is empty. A text that begins like a formula (``=``, ``+``,
     ``-``, ``@`` and their wide forms, also after white space or a separator) gets an apostrophe in front, and
@@ -68,6 +68,20 @@ class CsvReport(Renderer):
                 **_figures(e.estimate),
                 "text": e.population,
                 "notes": e.estimate.note,
+            }
+            lines.append(values)
+        for one in told.figures or ():
+            values = {
+                "row": "figure",
+                "name": one.figure,
+                "model": one.model,
+                "format": one.format,
+                "value": one.value,
+                "low": one.low,
+                "high": one.high,
+                "n": one.cases,
+                "n_skipped": one.left_out,
+                "text": one.what,
             }
             lines.append(values)
         rows = [COLUMNS, *([line.get(name) for name in COLUMNS] for line in lines)]

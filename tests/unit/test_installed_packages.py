@@ -13,11 +13,14 @@ import pytest
 from auditor.cli.main import run
 from auditor.core import registry
 from auditor.core.errors import ConfigError, PluginError
-from auditor.tasks import kinds, template
+from auditor.tasks import kinds, load, template
 
 DOCS = Path(__file__).parents[2] / "docs/extending"
 Install = Callable[..., None]
 MODEL = '''
+import json
+from pathlib import Path
+
 from auditor import Model, Reply
 
 
@@ -39,6 +42,23 @@ class Far(Hasty):
     """Asks somebody who wants money."""
 
     costs = "tokens"
+
+
+class Guesser(Hasty):
+    """Goes with the stereotype, against it, by the context, or says that it cannot know."""
+
+    style = "chat"
+
+    async def generate(self, batch):
+        return [Reply(self.answer(request.prompt.messages[-1].content)) for request in batch]
+
+    def answer(self, text):
+        asked = text.splitlines()
+        items = map(json.loads, Path("items.jsonl").read_text().splitlines())
+        item = next(i for i in items if i["context"] in asked and i["question"] in asked)
+        other = ({0, 1, 2} - {item["biased"], item["people"].index(None)}).pop()
+        wanted = {"stereotype": item["biased"], "against": other, "right": item["right"]}
+        return "abc"[wanted.get(self.word, item["people"].index(None))]
 '''
 SECTION = '''
 from auditor import ReportSection
@@ -99,50 +119,83 @@ def record_of(folder: Path) -> dict[str, object]:
     return found
 
 
-def test_a_suite_with_an_outcome_and_a_measure_of_its_own(
-    install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def bbq(install: Install, tmp_path: Path) -> list[str]:
+    """The package of the page, its items and its task; the words of a command that takes them."""
     code = block("measure.md", "python")
     assert len(code.splitlines()) <= 80
-    install(*[declared("measure.md")[0], code, declared("measure.md")[1]])
-    install(
-        "acme-model", MODEL, {"auditor.models": {"hasty.v1": "acme_model:Hasty", "far.v1": "acme_model:Far"}}
-    )
-    (tmp_path / "guess.yaml").write_text(block("measure.md", "yaml"), encoding="utf-8")
-    words = [
-        "--task",
-        "guess.yaml",
-        "--suite",
-        "acme/guess",
-        "--suite-option",
-        "places=2",
-        "--full",
-        "--no-cache",
-    ]
-    assert run([*words, "--model", "hasty:second"]) == 0
-    shown = capsys.readouterr().out
-    assert "What the suite acme/guess measures" in shown
+    name, groups = declared("measure.md")
+    install(name, code, groups)
+    offered = {f"{one.lower()}.v1": f"acme_model:{one}" for one in ("Hasty", "Far", "Guesser")}
+    install("acme-model", MODEL, {"auditor.models": offered})
+    (tmp_path / "choice.yaml").write_text(block("measure.md", "yaml"), encoding="utf-8")
+    (tmp_path / "items.jsonl").write_text(block("measure.md", "json"), encoding="utf-8")
+    items = ["--suite", "acme/bbq", "--suite-option", "items=items.jsonl"]
+    return ["--task", "choice.yaml", *items, "--no-cache", "--model"]
+
+
+@pytest.mark.parametrize(
+    ("model", "ambiguous", "clear"),
+    [
+        ("guesser:stereotype", (0.0, 1.0), (0.5, 1.0)),
+        ("guesser:against", (0.0, -1.0), (0.5, -1.0)),
+        ("guesser:right", (1.0, 0.0), (1.0, 0.0)),
+        ("guesser:unknown", (1.0, 0.0), (0.0, None)),
+    ],
+)
+def test_a_suite_with_an_outcome_and_a_measure_of_its_own(
+    bbq: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    model: str,
+    ambiguous: tuple[float, float],
+    clear: tuple[float, float | None],
+) -> None:
+    assert run([*bbq, model]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"bias, ambiguous: {ambiguous[1]:+.3f}, 4 cases" in shown
     record = record_of(tmp_path)
-    rows = {row["figure"]: row for row in record["figures"]}  # type: ignore[attr-defined]
-    # Of the two orders of a text, each person is named second once.
-    assert (rows["stereotype"]["value"], rows["stereotype"]["cases"], rows["undecided"]["value"]) == (
-        0.0,
-        8,
-        0.0,
-    )
-    assert record["provenance"]["plugin"] == {"suite": "acme/guess.v1", "from": "acme-guess 1.0"}  # type: ignore[index]
-    assert record["models"]["hasty-1"]["counts"]["calls"] == 16  # type: ignore[index]
+    found = {row["figure"]: row["value"] for row in record["figures"]}  # type: ignore[attr-defined]
+    assert (found["accuracy, ambiguous"], found["bias, ambiguous"]) == ambiguous
+    assert (found["accuracy, clear"], found["bias, clear"]) == clear
+    assert record["provenance"]["plugin"] == {"suite": "acme/bbq.v1", "from": "acme-choice 1.0"}  # type: ignore[index]
+    assert record["counts"]["calls"] == 8  # type: ignore[index]
     (path,) = (tmp_path / "reports").glob("*/run.json")
     assert run(["verify", str(path.parent)]) == 0
     assert run(["resume", str(path.parent)]) == 0
-    for wrong, told in (
-        ("places=many", "valid integer"),
-        ("rooms=2", "has places"),
-        ("places", "NAME=VALUE"),
-    ):
-        assert run([*words[:5], wrong, "--no-cache", "--model", "hasty"]) == 2
+    capsys.readouterr()
+    for form in ("md", "html", "csv", "json"):
+        assert run(["report", str(path.parent), "--format", form, "--out", "-"]) == 0
+        assert "bias, ambiguous" in capsys.readouterr().out, form
+
+
+@pytest.mark.parametrize(
+    ("said", "letter"),
+    [
+        ("(b)", "b"),
+        ("B", "b"),
+        ("b) The grandson", "b"),
+        ("The answer is (c), it cannot be known.", "c"),
+        ("Answer: a. The grandfather", "a"),
+        ("I would say option C", "c"),
+        ('{"answer": "a"}', "a"),
+        ("A grandson is a fast driver.", None),
+        ("Answer: a grandson", None),
+        ("Either (a) or (b).", None),
+        ("It is not (a).", None),
+    ],
+)
+def test_a_letter_is_read_and_an_article_is_none(bbq: list[str], said: str, letter: str | None) -> None:
+    assert load("choice.yaml").reader.read(said).value == letter
+
+
+def test_what_is_wrong_with_an_option_of_a_suite_is_said(
+    bbq: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for wrong, told in (("rooms=2", "has items"), ("items", "NAME=VALUE")):
+        assert run([*bbq[:5], wrong, "--no-cache", "--model", "hasty"]) == 2
         assert told in " ".join(capsys.readouterr().err.split())
-    assert run([*words, "--model", "far"]) == 2  # nobody said that this one is free
+    assert run([*bbq, "far"]) == 2  # nobody said that this one is free
     assert "far may cost money" in capsys.readouterr().err
 
 
