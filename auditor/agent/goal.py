@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import msgspec
 
-from auditor.agent.compared import Place, compared
+from auditor.agent.compared import SIDE_BY_SIDE, Place, compared, refuse_several, side_by_side
 from auditor.agent.words import known_words
 from auditor.core.errors import ConfigError
 
@@ -31,7 +31,6 @@ WITH = re.compile(
 )
 BEFORE = re.compile(r"(?<![\w|])([a-z][\w-]*)\s+\|")
 CALLED = re.compile(r"\b(?:called|named|name is)\s+[A-Z]")
-SIDE_BY_SIDE = re.compile(r",(?=.*\b(?:and|or)\b)|\b(?:and|or|nor|as well as|than|versus|vs|plus)\b")
 BOTH = re.compile(r"\b(intersection\w*|combination\w*|together|at once)\b")
 AGE = re.compile(r"\b(?:over|above|aged)[ -]?([4-9]\d)\b|\b([4-9]\d)[ -](?:plus|year[ -]olds?)\b")
 
@@ -162,6 +161,7 @@ def parse(text: str, *, task: str | None = None) -> Goal:
     if task is not None:
         assumed.append("the task was given")
     against = compared(plain, places)
+    refuse_several(plain, places, against.keys())
     for attribute, other in sorted(against.items()):
         read.append(
             f"{attribute}: {', '.join(sorted(people[attribute] - other))} compared with {', '.join(sorted(other))}"
@@ -358,11 +358,7 @@ def _order(plain: str, people: Mapping[str, set[str]], places: Iterable[Place]) 
     most = min(3, len(people))
     if most < 2 or BOTH.search(plain) or not all(people.values()):
         return most
-    cuts = [match.start() for match in SIDE_BY_SIDE.finditer(plain)]
-    parts: dict[int, set[str]] = {}
-    for start, attribute, _ in places:
-        parts.setdefault(sum(cut < start for cut in cuts), set()).add(attribute)
-    return min(most, max(map(len, parts.values()), default=most))
+    return min(most, max(map(len, side_by_side(plain, places)), default=most))
 
 
 @lru_cache(maxsize=1)

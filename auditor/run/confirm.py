@@ -106,12 +106,13 @@ async def _repeat(
 
 
 def label_text(answer: Answer) -> str:
-    """The answer as one word for a table: the label, or why there is none."""
+    """The answer in short for a table: the label, with the number beside it, or why there is none."""
     if answer.status != "ok":
         return f"({answer.status.replace('_', ' ')})"
     if isinstance(answer.value, tuple):
         return ", ".join(answer.value) or "none"
-    return str(answer.value)
+    beside = answer.number if isinstance(answer.value, str) else None
+    return str(answer.value) if beside is None else f"{answer.value} ({beside:g})"
 
 
 def _still_hidden(oracle: Any, cells: Sequence[Sequence[Answer]]) -> bool | None:

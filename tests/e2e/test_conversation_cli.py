@@ -134,3 +134,35 @@ def test_a_limit_on_calls_counts_those_within_conversations(tmp_path: Path, serv
     # The run books each call before it leaves; the server may miss the last ones.
     assert record["counts"]["questions"] == 100
     assert 90 <= sum(server.asked.values()) <= 100
+
+
+def test_a_redacted_run_keeps_what_was_read_and_no_conversation(tmp_path: Path, server: Server) -> None:
+    server.agent = clerk(15)
+    environment = dict(os.environ) | {"AUDIT_CACHE": str(tmp_path / "c"), "OPENAI_API_KEY": "x"}
+    argv = [*PLAN, "--base-url", server.url, "--limit", "12", "--no-cache", "--yes", "--format", "json"]
+    claims = []
+    for more in ((), ("--redact",)):
+        done = audit(*argv, *more, "--out", f"o{len(more)}", cwd=tmp_path, environment=environment)
+        assert done.returncode == 0, done.stderr
+        claims.append(json.loads(done.stdout)["claims"])
+    plain, redacted = (next((tmp_path / name).glob("2*")) for name in ("o0", "o1"))
+    assert claims[0] == claims[1]
+    said = ("The payment is booked", "blender", "Faults from the works", "Noted:")
+    everything = [file.read_text(errors="replace") for file in redacted.rglob("*") if file.is_file()]
+    assert not [word for word in said for text in everything if word in text]
+    assert all(word in (plain / "responses.jsonl").read_text() for word in said)
+    assert audit("verify", redacted, cwd=tmp_path, environment=environment).returncode == 0
+
+    variant = re.search(r'"id":"(\w+\.v\d+)"', (plain / "cases.jsonl").read_text())
+    assert variant is not None
+    before = server.asked.total()
+    again = ["replay", plain, variant[1], "--replicates", "2", "--yes"]
+    shown = audit(*again, cwd=tmp_path, environment=environment)
+    assert shown.returncode == 0, shown.stderr
+    was = re.findall(r"before +(\w+ \(\d+\)) \d+×\n +now +(\w+ \(\d+\)) 2×", shown.stdout)
+    assert len(was) == 2, shown.stdout
+    assert all(one == other for one, other in was)  # the server goes by the text alone
+    assert server.asked.total() == before + 2 * 2 * 5  # two versions, twice, three turns and two calls of tools in them
+    refused = audit("replay", redacted, variant[1], "--yes", cwd=tmp_path, environment=environment)
+    assert refused.returncode == 2
+    assert "--redact" in refused.stderr
