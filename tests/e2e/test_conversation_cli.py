@@ -162,7 +162,8 @@ def test_a_redacted_run_keeps_what_was_read_and_no_conversation(tmp_path: Path, 
     was = re.findall(r"before +(\w+ \(\d+\)) \d+×\n +now +(\w+ \(\d+\)) 2×", shown.stdout)
     assert len(was) == 2, shown.stdout
     assert all(one == other for one, other in was)  # the server goes by the text alone
-    assert server.asked.total() == before + 2 * 2 * 5  # two versions, twice, three turns and two calls of tools in them
+    # Two versions, twice; three turns and two calls of tools in them.
+    assert server.asked.total() == before + 2 * 2 * 5
     refused = audit("replay", redacted, variant[1], "--yes", cwd=tmp_path, environment=environment)
     assert refused.returncode == 2
     assert "--redact" in refused.stderr
