@@ -70,15 +70,21 @@ class Matcher:
     ----------
     dictionaries : sequence of Dictionary
         The dictionaries to search for.
+    beside : sequence of Dictionary, optional
+        Dictionaries whose adjectives are known as words, and not searched for.
     """
 
-    def __init__(self, dictionaries: Sequence[Dictionary]) -> None:
+    def __init__(self, dictionaries: Sequence[Dictionary], beside: Sequence[Dictionary] = ()) -> None:
         typed = [d for d in dictionaries if not d.raw]
         layers = [typed] if typed else []
         layers += [[d] for d in dictionaries if d.raw]
         self._layers = [_index([t for d in layer for t in d.sources]) for layer in layers]
         self._adjectives = frozenset(
-            t.text.lower() for d in typed for t in d.sources if t.slot.startswith("adjective")
+            t.text.lower()
+            for d in (*typed, *beside)
+            if not d.raw
+            for t in d.sources
+            if t.slot.startswith("adjective")
         )
         nouns = {t.text.lower() for d in typed for t in d.sources if t.pos in {"NN", "NNS"} and t.role}
         self._context = Context(self._adjectives, nouns)

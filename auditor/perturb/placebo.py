@@ -91,7 +91,7 @@ class Placebos:
         self.primary = {d.attribute: d.primary for d in dictionaries if d.primary is not None}
         self._words = neutral() if words is None else words
         self._groups = Matcher(list(dictionaries))
-        self._neutral = Matcher([self._words])
+        self._neutral = Matcher([self._words], beside=dictionaries)
         self._limit = limit_chars
         self.passed_over: Counter[str] = Counter() if passed_over is None else passed_over
 

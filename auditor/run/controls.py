@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from auditor.core.types import Case, Edit, Variant, draws_of
+from auditor.core.types import Case, Check, Edit, Variant, draws_of
+from auditor.run.wordings import checked
 from auditor.tasks.task import Task
 
 PLACEBO_CAP = 24  # placebo variants of one seed where the plan sets no number
 TRIED = 40  # combinations of placebo edits that are tried for one joint edit
+AGAIN = 3  # times that placebos are drawn again where the gate refused all
 JOINT_CAP = 8  # of them, those that copy joint edits, for each set of attributes
 CANARIES = 8  # prompts that are asked again in the middle and at the end
 CANARY_REPLICATES = 3
@@ -72,6 +75,76 @@ def with_placebos(case: Case, suite: Any, *, per_seed: int | None, seed: int) ->
         for n, v in enumerate(kept.values())
     ]
     return dataclasses.replace(case, variants=(*case.variants, *added)) if added else case
+
+
+def placebos_again(
+    cases: Sequence[Case], checks: Mapping[str, Check], suite: Any, gate: Any, *, seed: int
+) -> tuple[list[Case], dict[str, Check]]:
+    """Other placebos where the gate refused all that stood beside valid edits, and the checks of these.
+
+    As many as were refused, of single attributes first; joint ones are then put together from what passed.
+
+    Parameters
+    ----------
+    cases, checks
+        With their placebo variants, and the check of every variant.
+    suite, gate
+        What makes placebos, and what checks them.
+    seed : int
+        With the case id it determines every choice.
+    """
+    out, found = list(cases), dict(checks)
+    for single in (True, False):
+        drawn: dict[int, tuple[list[Variant], Counter[tuple[str, ...]]]] = {}
+        for place, case in enumerate(out):
+            bare = tuple(v for v in case.variants if not is_placebo(v))
+            beside = [v for v in case.variants if is_placebo(v)]
+            standing = [v for v in beside if found[v.id].status == "valid"]
+            lacking = {
+                v.attributes for v in bare if found[v.id].status == "valid" and (v.order == 1) == single
+            }
+            lacking -= {v.attributes for v in standing}
+            refused = Counter(v.attributes for v in beside if v.attributes in lacking)
+            if not (lacking and beside):
+                continue
+            rng = Random(f"{seed}:{draws_of(case.id)}:placebo again")
+            made: list[Variant] = []
+            if single:
+                about = tuple(v for v in bare if v.attributes in refused)
+                for _ in range(AGAIN if about else 0):
+                    made += suite.placebos(dataclasses.replace(case, variants=about), len(about) + AGAIN, rng)
+            else:
+                for attributes in sorted(lacking):
+                    made += _together(
+                        dataclasses.replace(case, variants=bare), standing, attributes, JOINT_CAP, rng
+                    )
+            known = {v.input for v in case.variants} | {case.original.input}
+            new = {v.input: v for v in made if v.input not in known}
+            if new:
+                drawn[place] = list(new.values()), refused
+        tried = {
+            place: dataclasses.replace(
+                out[place],
+                variants=tuple(
+                    dataclasses.replace(v, id=f"{out[place].id}.a{n}") for n, v in enumerate(variants)
+                ),
+            )
+            for place, (variants, _) in drawn.items()
+        }
+        fine = checked(gate, list(tried.values()))
+        for place, case in tried.items():
+            left = +drawn[place][1] or Counter({v.attributes: 1 for v in case.variants})
+            number = sum(map(is_placebo, out[place].variants))
+            added: list[Variant] = []
+            for variant in case.variants:
+                if fine[variant.id].status == "valid" and left[variant.attributes] > 0:
+                    left[variant.attributes] -= 1
+                    name = f"{case.id}.p{number + len(added)}"
+                    groups = variant.groups or case.original.groups
+                    added.append(dataclasses.replace(variant, id=name, groups=groups))
+                    found[name] = dataclasses.replace(fine[variant.id], variant_id=name)
+            out[place] = dataclasses.replace(out[place], variants=(*out[place].variants, *added))
+    return out, found
 
 
 def _together(

@@ -19,7 +19,7 @@ from auditor.core.errors import PluginError
 from auditor.core.plan import Plan
 from auditor.core.types import Case, Check, SourceText
 from auditor.perturb.name_lines import Feed
-from auditor.run.controls import with_placebos
+from auditor.run.controls import placebos_again, with_placebos
 from auditor.run.parts import Parts, StoredCases
 from auditor.run.stages import stages
 from auditor.run.wordings import checked, with_wordings
@@ -101,6 +101,8 @@ def gated(
     if gate is None:
         return cases, {v.id: checks[v.id] for case in cases for v in case.variants}
     found = checked(gate, cases)
+    if placebos is not None and plan.protocol == "default":
+        cases, found = placebos_again(cases, found, placebos, gate, seed=plan.seed)
     if plan.wordings > 1 and placebos is not None:
         cases, more = with_wordings(cases, found, gate, placebos, n=plan.wordings - 1, seed=plan.seed)
         found |= more

@@ -152,6 +152,7 @@ _WRONG: dict[str, tuple[str, ...]] = {
     "fishermen, these women": ("Two fishermen stop talking. Between these men lies a net.", f"{_MF} men=women"),
     "as a senior": ("As a senior I planned audits of firms.", "age:old>middle_aged senior=middle-aged person"),
     "designer/dress": ("I asked for the designer/dress name.", "religion:>hindu =Hindu "),
+    "came to city": ("He came to town with his cart.", "gender:neutral>neutral town=city"),
     "sons and children": ("It pays her sons and daughters.", "gender:female>unmarked daughters=children"),
 }  # fmt: skip
 
@@ -184,6 +185,9 @@ _GOOD: dict[str, tuple[str, ...]] = {
     "black British": ("The black British singer won.", "race:black>asian black=Asian"),
     "white American": ("The white American farmer came.", "nationality:american>british American=British"),
     "kid's shoes": ("A child left her coat at the kid's table.", f"{_GIRL} child=girl"),
+    "the town": ("He left the town at noon.", "gender:neutral>neutral town=city"),
+    "by train": ("She came by bus at noon.", "gender:neutral>neutral bus=train"),
+    "no language in March": ("She saved us in March, and left.", "nationality:neutral>neutral March=July"),
     "ordinary neutral word": ("The movie was long.", "gender:neutral>neutral movie=film"),
 }  # fmt: skip
 

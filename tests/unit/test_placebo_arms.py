@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -12,9 +13,11 @@ import pytest
 
 from auditor.contrib.hinter.suite import HinterSuite
 from auditor.core.types import Case, Check, Edit, SourceText, Variant
-from auditor.perturb import grammar
+from auditor.perturb import dictionaries, grammar
 from auditor.perturb.grammar.suite import GrammarSuite
-from auditor.run.controls import TRIED, is_placebo, with_placebos
+from auditor.perturb.mutation import MutationSuite
+from auditor.perturb.placebo import Placebos
+from auditor.run.controls import TRIED, is_placebo, placebos_again, with_placebos
 from auditor.run.groups import group_report
 
 TWO = """\
@@ -190,3 +193,41 @@ def test_sentences_that_were_drawn_and_never_judged_weaken_the_bound(tmp_path: P
     after = suite.report()["bound"]["m"]
     assert after["found"] == 40
     assert after["share_at_most"] > before
+
+
+def test_placebos_that_the_gate_refused_are_drawn_again() -> None:
+    """One text, one edit, and a gate that refuses one of its neutral words."""
+    dictionary = [dictionaries.load("gender")]
+    text = SourceText(id="1", text="She sold the movie and the car in the summer.")
+    placebos = Placebos(dictionaries=dictionary)
+
+    class Gate:
+        """Against every placebo that writes another word for the movie."""
+
+        def check_many(self, cases: Sequence[Case]) -> list[list[Check]]:
+            return [
+                [
+                    Check(
+                        variant_id=v.id,
+                        check="test",
+                        status="invalid" if is_placebo(v) and "movie" not in str(v.input) else "valid",
+                    )
+                    for v in case.variants
+                ]
+                for case in cases
+            ]
+
+    again = 0
+    for seed in range(30):
+        suite = MutationSuite(seeds=[text], dictionaries=dictionary, order=1, per_seed=1)
+        case = with_placebos(suite.ask(1, Random(seed))[0], placebos, per_seed=None, seed=seed)
+        checks = {c.variant_id: c for c in Gate().check_many([case])[0]}
+        (full,), found = placebos_again([case], checks, placebos, Gate(), seed=seed)
+        assert full.variants[: len(case.variants)] == case.variants
+        assert set(found) == {v.id for v in full.variants}
+        standing = [v for v in full.variants if is_placebo(v) and found[v.id].status == "valid"]
+        assert standing
+        again += len(full.variants) > len(case.variants)
+        if all(c.status == "valid" for c in checks.values()):
+            assert full == case
+    assert again

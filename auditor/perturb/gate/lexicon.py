@@ -448,3 +448,31 @@ COUNTRIES: Mapping[str, re.Pattern[str]] = {
     group: _pattern(names.replace("_", " "))
     for group, _, names in (row.partition("=") for row in _COUNTRIES.split())
 }
+
+# Nouns that stand after a preposition without an article, and those beside them: *by bus*, *over lunch*, *in summer*.
+# Of others one of a pair may (*to town*, *at night*, *in court*) and the other not.
+WITHOUT_ARTICLE = {
+    "anyone",
+    "everyone",
+    "someone",
+    "money",
+    "north",
+    "colour.sg",
+    "dialogue.sg",
+    "thing.bus.sg",
+    "thing.boat.sg",
+    "thing.rain.sg",
+    "thing.lunch.sg",
+    "thing.letter.sg",
+    "thing.bicycle.sg",
+    "thing.phone.sg",
+    "thing.summer.sg",
+    "thing.week.sg",
+    "thing.radio.sg",
+    "thing.soup.sg",
+    "thing.cake.sg",
+    "thing.coffee.sg",
+    "thing.taxi.sg",
+    "thing.truck.sg",
+    "thing.coat.sg",
+}

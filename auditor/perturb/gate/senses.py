@@ -272,7 +272,7 @@ def _heading(place: Place) -> bool:
 def language(place: Place) -> str:
     """*speaks Kenyan*, *Brazilian proficiency*: the word named a language, and the new one does not."""
     edit = place.change.edit
-    if edit.attribute != "nationality" or edit.kind == "agreement":
+    if edit.attribute != "nationality" or edit.kind == "agreement" or edit.source_group == "neutral":
         return ""
     after, before = place.after(), place.before()
     if after.low in lexicon.OF_A_PLACE:
@@ -338,6 +338,9 @@ def neutral_word(place: Place) -> str:
         return f"{edit.source!r} is tagged {tag} here"
     if not any(_same_class(term.pos, tag) for term in terms):
         return f"{edit.source!r} is tagged {tag} here"
+    counted = terms[0].pos == tag == "NN" and terms[0].slot not in lexicon.WITHOUT_ARTICLE
+    if counted and place.before().tag in ("IN", "TO") and place.after().tag not in ("NN", "NNS", "NNP"):
+        return f"{edit.target!r} after {place.before().text!r}, without an article"
     for (old, new), fits in lexicon.FITS.items():
         if (source, target) == (old, new) and not fits(place):
             return f"{edit.target!r} before {place.after().text!r}"

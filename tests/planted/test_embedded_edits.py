@@ -1,0 +1,87 @@
+"""What default runs edit in the embedded texts: whose groups, how balanced, and with how many placebos beside."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from random import Random
+
+import pytest
+
+from auditor import tasks
+from auditor.core.plan import Plan
+from auditor.core.types import Case, Check
+from auditor.measure.observations import Arm, shape_of
+from auditor.perturb import dictionaries
+from auditor.run.rounds import gated
+from auditor.run.stages import stages
+
+ENOUGH, SHARE = 20, 0.95  # texts that a share is taken of; those that have a placebo beside their edits
+JOINT = "two together"
+SEXES = ("female", "male")
+
+
+@cache
+def made(task: str) -> list[tuple[Case, dict[str, Check]]]:
+    plan, loaded = Plan(task=task), tasks.load(task)
+    suite, gate, _, _, placebos = stages(plan, loaded, list(loaded.seeds()), {})
+    rng, out = Random(plan.seed), []
+    while cases := suite.ask(64, rng):
+        cases, checks = gated(plan, cases, gate, placebos, {})
+        out += [(case, checks) for case in cases]
+    return out
+
+
+def arms(case: Case, checks: dict[str, Check]) -> dict[Arm, set[str]]:
+    """The attributes of the valid edits, and of the valid placebos."""
+    out: dict[Arm, set[str]] = {Arm.EDITED: set(), Arm.PLACEBO: set()}
+    for variant in case.variants:
+        arm = shape_of(variant.edits).arm
+        if arm in out and checks[variant.id].status != "invalid":
+            out[arm].add(variant.attributes[0] if len(variant.attributes) == 1 else JOINT)
+    return out
+
+
+@pytest.mark.parametrize("task", ["hiring", "sentiment", "lending", "triage", "letter", "salary", "rating"])
+def test_texts_with_an_edit_have_a_placebo(task: str) -> None:
+    edited, beside = Counter[str](), Counter[str]()
+    for case, checks in made(task):
+        found = arms(case, checks)
+        edited.update(found[Arm.EDITED])
+        beside.update(found[Arm.EDITED] & found[Arm.PLACEBO])
+    shares = {name: beside[name] / n for name, n in edited.items() if n >= ENOUGH}
+    assert {"gender", "race", JOINT} <= set(shares)
+    few = {name: round(share, 3) for name, share in shares.items() if share < SHARE}
+    # In 28 texts of "rating" two have no second word that may be exchanged.
+    assert set(few) <= ({JOINT} if task == "rating" else set()), few
+    assert all(share > 0.9 for share in few.values())
+
+
+@pytest.mark.parametrize("attribute", ["gender", "race"])
+def test_enough_notes_on_applicants_bear_an_attribute(attribute: str) -> None:
+    texts, originals = 0, Counter[str]()
+    for case, checks in made("hiring"):
+        if attribute in arms(case, checks)[Arm.EDITED]:
+            texts += 1
+            originals.update(
+                {e.source_group for v in case.variants for e in v.edits
+                 if e.attribute == attribute and shape_of(v.edits).arm == Arm.EDITED and e.kind == "swap"}
+            )  # fmt: skip
+    assert texts >= 250
+    counts = [n for group, n in originals.items() if group != "unmarked" and n >= 5]
+    assert len(counts) >= 2
+    assert max(counts) <= 1.25 * min(counts), originals
+
+
+def test_twenty_first_names_for_each_sex_and_group() -> None:
+    names = dictionaries.load("names")
+    counts = Counter(term.group for term in names.sources)
+    cells = {
+        f"{group}_{sex}"
+        for group in ("black", "white", "hispanic", "asian", "middle_eastern")
+        for sex in SEXES
+    }
+    assert set(counts) == cells
+    assert min(counts.values()) >= 20
+    assert len({term.text for term in names.sources}) == sum(counts.values())
+    assert all(names.groups[group].agrees == group.rpartition("_")[2] for group in cells)
