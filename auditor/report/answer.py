@@ -19,6 +19,7 @@ from auditor.text.people import NOT_CLEAR
 
 LABELS = 4  # labels whose share the line of checks names
 ALSO = 3  # further shown differences that are named below the first
+APART = 2  # sentences on texts that can be told apart by their words
 FAMILIES = {"refusal": "refused", "instability": "any change", "interaction": "interaction"}
 
 
@@ -309,6 +310,8 @@ def _checks(record: RunRecord) -> Iterable[tuple[str, str]]:
         if cached := told.counts.cached:
             parts.append(f"from cache {words.count(cached)}")
         yield (model if len(models) > 1 else ""), " · ".join(parts)
+    shown_first = sorted(record.told_apart, key=lambda one: not one.shown)
+    yield from (("", f"words: {words.visible(one.said, newlines=False)}") for one in shown_first[:APART])
     for figure in record.figures or ():
         yield (figure.model if len(models) > 1 else ""), _measured(figure)
     person, lost = words.whose(record), record.counts.skipped

@@ -29,6 +29,15 @@ DONE = {
     "select": "selected",
     "shortlist": "shortlisted",
 }
+# How an answer that is a text is written: more of it, and less.
+WRITTEN = {
+    "length": ("longer answers", "shorter answers"),
+    "reading ease": ("answers that are easier to read", "answers that are harder to read"),
+    "sentiment": ("answers of higher sentiment", "answers of lower sentiment"),
+    "hedging": ("answers that hedge more", "answers that hedge less"),
+    "agency": ("answers with more words of agency", "answers with fewer words of agency"),
+    "competence": ("answers with more words of competence", "answers with fewer words of competence"),
+}
 FAMILY_OF = {"DIR": "net", "SCO": "net", "REF": "refusal", "INS": "instability"}  # of codes of findings
 
 
@@ -233,6 +242,8 @@ def _gets(record: RunRecord, claim: Claim, found: Effect) -> str:
     often = "more often" if more else "less often"
     if claim.family == "refusal":
         return f"get a refusal or an answer that cannot be read {often}"
+    if claim.scale == "number" and claim.label in WRITTEN:
+        return f"get {WRITTEN[claim.label][not more]}"
     if claim.scale == "number":
         return f"get {'higher' if more else 'lower'} numbers"
     label = words.visible(claim.label, newlines=False)

@@ -181,6 +181,10 @@ def test_letters_are_decided_as_recorded_ones_are(planted: bool) -> None:
     assert bool(planted) == ("brilliant" in apart["said"])
     screen = result.to_text().splitlines()
     assert screen[0].startswith("letter · told · 32 texts")
+    first = " ".join(result.to_text().split())
+    assert "words: told, female / male:" in first
+    assert ("LESS THAN" in first or "FEWER WORDS OF" in first or "HEDGE MORE" in first) == planted
+    assert "LOWER NUMBERS" not in first
     assert "be told apart by their words" in " ".join(result.to_text(full=True).split())
 
 
