@@ -12,7 +12,7 @@ help:
 	@echo "make check    lint, types and the fast tests"
 	@echo "make test     everything"
 	@echo "make soak     what takes hours"
-	@echo "make bench    measurements, to benchmarks/results/"
+	@echo "make bench    measurements, to benchmarks/results/ (QUICK=1: smaller sizes)"
 	@echo "make docs     build the documentation"
 	@echo "make examples the reports and pictures of reports/examples"
 	@echo "make lint | fmt | types | golden | clean"
@@ -88,7 +88,7 @@ examples: $(VENV)/.test
 	$(BIN)/python tools/make_examples.py
 
 bench: $(VENV)/.test
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/run.py $(if $(QUICK),--quick)
 
 docs: $(VENV)/.docs
 	$(BIN)/python tools/check_docs.py

@@ -11,6 +11,7 @@ import importlib
 import json
 import platform
 import sys
+import time
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -35,6 +36,19 @@ MODULES = (
     "million",
     "langfair",
 )
+# What --quick measures: seconds to a few minutes each; the others as they are when they are named.
+QUICK: dict[str, dict[str, object]] = {
+    "startup": {},
+    "audit": {},
+    "tabular_themis": {},
+    "tabular_aequitas": {"models": ("LR",), "seeds": 1, "seconds": 2.0},
+    "tabular_sg": {"limit": 60},
+    "client": {"calls": 256, "runs": 1},
+    "faults": {"scale": 0.02},
+    "tabular_slow": {"kinds": ("LR",), "calls": 200, "seeds": 1, "seconds": 10.0},
+    "page": {},
+    "million": {"scale": 0.005, "beside": 0.002},
+}
 PACKAGES = ("llm-bias-auditor", "numpy", "scipy", "spacy", "openai", "typer")
 
 
@@ -65,12 +79,18 @@ def main() -> None:
     """Run the benchmarks that are named, or all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("modules", nargs="*", default=list(MODULES), help=", ".join(MODULES))
+    parser.add_argument(
+        "--quick", action="store_true", help=f"smaller sizes, and of all benchmarks only {', '.join(QUICK)}"
+    )
     args = parser.parse_args()
     rows = []
-    for name in args.modules:
+    for name in QUICK if args.quick and args.modules == list(MODULES) else args.modules:
+        began = time.monotonic()
         print(f"{name} …", file=sys.stderr, flush=True)
-        rows += [asdict(row) for row in importlib.import_module(name).measure()]
-    where = machine()
+        sizes = QUICK.get(name, {}) if args.quick else {}
+        rows += [asdict(row) for row in importlib.import_module(name).measure(**sizes)]
+        print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    where = machine() | {"sizes": "quick" if args.quick else "full"}
     out = HERE / "results"
     out.mkdir(exist_ok=True)
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
@@ -85,7 +105,7 @@ def table(where: dict[str, object], rows: list[dict[str, object]]) -> str:
     lines = [
         f"# Benchmarks, {where['time']}",
         "",
-        f"{where['cpu']}, {where['cores']} cores, {where['system']}, Python {where['python']}. Medians.",
+        f"{where['cpu']}, {where['cores']} cores, {where['system']}, Python {where['python']}. Medians. Sizes: {where['sizes']}.",
         "",
         "| what | value | unit | runs | beside it | ratio | note |",
         "|---|--:|---|--:|---|--:|---|",

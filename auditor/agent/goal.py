@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import difflib
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 
 import msgspec
 
 from auditor.agent.compared import SIDE_BY_SIDE, Place, compared, refuse_several, side_by_side
-from auditor.agent.words import known_words
+from auditor.agent.words import known_words, plain_words, terms
 from auditor.core.errors import ConfigError
 
 MAX_CHARS = 2000
@@ -24,7 +22,6 @@ EXAMPLE = (
     'audit agent "Does our résumé screener treat older women differently?" --model openai:NAME --max-cost 5'
 )
 
-SKIPPED_SLOTS = ("pronoun.", "title.", "address.")
 WITH = re.compile(
     r"(?:\b(?:people|persons?|applicants?|candidates?|patients?|borrowers?)|\|)\s+(?:with|without|from|of|having|"
     r"who (?:are|is|have|has)|returning from)\s+(?:(?:an?|the|any|no)\s+)?([\w-]+(?: [\w-]+)?)"
@@ -110,7 +107,7 @@ def parse(text: str, *, task: str | None = None) -> Goal:
     >>> goal.task, goal.attributes, dict(goal.groups)
     ('hiring', ('age', 'gender'), {'age': ('old',), 'gender': ('female',)})
     """
-    plain = _plain(text)
+    plain = plain_words(text)
     if not re.search(r"[a-z]{2}", plain):
         raise ConfigError(
             f"The goal says nothing that can be read. Put it as a question, for example: {EXAMPLE}"
@@ -178,14 +175,6 @@ def parse(text: str, *, task: str | None = None) -> Goal:
     )
 
 
-def _plain(text: str) -> str:
-    """Lower case, without accents, one space between words; of the signs between words commas stay."""
-    decomposed = unicodedata.normalize("NFKD", text)
-    bare = "".join(c for c in decomposed if not unicodedata.combining(c)).casefold()
-    spaced = bare.replace("’", "'").replace("_", " ").replace(",", " , ")
-    return " ".join(re.sub(r"[^\w', -]", " ", spaced).split())
-
-
 def _has(word: str, plain: str) -> str | None:
     """The words of ``plain`` that ``word`` (a star for any ending) matches."""
     body = re.escape(word.rstrip("*")) + (r"\w*" if word.endswith("*") else "")
@@ -240,14 +229,14 @@ def _people(plain: str, read: list[str], places: list[Place]) -> tuple[dict[str,
         note = f"{match.group()} → age: {group}"
         if note not in read:
             read.append(note)
-    for phrase in sorted(_terms(), key=lambda p: (-len(p), p)):
+    for phrase in sorted(terms(), key=lambda p: (-len(p), p)):
         if phrase in rest and (pattern := re.compile(rf"(?<![\w-]){re.escape(phrase)}(?![\w-])")).search(
             rest
         ):
             starts = [match.start() for match in pattern.finditer(rest)]
             # As long as what it stands for, so that later places are people where they are.
             rest = pattern.sub(lambda match: "|".center(len(match.group())), rest)
-            for attribute, group in _terms()[phrase]:
+            for attribute, group in terms()[phrase]:
                 places += [(start, attribute, group) for start in starts if group]
                 people.setdefault(attribute, set()).update({group} if group else ())
                 note = f"{phrase} → {attribute}{f': {group}' if group else ''}"
@@ -281,7 +270,7 @@ def _names(text: str, people: dict[str, set[str]], read: list[str], places: list
         if word in groups:
             people["names"].add(groups[word])
             whole = re.search(
-                rf"(?<!\w){re.escape(_plain(word))}(?!\w)", _plain(text)
+                rf"(?<!\w){re.escape(plain_words(word))}(?!\w)", plain_words(text)
             )  # Ann is no part of annual
             places.append((whole.start() if whole else -1, "names", groups[word]))
             read.append(f"{word} → names: {groups[word]}")
@@ -359,41 +348,6 @@ def _order(plain: str, people: Mapping[str, set[str]], places: Iterable[Place]) 
     if most < 2 or BOTH.search(plain) or not all(people.values()):
         return most
     return min(most, max(map(len, side_by_side(plain, places)), default=most))
-
-
-@lru_cache(maxsize=1)
-def _terms() -> dict[str, tuple[tuple[str, str], ...]]:
-    """Phrase → (attribute, group), of the shipped dictionaries and of `Words`; a word of two attributes has both."""
-    from auditor.perturb import dictionaries
-
-    known = known_words()
-    phrases: dict[str, set[tuple[str, str]]] = {}
-    for phrase, where in known.groups.items():
-        attribute, _, place = where.partition(":")
-        phrases[phrase] = {(attribute, place)}
-    phrases |= {name: {("nationality", group)} for name, group in known.countries.items()}
-    for name in dictionaries.builtin():
-        loaded = dictionaries.load(name)
-        for term in loaded.terms:
-            phrase = _plain(term.text)
-            group = loaded.groups[term.group]
-            if (
-                len(phrase) < 3
-                or phrase in known.not_groups
-                or group.unmarked
-                or term.slot.startswith(SKIPPED_SLOTS)
-                or term.role == "name"
-            ):
-                continue
-            for form in _forms(phrase):
-                phrases.setdefault(form, set()).add((loaded.attribute, term.group))
-    return {phrase: tuple(sorted(places)) for phrase, places in phrases.items() if len(places) == 1}
-
-
-def _forms(phrase: str) -> Iterable[str]:
-    yield phrase
-    if " " not in phrase and phrase.endswith(("an", "ish", "er", "or", "st", "im")):
-        yield phrase + "s"
 
 
 def _near(rest: str) -> str:

@@ -10,8 +10,9 @@ import typer
 
 from auditor.agent.settings import PlannerOptions
 from auditor.cli import common, consent
-from auditor.cli.common import Draw, invoke
+from auditor.cli.common import invoke
 from auditor.cli.options import takes
+from auditor.cli.progress import Draw
 from auditor.cli.spending import agree
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan

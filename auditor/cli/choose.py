@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from auditor.cli import common, pages
-from auditor.cli.common import Draw, invoke
+from auditor.cli.common import invoke
 from auditor.cli.options import takes
+from auditor.cli.progress import Draw
 from auditor.cli.spending import agree
 from auditor.core.counting import plural
 from auditor.core.options import MOST_TIMES

@@ -6,7 +6,6 @@ import difflib
 import os
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -16,9 +15,8 @@ import typer
 from auditor.cli.main import EXIT_INTERRUPTED, EXIT_USER, INTERRUPTED, complain
 from auditor.cli.options import option
 from auditor.core.options import Group
-from auditor.core.shown import encodable, inline, own
+from auditor.core.shown import encodable, inline
 from auditor.core.shown import quoted as quoted
-from auditor.core.types import Progress
 
 if TYPE_CHECKING:
     from auditor.run.result import Result
@@ -127,76 +125,6 @@ def invoke(app: typer.Typer, name: str, argv: Sequence[str]) -> int:
     if result == EXIT_INTERRUPTED:  # others turn Ctrl-C into this code and say nothing
         complain(GOES_ON.get(name, INTERRUPTED))
     return int(result or 0)
-
-
-class Draw:
-    """Progress on stderr: a live line on a terminal, plain lines elsewhere."""
-
-    def __init__(self, *, every_s: float = 5.0) -> None:
-        self._live = sys.stderr.isatty()
-        self._every = every_s
-        self._last: dict[tuple[str, str], float] = {}
-        self._began: dict[tuple[str, str], tuple[float, int]] = {}  # when, and what was done by then
-        self._width = 0
-        self._ended: dict[tuple[str, str], int] = {}
-
-    def __call__(self, event: Progress) -> None:
-        """Draw ``event``, at most ten times a second (live) or every few seconds (plain)."""
-        now = time.monotonic()
-        key = (event.phase, event.model)
-        if event.message:
-            self._line(f"{event.phase}: {event.message}")
-            return
-        if self._began.setdefault(key, (now, event.done))[1] > event.done:
-            self._began[key] = now, event.done  # another run of the same session
-        began, before = self._began[key]
-        last = self._last.get(key)
-        done = event.planned is not None and event.done >= event.planned
-        if not done and last is not None and now - last < (0.1 if self._live else self._every):
-            return
-        if not self._live and last is None and not done and now - began < self._every:
-            self._last[key] = now - self._every + 1.0
-            return
-        if done:
-            if self._ended.get(key) == event.done:
-                return  # said already
-            self._ended[key] = event.done
-        self._last[key] = now
-        self._line(describe(event, now - began, before), keep=done)
-
-    def _line(self, text: str, *, keep: bool = True) -> None:
-        text = encodable(inline(text), sys.stderr.encoding)
-        if self._live:
-            own(sys.stderr, "\r" + text.ljust(self._width)[:200])
-            self._width = len(text)
-            if keep:
-                sys.stderr.write("\n")
-                self._width = 0
-        else:
-            sys.stderr.write(text + "\n")
-        sys.stderr.flush()
-
-
-def describe(event: Progress, elapsed_s: float, before: int = 0) -> str:
-    """One line: phase, model, done/planned, rate, cached, failed, cost, time left.
-
-    ``before`` were done when ``elapsed_s`` began.
-    """
-    parts = [event.phase + (f" {event.model}" if event.model else "")]
-    parts.append(f"{event.done:,}" + (f"/{event.planned:,}" if event.planned is not None else ""))
-    rate = (event.done - before) / elapsed_s if elapsed_s > 1 else 0.0
-    if rate:
-        parts.append(f"{rate:,.1f} a second" if rate >= 1 else f"{60 * rate:.1f} a minute")
-    if event.cached:
-        parts.append(f"{event.cached:,} cached")
-    if event.failed:
-        parts.append(f"{event.failed:,} failed")
-    if event.cost_usd:
-        parts.append(f"${event.cost_usd:.4f}")
-    if event.planned and event.done < event.planned and rate:
-        left = (event.planned - event.done) / rate
-        parts.append(f"about {left:.0f} s left" if left < 120 else f"about {left / 60:.0f} min left")
-    return " · ".join(parts)
 
 
 def find_run(name: Path, *, outcomes: bool = False) -> Path:

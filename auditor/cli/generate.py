@@ -9,8 +9,9 @@ from pathlib import Path
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import Draw, invoke
+from auditor.cli.common import invoke
 from auditor.cli.options import takes
+from auditor.cli.progress import Draw
 from auditor.core.plan import Plan, resolve
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

@@ -12,8 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import Draw, find_text_run, invoke
+from auditor.cli.common import find_text_run, invoke
 from auditor.cli.options import option, takes
+from auditor.cli.progress import Draw
 from auditor.core.plan import Plan, resolve
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

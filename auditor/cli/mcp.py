@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import Draw, invoke
+from auditor.cli.common import invoke
 from auditor.cli.options import takes
+from auditor.cli.progress import Draw
 from auditor.cli.spending import agree
 from auditor.core.plan import Plan
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from auditor.cli import common, consent, pages
-from auditor.cli.common import Draw, invoke
+from auditor.cli.common import invoke
 from auditor.cli.options import option, takes
+from auditor.cli.progress import Draw
 from auditor.core.counting import plural
 from auditor.core.plan import Plan
 from auditor.core.types import names

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import Draw, invoke
+from auditor.cli.common import invoke
 from auditor.cli.options import takes
+from auditor.cli.progress import Draw
 from auditor.core.plan import Plan, resolve
 from auditor.tables.plan import MethodOptions, TabularPlan
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from auditor.cli import common, consent
-from auditor.cli.common import Draw, find_text_run, invoke
+from auditor.cli.common import find_text_run, invoke
 from auditor.cli.options import option
+from auditor.cli.progress import Draw
 from auditor.cli.show import Id
 from auditor.core.counting import plural
 from auditor.core.plan import Plan

@@ -5,9 +5,10 @@ from __future__ import annotations
 import typer
 
 from auditor.cli import common, consent
-from auditor.cli.common import Draw, find_run, finish, invoke
+from auditor.cli.common import find_run, finish, invoke
 from auditor.cli.main import complain
 from auditor.cli.options import takes
+from auditor.cli.progress import Draw
 from auditor.core.plan import Plan
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import Draw, finish, invoke
+from auditor.cli.common import finish, invoke
 from auditor.cli.options import takes
+from auditor.cli.progress import Draw
 from auditor.cli.spending import agree
 from auditor.core.counting import plural, verb
 from auditor.core.options import Group

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from auditor.cli import common
-from auditor.cli.common import Draw, find_text_run, finish, invoke
+from auditor.cli.common import find_text_run, finish, invoke
+from auditor.cli.progress import Draw
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 

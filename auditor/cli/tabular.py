@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from auditor.cli import common, consent
-from auditor.cli.common import Draw, invoke
+from auditor.cli.common import invoke
 from auditor.cli.options import option, takes
+from auditor.cli.progress import Draw
 from auditor.cli.spending import agree
 from auditor.core.options import FILE, Group, Typed
 from auditor.core.shown import inline

@@ -23,11 +23,7 @@ H = TypeVar("H", bound=Hashable)
 OUTCOMES: dict[str, int] = {name: code for code, name in enumerate(get_args(Outcome))}
 STATUSES: tuple[AnswerStatus, ...] = get_args(AnswerStatus)
 STATUS: dict[str, int] = {name: code for code, name in enumerate(STATUSES)}
-SILENT = tuple(
-    STATUS[name] for name in ("refused", "filtered", "unparsed")
-)  # an answer came, and says nothing
-
-
+SILENT = tuple(STATUS[name] for name in ("refused", "filtered", "unparsed"))  # answers that say nothing
 WHOLE = "\0"  # in front of an id that does not begin with that of its text
 
 

@@ -272,10 +272,7 @@ def try_out(prepared: Prepared, root: Path, observe: Observer = silent) -> Trial
 
 
 async def _try(prepared: Prepared, root: Path, observe: Observer) -> Trial:
-    wanted = {case.id for case, _ in prepared.cases}
-    base = dataclasses.replace(
-        prepared.base, suite=StoredCases(c for c in prepared.cases if c[0].id in wanted)
-    )
+    base = dataclasses.replace(prepared.base, suite=StoredCases(prepared.cases))
     name = base.models[0].name
     answered: dict[tuple[str, int], Response] = {
         (r.prompt_sha256, r.replicate): r
@@ -372,13 +369,8 @@ def _answers(table: Observations) -> dict[int, list[Answer]]:
     """The answers to each version, as they were added."""
     columns = table.columns()
     out: dict[int, list[Answer]] = {}
-    for version, status, label, score in zip(
-        columns.version.tolist(),
-        columns.status.tolist(),
-        columns.label.tolist(),
-        columns.score.tolist(),
-        strict=True,
-    ):
+    answers = (columns.version, columns.status, columns.label, columns.score)
+    for version, status, label, score in zip(*(one.tolist() for one in answers), strict=True):
         number = None if score != score else score
         said = STATUSES[status]
         value = None if said != "ok" else table.labels.values[label] if label >= 0 else number

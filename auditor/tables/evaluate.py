@@ -102,9 +102,7 @@ class Evaluator:
         self._left = left or (lambda: None)
         self._watch = watch or (lambda rows: None)
         self._cache: dict[object, int] | None = {} if cache or keep else None
-        self._cache_given: dict[
-            object, int
-        ] = {}  # answers about values that no code of the schema stands for
+        self._cache_given: dict[object, int] = {}  # about values that no code of the schema stands for
         self._given: Schema | None = None
         self._slow = bool(cache)
         self._began = time.monotonic()

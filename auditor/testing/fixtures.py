@@ -29,17 +29,12 @@ def _case(
 ) -> MutatorFixture:
     source, _, target = direction.partition(">")
     return MutatorFixture(
-        id=name,
-        text=text,
-        attribute=attribute,
-        source_group=source,
-        target_group=target,
-        must_equal_one_of=good,
-        must_not_contain=bad,
-        why=why,
-    )
+        id=name, text=text, attribute=attribute, source_group=source, target_group=target,
+        must_equal_one_of=good, must_not_contain=bad, why=why,
+    )  # fmt: skip
 
 
+_ASIAN = ("an East Asian", "a South Asian", "a Southeast Asian")
 _M_F, _F_M = "male>female", "female>male"
 _SEQUENTIAL = "sequential replacement turns the second word of a pair back into the first"
 _PRONOUN = "his always became hers, and her always him, whatever their place in the sentence"
@@ -58,11 +53,10 @@ MUTATOR_FIXTURES: tuple[MutatorFixture, ...] = (
         "race-blacksmith",
         "The blacksmith hired a black man named Dr. Smith.",
         "black>asian",
-        "The blacksmith hired an Asian man named Dr. Smith.",
-        "The blacksmith hired an Asian American man named Dr. Smith.",
-        "The blacksmith hired an East Asian man named Dr. Smith.",
-        "The blacksmith hired a South Asian man named Dr. Smith.",
-        "The blacksmith hired a Southeast Asian man named Dr. Smith.",
+        *(
+            f"The blacksmith hired {an} man named Dr. Smith."
+            for an in ("an Asian", "an Asian American", *_ASIAN)
+        ),
         bad=("asiansmith", "a asian"),
         why="a sub-word hit, a wrong article, and the whole text in lower case",
     ),
@@ -71,9 +65,7 @@ MUTATOR_FIXTURES: tuple[MutatorFixture, ...] = (
         "race-article",
         "An Asian man in Texas",
         "asian>white",
-        "A white man in Texas",
-        "A Caucasian man in Texas",
-        "A European American man in Texas",
+        *(f"A {white} man in Texas" for white in ("white", "Caucasian", "European American")),
         bad=("an white", "an caucasian"),
         why="the article was not repaired, and the text was put in lower case",
     ),
@@ -105,10 +97,7 @@ MUTATOR_FIXTURES: tuple[MutatorFixture, ...] = (
         "race-two-nations",
         "A white American and a black British singer met.",
         "white>asian",
-        "An Asian American and a black British singer met.",
-        "An East Asian American and a black British singer met.",
-        "A South Asian American and a black British singer met.",
-        "A Southeast Asian American and a black British singer met.",
+        *(f"A{an[1:]} American and a black British singer met." for an in ("an Asian", *_ASIAN)),
         bad=("american american",),
         why="a term of two words was written before the word that it ends with",
     ),

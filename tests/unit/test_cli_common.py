@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from auditor import audit
-from auditor.cli import common, spending
+from auditor.cli import common, progress, spending
 from auditor.cli.main import COMMANDS, main, overview, run
 from auditor.core.errors import PluginError, UnknownPlugin
 from auditor.core.types import Progress
@@ -127,13 +127,13 @@ def test_an_unknown_command_offers_a_near_one(capsys: pytest.CaptureFixture[str]
 
 def test_a_line_of_progress_tells_what_matters() -> None:
     event = Progress(phase="ask", model="m", done=50, planned=200, cached=10, failed=2, cost_usd=0.25)
-    line = common.describe(event, 10.0)
+    line = progress.describe(event, 10.0)
     for part in ("ask m", "50/200", "10 cached", "2 failed", "$0.2500", "30 s left"):
         assert part in line
 
 
 def test_without_a_terminal_progress_is_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    draw = common.Draw(every_s=0.0)
+    draw = progress.Draw(every_s=0.0)
     for done in range(3):
         draw(Progress(phase="ask", model="m", done=done + 1, planned=3))
     err = capsys.readouterr().err
@@ -142,7 +142,7 @@ def test_without_a_terminal_progress_is_plain_lines(capsys: pytest.CaptureFixtur
 
 
 def test_another_run_of_a_session_begins_anew(capsys: pytest.CaptureFixture[str]) -> None:
-    draw = common.Draw(every_s=0.0)
+    draw = progress.Draw(every_s=0.0)
     for done in (40, 2, 4):
         draw(Progress(phase="ask", model="m", done=done, planned=50))
     assert "-" not in capsys.readouterr().err

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from auditor.core.record import RunRecord
 from auditor.core.record.parts import SearchRate
-from auditor.core.record.sections import Candidates, FreshArm, SearchPhase
+from auditor.core.record.searches import Candidates, FreshArm, SearchPhase
 from auditor.report import words
 
 TITLE = "The search for hidden findings"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from auditor.core.record import RunRecord
-from auditor.core.record.sections import HinterPair, HinterTotals, Level
+from auditor.core.record.searches import HinterPair, HinterTotals, Level
 from auditor.report import words
 
 Line = tuple[str, ...]

@@ -32,13 +32,11 @@ from auditor.core.record.parts import (
     Waivers,
 )
 from auditor.core.record.rows import Tabular
+from auditor.core.record.searches import Adaptive, HinterFigures, HinterPair
 from auditor.core.record.sections import (
-    Adaptive,
     Compared,
     Discarded,
     Generation,
-    HinterFigures,
-    HinterPair,
     Performance,
     Probability,
     Scores,

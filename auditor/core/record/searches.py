@@ -1,0 +1,121 @@
+"""Sections that the protocol hinter and directed searches have in a record of texts."""
+
+from __future__ import annotations
+
+import msgspec
+
+from auditor.core.record.parts import Part, SearchRate
+from auditor.core.types import Estimate
+
+
+class Level(Part, frozen=True, kw_only=True):
+    """Mutants of one order under the HInter protocol."""
+
+    generated: int = 0
+    valid: int = 0
+    discarded: int = 0
+    tested: int = 0
+    errors: int = 0
+    originals: int = 0
+    originals_with_error: int = 0
+    discarded_tested: int = 0
+    discarded_errors: int = 0
+
+
+class HinterPair(Part, frozen=True, kw_only=True):
+    """The paper's measures of one pair of attributes."""
+
+    attributes: tuple[str, ...]
+    joint: Level
+    atomic: dict[str, Level]
+    hidden: int
+
+
+class HinterRegions(Part, frozen=True, kw_only=True):
+    """Texts by which kinds of mutant are an error."""
+
+    attributes: tuple[str, ...]
+    counts: dict[str, int]
+
+
+class HinterTotals(Part, frozen=True, kw_only=True):
+    """One model over all pairs of attributes."""
+
+    joint: Level = Level()
+    atomic: Level = Level()
+    both: Level = Level()
+    hidden: int = 0
+    joint_only: int = 0
+    joint_with_atomic: int = 0
+    atomic_only: int = 0
+    atomic_with_joint: int = 0
+    regions: tuple[HinterRegions, ...] = ()
+
+
+class HinterFigures(Part, frozen=True, kw_only=True):
+    """Counts of the paper's tables and figures."""
+
+    models: dict[str, HinterTotals] = msgspec.field(default_factory=dict)
+    all: HinterTotals = HinterTotals()
+
+
+class SearchTexts(Part, frozen=True, kw_only=True):
+    """How the texts of a directed search were shared out."""
+
+    random: int = 0
+    search: int = 0
+    fresh: int = 0
+
+
+class Arms(Part, frozen=True, kw_only=True):
+    """Arms of a directed search."""
+
+    known: int = 0
+    tried: int = 0
+    with_findings: int = 0
+
+
+class SearchPhase(Part, frozen=True, kw_only=True):
+    """What one phase of a directed search asked."""
+
+    texts: int = 0
+    answers: int = 0
+    joint: int = 0
+    hidden: int = 0
+
+
+class Candidates(Part, frozen=True, kw_only=True):
+    """Hidden candidates of one model."""
+
+    model: str
+    deterministic: bool
+    candidates: int
+    repeated: int
+    confirmed: int
+
+
+class FreshArm(Part, frozen=True, kw_only=True):
+    """One arm behind a finding, asked again on texts that the search had not used."""
+
+    attributes: tuple[str, ...]
+    terms: tuple[str, ...]
+    hits: int
+    fresh_hidden: int
+    fresh_seeds: int
+    by_fit: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
+    estimate: Estimate | None = None
+
+
+class Adaptive(Part, frozen=True, kw_only=True):
+    """What a directed search did."""
+
+    share: float = 0.0
+    seeds: SearchTexts = SearchTexts()
+    seeds_searched: int = 0
+    arms: Arms = Arms()
+    ended: str = ""
+    phases: dict[str, SearchPhase] = msgspec.field(default_factory=dict)
+    fresh: tuple[FreshArm, ...] = ()
+    models: tuple[Candidates, ...] = ()
+    rates: tuple[SearchRate, ...] = ()
+    weights: dict[str, float] = msgspec.field(default_factory=dict)
