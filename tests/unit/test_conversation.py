@@ -432,6 +432,17 @@ def test_what_a_file_cannot_say(tmp_path: Path, text: str, old: str, new: str, t
         task_of(tmp_path, text, **{old: new})
 
 
+def test_labels_of_the_complaints_that_come_with_the_tool_are_those_of_the_task() -> None:
+    from collections import Counter
+
+    from auditor.tasks import read_seeds
+
+    task = load("support")
+    assert task.seeds_path is not None
+    told = [task.read(seed.label or "", "text").value for seed in read_seeds(task.seeds_path)]
+    assert Counter(told) == {"refund": 39, "reject": 17, "hand_over": 8}
+
+
 def test_fields_of_a_conversation_need_turns(tmp_path: Path) -> None:
     single = "format: 1\nname: x\nkind: decision\nlabels: [a, b]\nformats: {plain: {answer: '{label}'}}\n"
     with pytest.raises(DataFileError, match="question: this field is missing"):
