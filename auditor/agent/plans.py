@@ -11,7 +11,9 @@ from auditor.agent.request import Request
 from auditor.agent.settings import Settings
 from auditor.core.plan import Plan
 
-OF_TEXTS = ("text_column", "label_column", "id_column", "limit")  # a run reads texts that the session wrote
+OF_TEXTS = (  # a run reads texts that the session wrote
+    "text_column", "label_column", "id_column", "source_column", "limit",
+)  # fmt: skip
 
 
 def build(
@@ -28,6 +30,7 @@ def build(
             "task": settings.goal.task,
             "models": settings.names,
             "data": None if request.grammar or data is None else str(data),
+            "source_column": settings.common.get("source_column") and "source",
             "generation": "rand" if request.grammar else "prob",
             "limit": request.texts if request.grammar else None,
             # Another grammar run draws other sentences; a text keeps its variants whatever its number.

@@ -131,6 +131,7 @@ def read(settings: Settings, task: Any) -> tuple[str, Sequence[SourceText]]:
             text_column=settings.common.get("text_column") or "text",
             label_column=settings.common.get("label_column"),
             id_column=settings.common.get("id_column"),
+            source_column=settings.common.get("source_column"),
             limit=settings.common.get("limit"),
         )
     except DataFileError as error:

@@ -155,6 +155,8 @@ class Plan(SharedPlan):
         "Column of the gold labels (default: label, where there is one).")] = None
     id_column: Annotated[str | None, Option("--id-column", ASKED, TEXTS,
         "Column of the ids (default: id, where there is one).")] = None
+    source_column: Annotated[str | None, Option("--source-column", ASKED, TEXTS,
+        "Column that says what texts were made of; texts of one source are one unit.")] = None
     limit: Annotated[Count | None, Option("--limit", ASKED, TEXTS, "Use the first N texts.")] = None
     sample: Annotated[Count | None, Option("--sample", ASKED, TEXTS, "Use N texts, drawn with --seed.")] = None
     messages: Annotated[Names, Option("--messages", CHANGED, MAKE,

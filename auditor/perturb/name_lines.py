@@ -210,7 +210,8 @@ class Lines(Suite):
                     out.append(made)
                     carried |= set(made.original.groups)
                     left = [a for a in left if a not in carried]
-        return out
+        # Two cases of one text are no two texts.
+        return [dataclasses.replace(c, source=seed.source or seed.id) for c in out] if len(out) > 1 else out
 
     def _read(self, seed: SourceText, by_words: Mapping[str, str]) -> _Stated:
         """What a text states; ``by_words`` are the groups that its case of words names."""

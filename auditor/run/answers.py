@@ -45,6 +45,8 @@ class AnswerRow:
         The number of an answer, or the log odds of the label that is compared.
     outcome, hidden, distance
         Of the verdict on the variant.
+    source : str or None
+        What the text was made of, where other texts were too; texts of one source are one unit.
     conversation : str or None
         All of it, a paragraph a message; None where one question was asked.
     """
@@ -70,6 +72,7 @@ class AnswerRow:
     sampling: str
     valid: bool
     edits: str
+    source: str | None
     conversation: str | None
 
 
@@ -188,6 +191,7 @@ class Answers:
             sampling=case.sampling,
             valid=valid,
             edits=msgspec.json.encode(variant.edits).decode(),
+            source=case.source,
             conversation=talk.shown(output) if talk.messages_of(output) is not None else None,
         )
 
@@ -203,6 +207,7 @@ class Answers:
         }
         return Roles(
             text=("text_id",),
+            source="source",
             answer="answer",
             kind=task.kind.column,
             favourable=self.outcomes,

@@ -53,6 +53,7 @@ def _given(plan: Plan, data: Any) -> Sequence[SourceText]:
         text_column=plan.text_column or "text",
         label_column=plan.label_column,
         id_column=plan.id_column,
+        source_column=plan.source_column,
         limit=plan.limit,
     )
 

@@ -71,7 +71,7 @@ def roles(given: Roles) -> Roles:
             "where": {WITHIN + name: values for name, values in given.where.items()},
             **{
                 role: WITHIN + name
-                for role in ("answer", "edits", "version", "replicate", "status", "score")
+                for role in ("answer", "source", "edits", "version", "replicate", "status", "score")
                 if (name := getattr(given, role)) is not None
             },
         }

@@ -167,6 +167,7 @@ def source_texts(
             text_column=plan.text_column or "text",
             label_column=plan.label_column,
             id_column=plan.id_column,
+            source_column=plan.source_column,
             limit=None if task.against_path else plan.limit,
         )
         texts = tasks.seeds.crossed(file, task.against_path, plan.limit)

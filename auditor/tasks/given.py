@@ -25,7 +25,13 @@ TAKEN = (
     "or the name of a file as a text or Path"
 )
 _NAMES = Where(
-    source="data", text="text_column=", label="label_column=", id="id_column=", prefix="text-", halves=True
+    source="data",
+    text="text_column=",
+    label="label_column=",
+    id="id_column=",
+    source_column="source_column=",
+    prefix="text-",
+    halves=True,
 )
 
 
@@ -35,6 +41,7 @@ def read(
     text_column: str = "text",
     label_column: str | None = None,
     id_column: str | None = None,
+    source_column: str | None = None,
     limit: int | None = None,
 ) -> SeedFile:
     """Read the texts in ``data``; parameters and counts are those of `auditor.tasks.seeds.read`.
@@ -46,8 +53,11 @@ def read(
     DataFileError
         There is no such column, or it holds something else than texts.
     """
-    columns, rows = _table(data, (text_column, label_column or "label", id_column or "id", SUBJECT))
-    return collect(_NAMES, columns, rows, text_column, label_column, id_column, limit)
+    columns, rows = _table(
+        data,
+        (text_column, label_column or "label", id_column or "id", SUBJECT, *filter(None, [source_column])),
+    )
+    return collect(_NAMES, columns, rows, text_column, label_column, id_column, limit, source=source_column)
 
 
 def _table(data: Any, wanted: tuple[str, ...]) -> readers.Table:

@@ -7,7 +7,6 @@ import difflib
 import hashlib
 import itertools
 import json
-import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,14 +15,13 @@ from pathlib import Path
 from typing import overload
 
 from auditor.core.counting import plural
-from auditor.core.decoded import from_json
 from auditor.core.errors import ConfigError, DataFileError
-from auditor.core.types import SourceText, Span, digest
+from auditor.core.types import SourceText, digest
 from auditor.tasks import readers
 from auditor.tasks.readers import Row
+from auditor.tasks.subjects import SUBJECT, subject_of
 
 LONGEST = 1_000_000  # characters of a text: it is held once for each of a hundred variants
-SUBJECT = "subject"  # the column of `SourceText.subject`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +32,7 @@ class Where:
     text: str = "--text-column"
     label: str = "--label-column"
     id: str = "--id-column"
+    source_column: str = "--source-column"
     prefix: str = "row-"
     halves: bool = False  # characters that no UTF-8 file can hold are let be: some models see them
 
@@ -89,6 +88,7 @@ def read(
     text_column: str = "text",
     label_column: str | None = None,
     id_column: str | None = None,
+    source_column: str | None = None,
     limit: int | None = None,
 ) -> SeedFile:
     """Read seeds from a file or a data set.
@@ -106,6 +106,8 @@ def read(
         list. It never selects rows.
     id_column : str or None
         Where the id stands; None: ``id`` if there is one, else ``row-1``, ``row-2``, …
+    source_column : str or None
+        Where it stands what a text was made of (`SourceText.source`); never guessed.
     limit : int or None
         Take the first ``limit`` rows, blank ones included. Rows behind them are not checked.
 
@@ -127,10 +129,18 @@ def read(
         raw = readers.content(path)
         sha256 = hashlib.sha256(raw).hexdigest()
         if path.suffix.lower() == ".txt":
-            text_column, label_column, id_column = "text", None, None
+            text_column, label_column, id_column, source_column = "text", None, None, None
         columns, rows = readers.from_file(path, raw, text_column)
     return collect(
-        Where(source=name), columns, rows, text_column, label_column, id_column, limit, sha256=sha256
+        Where(source=name),
+        columns,
+        rows,
+        text_column,
+        label_column,
+        id_column,
+        limit,
+        sha256=sha256,
+        source=source_column,
     )
 
 
@@ -144,6 +154,7 @@ def collect(
     limit: int | None,
     *,
     sha256: str = "",
+    source: str | None = None,
 ) -> SeedFile:
     """Make seeds of ``rows``; see `read` for what is left out, and for the parameters.
 
@@ -156,12 +167,16 @@ def collect(
     """
     if limit is not None and limit < 1:
         raise ConfigError(f"the limit of texts has to be at least 1, got {limit}")
-    collected = _collect(where, rows, _Columns(where, columns, text, label, id_), limit)
+    collected = _collect(where, rows, _Columns(where, columns, text, label, id_, source), limit)
     if not collected.rows:
         raise DataFileError(f"{where.source}: no rows; an audit needs at least one text")
     if not collected.seeds:
         raise DataFileError(
             f"{where.source}: the column {text!r} holds nothing but blanks ({plural(collected.rows, 'row')})"
+        )
+    if source and all(seed.source is None for seed in collected.seeds):
+        raise DataFileError(
+            f"{where.source}: no text has a source in the column {source!r} ({where.source_column})"
         )
     return SeedFile(
         seeds=tuple(collected.seeds),
@@ -215,7 +230,7 @@ def crossed(seeds: Sequence[SourceText], against: Path | None, limit: int | None
             id=f"{seed.id}.{other.id}",
             text=f"{seed.text}\n\n{other.text}",
             label=other.labels.get(seed.id, other.label),
-            source=seed.id,
+            source=seed.source or seed.id,
         )
         for seed, other in pairs[:limit]
     ]
@@ -230,13 +245,20 @@ class _Columns:
     """Which columns are read; checked against the header where there is one."""
 
     def __init__(
-        self, told: Where, columns: Sequence[str] | None, text: str, label: str | None, id_: str | None
+        self,
+        told: Where,
+        columns: Sequence[str] | None,
+        text: str,
+        label: str | None,
+        id_: str | None,
+        source: str | None,
     ) -> None:
         self.told, self.text = told, text
         self.label, self.label_needed = label or "label", label is not None
         self.id, self.id_needed = id_ or "id", id_ is not None
+        self.source = source
         if columns is not None:
-            for name in (text, label, id_):
+            for name in (text, label, id_, source):
                 if name and name not in columns:
                     raise DataFileError(f"{told.source}: {self.missing(name, columns)}")
                 if name and list(columns).count(name) > 1:
@@ -253,7 +275,8 @@ class _Columns:
         if not near:
             near = [column for column in columns if column.casefold().strip() == name.casefold().strip()][:1]
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        option = {self.text: self.told.text, self.id: self.told.id}.get(name, self.told.label)
+        of = {self.source: self.told.source_column, self.text: self.told.text, self.id: self.told.id}
+        option = of.get(name, self.told.label)
         listed = ", ".join(map(str, columns[:20])) + (", …" if len(columns) > 20 else "")
         return f"no column {name!r}; columns: {listed or 'none'}.{hint} Name it with {option}."
 
@@ -306,47 +329,11 @@ def _collect(told: Where, rows: Iterable[Row], columns: _Columns, limit: int | N
             seed_id = _unused(seed_id, used, repeats)
         used.add(seed_id)
         subject = subject_of(f"{source}, {where}", text, row.get(SUBJECT))
-        out.seeds.append(SourceText(id=seed_id, text=text, label=label, subject=subject))
+        made_of = columns.source and _plain(source, where, columns.source, row.get(columns.source))
+        out.seeds.append(
+            SourceText(id=seed_id, text=text, label=label, subject=subject, source=made_of or None)
+        )
     return out
-
-
-def subject_of(where: str, text: str, value: object) -> tuple[Span, ...] | None:
-    """Return the spans that the field ``subject`` holds, as lists or as JSON (in tables).
-
-    A column of that name that holds words or numbers ("Re: your order") is something else, and nothing is read from it.
-
-    Raises
-    ------
-    DataFileError
-        A span is no pair of numbers, is empty, lies outside the text, or begins before the one before it has ended.
-    """
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            value = from_json(value)
-        except ValueError:
-            return None
-    if not isinstance(value, list | tuple) or (value and all(isinstance(item, str) for item in value)):
-        return None
-    spans: list[Span] = []
-    for item in value:
-        try:
-            start, end = map(operator.index, item)
-        except (TypeError, ValueError):
-            raise DataFileError(
-                f"{where}: the column {SUBJECT!r} takes a list of [start, end], got {item!r}"
-            ) from None
-        if not 0 <= start < end <= len(text):
-            raise DataFileError(
-                f"{where}: [{start}, {end}] in the column {SUBJECT!r} is no part of the text, which has "
-                f"{plural(len(text), 'character')}"
-            )
-        if spans and start < spans[-1][1]:
-            raise DataFileError(
-                f"{where}: [{start}, {end}] in the column {SUBJECT!r} begins before {list(spans[-1])} has ended; "
-                "list the spans in the order of the text"
-            )
-        spans.append((start, end))
-    return tuple(spans)
 
 
 def _unused(name: str, used: set[str], repeats: dict[str, int]) -> str:

@@ -243,3 +243,41 @@ def test_the_command_makes_a_run(
 def test_fill_of_roles_by_hand() -> None:
     roles = Roles(text="t", answer="a", groups={"gender": "g"})  # type: ignore[arg-type]
     assert roles.columns() == ["t", "a", "g"]
+
+
+def of_sources(rng: Random, effect: float) -> tables.Table:
+    """Sixteen sources in eight texts each; each source has a difference of its own, in all of its texts."""
+    columns: dict[str, tables.Column] = {name: [] for name in ("text_id", "cv", "gender", "score", "run")}
+    for cv in range(16):
+        own = rng.gauss(effect, 4)
+        for text in range(8):
+            base = rng.gauss(50, 10)
+            for gender, more in (("female", own), ("male", 0.0)):
+                row = (f"t{cv}-{text}", f"cv{cv}", gender, f"{base + more + rng.gauss(0, 2):.2f}", "0")
+                for column, value in zip(columns.values(), row, strict=True):
+                    column.append(value)
+    return tables.Table(columns=columns, sources=(tables.Source(file="x", sha256="", rows=0),))
+
+
+def test_what_texts_of_one_source_share_is_no_difference_between_groups() -> None:
+    roles = Roles(
+        text=("text_id",), answer="score", kind="number", groups={"gender": "gender"}, replicate="run"
+    )
+    shown = {False: 0, True: 0}
+    for n in range(60):
+        table = of_sources(Random(n), 0.0)
+        for joined in shown:
+            found = observe.observe(table, roles.model_copy(update={"source": "cv" if joined else None}))
+            (claim,) = (c for c in claims(found.table, found.question) if c.family == "net")
+            assert claim.texts == (16 if joined else 128)
+            shown[joined] += claim.verdict.startswith("shown")
+    assert shown[True] <= 9  # more than that come in 0.1 % of series where 5 % err
+    assert shown[False] > 15
+
+
+def test_a_text_has_one_source(tmp_path: Path) -> None:
+    rows = [
+        {"text_id": "t", "cv": cv, "gender": g, "score": "1"} for cv, g in (("a", "female"), ("b", "male"))
+    ]
+    with pytest.raises(DataFileError, match="'t' has two sources: 'a' and 'b'"):
+        net(rows, tmp_path / "a.csv", source="cv")

@@ -346,3 +346,16 @@ def test_progress_counts_texts_and_not_the_cases_of_a_text() -> None:
     assert result.record["counts"]["cases"] > 20  # some have a line besides
     assert seen
     assert all(planned is not None and done <= planned <= 20 for done, planned in seen)
+
+
+def test_two_cases_of_one_text_are_one_unit_and_change_different_attributes() -> None:
+    found = cases(HERS, NEUTRAL, SourceText(id="r.1", text="He wrote two reports a week.", source="r"))
+    assert [(c.suite, c.source) for c in found] == [
+        ("mutation.v1", "0"),
+        ("name_line.v1", "0"),
+        ("name_line.v1", None),
+        ("mutation.v1", "r"),
+        ("name_line.v1", "r"),
+    ]
+    both = [{a for v in real(c) for a in v.attributes} for c in found[:2]]
+    assert both[0].isdisjoint(both[1])

@@ -86,6 +86,17 @@ def test_named_columns(tmp_path: Path) -> None:
     ]
 
 
+def test_what_texts_were_made_of_is_read_from_the_column_that_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.csv", "text,source,person\nGood.,web,a\nBad.,web,a\nFine.,web,\n")
+    assert [s.source for s in read_seeds(path)] == [None, None, None]
+    assert [s.source for s in read_seeds(path, source_column="person")] == ["a", "a", None]
+    with pytest.raises(DataFileError, match=r"no column 'persn'.*'person'.*--source-column"):
+        read_seeds(path, source_column="persn")
+    lines = write(tmp_path, "t.jsonl", '{"text": "Good."}\n')
+    with pytest.raises(DataFileError, match="no text has a source in the column 'person'"):
+        read_seeds(lines, source_column="person")
+
+
 def test_repeated_ids_get_a_number(tmp_path: Path) -> None:
     rows = "".join(f"{i},t{n}\n" for n, i in enumerate(["a", "a", "a#2", "a", "", "row-5"]))
     got = read_seeds(write(tmp_path, "t.csv", "id,text\n" + rows))

@@ -88,6 +88,8 @@ class Roles(BaseModel):
         Attribute → the column that names its group.
     long : Long, optional
         Instead of, or beside, ``groups``.
+    source : str, optional
+        Column that says what texts were made of: texts of one source are one unit.
     original : mapping
         Attribute → the column with the group that the source text had before anything was changed.
     arm : Arm, optional
@@ -141,6 +143,7 @@ class Roles(BaseModel):
     unit: str = ""
     groups: Mapping[str, str] = Field(default_factory=dict)
     long: Long | None = None
+    source: str | None = None
     original: Mapping[str, str] = Field(default_factory=dict)
     arm: Arm | None = None
     split: Mapping[str, Mapping[str, Mapping[str, str]]] = Field(default_factory=dict)
@@ -174,7 +177,16 @@ class Roles(BaseModel):
             *self.format,
             *filter(
                 None,
-                (self.replicate, self.gold, self.word, self.status, self.score, self.edits, self.version),
+                (
+                    self.source,
+                    self.replicate,
+                    self.gold,
+                    self.word,
+                    self.status,
+                    self.score,
+                    self.edits,
+                    self.version,
+                ),
             ),
         ]
         named += [self.long.attribute, self.long.group] if self.long else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -74,6 +74,7 @@ class Row(NamedTuple):
     replicate: str | None
     before: tuple[tuple[str, str], ...]  # groups of the source text, where a column says them
     version: str  # its id, where a column says it
+    source: str | None  # what its text was made of, where a column says it
     shape: Shape | None  # None: it follows from arm and groups
     answer: Answer
 
@@ -108,6 +109,7 @@ def observe(table: Table, roles: Roles) -> Imported:
     own = {row.text: dict(row.before or row.groups) for row in rows if row.before or row.arm == Arm.ORIGINAL}
     versions = _versions(rows, own)
     observations = Observations()
+    observations.sources = _sources(rows)
     models: dict[str, Counter[str]] = {}
     for (text, shape, _, name), answers in versions.items():
         version = observations.shape(text, shape, name)
@@ -158,6 +160,7 @@ def _rows(table: Table, roles: Roles, counted: Counted) -> Iterator[Row]:
             replicate=columns[roles.replicate][n] if roles.replicate else None,
             version=(columns[roles.version][n] or "") if roles.version else "",
             shape=None if edits is None else shapes[edits],
+            source=columns[roles.source][n] if roles.source else None,
             before=tuple((a, v) for a, c in roles.original.items() if (v := columns[c][n]) is not None),
             answer=answer,
         )
@@ -242,6 +245,17 @@ def _edits(written: str) -> tuple[Edit, ...]:
         return EDITS.decode(written)
     except msgspec.DecodeError as error:
         raise DataFileError(f"not the edits of a version: {written[:60]!r} ({error})") from None
+
+
+def _sources(rows: Iterable[Row]) -> dict[str, str]:
+    """What each text was made of, of those that say it."""
+    found: dict[str, str] = {}
+    for row in rows:
+        if row.source is not None and found.setdefault(row.text, row.source) != row.source:
+            raise DataFileError(
+                f"the text {row.text!r} has two sources: {found[row.text]!r} and {row.source!r}"
+            )
+    return found
 
 
 Versions = dict[tuple[str, Shape, str, str], dict[tuple[str, str], list[Answer]]]
