@@ -18,6 +18,9 @@ RANK = {"shown": 0, "shown_for_words": 1, "not_determined": 2, "bounded": 3, "no
 MANY_TEXTS = 50  # a group of fewer, against all others, leads no report where anything else was shown
 ENOUGH_TEXTS = 30  # the same of a pair
 MOST_DIGITS = 6  # decimals of a figure
+OPPOSED = (
+    "shares are of answers as they stand, the difference is without what edits and words do by themselves"
+)
 # What is done to the person: of labels that are verbs. Others are named as they are.
 DONE = {
     "accept": "accepted",
@@ -336,7 +339,17 @@ def reason(claim: Claim) -> str:
     if claim.calls_needed is not None:
         target = limit(claim) if claim.delta else f"{100 * USUAL_DELTA:g} points"
         told += f"{'; ' if told else ''}about {claim.calls_needed:,} calls would show {target}"
+    if _opposed(claim, found):
+        told += f"{'; ' if told else ''}{OPPOSED}"
     return words.visible(told, newlines=False)
+
+
+def _opposed(claim: Claim, found: Effect | None) -> bool:
+    """Whether the shares that are printed point another way than the difference beside them."""
+    if claim.shares is None or found is None or found.vague:
+        return False
+    group, reference = (round(100 * share) for share in claim.shares)
+    return (group - reference) * round(found.scale * found.value, found.digits) < 0
 
 
 def of_delta(told: Told) -> str:

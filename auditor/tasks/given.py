@@ -17,7 +17,8 @@ from auditor.core.errors import MissingDependency, WrongType
 from auditor.core.types import SourceText
 from auditor.tasks import readers
 from auditor.tasks.readers import Row
-from auditor.tasks.seeds import SUBJECT, SeedFile, Where, collect
+from auditor.tasks.seeds import SeedFile, Where, collect
+from auditor.tasks.subjects import SUBJECT
 
 SOURCE = "given by the caller"
 TAKEN = (

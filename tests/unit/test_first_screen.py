@@ -13,6 +13,8 @@ import pytest
 
 from auditor import audit
 from auditor.cli.main import run
+from auditor.core.record.claim import Claim
+from auditor.report import claimed
 from auditor.report.html import HtmlReport
 from auditor.report.markdown import MarkdownReport
 from auditor.report.terminal import TerminalReport
@@ -263,3 +265,18 @@ def test_two_models_stand_in_one_table(tmp_path: Path) -> None:
     assert re.search(r"worse\n.*▲ shown", text)
     assert re.search(r"blind\n.*\? not determined", text)
     assert "NEXT" not in text  # nothing was written that a command could be about
+
+
+@pytest.mark.parametrize(
+    ("shares", "estimate", "said"),
+    [((0.5, 0.54), 0.01, True), ((0.5, 0.54), -0.01, False), ((0.5, 0.501), 0.01, False)],
+)
+def test_shares_that_point_another_way_than_the_difference_are_explained(
+    shares: tuple[float, float], estimate: float, said: bool
+) -> None:
+    claim = Claim(
+        family="net", attribute="gender", groups=("female", "male"), label="yes", model="m", format="", scale="share",
+        unit="share", estimate=estimate, low=estimate - 0.05, high=estimate + 0.05, shares=shares,
+        verdict="not_determined", why="too little data",
+    )  # fmt: skip
+    assert (claimed.OPPOSED in claimed.reason(claim)) == said
