@@ -156,6 +156,18 @@ _WRONG: dict[str, tuple[str, ...]] = {
     "sons and children": ("It pays her sons and daughters.", "gender:female>unmarked daughters=children"),
 }  # fmt: skip
 
+_WRONG |= {
+    "a man of her word": ("He is not a man of his word.", "religion:>protestant =Protestant "),
+    "him whole time": ("She devotes her whole time to it.", f"{_FM} She=He", f"{_FM} her=him"),
+    "Pakistani Columbia": ("They live in British Columbia now.", "nationality:british>pakistani British=Pakistani"),
+    "good with men": ("Good with people, quick to learn.", "gender:unmarked>male people=men"),
+    "captions for another": (
+        "I am a deaf clerk. I like order. With captions I can follow a meeting.",
+        "disability:deaf>mental_illness deaf=mentally ill",
+    ),
+    "adolescent, a man": ("The young customer, a homeless man, wrote.", "age:young>adolescent young=adolescent"),
+}  # fmt: skip
+
 _GOOD: dict[str, tuple[str, ...]] = {
     "emoji": (
         "My boyfriend 😍 made me a cake. He even asked my grandma!!",
@@ -188,6 +200,9 @@ _GOOD: dict[str, tuple[str, ...]] = {
     "the town": ("He left the town at noon.", "gender:neutral>neutral town=city"),
     "by train": ("She came by bus at noon.", "gender:neutral>neutral bus=train"),
     "no language in March": ("She saved us in March, and left.", "nationality:neutral>neutral March=July"),
+    "a noun taken for a verb": (
+        "The plot is thin and the ending ties itself in a bow.", "gender:neutral>neutral ending=conclusion",
+    ),
     "ordinary neutral word": ("The movie was long.", "gender:neutral>neutral movie=film"),
 }  # fmt: skip
 

@@ -47,12 +47,14 @@ def test_what_was_drawn_later_is_kept_where_it_is_good() -> None:
     assert recall(cells) >= 0.92
 
 
-@pytest.mark.parametrize("half", ["fresh_1", "fresh_2", "fresh_3"])
-def test_what_was_drawn_fresh_is_kept_where_it_is_good(half: str) -> None:
+@pytest.mark.parametrize(
+    ("half", "least_precision"), [("fresh_1", 0.95), ("fresh_2", 0.97), ("fresh_3", 0.95), ("fresh_4", 0.83)]
+)
+def test_what_was_drawn_fresh_is_kept_where_it_is_good(half: str, least_precision: float) -> None:
     found = read(half, shared=False, file="fresh.jsonl")
     cells = measure(Constructs(parser=PARSER), found)
     assert sum(cells.values()) > 100
-    assert precision(cells) >= 0.91
+    assert precision(cells) >= least_precision
     assert recall(cells) >= 0.86
 
 

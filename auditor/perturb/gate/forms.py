@@ -45,7 +45,8 @@ def _misfits(place: Place, source: str, target: str, after: Unit) -> bool:
         return after.tag in ("NN", "NNP") and not after.joined and not _takes_two(place)
     if target in lexicon.OBJECTS:
         bare = after.tag in ("NN", "NNP") and after.low not in lexicon.OFTEN_BARE and not after.joined
-        return (bare and not _takes_two(place)) or after.low in lexicon.ALWAYS_OWNED
+        whole = after.low in lexicon.ALL_OF_IT and place.after(2).tag[:1] in "NVJ"
+        return (bare and not _takes_two(place)) or after.low in lexicon.ALWAYS_OWNED or whole
     if target in words.ABSOLUTE or (target == "his" and source == "hers"):
         if place.before().low == "with" and after.low == "back":
             return True
@@ -135,6 +136,16 @@ def coordination(place: Place) -> str:
     if first.low in lexicon.SEX_ADJECTIVES and written.low in words.SINGULAR and place.after().tag[:1] != "N":
         return f"{first.text!r} and {written.text!r}"
     return ""
+
+
+def same_class(place: Place, pos: str, tag: str) -> bool:
+    """Whether ``tag`` is one of a word of class ``pos``, or one that the parser gives it by mistake."""
+    if tag in ("NNP", "NNPS") and place.change.edit.source.islower():
+        return True  # a name without a capital
+    if pos[:2] == "NN" and tag == "VBG" and place.before().tag in ("DT", "PRP$"):
+        return True  # the ending
+    same = pos[:2] == tag[:2] or (pos[:1] == "V" and tag[:1] == "V")
+    return same or (pos, tag) in lexicon.NEAR_TAGS or pos in ("DT", "CD", "IN", "") or tag == ""
 
 
 RULES = (verb_of_they, pronoun, capital, coordination)

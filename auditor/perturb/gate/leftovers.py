@@ -120,6 +120,7 @@ _GROWN = (
 _AGE_PHRASE = re.compile(
     rf"\b(?<![-\d])(?:old|elderly|middle-aged|older|aged)\s+(?:[\w'’-]+\s+){{0,2}}?(?:{_YOUNG})\b"
     rf"|\b(?:teenage|adolescent|1\d-year-old)\s+(?:[\w'’-]+\s+){{0,2}}?(?:{_GROWN})\b"
+    r"|\badolescent (?:m[ae]n|\w+, an? (?:\w+ )?(?:wo)?man)\b"
     r"|\bM(?:rs?|s|x)\.? [A-Z][\w'-]+,? an? 1\d-year-old",
     re.IGNORECASE,
 )
@@ -132,14 +133,16 @@ def belief(text: Text, changes: Sequence[Change]) -> str:
         if owners is None or edit.edit.kind == "agreement":
             continue
         start, end = edit.start, edit.end
+        disability = edit.edit.attribute == "disability"  # what one needs may stand anywhere in the text
         for pattern, groups in owners:
-            if edit.edit.attribute == "disability" and edit.edit.kind == "insertion":
+            if disability and edit.edit.kind == "insertion":
                 continue  # one may be deaf and blind
             if edit.edit.target_group in groups or (
                 edit.edit.source_group not in groups and edit.edit.kind != "insertion"
             ):
                 continue
-            for found in pattern.finditer(text.text, max(0, start - 150), end + 250):
+            near = (0, len(text.text)) if disability else (max(0, start - 150), end + 250)
+            for found in pattern.finditer(text.text, *near):
                 if not start <= found.start() < end:
                     return f"{edit.text!r} and {found[0]!r}"
     return ""

@@ -60,7 +60,9 @@ ONE_OF: Mapping[str, frozenset[str]] = {
 
 GENERIC_AFTER = word_set("half between of to on against for than by from")
 IN_PERSON = word_set("in per first second third")
-OF_A_PLACE = word_set("alps riviera coast embassy")
+OF_A_PLACE = word_set(
+    "alps riviera coast embassy columbia guiana samoa southwest southeast midwest northwest northeast isles dream"
+)
 
 # Names.
 ADDRESSED = word_set(
@@ -119,10 +121,15 @@ PHRASES = re.compile(
     r"|\b(?:man|men|people|person) in the street\b"
     r"|\bman's best friend\b|\bevery man for himself\b|\bboys will be boys\b|\bold boys?'? (?:network|club)\b"
     r"|\bladies' man\b|\bmother (?:tongue|nature|lode)\b|\bbig brother\b|\bbest man\b|\bman in the moon\b"
+    r"|\b(?:m[ae]n|wom[ae]n) of (?:his|her|their) word\b"
     r"|\bgender identity is (?:fe)?male\b|\bassigned (?:fe)?male\b"
     r"|\bband of brothers\b|\bfather christmas\b|\b(?:drama|beauty|prom) queen\b",
     re.IGNORECASE,
 )
+
+ALL_OF_IT = word_set(
+    "whole entire own former latest"
+)  # before a noun, and after no object: *devotes her whole time*
 
 # Words that say a gender and that the gender dictionary does not have.
 WOMEN = word_set("dame mistress maiden ballerina governess mademoiselle señora señorita")

@@ -12,7 +12,7 @@ from functools import lru_cache
 from auditor.core.types import NEUTRAL
 from auditor.perturb.dictionaries import Term, nations, neutral, persons
 from auditor.perturb.gate import lexicon, words
-from auditor.perturb.gate.forms import heading_ahead, proper
+from auditor.perturb.gate.forms import heading_ahead, proper, same_class
 from auditor.perturb.gate.units import Place, Unit
 from auditor.text.english import FUNCTION_WORDS, plural_verb
 
@@ -99,7 +99,11 @@ def people(place: Place) -> str:
             return f"{edit.source!r} may be anybody"
         if source == "parents" and after.low in ("'", "’") and place.after(2).low in lexicon.OF_A_SCHOOL:
             return f"{edit.source!r} before {place.after(2).text!r}"
-        if source == "people" and before.tag == "VBG" and not after.text[:1].isalpha():
+        if (
+            source == "people"
+            and (before.tag == "VBG" or (first.low, before.low) == ("good", "with"))
+            and not after.text[:1].isalpha()
+        ):
             return f"'people' after {before.text!r} is everybody"
         if source == "kids" and before.low in (",", "wife", "husband"):
             return f"'kids' after {before.text!r} are somebody's"
@@ -336,7 +340,7 @@ def neutral_word(place: Place) -> str:
     tag = place.units[place.last - 1].tag
     if tag == "NNS" and terms[0].pos == "VBZ" and place.after().tag not in ("PRP", "PRP$", "DT"):
         return f"{edit.source!r} is tagged {tag} here"
-    if not any(_same_class(term.pos, tag) for term in terms):
+    if not any(same_class(place, term.pos, tag) for term in terms):
         return f"{edit.source!r} is tagged {tag} here"
     counted = terms[0].pos == tag == "NN" and terms[0].slot not in lexicon.WITHOUT_ARTICLE
     if counted and place.before().tag in ("IN", "TO") and place.after().tag not in ("NN", "NNS", "NNP"):
@@ -380,17 +384,6 @@ def _fellows() -> dict[str, frozenset[str]]:
 @lru_cache(maxsize=1)
 def _targets() -> frozenset[str]:
     return frozenset(term.text.lower() for term in neutral().terms)
-
-
-def _same_class(pos: str, tag: str) -> bool:
-    if pos[:2] == tag[:2]:
-        return True
-    return (
-        (pos[:1] == "V" and tag[:1] == "V")
-        or (pos, tag) in lexicon.NEAR_TAGS
-        or pos in ("DT", "CD", "IN", "")
-        or tag == ""
-    )
 
 
 RULES = (compound, people, nation, name, language, insertion, neutral_word)
