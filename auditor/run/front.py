@@ -11,12 +11,15 @@ Examples
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from auditor import run as pipeline
-from auditor.core.errors import AuditError, ConfigError
+from auditor.core.errors import AuditError, ConfigError, WrongType
 from auditor.core.options import Typed, keywords, near
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
@@ -58,6 +61,27 @@ def _given(plan: Plan, data: Any) -> Sequence[SourceText]:
     )
 
 
+def _filed(data: Any, folder: Path) -> Path | None:
+    """The file of pairs or of whole requests that is made of what the caller handed over; None of texts."""
+    from auditor import tasks
+    from auditor.run import pairs, traffic
+
+    names = set(tasks.fields_given(data))
+    if not ({pairs.FIRST, pairs.SECOND} <= names or names & {traffic.MESSAGES, *traffic.WITHIN}):
+        return None
+    rows = list(tasks.rows_given(data))
+    if not ({pairs.FIRST, pairs.SECOND} <= names or (rows and traffic.is_request(rows[0]))):
+        return None
+    try:
+        lines = [json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows]
+    except TypeError as error:
+        raise WrongType(f"data: a row holds what cannot be written as JSON: {error}") from None
+    path = folder / f"data-{sha256(b''.join(lines)).hexdigest()[:12]}.jsonl"
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(lines))
+    return path
+
+
 @keywords(Plan, without=OTHERWISE)
 async def aaudit(
     task: str = "sentiment",
@@ -86,8 +110,14 @@ async def aaudit(
     except AuditError as error:
         words = {Plan.flag(name): (name, "") for name in options}
         raise Typed(values=options, keys=words).error(error) from None
-    seeds = None if data is None or isinstance(data, (str, Path)) else _given(plan, data)
-    return await run_plan(plan, models=adapters, seeds=seeds, observe=observe, write=out is not None)
+    if data is None or isinstance(data, (str, Path)):
+        return await run_plan(plan, models=adapters, seeds=None, observe=observe, write=out is not None)
+    with TemporaryDirectory() as passing:  # what is not written stays nowhere
+        kept = out is not None and not plan.redact
+        file = _filed(data, Path(plan.out if kept else passing))
+        seeds = None if file else _given(plan, data)
+        plan = plan.model_copy(update={"data": str(file)}) if file else plan
+        return await run_plan(plan, models=adapters, seeds=seeds, observe=observe, write=out is not None)
 
 
 @keywords(Plan, without=OTHERWISE)
@@ -114,7 +144,9 @@ def audit(
         Source texts: a file, ``hf:…``; a list of texts, of dicts or of `SourceText`; a data frame (pandas, polars,
         Arrow); a ``datasets.Dataset``. ``text_column``, ``label_column`` and ``id_column`` name the columns
         (``text``; ``label`` and ``id`` where there are such); no other column is read, and only the text is
-        sent to a model. None takes the task's embedded texts.
+        sent to a model. Rows with ``text_a`` and ``text_b`` are pairs of your own, rows with ``messages`` are whole
+        requests, as in files: they are kept beside the run folder as ``data-….jsonl``. None takes the task's
+        embedded texts.
     observe : callable, optional
         Gets `auditor.core.types.Progress` events; the library prints nothing.
     out : str or Path, optional

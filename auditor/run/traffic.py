@@ -27,6 +27,7 @@ from auditor.tasks.seeds import SeedFile
 from auditor.tasks.task import Task
 
 ROLES = ("user",)  # whose messages are changed where the plan does not say
+MESSAGES = "messages"
 WITHIN = ("body", "request", "inputs")  # where a log keeps the request
 RULE = "="
 DEEPEST = 40  # levels of a request or an answer; those of arguments come on top
@@ -144,7 +145,12 @@ def is_traffic(data: str | None) -> bool:
         row = from_json(first, deepest=DEEPEST)
     except ValueError:
         return False
-    return isinstance(row, dict) and isinstance(_body(row).get("messages"), list)
+    return isinstance(row, dict) and is_request(row)
+
+
+def is_request(row: Mapping[str, Json]) -> bool:
+    """Whether a row is a whole request, or holds one."""
+    return isinstance(_body(row).get(MESSAGES), list)
 
 
 def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
@@ -222,12 +228,12 @@ def _row(where: str, line: str) -> dict[str, Json]:
         row = from_json(line, deepest=DEEPEST)
     except ValueError as error:
         raise DataFileError(f"{where}: not JSON: {error}") from None
-    if not isinstance(row, dict) or not isinstance(_body(row).get("messages"), list):
+    if not isinstance(row, dict) or not is_request(row):
         raise DataFileError(f"{where}: no request with messages")
     return row
 
 
-def _body(row: dict[str, Json]) -> dict[str, Json]:
+def _body(row: Mapping[str, Json]) -> Mapping[str, Json]:
     for name in WITHIN:
         inner = row.get(name)
         if isinstance(inner, dict) and "messages" in inner:

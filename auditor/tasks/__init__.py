@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from auditor.tasks.answers import Reader
+from auditor.tasks.given import fields as fields_given
 from auditor.tasks.given import read as read_given
+from auditor.tasks.given import rows as rows_given
 from auditor.tasks.kinds.base import Kind
 from auditor.tasks.load import available, load
 from auditor.tasks.seeds import SeedFile
@@ -19,8 +21,10 @@ __all__ = [
     "SeedFile",
     "Task",
     "available",
+    "fields_given",
     "load",
     "read_given",
     "read_seeds",
+    "rows_given",
     "template",
 ]

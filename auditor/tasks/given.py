@@ -10,7 +10,7 @@ unknown object would be sent to a model as if it were a text.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from auditor.core.errors import MissingDependency, WrongType
@@ -22,7 +22,7 @@ from auditor.tasks.subjects import SUBJECT
 
 SOURCE = "given by the caller"
 TAKEN = (
-    "a list of texts, of dicts or of Seeds; a data frame (pandas, polars, Arrow); a datasets.Dataset; "
+    "a list of texts, of dicts, of SourceText; a data frame (pandas, polars, Arrow); a datasets.Dataset; "
     "or the name of a file as a text or Path"
 )
 _NAMES = Where(
@@ -59,6 +59,26 @@ def read(
         (text_column, label_column or "label", id_column or "id", SUBJECT, *filter(None, [source_column])),
     )
     return collect(_NAMES, columns, rows, text_column, label_column, id_column, limit, source=source_column)
+
+
+def fields(data: Any) -> tuple[str, ...]:
+    """The names of the columns of a frame or a data set, or of the fields of the first dict of a list; else none."""
+    names = getattr(data, "column_names", None)
+    columns = list(names) if isinstance(names, (list, tuple)) else _column_names(data)
+    if columns is None and isinstance(data, Sequence) and len(data) and isinstance(data[0], Mapping):
+        columns = list(data[0])
+    return tuple(map(str, columns or ()))
+
+
+def rows(data: Any) -> Iterator[Mapping[str, Any]]:
+    """The rows of ``data`` with all their fields, as plain Python.
+
+    Raises
+    ------
+    WrongType
+        ``data`` is of a kind that is not taken.
+    """
+    return (row for _, row in _table(data, fields(data) or ("text",))[1])
 
 
 def _table(data: Any, wanted: tuple[str, ...]) -> readers.Table:

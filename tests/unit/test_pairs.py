@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,3 +115,27 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
         audit(data=written(tmp_path / "b.csv", same))
     with pytest.raises(ConfigError, match="leave --attributes out"):
         audit(data=written(tmp_path / "c.csv", lines()), attributes="gender")
+
+
+@pytest.mark.parametrize("kind", ["list", "tuple", "pandas"])
+@pytest.mark.parametrize("kept", [True, False])
+def test_pairs_that_a_program_hands_over(tmp_path: Path, kind: str, kept: bool) -> None:
+    rows = lines()
+    data: Any = rows
+    if kind == "tuple":
+        data = tuple(rows)
+    elif kind == "pandas":
+        data = pytest.importorskip("pandas").DataFrame(rows)
+    out = tmp_path / "runs" if kept else None
+    result = audit(model="vader", data=data, out=out)
+    same = audit(model="vader", data=written(tmp_path / "pairs.csv", rows))
+    assert result.record["claims"] == same.record["claims"]
+    assert result.record["counts"]["placebos"] == 16
+    assert len(list(tmp_path.rglob("data-*.jsonl"))) == kept
+
+
+def test_what_is_redacted_is_not_kept_as_a_file(tmp_path: Path) -> None:
+    audit(model="vader", data=lines(), out=tmp_path, redact=True)
+    assert not list(tmp_path.rglob("data-*.jsonl"))
+    held = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"and all are glad" not in held

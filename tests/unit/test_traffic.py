@@ -234,3 +234,17 @@ def test_a_line_separator_inside_a_text_ends_no_line(tmp_path: Path) -> None:
     file.write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
     _, seeds = traffic.read(Plan(task="hiring", data=str(file)), tasks.load("hiring"))
     assert "job\u2028last" in seeds.seeds[0].text
+
+
+def test_requests_that_a_program_hands_over(tmp_path: Path) -> None:
+    seen: list[dict[str, Any]] = []
+    result = audit(
+        "hiring",
+        model=listener(seen, lambda said: "invite"),
+        data=requests(),
+        attributes="gender",
+        out=tmp_path,
+    )
+    assert result.record["counts"]["seeds"] == len(JOBS)
+    assert {body["model"] for body in seen} == {"logged-model"}
+    assert len(list(tmp_path.glob("data-*.jsonl"))) == 1
