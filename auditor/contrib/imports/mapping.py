@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from auditor.contrib.imports import joint
 from auditor.contrib.imports.spelling import fold, numbers, spelled
 from auditor.contrib.imports.tables import FILE, Column, Table, named
 from auditor.core import userfile
@@ -56,7 +57,7 @@ LONG = (
 )
 ATTRIBUTES = (
     "gender", "sex", "race", "ethnicity", "age", "age_group", "religion", "nationality", "disability", "caste",
-    "sexual_orientation", "identity", "group", "demographic",
+    "sexual_orientation", "identity", "group", "subgroup", "demographic", "persona",
 )  # fmt: skip
 
 
@@ -261,6 +262,7 @@ def infer(table: Table, answer: str | None = None) -> Roles:
     arm = _arm(
         table, [c for c in (known.get("arm"), long.attribute if long else None, known.get("variant")) if c]
     )
+    parts = {column: found for column in groups.values() if (found := joint.split(table.columns[column]))}
     varied = [*groups.values(), *([long.group] if long else []), *filter(None, [known.get("word")])]
     texts = [known[n] for n in ROLES["text"] if n in known and known[n] not in taken]
     text = next((t for t in texts if _compares(table, (t,), varied)), next(iter(texts), None))
@@ -280,6 +282,8 @@ def infer(table: Table, answer: str | None = None) -> Roles:
         long=long,
         original=original,
         arm=arm,
+        split=parts,
+        where={c: tuple(values) for c, values in parts.items() if {*table.columns[c]} - {*values, None}},
         word=pick("word"),
         model=tuple(filter(None, [pick("model") or _by_file(table, text, varied)])),
         format=tuple(f for f in [pick("format")] if f and _compares(table, (text, f), varied)),
