@@ -139,7 +139,7 @@ def run(
     planner_base_url: str | None = None,
     seed: int = 7,
     observe: Observer = _silent,
-    **options: Any,
+    **options: object,
 ) -> AgentResult:
     """Plan audits for a goal, run them, read them, look closer where it pays, write the report.
 

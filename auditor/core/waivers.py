@@ -162,7 +162,7 @@ def _date(value: object, where: str) -> datetime.date:
 
 
 def apply(
-    record: Mapping[str, Any], waivers: Sequence[Waiver], today: datetime.date, *, source: str = FILE
+    record: Mapping[str, object], waivers: Sequence[Waiver], today: datetime.date, *, source: str = FILE
 ) -> dict[str, Any]:
     """A copy of the run record with the entry ``waivers``; findings stay as they are.
 

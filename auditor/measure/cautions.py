@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
 from auditor.core.record.claim import Caution
 
@@ -23,7 +22,9 @@ def too_many_unreadable(lost: int, answers: int) -> bool:
     return lost > UNREADABLE * answers
 
 
-def alike(model: str, given: Mapping[str, Mapping[Any, int]], labels: Mapping[Any, str]) -> Iterator[Caution]:
+def alike(
+    model: str, given: Mapping[str, Mapping[object, int]], labels: Mapping[object, str]
+) -> Iterator[Caution]:
     """Yield a caution for each format in which (nearly) every answer that could be read is the same.
 
     Parameters

@@ -140,7 +140,7 @@ def _renamed(first: RunRecord, second: RunRecord) -> dict[str, str]:
     return {old[0]: new[0]} if len(old) == len(new) == 1 and old != new else {}
 
 
-def plan_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[PlanDifference]:
+def plan_differences(first: Mapping[str, object], second: Mapping[str, object]) -> list[PlanDifference]:
     """Entries of plan and inputs that differ; where results go and what they may cost is left out."""
     out = []
     a, b = _flat(first), _flat(second)
@@ -171,7 +171,7 @@ def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
     return spec | {"tool_version": record.get("tool_version")}
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     if value in UNSET:
         return "not set"
     return ", ".join(str(v) for v in value) if isinstance(value, (list, tuple)) else str(value)

@@ -128,7 +128,7 @@ def _key(shape: Shape) -> tuple[Any, ...]:
 
 
 def _parts(
-    joint: Shape, singles: Sequence[tuple[int, Shape]], by_key: dict[tuple[Any, ...], int]
+    joint: Shape, singles: Sequence[tuple[int, Shape]], by_key: dict[tuple[object, ...], int]
 ) -> list[int] | None:
     words = set(joint.words_in) | set(joint.words_out)
     near = [

@@ -21,7 +21,7 @@ class TooLong(BadResponse):
     """The answer has no end, or was packed so that it hardly has one."""
 
 
-def client(like: type[Any] | None = None, **options: Any) -> Any:
+def client(like: type[object] | None = None, **options: object) -> Any:
     """A client that reads at most `LARGEST` bytes and follows redirects within one origin only.
 
     Parameters

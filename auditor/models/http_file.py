@@ -125,7 +125,7 @@ class _Reader:
             raise DataFileError(f"{self.path}: a mapping with url, request and answer is needed")
         return value
 
-    def expect(self, raw: Mapping[str, object], key: str, kind: type[Any], default: object) -> Any:
+    def expect(self, raw: Mapping[str, object], key: str, kind: type[object], default: object) -> Any:
         if key not in raw:
             return default
         value = raw[key]

@@ -154,7 +154,7 @@ class PythonFunction(Model):
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = None
 
-    def _ask(self, inputs: list[Any], stop: threading.Event) -> list[Reply | CallError]:
+    def _ask(self, inputs: list[object], stop: threading.Event) -> list[Reply | CallError]:
         if self._batch:
             usable = [value for value in inputs if not isinstance(value, CallError)]
             try:
@@ -175,7 +175,7 @@ class PythonFunction(Model):
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever foreign code raises
             return self._failure(error)
 
-    async def _ask_async(self, inputs: list[Any]) -> list[Reply | CallError]:
+    async def _ask_async(self, inputs: list[object]) -> list[Reply | CallError]:
         async def call(value: object) -> Any:
             try:
                 return await self._function(value)
@@ -355,7 +355,7 @@ def _input(prompt: Prompt, style: str, tools: bool = False) -> Any:
     return prompt.text
 
 
-def _merge(inputs: list[Any], answers: Sequence[Reply | CallError]) -> list[Reply | CallError]:
+def _merge(inputs: list[object], answers: Sequence[Reply | CallError]) -> list[Reply | CallError]:
     """Put the answers back between the inputs that could not be asked."""
     rest = iter(answers)
     return [value if isinstance(value, CallError) else next(rest) for value in inputs]

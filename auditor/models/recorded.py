@@ -20,7 +20,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from auditor.core import userfile
 from auditor.core.decoded import from_json
@@ -156,7 +156,7 @@ def _read(content: bytes, file: Path) -> tuple[list[Line], bool, bool]:
     return lines, has_messages, has_input
 
 
-def _line(entry: dict[str, Any], number: int, where: str) -> Line:
+def _line(entry: dict[str, object], number: int, where: str) -> Line:
     replicate = entry.get("replicate", 0)
     if isinstance(replicate, bool) or not isinstance(replicate, int) or replicate < 0:
         raise DataFileError(f"{where}: field replicate is {replicate!r}; expected a whole number from 0")
@@ -187,7 +187,7 @@ def _line(entry: dict[str, Any], number: int, where: str) -> Line:
     )
 
 
-def _text(entry: dict[str, Any], name: str, where: str) -> str | None:
+def _text(entry: dict[str, object], name: str, where: str) -> str | None:
     value = entry.get(name)
     if value is not None and not isinstance(value, str):
         raise DataFileError(f"{where}: field {name} is {value!r}; expected text")
@@ -203,7 +203,7 @@ def _messages_sha(messages: object, where: str) -> str:
     return digest({"messages": [{"role": m["role"], "content": m["content"]} for m in messages]})
 
 
-def _reply(fields: dict[str, str | None], entry: dict[str, Any], where: str) -> Reply | RecordedFailure:
+def _reply(fields: dict[str, str | None], entry: dict[str, object], where: str) -> Reply | RecordedFailure:
     if fields["error"] is not None:
         return RecordedFailure(fields["error"] or "call-failed", fields["detail"] or "")
     scores = entry.get("scores")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from auditor.core import waivers
 from auditor.core.record import Asked, RunRecord
@@ -100,7 +99,7 @@ class Screen:
         return row.name, row.texts, *levels, row.net, row.verdict
 
 
-def build(record: RunRecord, evidence: Any) -> Screen | None:
+def build(record: RunRecord, evidence: object) -> Screen | None:
     """The first screen of a run; None where it makes no such claims (other oracles, old runs)."""
     if record.claims is None or record.spec.protocol != "default" or record.probability:
         return None
@@ -159,7 +158,7 @@ def subjects(claims: Sequence[Claim]) -> dict[tuple[str, str], str]:
     return {(m, f): f"{m}, {f}" if m in formats else m for m, f in pairs}
 
 
-def _any(record: RunRecord, evidence: Any, claims: Iterable[Claim]) -> Example | None:
+def _any(record: RunRecord, evidence: object, claims: Iterable[Claim]) -> Example | None:
     """An example of the first claim that has one."""
     for claim in claims:
         told = claimed.tell(record, claim)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from auditor.core.errors import PluginError
 from auditor.core.record import Plain, RunRecord, read
@@ -12,7 +11,7 @@ from auditor.core.record.parts import SuiteFigure
 from auditor.report.document import Document, Section, Table, Text
 
 
-def document(record: Plain | RunRecord, evidence: Any = None) -> Document:
+def document(record: Plain | RunRecord, evidence: object = None) -> Document:
     """The report of a run, whatever its kind, with what people filled in.
 
     The record may be as `Renderer.render` gets it: as it stands in ``run.json``.
@@ -25,7 +24,7 @@ def document(record: Plain | RunRecord, evidence: Any = None) -> Document:
     return replace(made, sections=(*made.sections, *more))
 
 
-def _own(record: RunRecord, evidence: Any) -> Document:
+def _own(record: RunRecord, evidence: object) -> Document:
     if record.tabular is not None:
         from auditor.report import tabular
 
@@ -76,7 +75,7 @@ def _line(row: SuiteFigure) -> tuple[str, ...]:
     )
 
 
-def chosen(record: RunRecord, evidence: Any) -> Iterator[Section]:
+def chosen(record: RunRecord, evidence: object) -> Iterator[Section]:
     """The sections that ``audit report --section`` names.
 
     Raises

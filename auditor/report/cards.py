@@ -99,7 +99,7 @@ class Card:
 
 def build(
     finding: Finding,
-    evidence: Any,
+    evidence: object,
     *,
     noun: str = "label",
     record: RunRecord,
@@ -148,7 +148,7 @@ def build(
     )
 
 
-def brief(evidence: Any, variant_id: str, model: str, format_: str) -> Brief | None:
+def brief(evidence: object, variant_id: str, model: str, format_: str) -> Brief | None:
     """A variant in a line; None where the run does not hold it."""
     case, variant, _ = look_up(evidence, variant_id)
     if case is None or variant is None:
@@ -187,7 +187,9 @@ def case(evidence: Any, case_id: str) -> Case | None:
     return found
 
 
-def lattice(case: Case, variant: Variant, evidence: Any, model: str, format_: str) -> tuple[LatticeCell, ...]:
+def lattice(
+    case: Case, variant: Variant, evidence: object, model: str, format_: str
+) -> tuple[LatticeCell, ...]:
     """List the original, every smaller change that the case holds, and the variant, smallest first."""
     base = tally(_responses(case.original.id, evidence, model, format_))
     first = _cell("original", case.original, evidence, base, "")

@@ -88,7 +88,7 @@ class Page:
 
 
 def build(
-    framework: frameworks.Framework, record: RunRecord, evidence: Any, outcomes: RunRecord | None
+    framework: frameworks.Framework, record: RunRecord, evidence: object, outcomes: RunRecord | None
 ) -> Page:
     """Lay a record beside a framework.
 
@@ -167,7 +167,7 @@ def _limits(kind: str, outcomes: RunRecord | None) -> tuple[str, ...]:
     return tuple(line for name in names for line in prose.lines(name))
 
 
-def _cards(record: RunRecord, evidence: Any, shown: view.View) -> tuple[cards.Card, ...]:
+def _cards(record: RunRecord, evidence: object, shown: view.View) -> tuple[cards.Card, ...]:
     """Hidden findings, claims that were shown, and single examples, in this order."""
     told = [f for f in record.findings if f.kind == "claim" and f.verdict == "shown"]
     told = [f for f in told if facts.own(f) and f.exemplars]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from auditor.measure.compared import Comparison, RowsComparison, TablesComparison
 
@@ -276,6 +276,6 @@ def flat(value: object, prefix: str = "") -> Iterator[tuple[str, str]]:
         yield prefix, "not given" if value is None or value == {} else str(value)
 
 
-def facts(caption: str, value: Any) -> Facts:
+def facts(caption: str, value: object) -> Facts:
     """Nested plain data as names with values."""
     return Facts(caption, tuple(flat(value or {})))

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from auditor.core.record import RunRecord
 from auditor.core.types import Finding
@@ -25,7 +24,7 @@ class Example(cards.Brief):
     more: int  # further examples of that finding
 
 
-def find(record: RunRecord, evidence: Any, told: Told) -> Example | None:
+def find(record: RunRecord, evidence: object, told: Told) -> Example | None:
     """The first variant of the claim, else of findings about its attribute, that shows what the claim says.
 
     Where no label changed with it, one whose score did.
@@ -72,7 +71,7 @@ def _candidates(record: RunRecord, told: Told) -> Iterator[tuple[str, Finding | 
         yield variant_id, next((f for f in findings if f.exemplars), None)
 
 
-def _fits(evidence: Any, told: Told, variant_id: str) -> tuple[cards.Brief, bool] | None:
+def _fits(evidence: object, told: Told, variant_id: str) -> tuple[cards.Brief, bool] | None:
     """The answers and the text, where the change is from one side to the other; whether it goes the way of the claim.
 
     None where the label changed otherwise, or nothing did.

@@ -67,7 +67,7 @@ def _marked(page: Page, segments: Sequence[diff.Segment]) -> Text:
 
 def render_finding(
     record: RunRecord,
-    evidence: Any,
+    evidence: object,
     finding_id: str,
     *,
     width: int = 100,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -24,7 +23,7 @@ NOTE = (
 )
 
 
-def sections(record: RunRecord, evidence: Any, screen: Screen | None) -> Iterator[Section]:
+def sections(record: RunRecord, evidence: object, screen: Screen | None) -> Iterator[Section]:
     """The section, where a run before this one measured the same."""
     path = getattr(evidence, "path", None)
     rows = [] if screen is None else [row.claim for row in screen.rows if row.claim.family == "net"]

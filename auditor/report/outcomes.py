@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from msgspec import structs
 
@@ -15,7 +14,7 @@ from auditor.core.shown import quoted
 OUTCOMES = "ll144.json"  # where a run folder may hold what `audit ll144 --out` wrote
 
 
-def people(record: RunRecord, evidence: Any, format: str) -> RunRecord:
+def people(record: RunRecord, evidence: object, format: str) -> RunRecord:
     """The outcomes of people that a page is about; the rest of the run is not part of it.
 
     Raises
@@ -39,7 +38,7 @@ def people(record: RunRecord, evidence: Any, format: str) -> RunRecord:
     return found if record.responsible is None else structs.replace(found, responsible=record.responsible)
 
 
-def outcomes_of(record: RunRecord, evidence: Any) -> RunRecord | None:
+def outcomes_of(record: RunRecord, evidence: object) -> RunRecord | None:
     """The record of ``audit ll144`` that ``record`` is, or that lies in the run folder.
 
     Raises

@@ -74,7 +74,7 @@ class ParquetReport(Renderer):
         return file.getvalue()
 
 
-def _row(verdict: Verdict, evidence: Any) -> dict[str, Any]:
+def _row(verdict: Verdict, evidence: object) -> dict[str, Any]:
     case, variant = _texts(verdict, evidence)
     steps = variant.directions if variant is not None else ()
     return {
@@ -97,7 +97,7 @@ def _row(verdict: Verdict, evidence: Any) -> dict[str, Any]:
     }
 
 
-def _texts(verdict: Verdict, evidence: Any) -> tuple[Any, Variant | None]:
+def _texts(verdict: Verdict, evidence: object) -> tuple[Any, Variant | None]:
     if evidence is None:
         return None, None
     case, variant, _ = cards.look_up(evidence, verdict.variant_id)

@@ -45,7 +45,7 @@ MAX_GROUPS = 12  # groups whose lost answers are listed
 RANK = {"claim": 0, "hidden": 1, "violation": 2}
 
 
-def build(record: RunRecord, evidence: Any) -> Document:
+def build(record: RunRecord, evidence: object) -> Document:
     """Lay out a run; what it did not measure is missing, or said to be."""
     shown = view.build(record)
     first = answer.build(record, evidence)
@@ -205,7 +205,7 @@ def _paper(shown: view.View) -> Iterable[Block]:
 # -- examples ---------------------------------------------------------------------------------------------
 
 
-def _examples(record: RunRecord, shown: view.View, evidence: Any, first: answer.Screen | None) -> Section:
+def _examples(record: RunRecord, shown: view.View, evidence: object, first: answer.Screen | None) -> Section:
     rows = exchange.rows(record)
     claims = claimed.index(record)
 
@@ -234,7 +234,7 @@ def _examples(record: RunRecord, shown: view.View, evidence: Any, first: answer.
     )
 
 
-def _with_example(row: exchange.Row, evidence: Any) -> exchange.Row:
+def _with_example(row: exchange.Row, evidence: object) -> exchange.Row:
     """A shown claim that is told in a sentence, with its clearest example."""
     f = row.finding
     if evidence is None or row.kind != "claim" or row.verdict not in exchange.SHOWN or not f.exemplars:

@@ -278,5 +278,5 @@ def _text(answer: str | float | None) -> str | None:
     return answer if answer is None or isinstance(answer, str) else repr(answer)
 
 
-def _plain(text: Any) -> str:
+def _plain(text: object) -> str:
     return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)

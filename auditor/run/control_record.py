@@ -33,7 +33,7 @@ def noise(loop: Loop, tally: Tally) -> Estimate | dict[str, Any]:
     return estimate or none("no prompt was asked twice" if tally.replicates == 1 else NO_TWO)
 
 
-def of_run(loop: Loop, noise: Mapping[str, Estimate | dict[str, Any]]) -> dict[str, Any]:
+def of_run(loop: Loop, noise: Mapping[str, Estimate | dict[str, object]]) -> dict[str, Any]:
     """All controls of a run by name; one that was not run says why."""
     from auditor.measure import rates
 
@@ -57,7 +57,7 @@ def of_run(loop: Loop, noise: Mapping[str, Estimate | dict[str, Any]]) -> dict[s
     }
 
 
-def _plain(told: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(told: Mapping[str, object]) -> dict[str, Any]:
     """Estimates, at any depth, as plain data; what has none is left out."""
     out = {
         name: dataclasses.asdict(value)

@@ -84,7 +84,7 @@ def examine(
     base_url: str | None = None,
     price_in: float | None = None,
     price_out: float | None = None,
-    server: Mapping[str, Any] | None = None,
+    server: Mapping[str, object] | None = None,
 ) -> dict[str, Any]:
     """Examine one model; the sync face of `aexamine`.
 
@@ -104,7 +104,7 @@ async def aexamine(
     base_url: str | None = None,
     price_in: float | None = None,
     price_out: float | None = None,
-    server: Mapping[str, Any] | None = None,
+    server: Mapping[str, object] | None = None,
 ) -> dict[str, Any]:
     """Examine one model in at most `MAX_CALLS` calls, and what has to be repeated of them.
 
@@ -179,7 +179,7 @@ async def _ask(
     return responses
 
 
-async def _first(found: _Examination, model: Model, budget: Any, prompts: Sequence[Prompt]) -> bool:
+async def _first(found: _Examination, model: Model, budget: object, prompts: Sequence[Prompt]) -> bool:
     """The first call alone: what fails here is the key, the server or the model, and nothing else is asked."""
     try:
         (first,) = await _ask(found, model, budget, [(prompts[0], 0)])

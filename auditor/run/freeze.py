@@ -133,11 +133,11 @@ def freeze(
     return body | {"sha256": digest(_plain(body))}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return json.loads(json.dumps(value, sort_keys=True, allow_nan=False))
 
 
-def _without_none(value: Any) -> Any:
+def _without_none(value: object) -> Any:
     """Plain data without missing values: TOML has none, and both forms must hash alike."""
     if isinstance(value, Mapping):
         return {str(k): _without_none(v) for k, v in value.items() if v is not None}
@@ -146,7 +146,7 @@ def _without_none(value: Any) -> Any:
     return value
 
 
-def dumps(body: Mapping[str, Any], suffix: str) -> str:
+def dumps(body: Mapping[str, object], suffix: str) -> str:
     """Write a frozen plan as ``.toml`` or ``.json``.
 
     Raises
@@ -215,7 +215,7 @@ def load(path: Path) -> Frozen:
     )
 
 
-def _check(path: Path, body: Any) -> None:
+def _check(path: Path, body: object) -> None:
     if not isinstance(body, dict) or body.get("kind") != KIND:
         raise DataFileError(
             f"{path}: this is no frozen plan (kind = {KIND!r}). Make one with: audit plan freeze"
@@ -243,7 +243,7 @@ def _check(path: Path, body: Any) -> None:
         )
 
 
-def with_flags(frozen: Frozen, flags: Mapping[str, Any]) -> Plan:
+def with_flags(frozen: Frozen, flags: Mapping[str, object]) -> Plan:
     """The plan to run: as frozen, but for flags that were given (None and empty ones were not).
 
     Raises
@@ -255,7 +255,7 @@ def with_flags(frozen: Frozen, flags: Mapping[str, Any]) -> Plan:
     return frozen.plan.but(**given)
 
 
-def reference(frozen: Frozen, plan_record: Mapping[str, Any]) -> dict[str, Any]:
+def reference(frozen: Frozen, plan_record: Mapping[str, object]) -> dict[str, Any]:
     """What ``plan.json`` and the run record say about the frozen plan, with every deviation from it.
 
     Parameters
@@ -286,7 +286,7 @@ def deviations(frozen: Frozen, plan_record: Mapping[str, Any]) -> list[dict[str,
     return rows + _different("", {"code of the tool": frozen.code_sha256}, {"code of the tool": now})
 
 
-def _settings(planned: Mapping[str, Any], actual: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _settings(planned: Mapping[str, object], actual: Mapping[str, object]) -> list[dict[str, Any]]:
     old, new = (
         _flat(_without_none({k: v for k, v in s.items() if k not in OPERATIONAL})) for s in (planned, actual)
     )
@@ -302,7 +302,7 @@ def _different(prefix: str, planned: Mapping[str, Any], actual: Mapping[str, Any
     ]
 
 
-def _flat(value: Any, path: str = "") -> dict[str, Any]:
+def _flat(value: object, path: str = "") -> dict[str, Any]:
     """Nested plain data by path; entries of a list go by their attribute or name where they have one."""
     if isinstance(value, Mapping):
         items = [(str(k), v) for k, v in value.items()]
@@ -316,7 +316,7 @@ def _flat(value: Any, path: str = "") -> dict[str, Any]:
     return found
 
 
-def _name(value: Any, index: int) -> str:
+def _name(value: object, index: int) -> str:
     if isinstance(value, Mapping):
         parts = [str(value[k]) for k in ("attribute", "name") if value.get(k)]
         if parts:

@@ -48,7 +48,7 @@ def _as_models(model: Any, task: str, base_url: str | None) -> tuple[tuple[str, 
     return tuple(a.name for a in adapters), adapters
 
 
-def _given(plan: Plan, data: Any) -> Sequence[SourceText]:
+def _given(plan: Plan, data: object) -> Sequence[SourceText]:
     from auditor import tasks
 
     return tasks.read_given(

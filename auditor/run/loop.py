@@ -11,7 +11,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from auditor.core.errors import UserError
 from auditor.core.protocols import Observer
@@ -163,7 +163,7 @@ class Loop(State):
     async def _ask(
         self,
         tally: Tally,
-        client: Any,
+        client: object,
         variants: Sequence[Variant],
         prompts: Mapping[tuple[str, str], Prompt],
         answers: Answers,

@@ -153,7 +153,7 @@ def prepare(
     )
 
 
-def _doubts(plan: Plan, suite: pairs.Pairs, facts: dict[str, Any]) -> tuple[Gate, Any]:
+def _doubts(plan: Plan, suite: pairs.Pairs, facts: dict[str, object]) -> tuple[Gate, Any]:
     """The checks of pairs that are brought, which leave nothing out."""
     from auditor.core.registry import CHECKS
     from auditor.text.parse import Parser

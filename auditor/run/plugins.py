@@ -137,7 +137,11 @@ def _own_options(plan: Plan, name: str) -> dict[str, object]:
 
 
 def stages(
-    plan: Plan, task: Task, texts: Sequence[SourceText], facts: dict[str, Any], dictionaries: Sequence[Any]
+    plan: Plan,
+    task: Task,
+    texts: Sequence[SourceText],
+    facts: dict[str, object],
+    dictionaries: Sequence[object],
 ) -> tuple[Any, Any, Any, int | None, Any]:
     """Suite, gate, agreement check, the number of seeds where it is known, and what makes placebo variants.
 

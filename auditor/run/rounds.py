@@ -86,7 +86,7 @@ def round_size(plan: Plan) -> int:
 
 
 def gated(
-    plan: Plan, cases: Sequence[Case], gate: Any, placebos: Any, checks: Mapping[str, Check]
+    plan: Plan, cases: Sequence[Case], gate: object, placebos: object, checks: Mapping[str, Check]
 ) -> tuple[Sequence[Case], dict[str, Check]]:
     """Cases with their placebo variants and further wordings, and the check of every variant."""
     if placebos is not None and plan.protocol == "default":
@@ -129,7 +129,7 @@ class Made:
 class Worker:
     """The stages before the model, for chunks of seeds; built once in each worker process."""
 
-    def __init__(self, plan: Mapping[str, Any]) -> None:
+    def __init__(self, plan: Mapping[str, object]) -> None:
         from auditor import tasks
 
         self._plan = Plan.from_dict(plan)
@@ -157,7 +157,7 @@ class Worker:
 _WORKERS: dict[str, Worker] = {}
 
 
-def make_chunk(plan: Mapping[str, Any], seeds: Sequence[SourceText]) -> Made:
+def make_chunk(plan: Mapping[str, object], seeds: Sequence[SourceText]) -> Made:
     """`Worker.make` in a worker process, which keeps its worker for the next chunk."""
     key = repr(sorted(plan.items()))
     if key not in _WORKERS:
@@ -263,7 +263,7 @@ def processes(parts: Parts, jobs: int) -> Spread:
         max_workers=jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent
     )
 
-    async def submit(plan: Mapping[str, Any], seeds: Sequence[SourceText]) -> Made:
+    async def submit(plan: Mapping[str, object], seeds: Sequence[SourceText]) -> Made:
         try:
             return await asyncio.get_running_loop().run_in_executor(pool, make_chunk, plan, seeds)
         except BrokenProcessPool:
@@ -283,7 +283,7 @@ def actors(parts: Parts, jobs: int) -> Spread:
     workers = [ray.remote(num_cpus=cluster.SHARE)(Worker).remote(parts.plan.as_dict()) for _ in range(jobs)]
     turn = itertools.cycle(workers)
 
-    async def submit(_: Mapping[str, Any], seeds: Sequence[SourceText]) -> Made:
+    async def submit(_: Mapping[str, object], seeds: Sequence[SourceText]) -> Made:
         made: Made = await asyncio.wrap_future(next(turn).make.remote(list(seeds)).future())
         return made
 

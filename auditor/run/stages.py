@@ -22,7 +22,7 @@ def shuffled(texts: Iterable[SourceText], seed: int) -> list[SourceText]:
 
 
 def stages(
-    plan: Plan, task: Task, texts: Sequence[SourceText] | Iterator[SourceText], facts: dict[str, Any]
+    plan: Plan, task: Task, texts: Sequence[SourceText] | Iterator[SourceText], facts: dict[str, object]
 ) -> tuple[Any, Any, Any, int | None, Any]:
     """Suite, gate, agreement check, the number of seeds where it is known, and what makes placebo variants."""
     from auditor.core.registry import CHECKS, SUITES
@@ -90,7 +90,7 @@ def _groups(plan: Plan) -> dict[str, list[str]]:
     return found
 
 
-def _mutation(plan: Plan, gate: Any) -> Any:
+def _mutation(plan: Plan, gate: object) -> Any:
     """What makes the suite over given texts: by its name, or the one that searches."""
     from auditor.core.registry import SUITES
 

@@ -62,7 +62,7 @@ class RunFolder(RunStore):
     ['pass']
     """
 
-    def __init__(self, path: Path, plan: dict[str, Any], *, lock: Lock | None, track: bool) -> None:
+    def __init__(self, path: Path, plan: dict[str, object], *, lock: Lock | None, track: bool) -> None:
         self.path: Path = path
         self.plan = plan
         self.plan_sha256: str = digest(plan)

@@ -14,7 +14,7 @@ rows drawn at random, because a protected column has little to outweigh.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -261,7 +261,7 @@ class Brood(NamedTuple):
     first: NDArray[np.intp]
     second: NDArray[np.intp]
 
-    def take(self, part: slice | NDArray[Any]) -> Brood:
+    def take(self, part: slice | NDArray[np.generic]) -> Brood:
         """Some of them."""
         return Brood(self.parents[part], self.children[part], self.first[part], self.second[part])
 

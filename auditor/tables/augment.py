@@ -109,7 +109,7 @@ def augment_rows(
 
 
 def blind_vote(
-    schema: Schema, given: NDArray[np.int32], labels: NDArray[Any], cases: NDArray[np.int32], seed: int
+    schema: Schema, given: NDArray[np.int32], labels: NDArray[np.generic], cases: NDArray[np.int32], seed: int
 ) -> list[str]:
     """Labels by the majority of a logistic regression, a decision tree and five neighbours (three classifiers).
 

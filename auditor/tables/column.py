@@ -109,7 +109,7 @@ class Column:
             if isinstance(v, str) and v.casefold() in ("true", "false")
         }
 
-    def encode(self, data: Sequence[object] | NDArray[Any]) -> NDArray[np.int32]:
+    def encode(self, data: Sequence[object] | NDArray[np.generic]) -> NDArray[np.int32]:
         """Codes of raw values, shape (n,); -1 where a value is missing or unknown."""
         array = np.asarray(data)
         if self.kind == "integer":
@@ -198,7 +198,7 @@ def name(value: object) -> str:
     return str(value).strip()
 
 
-def named(array: NDArray[Any]) -> NDArray[Any]:
+def named(array: NDArray[np.generic]) -> NDArray[Any]:
     """The spelling of each value; missing ones are empty."""
     if array.dtype.kind in "iu":
         return array.astype(str)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,7 @@ class Distance:
             return 0.0
         return self.table.get((a, b), self.table.get((b, a), 1.0)) if self.kind == "table" else 1.0
 
-    def codes(self, answers: NDArray[Any]) -> NDArray[np.int64]:
+    def codes(self, answers: NDArray[np.generic]) -> NDArray[np.int64]:
         """Scores as whole multiples of 1e-9 (``absolute``)."""
         try:
             numbers = answers.astype(np.float64)

@@ -335,7 +335,7 @@ class Evaluator:
         except Exception as error:  # the user's own code may raise anything
             raise ModelFailed(what_failed(error, self.schema, rows, n)) from error
 
-    def _to_codes(self, answers: NDArray[Any]) -> Labels:
+    def _to_codes(self, answers: NDArray[np.generic]) -> Labels:
         if answers.dtype == object and (lacking := np.array([a is None for a in answers])).any():
             codes = np.full(len(answers), NOT_JUDGED, dtype=np.int64)
             if not lacking.all():

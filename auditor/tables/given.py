@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +46,7 @@ class Given:
     def __len__(self) -> int:
         return len(self.bins)
 
-    def __getitem__(self, part: slice | NDArray[Any]) -> Given:
+    def __getitem__(self, part: slice | NDArray[np.generic]) -> Given:
         return replace(self, bins=self.bins[part], codes=self.codes[part])
 
     def crossed(self, index: NDArray[np.intp], combos: Codes) -> Given:

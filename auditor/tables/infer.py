@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +81,7 @@ def infer(
     )
 
 
-def derivable(table: Mapping[str, NDArray[Any]], target: str) -> list[Column]:
+def derivable(table: Mapping[str, NDArray[np.generic]], target: str) -> list[Column]:
     """Columns that other columns of the data determine: ``sex`` from texts or codes that name it.
 
     Examples
@@ -169,7 +168,7 @@ def _word(value: Raw) -> str:
     return text if re.fullmatch(r"[A-Za-z_][\w-]*|\d+", text) else f'"{text}"'
 
 
-def _distinct(values: NDArray[Any], name: str, where: str) -> list[Raw]:
+def _distinct(values: NDArray[np.generic], name: str, where: str) -> list[Raw]:
     lacking = missing(values)
     if lacking.any():
         raise DataFileError(
@@ -179,7 +178,7 @@ def _distinct(values: NDArray[Any], name: str, where: str) -> list[Raw]:
     return [v.item() if isinstance(v, np.generic) else v for v in np.unique(values)]
 
 
-def _infer(name: str, values: NDArray[Any], protected: bool, where: str) -> Column:
+def _infer(name: str, values: NDArray[np.generic], protected: bool, where: str) -> Column:
     lacking = missing(values)
     if lacking.all():
         raise DataFileError(f"{where}: column {name!r} is empty in every row; remove it")
@@ -190,7 +189,7 @@ def _infer(name: str, values: NDArray[Any], protected: bool, where: str) -> Colu
     return replace(column, kind=kind, low=0, codes=column.codes + 1, values=(*column.raw_values(), math.nan))
 
 
-def _column(name: str, values: NDArray[Any], protected: bool, where: str) -> Column:
+def _column(name: str, values: NDArray[np.generic], protected: bool, where: str) -> Column:
     distinct = _distinct(values, name, where)
 
     def listed(values: Sequence[Raw]) -> Column:
@@ -249,7 +248,7 @@ ROWS = 30  # with a value in both, from which on one column is said to follow fr
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}")
 
 
-def hints(table: Mapping[str, NDArray[Any]], target: str, protected: Sequence[str]) -> list[str]:
+def hints(table: Mapping[str, NDArray[np.generic]], target: str, protected: Sequence[str]) -> list[str]:
     """Sentences about columns that a search over rows should perhaps not vary as they are."""
     inputs = {name: np.asarray(values) for name, values in table.items() if name != target}
     found = [note for name, values in inputs.items() for note in _wide(name, values)]
@@ -259,7 +258,7 @@ def hints(table: Mapping[str, NDArray[Any]], target: str, protected: Sequence[st
     return found
 
 
-def _wide(name: str, values: NDArray[Any]) -> Iterator[str]:
+def _wide(name: str, values: NDArray[np.generic]) -> Iterator[str]:
     known = values[~missing(values)]
     distinct = len(np.unique(named(known)))
     if known.dtype.kind in "iu":
@@ -288,7 +287,7 @@ def _wide(name: str, values: NDArray[Any]) -> Iterator[str]:
     )
 
 
-def _together(name: str, inputs: Mapping[str, NDArray[Any]]) -> Iterator[str]:
+def _together(name: str, inputs: Mapping[str, NDArray[np.generic]]) -> Iterator[str]:
     """Columns that follow from a protected one, or that it follows from."""
     for other, values in inputs.items():
         if other == name:

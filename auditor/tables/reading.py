@@ -38,7 +38,7 @@ class Table(dict[str, NDArray[Any]]):
 
     notes: tuple[str, ...]
 
-    def __init__(self, columns: Mapping[str, NDArray[Any]], notes: Iterable[str] = ()) -> None:
+    def __init__(self, columns: Mapping[str, NDArray[np.generic]], notes: Iterable[str] = ()) -> None:
         super().__init__(columns)
         self.notes = tuple(notes)
 
@@ -55,7 +55,7 @@ class Table(dict[str, NDArray[Any]]):
         return self if keep.all() else Table({n: v[keep] for n, v in self.items()}, notes)
 
 
-def missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+def missing(values: NDArray[np.generic]) -> NDArray[np.bool_]:
     """Which values are missing: None, NaN or empty."""
     if values.dtype.kind == "f":
         return np.asarray(np.isnan(values), dtype=bool)

@@ -75,7 +75,7 @@ def retrain(
     estimator: object,
     schema: Schema,
     given: Rows,
-    labels: NDArray[Any],
+    labels: NDArray[np.generic],
     rng: np.random.Generator,
     *,
     search: Mapping[str, object] | None = None,
@@ -145,7 +145,7 @@ class _Study:
         self,
         schema: Schema,
         train: Rows,
-        labels: NDArray[Any],
+        labels: NDArray[np.generic],
         frame: bool,
         blank: object,
         rng: np.random.Generator,
@@ -161,7 +161,7 @@ class _Study:
         schema, codes = within(self.schema, rows)
         return schema.decode(codes, frame=self.frame)
 
-    def fit(self, rows: Rows, labels: NDArray[Any]) -> Any:
+    def fit(self, rows: Rows, labels: NDArray[np.generic]) -> Any:
         from sklearn.base import clone
 
         return clone(self.blank).fit(self.decode(rows), labels)
@@ -242,7 +242,7 @@ def _rounds(study: _Study, before: object, cases: Codes, patience: int) -> tuple
         i += 1
 
 
-def _rows_of(schema: Schema, cases: Codes, labels: NDArray[Any]) -> tuple[Codes, NDArray[Any]]:
+def _rows_of(schema: Schema, cases: Codes, labels: NDArray[np.generic]) -> tuple[Codes, NDArray[Any]]:
     """A row for every possible combination of protected values of each case, with the label of the case."""
     full = cross(cases, schema.protected_index, schema.combos)
     many = np.tile(labels, len(schema.combos))
@@ -254,11 +254,11 @@ def _accuracy(model: Any, rows: Any, labels: NDArray[Any]) -> Estimate:
     return clopper_pearson(int((model.predict(rows) == labels).sum()), len(labels))
 
 
-def _strata(labels: NDArray[Any]) -> NDArray[Any] | None:
+def _strata(labels: NDArray[np.generic]) -> NDArray[Any] | None:
     return labels if np.unique(labels, return_counts=True)[1].min() > 1 else None
 
 
-def _check(schema: Schema, n: int, labels: NDArray[Any]) -> None:
+def _check(schema: Schema, n: int, labels: NDArray[np.generic]) -> None:
     if not len(schema.protected_index):
         raise ConfigError("retraining needs at least one protected column")
     if n != len(labels) or n < 4:

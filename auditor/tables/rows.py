@@ -216,7 +216,7 @@ class RowClient:
                 return before
         return max(0, self.budget.max_calls - spent) // self.replicates
 
-    def predict(self, rows: NDArray[Any]) -> NDArray[Any]:
+    def predict(self, rows: NDArray[np.generic]) -> NDArray[Any]:
         """Labels of rows, shape (n,), dtype object; None where the model gave none.
 
         Raises

@@ -82,7 +82,7 @@ class Tally:
         return np.asarray(judged & ~undecided[:, None])
 
     def _count_rows(
-        self, labels: Labels, possible: Mask | None, own: NDArray[Any] | None, differ: Mask, weigh: str
+        self, labels: Labels, possible: Mask | None, own: NDArray[np.generic] | None, differ: Mask, weigh: str
     ) -> Mask:
         """Count rows and changes; whether the label of each draw changes, shape (n,)."""
         n, m = labels.shape
@@ -110,7 +110,7 @@ class Tally:
         self.flipped_draws += int(mine.sum())
         return mine if not exact else differ
 
-    def _count_groups(self, labels: Labels, possible: Mask | None, own: NDArray[Any] | None) -> None:
+    def _count_groups(self, labels: Labels, possible: Mask | None, own: NDArray[np.generic] | None) -> None:
         n, m = labels.shape
         if own is not None:
             real = np.ones(n, dtype=bool) if possible is None else possible[np.arange(n), own]

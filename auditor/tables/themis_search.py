@@ -188,7 +188,7 @@ class _Exact:
         )
         return Tested(score, "above" if value > self._settings.theta else "below")
 
-    def _split(self, array: NDArray[Any], chosen: tuple[int, ...]) -> NDArray[Any]:
+    def _split(self, array: NDArray[np.generic], chosen: tuple[int, ...]) -> NDArray[Any]:
         """Shape (rest, combinations of the chosen columns)."""
         rest = [i for i in range(self._schema.d) if i not in chosen]
         width = int(np.prod([array.shape[i] for i in chosen], dtype=np.int64))

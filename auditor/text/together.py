@@ -36,14 +36,14 @@ class Together:
         What the numbers in the results stand for.
     """
 
-    def __init__(self, tok2vec: Any, tagger: Any, parser: Any) -> None:
+    def __init__(self, tok2vec: object, tagger: object, parser: object) -> None:
         self._encoder = windows.Encoder(tok2vec, tagger)
         self._arcs = arcs.ArcEager(parser)
         self.tags, self.relations = self._encoder.labels, self._arcs.labels
         self._decorated = arcs.decorated(self.relations)
 
     @classmethod
-    def find(cls, components: Sequence[Any]) -> Together | None:
+    def find(cls, components: Sequence[object]) -> Together | None:
         """Return the pipeline of these components; None where a layer is unknown, and spaCy has to run it."""
         if len(components) != 3 or not windows.fits(*components[:2]) or not arcs.fits(components[2]):
             return None

@@ -423,3 +423,20 @@ def test_a_killed_session_leaves_what_it_did(tmp_path: Path) -> None:
     for text in (left.to_text(full=True), left.to_markdown(), left.to_html()):
         assert "interrupted" in text
         assert "not finished" in " ".join(text.split())
+
+
+def test_what_a_planner_may_ask_for_is_among_what_a_plan_takes() -> None:
+    for field in msgspec.inspect.type_info(Request).fields:  # type: ignore[attr-defined]
+        if field.name in ("purpose", "texts"):
+            continue
+        assert field.name in Plan.settings()
+        kinds = field.type.types if isinstance(field.type, msgspec.inspect.UnionType) else (field.type,)
+        for kind in kinds:
+            if isinstance(kind, msgspec.inspect.IntType):
+                values: tuple[object, ...] = (kind.ge, kind.le)
+            elif isinstance(kind, msgspec.inspect.LiteralType):
+                values = kind.values
+            else:
+                values = (field.default,)
+            for value in values:
+                assert getattr(Plan.model_validate({field.name: value}), field.name) == value

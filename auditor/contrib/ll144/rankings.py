@@ -135,7 +135,7 @@ def cells(rankings: tuple[Ranking, ...]) -> list[Cell]:
     return [Cell(sex=s, race=r, n=n, x=first[s, r]) for (s, r), n in shown.items()]
 
 
-def _ranking(where: str, value: Mapping[str, Any]) -> Ranking:
+def _ranking(where: str, value: Mapping[str, object]) -> Ranking:
     names, codes = value["default_order"], value["demo_order"]
     if not isinstance(names, list) or not isinstance(codes, list) or len(names) != len(codes) or not names:
         raise DataFileError(f"{where}: default_order and demo_order need as many entries each")
@@ -183,7 +183,7 @@ def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield where, ranking
 
 
-def _hint(value: Any) -> str:
+def _hint(value: object) -> str:
     if isinstance(value, dict) and ("choices" in value or "content" in value) and "context" not in value:
         return (
             ". This is what a provider sent; who was shown is not in it: add "
@@ -192,7 +192,7 @@ def _hint(value: Any) -> str:
     return ""
 
 
-def _fields(value: Any) -> dict[str, Any]:
+def _fields(value: object) -> dict[str, Any]:
     """The fields of a ranking, also from what a provider of a model sent, with who was shown in ``context``."""
     if not isinstance(value, dict):
         return {}

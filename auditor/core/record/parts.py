@@ -237,7 +237,7 @@ class Controls:
 
     __slots__ = ("answers_by_group", "every")
 
-    def __init__(self, plain: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, plain: Mapping[str, object] | None = None) -> None:
         told = dict(plain or {})
         groups = told.pop("answers_by_group", None) or ()
         self.answers_by_group = msgspec.convert(groups, tuple[GroupAnswers, ...])

@@ -61,7 +61,7 @@ def parse_dictionary(text: str, path: Path, builtin: Callable[[str], Dictionary]
 class _Reader:
     """Walks one parsed file."""
 
-    def __init__(self, content: Any, path: Path, builtin: Callable[[str], Dictionary]) -> None:
+    def __init__(self, content: object, path: Path, builtin: Callable[[str], Dictionary]) -> None:
         self.path = path
         self.content = self.mapping(content, "the file")
         for key in self.content:
@@ -78,7 +78,7 @@ class _Reader:
     def fail(self, where: str, what: str) -> NoReturn:
         raise DataFileError(f"{self.path}, field {where}: {what}. The format: audit dictionary format")
 
-    def mapping(self, value: Any, where: str) -> Mapping[str, Any]:
+    def mapping(self, value: object, where: str) -> Mapping[str, Any]:
         if not isinstance(value, dict):
             self.fail(where, f"expected fields with values, got {type(value).__name__}")
         for key in value:
@@ -244,7 +244,7 @@ class _Reader:
             not_after=self.near("not_after", text, meta),
         )
 
-    def near(self, key: str, text: str, meta: Mapping[str, Any]) -> frozenset[str]:
+    def near(self, key: str, text: str, meta: Mapping[str, object]) -> frozenset[str]:
         table = self.mapping(self.content.get(key, {}), key)
         found = [
             source[name] for source, name in ((table, "*"), (table, text), (meta, key)) if name in source
