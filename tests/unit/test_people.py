@@ -123,3 +123,31 @@ def test_schemas_that_only_the_world_decides_are_left_open() -> None:
             claimed += person.clear and len(mentions) > 1 and any(m in PRONOUNS for m in mentions)
     assert len(texts) == 480
     assert claimed <= 48
+
+
+def _winogender() -> list[tuple[str, str, str]]:
+    """(Text, noun that the pronoun means, the other noun) of the schemas with *he* or *she*."""
+    with (WINOGENDER / "all_sentences.tsv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file, delimiter="\t") if "neutral" not in row["sentid"]]
+    out = []
+    for row in rows:
+        occupation, participant, answer, *_ = row["sentid"].split(".")
+        pair = (occupation, participant) if answer == "0" else (participant, occupation)
+        out.append((row["sentence"], *pair))
+    return out
+
+
+@pytest.mark.skipif(not WINOGENDER.exists(), reason="the shared Winogender schemas are not here")
+def test_the_pronouns_of_schemas_are_given_to_a_noun_no_worse_than_by_chance() -> None:
+    """Half of the schemas mean the first noun: the best reading, clear or not, is right in 242 of 480."""
+    right = 0
+    texts = _winogender()
+    for text, meant, other in texts:
+        for person in read(text).persons:
+            mentions = [text[m.start : m.end].lower() for m in person.mentions]
+            if any(m in PRONOUNS for m in mentions):
+                nouns = [m for m in mentions if m not in PRONOUNS]
+                right += any(meant.endswith(n) for n in nouns) and not any(other.endswith(n) for n in nouns)
+                break
+    assert len(texts) == 480
+    assert right >= 230
