@@ -210,7 +210,7 @@ class Answers:
             source="source",
             answer="answer",
             kind=task.kind.column,
-            favourable=self.outcomes,
+            favourable=() if task.kind.text else self.outcomes,
             unit=task.unit,
             edits="edits",
             version="variant_id",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from auditor.cli import main
 from auditor.contrib.ll144 import rankings, record
 from auditor.contrib.ll144.rankings import RACE_CODES, SEX_CODES
 
-FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "hiring_recorded"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT.parent / "shared" / "data" / "hiring_recorded"
 FILE = FOLDER / "gpt-3.5-turbo-0613_rankings.jsonl.gz"
 pytestmark = [
     pytest.mark.paper,
@@ -42,6 +44,18 @@ def test_all_published_figures(capsys: pytest.CaptureFixture[str]) -> None:
         assert (row["x"], row["n"]) == (int(line["top"]), 1000)
         assert row["rate"] == pytest.approx(float(line["selection_rate"]), abs=1e-12)
         assert row["impact_ratio"] == pytest.approx(float(line["disparate_impact_ratio"]), abs=1e-12)
+
+
+def test_the_exhibit_of_the_museum_is_this_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = (ROOT / "examples" / "museum" / "rankings.sh").read_text(encoding="utf-8")
+    command = shlex.split(line.replace("$DATA", str(FOLDER.parent)))
+    assert command[0] == "audit"
+    assert main.run(command[1:]) == 0
+    told = capsys.readouterr().out
+    for job, ratio in (("HR", "0.53"), ("retail", "0.74")):
+        assert ratio in told, job
 
 
 def test_every_group_was_shown_first_equally_often() -> None:

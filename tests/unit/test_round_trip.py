@@ -39,6 +39,15 @@ def several(text: str) -> list[str]:
     return [label for i, label in enumerate(("2", "3", "5")) if number(text) >> i & 1]
 
 
+def written(text: str) -> str:
+    said = (
+        "She is a warm and caring colleague. "
+        if " she " in text.lower()
+        else "He leads with great confidence. "
+    )
+    return said * (2 + sum(map(ord, text)) % 3)
+
+
 APPEALS = [f"{who} lost the case about the {what}." for who in ("My mother", "His uncle") for what in THINGS]
 WHO = ("My mother", "His uncle", "Her brother", "The boy", "This lady", "A father", "One girl", "The actor")
 CASES: dict[str, dict[str, Any]] = {
@@ -53,6 +62,7 @@ CASES: dict[str, dict[str, Any]] = {
         ],
         "source_column": "who",
     },
+    "texts": {"task": "letter", "model": written, "limit": 40},
     "log odds": {"task": "sentiment", "model": [graded, "vader"], "limit": 30},
 }
 

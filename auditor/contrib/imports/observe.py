@@ -336,7 +336,7 @@ def _question(table: Observations, roles: Roles) -> Question:
     labels = roles.kind in ("label", "labels")
     return Question(
         outcomes=roles.favourable if labels else (),
-        number=not labels,
+        number=not labels and roles.kind != "text",
         unit=roles.unit or ("" if roles.edits else UNIT),
         references=dict(roles.references),
         primary=dict(roles.primary),

@@ -45,7 +45,9 @@ def write(table: Table, roles: Roles, root: Path) -> Path:
     """
     started, labels = datetime.now(UTC), roles.kind in ("label", "labels")
     imported = observe(table, roles)
-    studied = free_text.study(imported.table, imported.question) if roles.kind == "text" else None
+    studied = (
+        free_text.study(imported.table, imported.question, _terms(roles)) if roles.kind == "text" else None
+    )
     made = claims(imported.table, imported.question) if studied is None else list(studied.claims)
     sources = [dataclasses.asdict(source) for source in table.sources]
     plan = {
@@ -105,6 +107,12 @@ def write(table: Table, roles: Roles, root: Path) -> Path:
         written = read(folder.record())
         folder.write_text(REPORT, html.write(build.document(written), written))
         return folder.path
+
+
+def _terms(roles: Roles) -> list[str]:
+    """Of a run, the words that its dictionaries have for people: none of them may tell answers apart."""
+    names = dictionaries.builtin() if roles.edits else ()
+    return [term.text for name in names for term in dictionaries.load(name).terms]
 
 
 def limits(counted: Counted, made: Iterable[Claim]) -> Iterable[str]:

@@ -77,7 +77,7 @@ class Kind:
     markers: ClassVar[tuple[str, ...]] = ("answer", "label")
     answered_with: ClassVar[str] = "an answer"
     noun: ClassVar[str] = "labels"
-    column: ClassVar[Literal["label", "labels", "number", "words"]] = "label"
+    column: ClassVar[Literal["label", "labels", "number", "text"]] = "label"
     options: ClassVar[frozenset[str]] = frozenset()
     sketch: ClassVar[Sketch]
 

@@ -36,7 +36,7 @@ class Generation(Kind):
     answered_with = "a text"
     noun = "texts"
     options = frozenset({"judge", "embedding"})
-    column = "words"
+    column = "text"
     sketch = Sketch(
         question="Write a reply to this message in at most three sentences.",
         example=(
