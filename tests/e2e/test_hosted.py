@@ -239,12 +239,12 @@ def test_progress_is_told_by_answer_within_a_round(
         return said("positive")
 
     server.answer = slow
-    from auditor.cli import common
+    from auditor.cli import progress
 
     class Fast:
         monotonic = staticmethod(lambda: began + 100 * (real() - began))
 
-    monkeypatch.setattr(common, "time", Fast)
+    monkeypatch.setattr(progress, "time", Fast)
     assert texts(server, "--model", "openai:m", "--concurrency", "1", "--max-calls", "8") == 3
     lines = re.findall(r"ask openai:m · (\d+)/\d+ · ([\d.]+) a minute.*about", capsys.readouterr().err)
     told = [int(done) for done, _ in lines]
