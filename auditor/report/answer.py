@@ -121,7 +121,7 @@ def build(record: RunRecord, evidence: object) -> Screen | None:
         figures=figures,
         support=() if told is None else tuple(_support(record, told)),
         others=max(0, len(leading) - 1),
-        also=tuple(_also(record, sorted(leading[1:], key=lambda c: c.family != "net"))),
+        also=tuple(_also(record, sorted(leading[1:], key=lambda c: c.family != "net"), names)),
         example=shown,
         label=labels.pop() if len(labels) == 1 else "",
         rows=tuple(_rows(record, claims, names, worst)),
@@ -176,7 +176,7 @@ def _headline(
     """(verdict, who gets what, figures)."""
     if told is not None:
         claim, found = told.claim, told.effect
-        by = f" by {names[claim.model, claim.format]}" if names.get((claim.model, claim.format)) else ""
+        by = _by(claim, names)
         words_only = " with these words" if claim.verdict == "shown_for_words" else ""
         person = words.whose(record)
         whose = f" in words about {words.visible(person, newlines=False)}" if person else ""
@@ -231,11 +231,17 @@ def _same_prompt(noise: Control | None) -> str:
     return "same prompt again: not measured"
 
 
-def _also(record: RunRecord, others: Sequence[Claim]) -> Iterable[str]:
+def _by(claim: Claim, names: Mapping[tuple[str, str], str]) -> str:
+    """Which model (and format) a claim is of, where there are several."""
+    name = names.get((claim.model, claim.format))
+    return f" by {name}" if name else ""
+
+
+def _also(record: RunRecord, others: Sequence[Claim], names: Mapping[tuple[str, str], str]) -> Iterable[str]:
     """Other differences that were shown, in their order."""
     for told in filter(None, (claimed.tell(record, claim) for claim in others[:ALSO])):
         mark = " with these words" if told.claim.verdict == "shown_for_words" else ""
-        yield f"{told.subject}: {told.effect.told}{mark}"
+        yield f"{told.subject[:1].upper()}{told.subject[1:]}: {told.effect.told}{mark}{_by(told.claim, names)}"
 
 
 # -- the table ------------------------------------------------------------------------------------------

@@ -260,6 +260,22 @@ def test_the_command_makes_a_run(
     assert again["claims"] == result.record["claims"]
 
 
+def test_what_was_lost_is_counted_once_and_told_alike(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = planted(3.0)
+    rows[5]["score"] = rows[9]["score"] = "I cannot rate people."
+    assert cli.run(["import", str(written(tmp_path / "a.csv", rows)), "--out", str(tmp_path / "runs")]) == 0
+    (folder,) = (tmp_path / "runs").glob("2*")
+    counts = load(folder).record["counts"]
+    assert sum(counts[status] for status in record.LOST) == 2
+    capsys.readouterr()
+    assert cli.run(["report", str(folder), "--format", "md"]) == 0
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    assert "Answers that are no score: refused –" not in text
+    assert f"refused {counts['refused']}, unparsed {counts['unparsed']}" in text
+
+
 def test_fill_of_roles_by_hand() -> None:
     roles = Roles(text="t", answer="a", groups={"gender": "g"})  # type: ignore[arg-type]
     assert roles.columns() == ["t", "a", "g"]

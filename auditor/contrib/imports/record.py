@@ -87,7 +87,7 @@ def write(table: Table, roles: Roles, root: Path) -> Path:
                 "code": code_sha256(),
                 "answers": sources,
             },
-            "counts": _counts(imported.counted),
+            "counts": _counts(imported),
             "import": {
                 "rows": dataclasses.asdict(imported.counted),
                 "limits": list(limits(imported.counted, made)),
@@ -128,8 +128,10 @@ def limits(counted: Counted, made: Iterable[Claim]) -> Iterable[str]:
             yield f"{attribute}: {lacking:,} of {counted.texts:,} texts lack one of its groups."
 
 
-def _counts(counted: Counted) -> dict[str, int]:
-    return {"seeds": counted.texts, "variants": counted.versions, "answers": counted.used}
+def _counts(imported: Imported) -> dict[str, int]:
+    counted = imported.counted
+    lost = {status: sum(answers[status] for answers in imported.models.values()) for status in LOST}
+    return {"seeds": counted.texts, "variants": counted.versions, "answers": counted.used} | lost
 
 
 def _model(answers: Counter[str], roles: Roles) -> dict[str, object]:
