@@ -121,7 +121,10 @@ def decide(tested: Sequence[Tested], question: Question) -> list[Claim]:
     words = holm(t.claim.p_words or 0.0 for t in family)
     bounds = holm(_bound(t) for t in family)
     adjusted = {id(t): PValues(*three) for t, *three in zip(family, shown, words, bounds, strict=True)}
-    return [t.claim if id(t) not in adjusted else _verdict(t, adjusted[id(t)], question) for t in tested]
+    return [
+        t.claim if id(t) not in adjusted else _verdict(t, adjusted[id(t)], question, len(family))
+        for t in tested
+    ]
 
 
 class PValues(NamedTuple):
@@ -139,7 +142,7 @@ def _bound(t: Tested) -> float:
     return max(t.share.group.p_beyond(delta), t.share.group.p_beyond(-delta))
 
 
-def _verdict(t: Tested, p: PValues, question: Question) -> Claim:
+def _verdict(t: Tested, p: PValues, question: Question, family: int) -> Claim:
     claim, main = t.claim, t.main
     assert main is not None
     assert t.rows is not None
@@ -171,11 +174,20 @@ def _verdict(t: Tested, p: PValues, question: Question) -> Claim:
             why = "below delta, but the positive control was not seen"
         elif missing := t.missing or _missing(claim):
             why = f"too few texts: {claim.texts}; {missing} more texts are needed to show even 30 points"
+        elif not few and _leaves_out_zero(claim):
+            why = (
+                f"its interval alone leaves out 0, but it is one of {family:,} comparisons: p = {p.words:.2g} among "
+                f"them, on {claim.texts} texts"
+            )
         elif not few:
             why = f"too little data for a difference this small: {claim.texts} texts, {main.words:.0f} words"
     return dataclasses.replace(
         claim, verdict=verdict, why=why, p_adjusted=p.group, calls_needed=_calls(t, verdict, question)
     )
+
+
+def _leaves_out_zero(claim: Claim) -> bool:
+    return claim.low is not None and claim.high is not None and (claim.low > 0 or claim.high < 0)
 
 
 def _missing(claim: Claim) -> int:

@@ -1,0 +1,48 @@
+"""The reason beside a verdict says what kept a difference from being shown."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from auditor.measure import verdicts
+from auditor.measure.claims import Claim, Question
+from auditor.measure.linear import Design, Estimated, Fit, Rows
+
+TEXTS = 40
+
+
+def difference(value: float, group: str) -> verdicts.Tested:
+    """A difference of ``value`` with a standard error of 1, told by twenty words."""
+    one = Estimated(value=value, ses=np.array([1.0]), likely=np.array([1.0]), df=1e6)
+    main = Fit(these=one, group=one, texts=TEXTS, words=20.0, tau=0.0)
+    claim = Claim(
+        family="net", attribute="gender", label="yes", groups=(group, "male"), model="m", format="bare", scale="log_odds",
+        unit="log odds",
+    )  # fmt: skip
+    design = Design(
+        focal=np.ones(TEXTS),
+        covariates=np.zeros((TEXTS, 0)),
+        text=np.arange(TEXTS),
+        words=np.array([[row, row % 20, 1.0] for row in range(TEXTS)]),
+    )
+    rows = Rows(y=np.full(TEXTS, value), design=design)
+    return verdicts.Tested(verdicts.filled(claim, main), weight=1.0, main=main, share=main, rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("value", "others", "why"),
+    [
+        (1.0, 9, "too little data for a difference this small: 40 texts"),
+        (2.5, 9, "its interval alone leaves out 0, but it is one of 10 comparisons: p = 0.12"),
+        (2.5, 0, ""),
+    ],
+)
+def test_an_interval_without_zero_is_told_apart_from_too_little_data(
+    value: float, others: int, why: str
+) -> None:
+    family = [difference(value, "female"), *(difference(0.1, f"group{n}") for n in range(others))]
+    claim = verdicts.decide(family, Question())[0]
+    assert claim.verdict == ("not_determined" if why else "shown")
+    assert claim.why.startswith(why)
+    assert bool(why) == bool(claim.why)
