@@ -236,13 +236,17 @@ class Versions:
         """How many texts of a contrast are about their groups by words, by a name, by a statement."""
         both = contrast.map.tocoo()
         edited = np.isin(self.arm[both.coords[1]], (Arm.EDITED, Arm.REWORDED))
-        rows, shapes = both.coords[0][edited], self.shape[both.coords[1][edited]]
-        found = {}
-        for carrier in sorted({s.carrier for s in self.shapes}):
-            has = np.array([s.carrier == carrier for s in self.shapes], dtype=bool)
-            if many := len(np.unique(rows[has[shapes]])):
-                found[carrier] = many
-        return found
+        names, carrier = self._carriers
+        texts = both.shape[0]
+        cells = np.unique(carrier[self.shape[both.coords[1][edited]]] * texts + both.coords[0][edited])
+        many = np.bincount(cells // texts, minlength=len(names))
+        return {name: int(n) for name, n in zip(names, many, strict=True) if n}
+
+    @cached_property
+    def _carriers(self) -> tuple[list[str], Ints]:
+        """What groups are told by, sorted, and which of these each shape has."""
+        names, code = np.unique([s.carrier for s in self.shapes], return_inverse=True)
+        return names.tolist(), code.astype(np.int64)
 
     def design(
         self, contrast: Contrast, words: csr_array | None = None, size: Floats | None = None
@@ -267,12 +271,16 @@ class Versions:
         """Versions of a text with the same words: the first of each, and the map to their means."""
         from scipy.sparse import csr_array
 
-        same: Codes[tuple[object, ...]] = Codes()
-        alike = ((s.arm, s.directions, s.words_in, s.words_out) for s in self.shapes)
-        worded = np.array([same.of(one) for one in alike], dtype=np.int64)
-        keys = self.text[rows] * len(same.values) + worded[self.shape[rows]]
+        keys = self.text[rows] * len(self.shapes) + self._worded[self.shape[rows]]
         _, first, row, size = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
         return first, csr_array((1.0 / size[row], (row, np.arange(len(rows)))), shape=(len(size), len(rows)))
+
+    @cached_property
+    def _worded(self) -> Ints:
+        """Of each shape, a number for its arm, groups and words."""
+        same: Codes[tuple[object, ...]] = Codes()
+        alike = ((s.arm, s.directions, s.words_in, s.words_out) for s in self.shapes)
+        return np.array([same.of(one) for one in alike], dtype=np.int64)
 
     def others(self, attribute: str) -> Floats:
         """What is taken out beside covariates, by shape: the groups, and sentences before or after a text."""

@@ -216,15 +216,21 @@ class _Bordered:
     def __init__(
         self, few: Floats, rest: csr_array, moved: NDArray[np.bool_], ratio: Floats, far: float
     ) -> None:
-        gram = (rest @ rest.T).toarray()
-        squares, self._vectors = _eigen(gram.tobytes(), len(gram))
-        self.spans = bool(gram.any() or few.any())
+        column = np.unique(rest.indices, return_inverse=True)[1]  # the same whatever words the few bring
+        squares, self._vectors = _eigen(
+            rest.indptr.astype(np.int64).tobytes(), column.astype(np.int64).tobytes(), rest.data.tobytes()
+        )
+        self.spans = bool(squares.any() or few.any())
         self._moved, self._ratio = moved, np.r_[ratio, far]
         d = 1.0 + self._ratio[:, None] * squares
         self._across = self._vectors.T @ (rest @ few.T)
         self._shrunk, self._scaled = 1.0 / d, self._ratio[:, None] / d
         n = len(few)
-        taken = (self._across.T * self._scaled[:, None, :]).reshape(len(d) * n, len(gram)) @ self._across
+        if n < len(d):
+            products = self._across[:, :, None] * self._across[:, None, :]
+            taken = self._scaled @ products.reshape(len(squares), n * n)
+        else:
+            taken = (self._across.T * self._scaled[:, None, :]).reshape(len(d) * n, -1) @ self._across
         self._inner = np.eye(n) + self._ratio[:, None, None] * (few @ few.T - taken.reshape(len(d), n, n))
         self.determinant = (np.log(d).sum(axis=1) + np.linalg.slogdet(self._inner)[1])[:-1]
 
@@ -239,8 +245,13 @@ class _Bordered:
 
 
 @lru_cache(maxsize=4)
-def _eigen(gram: bytes, rows: int) -> tuple[Floats, Floats]:
-    squares, vectors = np.linalg.eigh(np.frombuffer(gram).reshape(rows, rows))
+def _eigen(starts: bytes, columns: bytes, cells: bytes) -> tuple[Floats, Floats]:
+    """Of the Gram matrix of the rows of a sparse table."""
+    from scipy.sparse import csr_array
+
+    places = (np.frombuffer(columns, np.int64), np.frombuffer(starts, np.int64))
+    table = csr_array((np.frombuffer(cells), *places))
+    squares, vectors = np.linalg.eigh((table @ table.T).toarray())
     return np.maximum(squares, 0.0), vectors
 
 
