@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from auditor.agent.records import Entry, Question, Row
-from auditor.core.types import ClaimVerdict
+from auditor.core.types import VERDICTS, ClaimVerdict
 
 ALPHA = 0.05
-RANK: tuple[ClaimVerdict, ...] = ("shown", "shown_for_words", "bounded", "not_determined", "not_tested")
+RANK = VERDICTS
 
 
 def level(number: int, alpha: float = ALPHA) -> float:

@@ -127,15 +127,15 @@ def invoke(app: typer.Typer, name: str, argv: Sequence[str]) -> int:
     return int(result or 0)
 
 
-def find_run(name: Path, *, outcomes: bool = False) -> Path:
+def find_run(name: Path, *, outcomes: bool = False, begun: tuple[str, ...] = ("plan.json",)) -> Path:
     """The run folder: a path, or a name under ``reports/``.
 
     Folders with tables of recorded outcomes (``audit ll144``) hold no prompts and answers: only commands that say
-    ``outcomes`` get them.
+    ``outcomes`` get them. ``begun`` are the files that show that ``latest`` has something a command can take.
     """
     from auditor.core.errors import RunFolderError
 
-    for path in (name, Path("reports") / name, *_latest(name)):
+    for path in (name, Path("reports") / name, *_latest(name, begun)):
         if path.is_dir():
             if not outcomes:
                 _refuse_outcomes(path)
@@ -149,12 +149,12 @@ def find_run(name: Path, *, outcomes: bool = False) -> Path:
     raise RunFolderError(f"{name}: there is no such run folder.{hint}")
 
 
-def _latest(name: Path) -> list[Path]:
+def _latest(name: Path, files: tuple[str, ...]) -> list[Path]:
     """The newest run below ``reports/`` for ``latest``, below another folder for ``FOLDER/latest``."""
     if name.name != "latest":
         return []
     where = Path("reports") if name == Path("latest") else name.parent
-    begun = {path.parent: path.stat().st_mtime_ns for path in where.glob("*/plan.json")}
+    begun = {path.parent: path.stat().st_mtime_ns for file in files for path in where.glob(f"*/{file}")}
     return sorted(begun, key=lambda path: (begun[path], path.name))[-1:]
 
 

@@ -16,6 +16,7 @@ from auditor.cli.common import find_intact, invoke
 from auditor.cli.options import option
 from auditor.core.registry import PAGES
 from auditor.core.shown import own
+from auditor.core.types import SHOWN
 from auditor.core.types import names as parts_of
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -142,10 +143,10 @@ def _write_fill(record: dict[str, Any], target: str) -> int:
     """The file to fill in, with a line for each finding that was shown."""
     from auditor.core.errors import ConfigError
     from auditor.core.record import read
-    from auditor.report import claimed, compliance_facts, compliance_fill
+    from auditor.report import compliance_facts, compliance_fill
 
     claims = compliance_facts.claims(read(record), "label") if record.get("findings") else ()
-    shown = [(c.id, c.sentence) for c in claims if c.verdict in claimed.SHOWN]
+    shown = [(c.id, c.sentence) for c in claims if c.verdict in SHOWN]
     text = compliance_fill.template(_own_fields(), shown)
     if target == "-":
         _print(text.encode("utf-8"))

@@ -27,6 +27,7 @@ def resume(
     **limits: object,
 ) -> int:
     """Finish RUN; what was answered is not asked again. New limits may be given; they are for the whole run."""
+    from auditor.agent.folder import SESSION
     from auditor.run.mitigate import TRIAL
     from auditor.run.result import load, settle
     from auditor.run.result import resume as go
@@ -34,8 +35,8 @@ def resume(
     from auditor.store.verify import require_intact
 
     common.check_format(format)
-    path = find_run(run)
-    if (path / "session.json").is_file():
+    path = find_run(run, begun=("plan.json", TRIAL, SESSION))
+    if (path / SESSION).is_file():
         from auditor.core.errors import ConfigError
 
         raise ConfigError(

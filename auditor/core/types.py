@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from auditor.core.talk import Message as Message
 from auditor.core.talk import Talk, Tool
@@ -27,6 +27,8 @@ Outcome = Literal["pass", "violation", "inconclusive", "skipped"]
 Sampling = Literal["iid", "directed"]
 AnswerStatus = Literal["ok", "unparsed", "refused", "filtered", "failed", "not_asked"]
 ClaimVerdict = Literal["shown", "shown_for_words", "bounded", "not_determined", "not_tested"]
+VERDICTS: tuple[ClaimVerdict, ...] = get_args(ClaimVerdict)  # what decides most first
+SHOWN, DECIDED = VERDICTS[:2], VERDICTS[:3]
 InteractionKind = Literal["confirmed", "threshold_crossing", "not_tested"]
 
 FORMAT_VERSION = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.core.counting import plural, verb
-from auditor.core.types import Estimate, Verdict
+from auditor.core.types import SHOWN, Estimate, Verdict
 from auditor.measure.claims import OTHERS, Claim
 from auditor.measure.intervals import percent, with_interval
 from auditor.measure.observations import Direction
@@ -101,6 +101,13 @@ def net_text(claim: Claim) -> str:
         f"texts about {group} got the label {claim.label} {_difference(claim)} than the same texts about {reference} "
         f"({texts})"
     )
+
+
+def which_way(claim: Claim | None) -> tuple[str, ...]:
+    """Of attributes whose verdict is that of a net difference: which, since how often answers change is another."""
+    if claim is None or claim.family != "net" or claim.verdict not in SHOWN:
+        return ()
+    return (f"what is shown is which way answers change: {net_text(claim)}",)
 
 
 def _difference(claim: Claim) -> str:

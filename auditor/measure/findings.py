@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core.types import ClaimVerdict, Estimate, Finding, Verdict
-from auditor.measure.claim_words import claim_notes, claim_text, net_notes, net_text, placebo_notes
+from auditor.core.types import SHOWN, VERDICTS, ClaimVerdict, Estimate, Finding, Verdict
+from auditor.measure.claim_words import claim_notes, claim_text, net_notes, net_text, placebo_notes, which_way
 from auditor.measure.claims import OTHERS, Claim
 from auditor.measure.hidden_findings import Seen, hidden_findings
 from auditor.measure.observations import Direction, Judged, Observations
@@ -18,7 +18,6 @@ from auditor.measure.rates import VIOLATION, Counts, edited, seed_violation_rate
 from auditor.measure.settings import Settings as Settings
 
 EXEMPLARS = 5
-SHOWN = ("shown", "shown_for_words")
 ATOMIC, JOINT = "MUT101", "MUT102"
 NET, SCORE, REFUSAL, INSTABILITY = "DIR110", "SCO130", "REF120", "INS140"
 METHOD = "net difference by text, texts and words random"
@@ -109,7 +108,7 @@ def _set(
 ) -> Finding:
     model, name, attributes = key
     rate, seeds = violation_rate(counts), seed_violation_rate(counts)
-    verdict, why, p_value, p_adjusted = _summary(claims, judged=rate is not None)
+    verdict, why, decisive = _summary(claims, judged=rate is not None)
     noise = settings.noise.get(model)
     deterministic = settings.deterministic.get(model, False)
     moved = next((c.examples for c in claims if c.verdict in SHOWN and c.examples), ())
@@ -123,11 +122,12 @@ def _set(
         verdict=verdict,
         rate=rate,
         noise=noise,
-        p_value=p_value,
-        p_adjusted=p_adjusted,
+        p_value=None if decisive is None else decisive.p_value,
+        p_adjusted=None if decisive is None else decisive.p_adjusted,
         exemplars=tuple(one.verdict.variant_id for one in changed[:EXEMPLARS]) or moved,
         text=claim_text(attributes, _directions(tables, key), rate, seeds, deterministic, noise),
         notes=(
+            *which_way(decisive),
             *why,
             *claim_notes(attributes, counts, rate),
             *placebo_notes(next((c for c in claims if c.family == "instability"), None)),
@@ -135,26 +135,24 @@ def _set(
     )
 
 
-def _summary(
-    claims: Sequence[Claim], *, judged: bool
-) -> tuple[ClaimVerdict, tuple[str, ...], float | None, float | None]:
-    """The verdict of a set of attributes, why, and the smallest p values behind it."""
+def _summary(claims: Sequence[Claim], *, judged: bool) -> tuple[ClaimVerdict, tuple[str, ...], Claim | None]:
+    """The verdict of a set of attributes, why, and the claim that it rests on."""
     net = [c for c in claims if c.family == "net"]
     tested = [c for c in net if c.p_value is not None] or [
         c for c in claims if c.family == "instability" and c.p_value is not None
     ]
     if not tested or not judged:
         why = next((c.why for c in claims if c.why), "")
-        return ("not_determined" if judged else "not_tested"), ((why,) if why else ()), None, None
-    order: tuple[ClaimVerdict, ...] = ("shown", "shown_for_words", "bounded", "not_determined")
+        return ("not_determined" if judged else "not_tested"), ((why,) if why else ()), None
     if all(c.verdict == "bounded" for c in tested):
         verdict: ClaimVerdict = "bounded"
     else:
         found = {c.verdict for c in tested} - {"bounded"}
-        verdict = next(v for v in order if v in found)
-    first = min(tested, key=lambda c: (c.p_adjusted or 0.0, c.p_value or 0.0))
-    why = next((c.why for c in (first, *tested) if c.verdict == verdict and c.why), "")
-    return verdict, ((why,) if why else ()), first.p_value, first.p_adjusted
+        verdict = next(v for v in VERDICTS if v in found)
+    alike = [c for c in tested if c.verdict == verdict]
+    first = min(alike, key=lambda c: (c.p_adjusted or 0.0, c.p_value or 0.0))
+    why = next((c.why for c in (first, *alike) if c.why), "")
+    return verdict, ((why,) if why else ()), first
 
 
 # -- claims about groups ------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core.types import Answer, ClaimVerdict
+from auditor.core.types import SHOWN, Answer
 from auditor.measure import contrasts, instability, interactions, net
 from auditor.measure.claims import Claim, Family, Question, Scale
 from auditor.measure.contrasts import Versions
@@ -27,7 +27,6 @@ from auditor.measure.paired import sign_flip
 from auditor.measure.verdicts import Tested, decide
 
 UNMITIGATED = "unmitigated"
-SHOWN: frozenset[ClaimVerdict] = frozenset(("shown", "shown_for_words"))
 MIN_TEXTS = 6
 ALPHA = 0.05
 Bools = NDArray[np.bool_]

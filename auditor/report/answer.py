@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from auditor.core import waivers
 from auditor.core.record import Asked, RunRecord
 from auditor.core.record.parts import Control, SuiteFigure
+from auditor.core.types import SHOWN
 from auditor.measure.claims import OTHERS, Claim
 from auditor.report import cautions, claimed, example, headline, proposed, words
 from auditor.report.example import Example
@@ -107,7 +108,7 @@ def build(record: RunRecord, evidence: object) -> Screen | None:
         return None  # of a version that made none of texts
     claims = claimed.of(record)
     names = subjects(claims)
-    leading = sorted((c for c in claims if c.verdict in claimed.SHOWN), key=claimed.order)
+    leading = sorted((c for c in claims if c.verdict in SHOWN), key=claimed.order)
     worst = leading[0] if leading else None
     told = claimed.tell(record, worst) if worst is not None else None
     shown = None if told is None else example.find(record, evidence, told)
@@ -253,7 +254,7 @@ def _rows(
     """One row for each attribute of each model; attributes with too few texts are listed below the table."""
     groups: dict[tuple[str, str, str, str], list[Claim]] = {}
     for claim in claims:
-        listed = claim.family in ("net", "interaction") or claim.verdict in claimed.SHOWN
+        listed = claim.family in ("net", "interaction") or claim.verdict in SHOWN
         if listed and claim.verdict != "not_tested":
             groups.setdefault((claim.model, claim.format, claim.family, claim.attribute), []).append(claim)
     made = [(key, _leading(found), found) for key, found in groups.items()]
@@ -274,7 +275,7 @@ def _rows(
 
 def _leading(found: Sequence[Claim]) -> Claim:
     """For an attribute: what was shown, else the dictionary's own pair, else what lies furthest from none."""
-    if shown := [c for c in found if c.verdict in claimed.SHOWN]:
+    if shown := [c for c in found if c.verdict in SHOWN]:
         return min(shown, key=claimed.order)
     own = [c for c in found if c.groups and c.groups[-1] != OTHERS]
     return own[0] if own and len(own) < len(found) else max(found, key=claimed.clear)
@@ -300,7 +301,7 @@ def _row(record: RunRecord, claim: Claim, model: str, others: Sequence[Claim]) -
         kind=claim.verdict,
         reason=claimed.reason(claim),
         more=len(others),
-        more_shown=sum(c.verdict in claimed.SHOWN for c in others),
+        more_shown=sum(c.verdict in SHOWN for c in others),
     )
 
 

@@ -10,7 +10,6 @@ from auditor.core.types import Finding
 from auditor.report import cautions, claimed, words
 from auditor.report.cards import Brief
 
-SHOWN = ("shown", "shown_for_words")
 ORDER = {"shown": 0, "shown_for_words": 1, "not_determined": 2, "bounded": 3, "not_tested": 4}
 
 

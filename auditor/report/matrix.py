@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from auditor.core.record import RunRecord
+from auditor.core.types import SHOWN
 from auditor.measure.claims import MIN_TEXTS, OTHERS, Claim
 from auditor.report import charts, claimed, prose, words
 from auditor.report.answer import FAMILIES, Row, Screen, subjects
@@ -121,7 +122,7 @@ def _folds(record: RunRecord, claims: Sequence[Claim], names: Names) -> Iterable
             claim
         )
     for title, mine in groups.items():
-        shown = sum(c.verdict in claimed.SHOWN for c in mine)
+        shown = sum(c.verdict in SHOWN for c in mine)
         table = _contrasts(
             record, title, sorted(mine, key=lambda c: (claimed.RANK[c.verdict], claimed.order(c))), names
         )

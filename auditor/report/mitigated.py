@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from auditor.core.types import SHOWN
 from auditor.measure.claims import Claim
-from auditor.measure.mitigation import SHOWN, Change, Effect, Mitigated, Side
+from auditor.measure.mitigation import Change, Effect, Mitigated, Side
 from auditor.report import claimed, words
 from auditor.report.document import Cell, Document, Lines, Section, Table, noted
 

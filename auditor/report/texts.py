@@ -10,6 +10,7 @@ from auditor.contrib.hinter import report as hinter
 from auditor.core.provenance import head
 from auditor.core.record import RunRecord
 from auditor.core.record.parts import GroupAnswers
+from auditor.core.types import SHOWN
 from auditor.report import (
     answer,
     cards,
@@ -215,7 +216,7 @@ def _examples(record: RunRecord, shown: view.View, evidence: object, first: answ
         return _leads(first, row), exchange.ORDER[row.verdict], RANK[row.kind], own
 
     rows.sort(key=strength)
-    told = [r for r in rows if r.finding.exemplars and (r.kind != "claim" or r.verdict in exchange.SHOWN)]
+    told = [r for r in rows if r.finding.exemplars and (r.kind != "claim" or r.verdict in SHOWN)]
     made = [
         Evidence(cards.build(r.finding, evidence, record=record, sentence=r.sentence))
         for r in (told[:MAX_CARDS] if evidence is not None else ())
@@ -237,7 +238,7 @@ def _examples(record: RunRecord, shown: view.View, evidence: object, first: answ
 def _with_example(row: exchange.Row, evidence: object) -> exchange.Row:
     """A shown claim that is told in a sentence, with its clearest example."""
     f = row.finding
-    if evidence is None or row.kind != "claim" or row.verdict not in exchange.SHOWN or not f.exemplars:
+    if evidence is None or row.kind != "claim" or row.verdict not in SHOWN or not f.exemplars:
         return row
     return replace(row, example=cards.brief(evidence, f.exemplars[0], f.model, f.format))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.core.record import RunRecord
+from auditor.core.types import SHOWN
 from auditor.measure.claims import MIN_TEXTS, OTHERS, Claim
 from auditor.measure.compared import Comparison, RateChange
 from auditor.report import claimed, matrix, words
@@ -76,7 +77,7 @@ def _claims(records: Sequence[RunRecord]) -> list[Part]:
 
 
 def _leads(claim: Claim | None) -> bool:
-    return claim is not None and (claim.verdict in claimed.SHOWN or claim.groups[-1:] != (OTHERS,))
+    return claim is not None and (claim.verdict in SHOWN or claim.groups[-1:] != (OTHERS,))
 
 
 def _net(claim: Claim | None) -> Cell:

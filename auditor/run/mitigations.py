@@ -128,10 +128,7 @@ def _told(task: Task, told: str) -> Task:
 def _reasoned(task: Task, format: str, first: str) -> Task:
     """The task with reasons before its answer, in a form that its reader knows."""
     form = task.formats[format]
-    number = "a whole number from 0 to 100"
-    if task.scale is not None:
-        unit = f" ({task.unit})" if task.unit else ""
-        number = f"a number from {task.scale[0]:g} to {task.scale[1]:g}{unit}"
+    number = "a whole number from 0 to 100" if task.scale is None else task.number_asked
     labels = "one of: " + ", ".join(task.labels)
     last = 'a last line that consists of "Answer:" and ' + (
         number if task.kind.number or (form.graded and not form.scored) else labels

@@ -221,7 +221,8 @@ def _why_partial(loop: Loop) -> str:
 def _unread(loop: Loop, tally: Tally) -> Unread:
     """What became of the answers of one model, and what was expected instead of the example."""
     variant, output = tally.unread or ("", "")
-    expected = told_of.listed(loop.parts.task.labels) or loop.parts.task.kind.answered_with
+    task = loop.parts.task
+    asked = task.number_asked if task.kind.number else task.kind.answered_with
     return Unread(
         answers=len(tally.seen),
         unparsed=tally.counts["unparsed"],
@@ -233,7 +234,7 @@ def _unread(loop: Loop, tally: Tally) -> Unread:
         stopped=(tally.first.lost, tally.first.answers) if tally.first.hopeless else None,
         variant=variant,
         example=None if loop.plan.redact or tally.unread is None else told_of.quoted(output),
-        expected=expected,
+        expected=told_of.listed(task.labels) or asked,
     )
 
 

@@ -15,7 +15,18 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from auditor.core.types import NEUTRAL, Answer, Case, Check, Edit, Prompt, Variant, is_beside, is_wording
+from auditor.core.types import (
+    DECIDED,
+    NEUTRAL,
+    Answer,
+    Case,
+    Check,
+    Edit,
+    Prompt,
+    Variant,
+    is_beside,
+    is_wording,
+)
 from auditor.measure.claims import MIN_TEXTS, Claim, Question
 from auditor.measure.families import claims
 from auditor.measure.observations import attributes_of
@@ -27,7 +38,6 @@ if TYPE_CHECKING:
     from auditor.run.state import State
     from auditor.run.tally import Answers
 
-DECIDED = ("shown", "shown_for_words", "bounded")
 PLANNED = ("max_calls", "max_cost")  # limits that the looks were planned with
 EVERY = 8  # texts between two looks at what is left of the calls
 PLAIN = 3.0  # versions of a text in one wording, before any text was seen

@@ -227,6 +227,13 @@ class Task:
                 break
         raise ValueError(f"this prompt was not rendered by the task {self.name!r}")
 
+    @property
+    def number_asked(self) -> str:
+        """What a number is that answers the task, in words, with its range and unit."""
+        if self.scale is None:
+            return "a number"
+        return f"a number from {self.scale[0]:g} to {self.scale[1]:g}" + (f" ({self.unit})" if self.unit else "")
+
     def write(self, value: Value, format: str, reason: str = "", number: float | None = None) -> str:
         """Write ``value`` in the form that ``format`` asks for, with ``number`` where it wants one beside a label."""
         plain = ", ".join(value) or "none" if isinstance(value, tuple) else _plain(value)

@@ -92,7 +92,8 @@ def test_less_money_for_women_is_found_in_the_argument(tmp_path: Path, server: S
     assert claim["low"] <= -lowered <= claim["high"]
     counts = record["counts"]
     assert counts["unparsed"] == 0
-    assert counts["questions"] == sum(server.asked.values())
+    # A question whose connection broke before the server read it is counted, and asked again.
+    assert 0 <= counts["questions"] - sum(server.asked.values()) <= 2
     (folder,) = (tmp_path / "runs").glob("2*")
     variant = re.search(r'"id":"(\w+\.v\d+)"', (folder / "cases.jsonl").read_text())
     assert variant is not None

@@ -130,7 +130,7 @@ def test_a_trial_that_was_killed_goes_on(tmp_path: Path) -> None:
 
     asked = run("resume", str(folder))
     assert asked.returncode == 2  # the server that the folder names was not named
-    gone_on = json.loads(run("resume", str(folder), "--base-url", server.url).stdout)
+    gone_on = json.loads(run("resume", "latest", "--base-url", server.url).stdout)
     calls = sum(one["calls"] for one in whole["spent"])
     assert calls <= server.asked.total() - before <= calls + IN_FLIGHT
     assert gone_on["found"] == whole["found"]

@@ -13,9 +13,9 @@ import pytest
 
 from auditor import Result, SourceText, audit
 from auditor.core.protocols import Model, Reply
-from auditor.core.types import Request
+from auditor.core.types import SHOWN, Request
 from auditor.measure import pairs, scores
-from auditor.measure.findings import SCORE, SHOWN
+from auditor.measure.findings import SCORE
 from auditor.measure.observations import Observations
 from auditor.measure.text_metrics import Metrics
 from auditor.testing.judged import shape

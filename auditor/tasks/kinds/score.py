@@ -102,7 +102,6 @@ class Score(Kind):
     number = True
     keys = ("score", "answer", "label")
     markers = ("answer", "score")
-    answered_with = "a number"
     noun = "amounts"
     options = frozenset({"tolerance"})
     column = "number"
