@@ -421,3 +421,8 @@ def test_a_model_whose_name_changes_mid_run_is_a_banner(names: tuple[str, ...]) 
     found = [one for one in view.build(read(result.record)).banners if "named 2 models" in one]
     assert len(found) == len(names) - 1
     assert all("alias named 2 models for its" in one and "“m-1, m-2”" in one for one in found)
+
+
+def test_an_expected_number_is_told_with_its_range() -> None:
+    result = audit("rating", model=lambda text: 57.0, data=TEXTS, order=1, per_seed=2, cache=False)
+    assert "“57.0”; expected: a number from 1 to 10 (points)" in result.record["status_reason"]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
+from auditor import audit
+from auditor.core.types import SHOWN
 from auditor.measure import verdicts
 from auditor.measure.claims import Claim, Question
+from auditor.measure.findings import ATOMIC
 from auditor.measure.linear import Design, Estimated, Fit, Rows
 
 TEXTS = 40
@@ -46,3 +51,18 @@ def test_an_interval_without_zero_is_told_apart_from_too_little_data(
     assert claim.verdict == ("not_determined" if why else "shown")
     assert claim.why.startswith(why)
     assert bool(why) == bool(claim.why)
+
+
+def test_a_finding_of_an_attribute_says_which_difference_its_verdict_rests_on() -> None:
+    def screened(text: str) -> str:
+        return (
+            "invite" if {"she", "her", "woman", "girl"} & set(re.findall(r"\w+", text.lower())) else "reject"
+        )
+
+    result = audit("hiring", model=screened, attributes="gender", limit=60, cache=False)
+    (finding,) = [f for f in result.findings if f.code == ATOMIC]
+    assert finding.verdict in SHOWN
+    assert finding.notes[0].startswith("what is shown is which way answers change: texts about")
+    same = audit("hiring", model=lambda text: "reject", attributes="gender", limit=60, cache=False)
+    (finding,) = [f for f in same.findings if f.code == ATOMIC]
+    assert not any("which way" in note for note in finding.notes)
