@@ -232,7 +232,8 @@ class Task:
         """What a number is that answers the task, in words, with its range and unit."""
         if self.scale is None:
             return "a number"
-        return f"a number from {self.scale[0]:g} to {self.scale[1]:g}" + (f" ({self.unit})" if self.unit else "")
+        unit = f" ({self.unit})" if self.unit else ""
+        return f"a number from {self.scale[0]:g} to {self.scale[1]:g}{unit}"
 
     def write(self, value: Value, format: str, reason: str = "", number: float | None = None) -> str:
         """Write ``value`` in the form that ``format`` asks for, with ``number`` where it wants one beside a label."""
