@@ -20,6 +20,7 @@ MOST_DIGITS = 6  # decimals of a figure
 OPPOSED = (
     "shares are of answers as they stand, the difference is without what edits and words do by themselves"
 )
+COUNTS_LESS = "texts whose words stand in many others count less"
 # What is done to the person: of labels that are verbs. Others are named as they are.
 DONE = {
     "accept": "accepted",
@@ -338,17 +339,24 @@ def reason(claim: Claim) -> str:
     if claim.calls_needed is not None:
         target = limit(claim) if claim.delta else f"{100 * USUAL_DELTA:g} points"
         told += f"{'; ' if told else ''}about {claim.calls_needed:,} calls would show {target}"
-    if _opposed(claim, found):
-        told += f"{'; ' if told else ''}{OPPOSED}"
+    if opposed := _opposed(claim, found):
+        told += f"{'; ' if told else ''}{opposed}"
     return words.visible(told, newlines=False)
 
 
-def _opposed(claim: Claim, found: Effect | None) -> bool:
-    """Whether the shares that are printed point another way than the difference beside them."""
+def _opposed(claim: Claim, found: Effect | None) -> str:
+    """Why the shares that are printed point another way than the difference beside them; empty where they do not."""
     if claim.shares is None or found is None or found.vague:
-        return False
+        return ""
     group, reference = (round(100 * share) for share in claim.shares)
-    return (group - reference) * round(found.scale * found.value, found.digits) < 0
+    if (group - reference) * round(found.scale * found.value, found.digits) >= 0:
+        return ""
+    if claim.scale != "share" or claim.words_estimate is None:
+        return f"{OPPOSED}, and in it {COUNTS_LESS}"
+    if (group - reference) * claim.words_estimate <= 0:
+        return OPPOSED
+    alike = 100 * abs(claim.words_estimate)
+    return f"shares count texts alike, and then it is {alike:.1f} points their way; in the difference, {COUNTS_LESS}"
 
 
 def of_delta(told: Told) -> str:
