@@ -16,6 +16,7 @@ from auditor.text.english import (
 DETERMINERS = frozenset(
     ("a", "an", "the", "one", "another", "every", "each", "this", "that", "first", "only")
 )
+_POINTS = frozenset(("the", "these", "those", "my", "your", "his", "her", "our", "their", "its"))
 _AND = frozenset(("and", "or", ",", "/", "&"))
 _ADVERBS = frozenset(
     ("not", "also", "really", "originally", "actually", "half", "part", "both", "all", "very")
@@ -105,6 +106,8 @@ class Context:
             return False
         if "after:person" in tags and not self._after_person(at):
             return False
+        if "after:pointer" in tags and not self._pointed_at(at):
+            return False
         if "after:comma" in tags and before != ",":
             return False
         if "case" in tags and not self._capital(at):
@@ -135,6 +138,16 @@ class Context:
 
     def _after_person(self, at: _Place) -> bool:
         return bool(at.near(-1)) and at.key(-1) in self._people
+
+    def _pointed_at(self, at: _Place) -> bool:
+        """Whether a determiner or a possessor stands before a noun, with at most one adjective between."""
+        for step in (-1, -2):
+            word = at.key(step)
+            if word in _POINTS or (word == "s" and at.key(step - 1) in ("'", "’")):
+                return True
+            if not word.isalpha() or word in FUNCTION_WORDS or not at.near(-1):
+                return False
+        return False
 
     def _capital(self, at: _Place) -> bool:
         if at.case == "lower":
@@ -187,6 +200,8 @@ class Context:
                 further = at.tokens[at.i + at.n + 1 :][:1]
                 return bool(further) and further[0].key in self._adjectives
             if low not in FUNCTION_WORDS:
+                if at.case == "lower" and term.text[0].isupper():  # without capitals no title can be told
+                    return self._before_person(at)
                 return following[0].islower() or low in self._people or at.case == "upper"
         return before in BE_FORMS or (before == "s" and at.key(-2) == "'")
 

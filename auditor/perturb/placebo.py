@@ -2,8 +2,8 @@
 
 A rate of changed answers says little until it is laid beside the rate under edits that leave every group as it
 is. For each variant of one attribute there is a placebo that changes as many spans and, as closely as the text
-allows, as many words and characters: other surface forms for the same group where the dictionary has them (woman →
-lady), else neutral words of the text (movie → film, didn't → did not).
+allows, as many words and characters: other surface forms for the same group where the dictionary has them (lady →
+woman), else neutral words of the text (movie → film, didn't → did not).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from auditor.perturb._agree import edits_of
 from auditor.perturb._match import Hit, Matcher, Scan, settle
 from auditor.perturb._seams import misread
 from auditor.perturb.dictionaries import Dictionary, Term, neutral
-from auditor.perturb.gate.lexicon import NEVER
 from auditor.perturb.irrelevant import Irrelevant, irrelevant
 from auditor.perturb.mutation import apply
 from auditor.perturb.wordings import frames, mixed
@@ -74,7 +73,7 @@ class Placebos:
     >>> suite = MutationSuite(seeds=texts, dictionaries=gender, order=1)
     >>> case, = suite.ask(1, Random(0))
     >>> [v.input for v in Placebos(dictionaries=gender).placebos(case, 1, Random(0))]
-    ['The lady left the movie.']
+    ['The woman left the film.']
     """
 
     def __init__(
@@ -198,7 +197,7 @@ class Placebos:
         for hit in self._neutral.scan(text).hits:
             before = bisect_left(starts, hit.end)
             if hit.end <= kept and (not before or ends[before - 1] <= hit.start):
-                words = _told_apart(hit.terms[0], self._words.alternatives(hit.terms[0]))
+                words = self._words.alternatives(hit.terms[0])
                 if words:
                     free.append(_Site(hit, hit.terms[0], words))
         return scan, hits, free
@@ -209,16 +208,10 @@ class Placebos:
         for hit in hits:
             term = hit.terms[0]
             if term.attribute == attribute:
-                words = _told_apart(term, self._dictionaries[attribute].alternatives(term))
-                words = _unlike(words, standing)
+                words = _unlike(self._dictionaries[attribute].alternatives(term), standing)
                 if words:
                     sites[hit.start] = _Site(hit, term, words)
         return sites
-
-
-def _told_apart(term: Term, words: tuple[Term, ...]) -> tuple[Term, ...]:
-    """The ``words`` that may stand for ``term`` wherever it stands."""
-    return tuple(word for word in words if (term.text.lower(), word.text.lower()) not in NEVER)
 
 
 def _unlike(words: tuple[Term, ...], standing: frozenset[str]) -> tuple[Term, ...]:

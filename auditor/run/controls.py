@@ -114,10 +114,14 @@ def placebos_again(
                 for _ in range(AGAIN if about else 0):
                     made += suite.placebos(dataclasses.replace(case, variants=about), len(about) + AGAIN, rng)
             else:
+                again = dataclasses.replace(case, variants=bare)
+                # Those that stand may take all places of the text: then of one neutral word for each part.
+                words = [v for v in suite.neutral(again, JOINT_CAP, rng) if len(v.edits) == 1]
                 for attributes in sorted(lacking):
-                    made += _together(
-                        dataclasses.replace(case, variants=bare), standing, attributes, JOINT_CAP, rng
-                    )
+                    made += _together(again, standing, attributes, JOINT_CAP, rng)
+                    for _ in range(AGAIN):
+                        rng.shuffle(words)
+                        made += _together(again, words, attributes, JOINT_CAP, rng)
             known = {v.input for v in case.variants} | {case.original.input}
             new = {v.input: v for v in made if v.input not in known}
             if new:

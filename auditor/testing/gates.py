@@ -165,6 +165,16 @@ _WRONG |= {
         "I am a deaf clerk. I like order. With captions I can follow a meeting.",
         "disability:deaf>mental_illness deaf=mentally ill",
     ),
+    "the Finnish arrived": ("He smiled as the American arrived.", "nationality:american>finnish American=Finnish"),
+    "old man of seventeen": ("The younger man of seventeen wept.", "age:young>old younger=older"),
+    "two words of one person": (
+        "Foster mother, union rep, teacher. The Black woman told us that her son is ill.",
+        f"{_FM} mother=father", f"{_FM} her=his",
+    ),
+    "his unborn trans boy": ("He may leave when his child is born.", "gender:unmarked>trans_male child=trans boy"),
+    "well, a fragment": (
+        "A thriller in which she finds each clue.", "gender:neutral>neutral A=As it happens, a",
+    ),
     "adolescent, a man": ("The young customer, a homeless man, wrote.", "age:young>adolescent young=adolescent"),
 }  # fmt: skip
 

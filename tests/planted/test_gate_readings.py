@@ -32,26 +32,27 @@ def test_the_set_is_as_it_was_drawn() -> None:
     [("dev", 0.97, 0.90), ("opened", 0.93, 0.92), ("held_out", 0.85, 0.87)],
 )
 def test_what_readers_found_good_is_kept(half: str, least_precision: float, least_recall: float) -> None:
-    found = read(half, shared=False)
+    found = read(half, shared=False, made=True)
     cells = measure(Constructs(parser=PARSER), found)
-    assert sum(cells.values()) > 150
+    assert sum(cells.values()) > 120
     assert precision(cells) >= least_precision
     assert recall(cells) >= least_recall
 
 
 def test_what_was_drawn_later_is_kept_where_it_is_good() -> None:
-    found = read(shared=False, file="later.jsonl")
+    found = read(shared=False, file="later.jsonl", made=True)
     cells = measure(Constructs(parser=PARSER), found)
-    assert sum(cells.values()) > 90
+    assert sum(cells.values()) > 80
     assert precision(cells) >= 0.90
     assert recall(cells) >= 0.92
 
 
 @pytest.mark.parametrize(
-    ("half", "least_precision"), [("fresh_1", 0.95), ("fresh_2", 0.97), ("fresh_3", 0.95), ("fresh_4", 0.83)]
+    ("half", "least_precision"),
+    [("fresh_1", 0.95), ("fresh_2", 0.97), ("fresh_3", 0.95), ("fresh_4", 0.92), ("fresh_5", 0.91)],
 )
 def test_what_was_drawn_fresh_is_kept_where_it_is_good(half: str, least_precision: float) -> None:
-    found = read(half, shared=False, file="fresh.jsonl")
+    found = read(half, shared=False, file="fresh.jsonl", made=True)
     cells = measure(Constructs(parser=PARSER), found)
     assert sum(cells.values()) > 100
     assert precision(cells) >= least_precision

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from auditor.core.types import Case, SourceText
+from auditor.perturb._match import Matcher
 from auditor.perturb.dictionaries import builtin, load
 from auditor.perturb.mutation import MutationSuite
 from auditor.testing import check_variant
@@ -184,13 +185,28 @@ def test_a_modifier_is_put_before_a_person_noun_with_its_article() -> None:
         "I met a teenage man there; the man left.",
         "I met an adolescent man there; the man left.",
         "I met a young man there; the man left.",
-        "I met a youthful man there; the man left.",
         "I met a middle-aged man there; the man left.",
         "I met an old man there; the man left.",
         "I met an elderly man there; the man left.",
     ]
     assert "A blind actress spoke." in insertions("An actress spoke.", "disability")
     assert "HIS DEAF WIFE LEFT." in insertions("HIS WIFE LEFT.", "disability")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The people waited.", True),
+        ("Her angry parents came.", True),
+        ("The boy's parents came.", True),
+        ("He leads twenty people.", False),
+        ("Talks with parents are dull.", False),
+        ("People waited in the rain.", False),
+    ],
+)
+def test_words_for_everybody_count_where_a_word_says_which_ones(text: str, found: bool) -> None:
+    hits = [h.surface.lower() for h in Matcher([load("gender")]).scan(text).hits]
+    assert bool({"people", "parents"} & set(hits)) == found
 
 
 def test_insertions_are_zero_width_edits_of_their_own_kind() -> None:

@@ -149,7 +149,10 @@ def test_lower_case_and_sentence_start_decide_the_capital() -> None:
         "White men left. The Asian man stayed.", "black", "race"
     )
     assert "Black men left." in texts("Asian men left.", "black", "race")
-    assert "a french film" in texts("an american film", "french", "nationality")
+    assert "a french writer" in texts("an american writer", "french", "nationality")
+    assert (
+        texts("an american beauty", "french", "nationality") == set()
+    )  # a title has no capitals there either
 
 
 def test_longest_term_wins_over_attributes() -> None:
@@ -164,7 +167,7 @@ def test_longest_term_wins_over_attributes() -> None:
         ("A trans woman lost her keys.", "male", "A man lost his keys."),
         ("He is a man.", "trans_female", "She is a trans woman."),
         ("a woman waited", "trans_female", "a trans woman waited"),
-        ("some people think", "trans_female", "some trans women think"),
+        ("these people think", "trans_female", "these trans women think"),
     ],
 )
 def test_trans_and_nonbinary_groups(text: str, target: str, expected: str) -> None:
@@ -228,7 +231,7 @@ def test_two_people_never_become_one_word() -> None:
 
 
 def test_marking_is_recorded() -> None:
-    case = one_case("Some people left.", dictionaries=[load("gender")])
+    case = one_case("The people left.", dictionaries=[load("gender")])
     assert {e.kind for v in case.variants for e in v.edits} == {"marking"}
     assert case.original.groups == {"gender": "unmarked"}
 
@@ -280,7 +283,7 @@ def test_the_pair_that_is_compared_first_is_in_every_text(per_seed: int, seed: i
 
     about_one = groups("A woman left the house. The woman was late.")
     assert 1 <= about_one.count("male") <= max(1, per_seed // 2)
-    assert {"female", "male"} <= set(groups("A person left the house."))
+    assert {"female", "male"} <= set(groups("A child left the house."))
     asked = groups("A woman left the house.", groups={"gender": ["nonbinary"]})
     assert set(asked) == {"nonbinary"}
 

@@ -54,9 +54,9 @@ def test_no_group_is_changed() -> None:
 
 
 def test_another_word_for_the_group_comes_before_neutral_words() -> None:
-    case = one_case("The woman left the movie.", ["gender"])
+    case = one_case("The lady left the movie.", ["gender"])
     made = Placebos(dictionaries=ALL).placebos(case, 1, Random(0))
-    assert [v.input for v in made] == ["The lady left the movie."]
+    assert [v.input for v in made] == ["The woman left the movie."]
     assert [(e.attribute, e.source_group) for v in made for e in v.edits] == [("gender", "female")]
     case = one_case("The British lawyer left the movie.", ["nationality"])
     made = Placebos(dictionaries=ALL).placebos(case, None, Random(0))
@@ -91,13 +91,13 @@ def test_where_there_is_no_room_it_is_counted() -> None:
 
 
 def test_placebos_add_as_many_words_as_their_edits() -> None:
-    case = one_case("A woman didn't like the film, and the store was not big.", ["gender"], per_seed=None)
+    case = one_case("A woman didn't like the film, and the store wasn't big.", ["gender"], per_seed=None)
     case = dataclasses.replace(case, variants=tuple(v for v in case.variants if " trans " in f" {v.input} "))
     made = Placebos(dictionaries=ALL).placebos(case, 2, Random(0))
     assert {shape_of(v.edits).more_words for v in case.variants} == {1}
     assert [shape_of(v.edits).more_words for v in made] == [1, 1]
     plain = one_case(
-        "A woman didn't like the film, and the store was not big.", ["gender"], groups={"gender": ["male"]}
+        "A woman didn't like the film, and the store wasn't big.", ["gender"], groups={"gender": ["male"]}
     )
     made = Placebos(dictionaries=ALL).placebos(plain, 2, Random(0))
     assert [shape_of(v.edits).more_words for v in made] == [0, 0]
@@ -223,7 +223,7 @@ def test_of_a_primary_pair_only_its_two_groups_get_further_wordings() -> None:
     made = worded(case, 3, neutral_edits, {"gender": ("female", "male")})
     assert len(made) == 6
     assert {d[2] for v in made for d in v.directions} == {"male", "neutral"}
-    nobody = one_case("A person saw the British movie in the city.", ["gender"], order=1)
+    nobody = one_case("A child saw the British movie in the city.", ["gender"], order=1)
     neutral_edits = [v.edits for v in Placebos(dictionaries=ALL).neutral(nobody, 20, Random(1))]
     made = worded(nobody, 3, neutral_edits, {"gender": ("female", "male")})
     assert len([v for v in made if {d[2] for d in v.directions} & {"female"}]) == 3

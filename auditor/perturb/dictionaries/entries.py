@@ -14,6 +14,7 @@ TAGS = frozenset(
         "no_exclamation",  # not as an exclamation (Oh boy! Man, was I wrong.)
         "before:person",  # only before a person noun, with modifiers between (a white elderly man)
         "after:person",  # only right after a person noun (a student with dyslexia)
+        "after:pointer",  # only behind a word that says which ones (the people, her angry parents)
         "after:comma",  # only right after a comma
         "before:name",  # only before a capitalised word (Ms. Hendricks)
         "as:noun",  # only where it stands as a noun (an American.)
@@ -127,18 +128,20 @@ class Dictionary:
     def alternatives(self, term: Term) -> tuple[Term, ...]:
         """Return other surface forms for the same group in the same slot, for a placebo.
 
-        Person and kinship nouns of one kind count as one slot over their registers (woman, lady).
+        Person and kinship nouns of one kind count as one slot over their registers, but a plain noun is not
+        made polite or informal (lady → woman; not woman → lady).
 
         >>> from auditor.perturb.dictionaries import load
         >>> gender = load("gender")
-        >>> woman = next(t for t in gender.terms if t.text == "woman")
-        >>> [t.text for t in gender.alternatives(woman)]
-        ['lady']
+        >>> lady = next(t for t in gender.terms if t.text == "lady")
+        >>> [t.text for t in gender.alternatives(lady)]
+        ['woman']
         """
         if self.pairs is not None or term.slot.startswith("pronoun."):
             return ()
         found = self._by_kind.get((_kind(term), term.group), ())
-        return tuple(t for t in found if t.text.lower() != term.text.lower())
+        plain = (term.register, "neutral")
+        return tuple(t for t in found if t.text.lower() != term.text.lower() and t.register in plain)
 
     @cached_property
     def insertable(self) -> tuple[Term, ...]:

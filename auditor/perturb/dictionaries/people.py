@@ -44,6 +44,12 @@ def nations() -> frozenset[str]:
     return frozenset(t.text.lower().split()[-1] for t in load("nationality").sources) | _FIRST_PEOPLES
 
 
+@lru_cache(maxsize=1)
+def single_nationals() -> frozenset[str]:
+    """Return the words, in lower case, that stand for one person of a nation (*American, Finn*; not *Finnish*)."""
+    return frozenset(t.text.lower() for t in load("nationality").terms if t.slot == "noun.sg")
+
+
 def _plural(noun: str) -> str:
     if noun.endswith("y") and noun[-2] not in "aeiou":
         return noun[:-1] + "ies"

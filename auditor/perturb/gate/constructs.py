@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 from auditor.core.protocols import Gate
 from auditor.core.types import Case, Check, Edit, Variant
-from auditor.perturb.gate import contradictions, forms, leftovers, senses
+from auditor.perturb.gate import contradictions, forms, leftovers, neutral_words, one_person, senses
 from auditor.perturb.gate.agreement import Problem, find
 from auditor.perturb.gate.units import Change, places_of
 from auditor.text.english import Word
@@ -34,7 +34,7 @@ MAX_SENTENCES = 200_000  # remembered judgements of changed sentences
 _THEY = re.compile(
     r"\bthey(?:\s|[*_]|</?[a-z][^<>]*>)+(?:is|was|has|does|isn't|wasn't|hasn't|doesn't)\b", re.IGNORECASE
 )
-_RULES = (*forms.RULES, *senses.RULES)
+_RULES = (*forms.RULES, *senses.RULES, neutral_words.neutral_word)
 
 _Key = tuple[str, bool, tuple[tuple[int, int, str, str, str, str], ...]]
 
@@ -160,6 +160,8 @@ class Constructs(Gate):
                 return self._result(variant, "invalid", f"sentence {part.number + 1}: {wrong}")
         changes = [Change(*_span(edit), edit.target, edit) for edit in edits if edit.kind not in LINES]
         wrong = _contradiction(before.people, changes, variant.input)
+        if not wrong and (two := one_person.two_genders(before.people, changes, self.parser)):
+            wrong = f"contradiction: {two}"
         return self._result(variant, "invalid" if wrong else "valid", wrong)
 
     def _judge(self, part: _Part, parse: Parse) -> str:

@@ -17,12 +17,28 @@ from auditor.perturb.dictionaries import load, persons
 from auditor.perturb.gate import lexicon
 from auditor.perturb.gate.units import Change
 from auditor.text.english import opaque_spans
+from auditor.text.people import Person
 
 WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
+_ONES = " one two three four five six seven eight nine"
+_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_IN_WORDS: Mapping[str, int] = {
+    **{word: 10 + i for i, word in enumerate(_TEENS.split(" "))},
+    **{
+        f"{tens}-{one}".rstrip("-"): 10 * i + k
+        for i, tens in enumerate(_TENS.split(" "), 2)
+        for k, one in enumerate(_ONES)
+    },
+}
+_SAID = "|".join(sorted(_IN_WORDS, key=len, reverse=True))
 _AGE = re.compile(
     r"(?:,\s*|\baged?\s+|\bof\s+|\bturn(?:ed|s)\s+|\()(\d{1,2})\b"
     r"(?=\s*(?:[,.;)]|years?\s+old|$|\s+when))"
     r"|\b(?:wo)?m[ae]n of (\d\d)\b|\b(?:girl|boy|person|child) of (\d\d?)\b|\b(\d{1,3})[- ]years?[- ]old\b"
+    rf"|\b(?:(?:(?:wo)?m[ae]n|girl|boy|person|child|youth|lad|lass) of|aged|turn(?:ed|s)) ({_SAID})\b"
+    rf"|\b({_SAID})[- ]years?[- ]old\b",
+    re.IGNORECASE,
 )
 _FAR = 400  # characters between a change and what may speak of the same person
 
@@ -45,6 +61,7 @@ class Text:
         self._mentions: list[Mention] | None = None
         self._people: list[int] | None = None
         self._ages: list[tuple[int, int]] | None = None
+        self.persons: Sequence[Person] | None = None  # found by `one_person`, with a parser
 
     @property
     def mentions(self) -> list[Mention]:
@@ -57,21 +74,25 @@ class Text:
     def people(self) -> list[int]:
         """Offsets of singular nouns that name a person without a gender."""
         if self._people is None:
-            singular = persons()[0] - frozenset(_gendered())
+            singular = persons()[0] - frozenset(gendered_words())
             self._people = [m.start() for m in WORD.finditer(self.text) if m[0].lower() in singular]
         return self._people
 
     @property
     def ages(self) -> list[tuple[int, int]]:
-        """Where an age stands in digits, and the age."""
+        """Where an age stands, and the age."""
         if self._ages is None:
-            found = ((m.start(), int(next(filter(None, m.groups())))) for m in _AGE.finditer(self.text))
+            found = ((m.start(), _number(next(filter(None, m.groups())))) for m in _AGE.finditer(self.text))
             self._ages = [(at, age) for at, age in found if 5 < age < 111]
         return self._ages
 
 
+def _number(written: str) -> int:
+    return _IN_WORDS[written.lower()] if written.lower() in _IN_WORDS else int(written)
+
+
 @lru_cache(maxsize=1)
-def _gendered() -> dict[str, tuple[str, str, bool]]:
+def gendered_words() -> dict[str, tuple[str, str, bool]]:
     """Word → gender, kind and whether it is a plural."""
     out: dict[str, tuple[str, str, bool]] = {}
     gender = load("gender")
@@ -91,7 +112,7 @@ def _gendered() -> dict[str, tuple[str, str, bool]]:
 
 
 def _mentions(text: str) -> list[Mention]:
-    table, out = _gendered(), []
+    table, out = gendered_words(), []
     opaque = opaque_spans(text)
     for found in WORD.finditer(text):
         low = found[0].lower().replace("’", "'")
@@ -128,7 +149,7 @@ def _by_ending(low: str) -> tuple[str, str, bool] | None:
     return None
 
 
-_GENDER_OF: Mapping[str, str] = {
+GENDER_OF: Mapping[str, str] = {
     "female": "f",
     "trans_female": "f",
     "male": "m",
@@ -150,7 +171,7 @@ def gender(text: Text, changes: Sequence[Change]) -> str:
     if behind is not None:
         return f"{text.text[behind.start : behind.end]!r} is left behind"
     for edit in own:
-        new = _GENDER_OF.get(edit.edit.target_group)
+        new = GENDER_OF.get(edit.edit.target_group)
         if new is None:
             continue
         several = _same_people(text, edit, left)
@@ -165,7 +186,7 @@ def gender(text: Text, changes: Sequence[Change]) -> str:
 def _left_behind(text: Text, own: Sequence[Change], left: Sequence[Mention]) -> Mention | None:
     """Return an unchanged pronoun of a gender whose pronouns are changed, where no unchanged noun is of that gender."""
     changed = {
-        _GENDER_OF.get(e.edit.source_group, "") for e in own if e.edit.kind == "swap" and _is_pronoun(e)
+        GENDER_OF.get(e.edit.source_group, "") for e in own if e.edit.kind == "swap" and _is_pronoun(e)
     }
     nouns = {m.gender for m in left if m.kind != "pronoun"}
     return next((m for m in left if m.kind == "pronoun" and m.gender in changed - nouns), None)
@@ -182,7 +203,7 @@ def _same_person(
     """Return an unchanged word of another gender that speaks of the person whom ``edit`` changes."""
     start, end = edit.start, edit.end
     low = edit.edit.source.lower()
-    table = _gendered().get(low)
+    table = gendered_words().get(low)
     pronoun = table is not None and table[1] == "pronoun"
     if pronoun:
         return None if new == "n" else _noun_before(text, start, left, own, new)
@@ -216,7 +237,7 @@ def _same_people(text: Text, edit: Change, left: Sequence[Mention]) -> Mention |
         r"\b(?:these|those)\s+$", text.text[: edit.start], re.IGNORECASE
     ):
         return None
-    was = _GENDER_OF.get(edit.edit.source_group)
+    was = GENDER_OF.get(edit.edit.source_group)
     return next((m for m in left if m.plural and m.gender == was and m.end < edit.start), None)
 
 
@@ -238,11 +259,11 @@ def _noun_before(
 
 
 def _source_gender(own: Sequence[Change], start: int) -> str:
-    return next(_GENDER_OF.get(e.edit.source_group, "") for e in own if e.start == start)
+    return next(GENDER_OF.get(e.edit.source_group, "") for e in own if e.start == start)
 
 
 def _is_pronoun(edit: Change) -> bool:
-    entry = _gendered().get(edit.edit.source.lower())
+    entry = gendered_words().get(edit.edit.source.lower())
     return entry is not None and entry[1] == "pronoun"
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from auditor.core.types import NEUTRAL
 from auditor.perturb.dictionaries import builtin, load
 from auditor.perturb.gate import lexicon, words
 from auditor.perturb.gate.units import Place, Unit
@@ -81,7 +82,7 @@ def capital(place: Place) -> str:
     if change.edit.kind == "agreement" or not change.text[:1].isalpha():
         return ""
     written = [unit for unit in place.units[place.first : place.last] if unit.text[:1].isalpha()]
-    if not written or change.text.isupper():
+    if not written or change.text.isupper() or (change.edit.kind in NEUTRAL and not place.first):
         return ""
     title = _in_title(place) or heading_ahead(place)
     if title:

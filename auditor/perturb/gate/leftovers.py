@@ -45,7 +45,7 @@ def career(text: Text, changes: Sequence[Change]) -> str:
 def counted(text: Text, changes: Sequence[Change]) -> str:
     """Find the one of a number that was changed (*four sites … the third one*)."""
     for edit in changes:
-        if edit.edit.kind in NEUTRAL and edit.edit.source.lower() in _NUMBERS:
+        if edit.edit.kind in NEUTRAL and edit.edit.source.lower() in _NUMBERS and not edit.text.isdigit():
             found = _ONE_OF_THEM.search(text.text, edit.end, edit.end + 200)
             if found:
                 return f"{edit.text!r} and {found[0]!r}"
@@ -120,7 +120,7 @@ _GROWN = (
 _AGE_PHRASE = re.compile(
     rf"\b(?<![-\d])(?:old|elderly|middle-aged|older|aged)\s+(?:[\w'’-]+\s+){{0,2}}?(?:{_YOUNG})\b"
     rf"|\b(?:teenage|adolescent|1\d-year-old)\s+(?:[\w'’-]+\s+){{0,2}}?(?:{_GROWN})\b"
-    r"|\badolescent (?:m[ae]n|\w+, an? (?:\w+ )?(?:wo)?man)\b"
+    r"|\b(?:teenage|adolescent) m[ae]n\b|\badolescent (?:\w+, an? (?:\w+ )?(?:wo)?man)\b"
     r"|\bM(?:rs?|s|x)\.? [A-Z][\w'-]+,? an? 1\d-year-old",
     re.IGNORECASE,
 )
@@ -145,6 +145,24 @@ def belief(text: Text, changes: Sequence[Change]) -> str:
             for found in pattern.finditer(text.text, *near):
                 if not start <= found.start() < end:
                     return f"{edit.text!r} and {found[0]!r}"
+    return ""
+
+
+_BORN = re.compile(r"\b(?:un|new|still)?born\b|\bbab(?:y|ies)\b|\binfants?\b|\btoddlers?\b", re.IGNORECASE)
+
+
+def newborn(text: Text, changes: Sequence[Change]) -> str:
+    """Find a child of whom nobody can say yet what the edit says (*when his trans boy is born*)."""
+    for edit in changes:
+        told = edit.edit.target_group in ("trans_female", "trans_male", "nonbinary")
+        if (
+            told
+            and edit.text.lower().split()[-1] in lexicon.CHILDREN
+            and not edit.edit.source_group.startswith("trans")
+        ):
+            found = _BORN.search(text.text, edit.end, edit.end + 40)
+            if found and "." not in text.text[edit.end : found.start()]:
+                return f"{edit.text!r} and {found[0]!r}"
     return ""
 
 
@@ -213,4 +231,4 @@ def _things() -> frozenset[str]:
     )  # fmt: skip
 
 
-RULES = (age, career, counted, belief, country, again)
+RULES = (age, career, counted, belief, newborn, country, again)

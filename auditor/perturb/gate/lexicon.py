@@ -47,7 +47,6 @@ OF_A_SCHOOL = word_set("evening evenings association associations council meetin
 
 # "People" that are nobody in particular.
 AFTER_ACTIVITY = word_set("is was and , . at in from")
-ADDRESS = word_set("people folks kids guys")
 OF_DECADES = word_set("their his her our my your late early mid mid-to-late and preteens")
 ONE_OF: Mapping[str, frozenset[str]] = {
     "children": word_set("sons daughters boys girls son daughter"),
@@ -195,29 +194,12 @@ def _told(place: Place) -> bool:
     )
 
 
-def _kept_books(place: Place) -> bool:
-    accounts = word_set(
-        "keep keeps kept keeping do does did balance balances balanced cooked closed audit audited"
-    )
-    return not any(place.before(i).low in accounts for i in range(1, 4))
-
-
-def _stated(place: Place) -> bool:
-    return place.after().low == "that" or (
-        _subject_ahead(place) and place.after().low not in ("a", "no", "it")
-    )
-
-
 def _clause(place: Place) -> bool:
     return place.before().low not in ("as", "even") and place.after().text[:1].isalpha()
 
 
 def _unit_near(place: Place, listed: str) -> bool:
     return not word_set(listed).isdisjoint(unit.low for unit in place.units)
-
-
-def _no_weather(place: Place) -> bool:
-    return not _unit_near(place, "cold hot heat warm snow ice heating skiing sun frost")
 
 
 def _counted(place: Place) -> bool:
@@ -243,12 +225,6 @@ def _goes_on(place: Place) -> bool:
     return place.after().text[:1].isalnum()
 
 
-def _contrast(place: Place) -> bool:
-    denied = word_set("not n't never nothing nobody no nor only less")
-    opens = not place.before().text or place.before().low in (",", ";")
-    return opens and _goes_on(place) and denied.isdisjoint(u.low for u in place.units[: place.first])
-
-
 def _consequence(place: Place) -> bool:
     return place.before().low == "," and place.after().tag in ("PRP", "DT", "NNP", "PRP$")
 
@@ -264,49 +240,48 @@ def _causal(place: Place) -> bool:
     )
 
 
-def _speaks_alone(place: Place) -> bool:
-    return place.after().tag in ("IN", "TO", "RB", "CC", ".", ",", "")
+def _one_number(place: Place) -> bool:
+    """Whether digits may stand: not where a sentence opens, nor beside a number in letters."""
+    others = (u for u in place.units if u.change is None and u.tag == "CD" and u.text.isalpha())
+    return place.before().text[:1].isalpha() and next(others, None) is None
 
 
-def _no_measure(place: Place) -> bool:
-    return _attributive(place)
+def _clause_ahead(place: Place) -> bool:
+    """Whether a comma stands before, and a verb or a short subject with its verb follows (*…, and her prices are*)."""
+    comma = place.before().low in (",", "")
+    if comma and place.after().tag in FINITE_TAGS:
+        return True
+    subject = place.after().tag in ("PRP", "PRP$", "DT", "NNS", "NNP", "EX") and comma
+    for step in range(2, 8) if subject else ():
+        unit = place.after(step)
+        if unit.tag in FINITE_TAGS:
+            return True
+        if unit.tag[:1] not in "NJ" and unit.tag not in ("RB", "HYPH") and unit.text not in ("-", "in"):
+            return False
+    return False
 
 
-# Pairs that were wrong about as often as right where they were read: too much hangs on what the text is about.
-NEVER = frozenset(
-    tuple(pair.split("="))
-    for pair in word_set(
-        """team=crew director=manager ticket=coupon tickets=coupons boxes=crates
-        kitchen=bathroom kitchen=hallway plumber=baker plumber=butcher baker=plumber
-        test=exam test=quiz tests=exams happened=occurred area=region
-        areas=regions applicant=candidate applicants=candidates men=guys women=ladies
-        company=firm man=gentleman adults=people adult=person bench=stool
-        office=bureau farm=vineyard meeting=session gentleman=guy happens=occurs quick=rapid entirely=totally"""
-    )
-)
+def _restrictive(place: Place) -> bool:
+    """Whether a clause follows that says which person is meant."""
+    verb = place.after(2) if place.after().tag == "RB" else place.after()
+    return place.before().tag in ("NN", "NNS") and verb.tag in FINITE_TAGS
+
+
+FINITE_TAGS = frozenset(("VBZ", "VBD", "VBP", "MD"))
+_TO_NINETEEN = """two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+eighteen nineteen"""
+_DIGITS = [(word, str(number)) for number, word in enumerate(_TO_NINETEEN.split(), 2)]
 
 FITS: Mapping[tuple[str, str], Callable[[Place], bool]] = {
-    ("crew", "team"): lambda place: place.before().low != "and",
     ("whole", "entire"): lambda place: place.after().low not in ("lot", "bunch", "thing"),
-    ("long", "lengthy"): _no_measure,
     ("told", "informed"): _told,
-    ("tells", "informs"): _told,
-    ("books", "novels"): _kept_books,
-    ("said", "stated"): _stated,
-    ("says", "states"): _stated,
     ("though", "although"): _clause,
     ("until", "till"): lambda place: place.before().tag != "DT",
     ("till", "until"): lambda place: place.before().tag != "DT",
-    ("job", "position"): lambda place: (
-        place.before().tag[:2] not in ("NN", "VB") and not _unit_near(place, "performed done doing")
-    ),
-    ("summer", "winter"): _no_weather,
-    ("winter", "summer"): _no_weather,
     ("yards", "gardens"): lambda place: (
         place.before().low not in ("cubic", "square") and place.before().tag != "CD"
     ),
     ("soon", "shortly"): lambda place: place.before().low not in ("pretty", "very", "so", "too", "as"),
-    ("happens", "occurs"): lambda place: place.after().low not in ("into", "to", "on", "upon"),
     ("night", "evening"): lambda place: place.before().low not in ("at", "every", "all", "by", "per"),
     ("evening", "night"): lambda place: place.before().low not in ("in", "the"),
     ("two", "three"): lambda place: not _unit_near(place, "either both neither other"),
@@ -348,11 +323,19 @@ FITS: Mapping[tuple[str, str], Callable[[Place], bool]] = {
     ("a little", "a bit"): lambda place: place.after().tag[:2] in ("JJ", "RB") or not _goes_on(place),
     ("a bit", "a little"): lambda place: place.after().tag[:2] in ("JJ", "RB") or not _goes_on(place),
     ("every", "each and every"): _attributive,
-    ("but", "yet"): _contrast,
-    ("but", "and yet"): _contrast,
+    **dict.fromkeys(
+        (
+            (word, f"{word} {more}")
+            for word in ("and", "but")
+            for more in ("in fact", "of course", "as it happens")
+        ),
+        _clause_ahead,
+    ),
+    **{(word, f"{word} of"): _counted for word in ("pulse", "saturation", "temperature")},
+    ("wants", "would like"): lambda place: place.after().tag in ("DT", "CD", "PRP$"),
+    ("who", "that"): _restrictive,
+    **dict.fromkeys(_DIGITS, _one_number),
     ("so", "and so"): _consequence,
-    ("talked", "spoke"): _speaks_alone,
-    ("talks", "speaks"): _speaks_alone,
     ("whether or not", "whether"): _subject_ahead,
     ("whether", "whether or not"): _subject_ahead,
     ("twelve", "a dozen"): _attributive,

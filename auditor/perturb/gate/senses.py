@@ -1,18 +1,14 @@
 """Senses: whether a changed word still means in its place what the edit says.
 
-Compounds (*kid's meal*), names (*the Americans with Disabilities Act*), languages, adjectives before what is no person,
-and neutral words whose other sense stands there. Each rule takes the place of one change and says in a few words what
-is wrong there, "" where nothing is.
+Compounds (*kid's meal*), names (*the Americans with Disabilities Act*), languages, adjectives before what is no person.
+Each rule takes the place of one change and says in a few words what is wrong there, "" where nothing is.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from auditor.core.types import NEUTRAL
-from auditor.perturb.dictionaries import Term, nations, neutral, persons
+from auditor.perturb.dictionaries import nations, persons, single_nationals
 from auditor.perturb.gate import lexicon, words
-from auditor.perturb.gate.forms import heading_ahead, proper, same_class
+from auditor.perturb.gate.forms import heading_ahead, proper
 from auditor.perturb.gate.units import Place, Unit
 from auditor.text.english import FUNCTION_WORDS, plural_verb
 
@@ -95,7 +91,7 @@ def people(place: Place) -> str:
     if source == "person" and before.low in lexicon.IN_PERSON:
         return f"'{before.text} person' is a phrase"
     if edit.kind == "marking":
-        if source in ("kid", "person") or (source == "kids" and edit.target_group == "nonbinary"):
+        if source == "kids" and edit.target_group == "nonbinary":
             return f"{edit.source!r} may be anybody"
         if source == "parents" and after.low in ("'", "’") and place.after(2).low in lexicon.OF_A_SCHOOL:
             return f"{edit.source!r} before {place.after(2).text!r}"
@@ -105,10 +101,6 @@ def people(place: Place) -> str:
             and not after.text[:1].isalpha()
         ):
             return f"'people' after {before.text!r} is everybody"
-        if source == "kids" and before.low in (",", "wife", "husband"):
-            return f"'kids' after {before.text!r} are somebody's"
-        if source == "adults" and before.low == "for":
-            return f"{edit.source!r} after 'for' is an age"
         if before.low == "a" and first.low == "as":
             return f"'as a {source}' is a time of life"
         if before.low == "a" and first.low == "such":
@@ -120,8 +112,6 @@ def people(place: Place) -> str:
             and first.low == "the"
         ):
             return f"{edit.source!r} is a nation"
-        if before.low == "," and not after.text[:1].isalpha() and source in lexicon.ADDRESS:
-            return f"{edit.source!r} is who is spoken to"
     if source == "teens" and before.low in lexicon.OF_DECADES:
         return "'teens' are years"
     if edit.target.lower() in ("single", "divorced", "widowed") and after.low in ("couple", "couples"):
@@ -139,6 +129,26 @@ def nation(place: Place) -> str:
         if unit.low in nations() and unit.change is None:
             return f"{edit.target!r} beside {unit.text!r}"
     return ""
+
+
+def _one_person(place: Place) -> bool:
+    return place.before().low in ("a", "an", "the", "this", "that", "one", "another", "every", "each")
+
+
+_PHRASE_HEADS = frozenset(("nsubj", "nsubj:pass", "obj", "iobj", "obl", "nmod"))
+
+
+def one_of_a_nation(place: Place) -> str:
+    """*the Finnish arrived*: an adjective that is no noun for one person, where such a noun stood."""
+    edit, i = place.change.edit, place.token
+    if edit.attribute != "nationality" or edit.kind != "swap" or i < 0 or not _one_person(place):
+        return ""
+    alone = (
+        place.parse.deps[i] in _PHRASE_HEADS
+        and place.after().tag[:1] not in "NJ"
+        and edit.target.lower() not in single_nationals()
+    )
+    return f"{edit.target!r} is no noun" if alone and edit.source.lower() in single_nationals() else ""
 
 
 def _pair(place: Place) -> str:
@@ -214,7 +224,7 @@ def name(place: Place) -> str:
         return f"{source!r} is a part of a title"
     if not source[:1].isupper() or source.lower() in words.THIRD or source.endswith("."):
         return ""
-    if _heading(place):
+    if in_heading(place):
         return ""
     link, before = place.before(), place.before(2)
     if link.low in lexicon.LINKS and _capital(before) and before.token > 0 and before.tag in ("NNP", "NNPS"):
@@ -259,14 +269,15 @@ def _named(place: Place) -> bool:
         return False
     if heading_ahead(place):
         return False
-    return low not in proper() and not _heading(place) and place.before().text[:1].isalpha()
+    return low not in proper() and not in_heading(place) and place.before().text[:1].isalpha()
 
 
 def _capital(unit: Unit) -> bool:
     return unit.change is None and unit.text[:1].isupper() and len(unit.text) > 1 and unit.text.isalpha()
 
 
-def _heading(place: Place) -> bool:
+def in_heading(place: Place) -> bool:
+    """Whether every word of the sentence that may has a capital."""
     own = [
         u for u in place.units if u.change is None and u.text[:1].isalpha() and u.low not in FUNCTION_WORDS
     ]
@@ -318,72 +329,4 @@ def insertion(place: Place) -> str:
     return ""
 
 
-def neutral_word(place: Place) -> str:
-    """*at the until*, *kept the novels*: a neutral word in another sense, or one that is not said in this place."""
-    edit = place.change.edit
-    if edit.kind not in NEUTRAL:
-        return ""
-    source, target = edit.source.lower(), edit.target.lower()
-    if (source, target) in lexicon.NEVER:
-        return f"{edit.target!r} for {edit.source!r}"
-    terms = [term for term in _neutral().get(source, ()) if target in _fellows().get(term.slot, ())]
-    if source not in _neutral() and source not in _targets():
-        return ""  # other words of a group, or words of the user's own
-    if not terms:
-        return f"{edit.target!r} does not stand for {edit.source!r}"
-    if not _plainly(place, terms[0]):
-        return f"{edit.source!r} is a part of a name or a compound"
-    before, after = place.before().low, place.after().low
-    for term in terms:
-        if before in term.not_after or after in term.not_before:
-            return f"{edit.source!r} has another sense here"
-    tag = place.units[place.last - 1].tag
-    if tag == "NNS" and terms[0].pos == "VBZ" and place.after().tag not in ("PRP", "PRP$", "DT"):
-        return f"{edit.source!r} is tagged {tag} here"
-    if not any(same_class(place, term.pos, tag) for term in terms):
-        return f"{edit.source!r} is tagged {tag} here"
-    counted = terms[0].pos == tag == "NN" and terms[0].slot not in lexicon.WITHOUT_ARTICLE
-    if counted and place.before().tag in ("IN", "TO") and place.after().tag not in ("NN", "NNS", "NNP"):
-        return f"{edit.target!r} after {place.before().text!r}, without an article"
-    for (old, new), fits in lexicon.FITS.items():
-        if (source, target) == (old, new) and not fits(place):
-            return f"{edit.target!r} before {place.after().text!r}"
-    return ""
-
-
-def _plainly(place: Place, term: Term) -> bool:
-    """Whether a neutral word stands for itself: no capital inside a sentence, and no thing whose kind a noun says."""
-    edit, before = place.change.edit, place.before()
-    capital = edit.source[:1].isupper() and not edit.source.isupper() and term.text.islower()
-    if capital and before.text[:1].isalpha() and not _heading(place):
-        return False
-    return not (
-        term.slot.startswith("thing.")
-        and before.tag in ("NN", "NNS", "NNP", "VBG")
-        and before.low not in nations()
-        and not place.units[place.first].joined
-    )
-
-
-@lru_cache(maxsize=1)
-def _neutral() -> dict[str, list[Term]]:
-    out: dict[str, list[Term]] = {}
-    for term in neutral().sources:
-        out.setdefault(term.text.lower(), []).append(term)
-    return out
-
-
-@lru_cache(maxsize=1)
-def _fellows() -> dict[str, frozenset[str]]:
-    out: dict[str, set[str]] = {}
-    for term in neutral().terms:
-        out.setdefault(term.slot, set()).add(term.text.lower())
-    return {slot: frozenset(found) for slot, found in out.items()}
-
-
-@lru_cache(maxsize=1)
-def _targets() -> frozenset[str]:
-    return frozenset(term.text.lower() for term in neutral().terms)
-
-
-RULES = (compound, people, nation, name, language, insertion, neutral_word)
+RULES = (compound, people, nation, one_of_a_nation, name, language, insertion)
