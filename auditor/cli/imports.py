@@ -64,7 +64,7 @@ def import_(
     fail_on: common.FailOn = None,
 ) -> int:
     """Make a run of recorded answers: claims, reports, comparison, without asking anything."""
-    from auditor.contrib.imports import mapping, tables
+    from auditor.contrib.imports import inference, mapping, tables
     from auditor.core.errors import ConfigError
 
     common.check_format(format)
@@ -73,7 +73,7 @@ def import_(
         table = tables.joined(table, tables.read([join]), on)
     beside = files[0].with_suffix(mapping.BESIDE)
     map = map or (beside if beside.is_file() else None)
-    roles = mapping.load(map) if map is not None else mapping.infer(table, next(iter(answer or ()), None))
+    roles = mapping.load(map) if map is not None else inference.infer(table, next(iter(answer or ()), None))
     given: dict[str, object] = {}
     if favourable:
         given["favourable"] = tuple(favourable)
@@ -100,10 +100,10 @@ def import_(
 
 def _each(table: Table, roles: Roles, answers: list[str] | None) -> Iterator[Roles]:
     """Roles for each column of answers that was named, or those that there are."""
-    from auditor.contrib.imports import mapping
+    from auditor.contrib.imports import inference
 
     for name in answers or ():
-        yield mapping.about(table, roles, name)
+        yield inference.about(table, roles, name)
     if not answers:
         yield roles
 

@@ -235,8 +235,8 @@ def tell(record: RunRecord, claim: Claim) -> Told | None:
     # The one who is worse off is named first; against all others there is no other to name.
     if reference != OTHERS and ((good and found.value > 0) or (bad and found.value < 0)):
         group, reference, found = reference, group, found.turned()
-    subject = f"{name(record, claim.attribute, group)} {_gets(record, claim, found)}"
-    whom = "others" if reference == OTHERS else name(record, claim.attribute, reference)
+    subject = f"{_who(record, claim.attribute, group)} {_gets(record, claim, found)}"
+    whom = "others" if reference == OTHERS else _who(record, claim.attribute, reference)
     return Told(claim=claim, group=group, reference=reference, subject=f"{subject} than {whom}", effect=found)
 
 
@@ -298,11 +298,17 @@ def loud(text: str) -> str:
 def name(record: RunRecord, attribute: str, group: str) -> str:
     """What the dictionary calls a group; of several attributes, what each calls its own."""
     known = record.vocabulary.groups
-    parts = [
-        known.get(a, {}).get(g) or words.group(g)
-        for a, g in zip(attribute.split("+"), group.split("+"), strict=False)
-    ]
+    pairs = zip(attribute.split("+"), group.split("+"), strict=False)
+    parts = [known.get(a, {}).get(g) or words.group(g) for a, g in pairs]
     return words.visible(", ".join(parts), newlines=False)
+
+
+def _who(record: RunRecord, attribute: str, group: str) -> str:
+    """A group as a subject: a value of somebody's own column is no word for people."""
+    known = record.vocabulary.groups
+    pairs = zip(attribute.split("+"), group.split("+"), strict=False)
+    people = all(known.get(a, {}).get(g, g) != g for a, g in pairs)
+    return f"{'' if people else 'texts about '}{name(record, attribute, group)}"
 
 
 def favourable(record: RunRecord) -> str | None:

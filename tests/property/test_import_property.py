@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.contrib.imports import mapping, observe
+from auditor.contrib.imports import inference, observe
 from auditor.contrib.imports.observe import Imported
 from auditor.contrib.imports.tables import Source, Table
 from auditor.core.errors import DataFileError
@@ -38,7 +38,7 @@ def planted(seed: int) -> list[Line]:
 def imported(rows: list[Line]) -> Imported:
     columns = {name: [row[name] or None for row in rows] for name in rows[0]}
     table = Table(columns=columns, sources=(Source(file="a.csv", sha256="", rows=len(rows)),))
-    return observe.observe(table, mapping.infer(table))
+    return observe.observe(table, inference.infer(table))
 
 
 def net(found: Imported) -> Claim:

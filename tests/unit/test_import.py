@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from auditor.cli import main as cli
-from auditor.contrib.imports import mapping, observe, record, tables
+from auditor.contrib.imports import inference, mapping, observe, record, tables
 from auditor.contrib.imports.mapping import Roles
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.measure.claims import Claim
@@ -58,13 +58,13 @@ def written(path: Path, rows: list[dict[str, str]]) -> Path:
 
 def net(rows: list[dict[str, str]], path: Path, **roles: Any) -> Claim:
     table = tables.read([written(path, rows)])
-    found = observe.observe(table, mapping.infer(table).model_copy(update=roles))
+    found = observe.observe(table, inference.infer(table).model_copy(update=roles))
     return next(c for c in claims(found.table, found.question) if c.family == "net")
 
 
 def test_roles_are_inferred_written_and_read(tmp_path: Path) -> None:
     table = tables.read([written(tmp_path / "a.csv", planted(0))])
-    roles = mapping.infer(table)
+    roles = inference.infer(table)
     assert roles.text == ("text_id",)
     assert (roles.answer, roles.kind, roles.replicate, dict(roles.groups)) == (
         "score",
@@ -107,18 +107,18 @@ def test_repeated_contradictory_missing_and_foreign_rows_are_counted(tmp_path: P
         dict(rows[3], gender=""),
     ]
     table = tables.read([written(tmp_path / "a.csv", rows + extra)])
-    found = observe.observe(table, mapping.infer(table)).counted
+    found = observe.observe(table, inference.infer(table)).counted
     assert (found.rows, found.repeated, found.contradictory, found.unreadable) == (len(rows) + 4, 1, 1, 1)
     assert found.no_group == 1
     assert (found.texts, found.without_placebo, found.unbalanced) == (8, 0, {"gender": 0})
-    roles = mapping.infer(table).model_copy(update={"where": {"run": ("0",)}})
+    roles = inference.infer(table).model_copy(update={"where": {"run": ("0",)}})
     assert observe.observe(table, roles).counted.elsewhere == sum(row["run"] != "0" for row in rows + extra)
 
 
 def test_texts_without_one_side_are_counted(tmp_path: Path) -> None:
     rows = [r for r in planted(0.0, texts=10) if not (r["text_id"] == "t3" and r["arm"] == "edited")]
     table = tables.read([written(tmp_path / "a.csv", rows)])
-    found = observe.observe(table, mapping.infer(table))
+    found = observe.observe(table, inference.infer(table))
     assert found.counted.unbalanced == {"gender": 1}
 
 
@@ -137,7 +137,7 @@ def test_two_attributes_in_every_row_are_told_apart(tmp_path: Path) -> None:
         for gender in ("woman", "man")
     ]
     table = tables.read([written(tmp_path / "a.csv", rows)])
-    roles = mapping.infer(table)
+    roles = inference.infer(table)
     assert roles.split["identity"] == {
         f"{race} {word}": {"race": race, "gender": gender}
         for race in ("black", "white")
@@ -161,7 +161,7 @@ def test_rows_about_nobody_stand_beside_identities_of_several_groups(tmp_path: P
         for one in (*told, "none")
     ]
     table = tables.read([written(tmp_path / "a.csv", rows)])
-    roles = mapping.infer(table)
+    roles = inference.infer(table)
     assert set(roles.split["persona"]) == set(roles.where["persona"]) == set(told)
     found = observe.observe(table, roles)
     assert {c.attribute for c in claims(found.table, found.question) if c.family == "net"} == {
@@ -169,7 +169,7 @@ def test_rows_about_nobody_stand_beside_identities_of_several_groups(tmp_path: P
         "race",
     }
     unknown = [{**row, "persona": row["persona"].replace("Asian", "Martian")} for row in rows]
-    assert not mapping.infer(tables.read([written(tmp_path / "b.csv", unknown)])).split
+    assert not inference.infer(tables.read([written(tmp_path / "b.csv", unknown)])).split
 
 
 def test_files_of_all_kinds_hold_the_same_rows(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, said: str)
 
     def imported() -> None:
         table = tables.read([tmp_path / "a.csv"])
-        observe.observe(table, mapping.infer(table))
+        observe.observe(table, inference.infer(table))
 
     with pytest.raises((ConfigError, DataFileError), match=said):
         imported()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from auditor.cli import main as cli
-from auditor.contrib.imports import mapping, observe, tables
+from auditor.contrib.imports import inference, mapping, observe, tables
 from auditor.contrib.imports.mapping import Roles
 from auditor.core.errors import ConfigError, DataFileError
 
@@ -69,7 +69,7 @@ def test_logs_of_inspect(tmp_path: Path) -> None:
     for file in (written(tmp_path / "log.json", log), packed):
         table = tables.read([file])
         assert not any(name.startswith(("messages", "events")) for name in table.columns)
-        roles = mapping.infer(table)
+        roles = inference.infer(table)
         assert (roles.text, roles.answer, roles.model) == (("id",), "scores.match.answer", ("output.model",))
         assert dict(roles.groups) == {"gender": "metadata.gender"}
         checked(table, roles, "openai/some-model")
@@ -92,7 +92,7 @@ def test_results_of_promptfoo(tmp_path: Path) -> None:
         "results": {"version": 3, "prompts": [{"raw": "Rate {{name}}"}], "results": results},
     }
     table = tables.read([written(tmp_path / "results.json", document)])
-    checked(table, mapping.infer(table), "openai:some-model")
+    checked(table, inference.infer(table), "openai:some-model")
 
 
 def test_batches_of_openai_joined_to_what_was_asked(
@@ -124,7 +124,7 @@ def test_batches_of_openai_joined_to_what_was_asked(
     ]
     output, source = lines(tmp_path / "out.jsonl", said), lines(tmp_path / "in.jsonl", asked)
     table = tables.joined(tables.read([output]), tables.read([source]), "custom_id")
-    roles = mapping.infer(table)
+    roles = inference.infer(table)
     assert roles.answer == "response.body.choices.0.message.content"
     checked(table, roles, "some-model-1")
     # Without the file that was asked: the id says it.
@@ -153,7 +153,7 @@ def test_spans_of_traces(tmp_path: Path) -> None:
     ]
     document = {"resourceSpans": [{"scopeSpans": [{"spans": spans[:5]}, {"spans": spans[5:]}]}]}
     table = tables.read([written(tmp_path / "traces.json", document)])
-    checked(table, mapping.infer(table), "some-model")
+    checked(table, inference.infer(table), "some-model")
 
 
 def test_rows_at_a_path(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_rows_at_a_path(tmp_path: Path) -> None:
     ]
     file = written(tmp_path / "runs.json", {"examples": [{"id": 1}] * 99, "data": {"runs": runs}})
     table = tables.read([file], "$.data.runs[*]")
-    checked(table, mapping.infer(table), "some-model")
+    checked(table, inference.infer(table), "some-model")
     with pytest.raises(ConfigError, match="no objects there"):
         tables.read([file], "$.nothing[*]")
     with pytest.raises(ConfigError, match="no JSON path"):

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from auditor.contrib.imports import mapping, tables
+from auditor.contrib.imports import inference, tables
 from auditor.contrib.imports.mapping import Roles
 from auditor.contrib.imports.observe import observe
 from auditor.measure.families import claims
@@ -18,7 +18,7 @@ from auditor.measure.families import claims
 def differences(files: list[Path], roles: Roles | None = None) -> dict[tuple[str, str], float]:
     """Net difference of female and male answers (or of black and white), by model and attribute."""
     table = tables.read(files)
-    seen = observe(table, roles or mapping.infer(table))
+    seen = observe(table, roles or inference.infer(table))
     return {
         (c.model, c.attribute): c.estimate * (1 if c.groups[0].lower() in ("female", "black") else -1)
         for c in claims(seen.table, seen.question)
@@ -46,7 +46,7 @@ def test_semicolons_decimal_commas_marks_and_spellings(tmp_path: Path, encoding:
     file = tmp_path / "a.csv"
     file.write_text("\n".join(rows), encoding=encoding)
     table = tables.read([file])
-    seen = observe(table, mapping.infer(table))
+    seen = observe(table, inference.infer(table))
     assert (seen.counted.no_group, seen.counted.unreadable) == (1, 1)
     assert seen.counted.respelled == 53
     assert differences([file]) == pytest.approx({("recorded", "gender"): -6.0}, abs=0.02)
@@ -113,5 +113,5 @@ def test_an_id_of_each_row_is_no_text(tmp_path: Path) -> None:
     (file := tmp_path / "a.csv").write_text(
         "\n".join(["id,prompt,gender,job,score", *rows]), encoding="utf-8"
     )
-    roles = mapping.infer(tables.read([file]))
+    roles = inference.infer(tables.read([file]))
     assert (roles.text, roles.format) == (("job",), ())

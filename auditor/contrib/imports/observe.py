@@ -170,7 +170,7 @@ def _arm(roles: Roles, said: str | None) -> Arm:
     assert roles.arm is not None
     return (
         Arm.ORIGINAL
-        if said in roles.arm.original
+        if (said or "") in roles.arm.original
         else Arm.PLACEBO
         if said in roles.arm.placebo
         else Arm.EDITED

@@ -261,7 +261,7 @@ def _member(
                     yield flat(value | known.said_last(value))
     except UnicodeDecodeError as error:
         raise DataFileError(
-            f"{where}: not UTF-8, or UTF-16 with its mark ({error.reason} at byte {error.start})"
+            f"{where}: not UTF-8, or UTF-16 with its mark ({error.reason} at byte {error.start}): save it as UTF-8"
         ) from None
     except json.JSONDecodeError as error:
         raise DataFileError(f"{where}: not JSON: {error}") from None

@@ -9,6 +9,8 @@ from auditor.contrib.imports.spelling import missing, numbers, spelled
 from auditor.contrib.imports.tables import Column, Table
 from auditor.core.errors import ConfigError
 
+ROLES = ("model", "format", "replicate")  # what a column of answers may be about besides groups
+
 
 def tidied(table: Table, roles: Roles) -> tuple[Table, Roles, int]:
     """``table`` with one column of answers, one spelling for each label and group, and plain numbers.
@@ -68,14 +70,17 @@ def _long(table: Table, roles: Roles) -> tuple[Table, Roles]:
     """A row for each answer, where a row had one answer for each of several groups."""
     if lacking := [name for name in roles.wide if name not in table.columns]:
         raise ConfigError(f"wide: no column {lacking[0]!r}; there are {', '.join(table.columns)}")
-    attributes = list(dict.fromkeys(a for groups in roles.wide.values() for a in groups))
+    added = list(dict.fromkeys(a for groups in roles.wide.values() for a in groups))
+    attributes = [name for name in added if name not in ROLES]
     size = len(table)
     rest = [name for name in table.columns if name not in roles.wide]
-    if taken := [name for name in (*attributes, roles.answer) if name in rest]:
+    if taken := [name for name in (*added, roles.answer) if name in rest]:
         raise ConfigError(f"wide: the table has a column {taken[0]!r} already; call the answer another name")
     columns: dict[str, Column] = {name: table.columns[name] * len(roles.wide) for name in rest}
-    for attribute in attributes:
+    for attribute in added:
         columns[attribute] = [g.get(attribute) for g in roles.wide.values() for _ in range(size)]
     columns[roles.answer] = [value for name in roles.wide for value in table.columns[name]]
     groups = dict(roles.groups) | {name: name for name in attributes}
-    return type(table)(columns=columns, sources=table.sources), roles.model_copy(update={"groups": groups})
+    more = {role: role if role == "replicate" else (role,) for role in ROLES if role in added}
+    found = roles.model_copy(update={"groups": groups, **more})
+    return type(table)(columns=columns, sources=table.sources), found
