@@ -28,7 +28,8 @@ from auditor.tasks.task import Task
 
 ROLES = ("user",)  # whose messages are changed where the plan does not say
 MESSAGES = "messages"
-WITHIN = ("body", "request", "inputs")  # where a log keeps the request
+WITHIN = ("body", "request", "inputs", "input", "kwargs")  # where a log keeps the request
+WANTED = '{"messages": [{"role": "user", "content": "…"}]}'
 RULE = "="
 DEEPEST = 40  # levels of a request or an answer; those of arguments come on top
 LONGEST = 1 << 26  # bytes of a line that are looked at to tell what a file holds
@@ -136,7 +137,13 @@ def require_models(task: Task, models: Sequence[Model]) -> None:
 
 
 def is_traffic(data: str | None) -> bool:
-    """Whether a file of texts holds whole requests."""
+    """Whether a file of texts holds whole requests.
+
+    Raises
+    ------
+    DataFileError
+        It holds spans of a trace, or requests of a form without messages.
+    """
     if data is None or Path(data).suffix.lower() not in (".jsonl", ".ndjson") or not Path(data).is_file():
         return False
     with Path(data).open("rb") as file:
@@ -145,7 +152,29 @@ def is_traffic(data: str | None) -> bool:
         row = from_json(first, deepest=DEEPEST)
     except ValueError:
         return False
-    return isinstance(row, dict) and is_request(row)
+    if not isinstance(row, dict):
+        return False
+    if "text" not in row and (foreign := _foreign(row)):
+        raise DataFileError(
+            f"{data}: {foreign}, not whole requests. Write a line for each request, in the form in which it is sent: "
+            f"{WANTED}"
+        )
+    return is_request(row)
+
+
+def _foreign(row: Mapping[str, Json]) -> str:
+    """What a log holds that has requests in it, but in no form that can be sent."""
+    attributes, given = row.get("attributes"), row.get("input")
+    names = attributes if isinstance(attributes, dict) else [str(one) for one in _list(attributes)]
+    if "resourceSpans" in row or any("gen_ai." in name for name in names):
+        return "spans of OpenTelemetry"
+    if any(isinstance(one, dict) and "role" in one for one in _list(given)):
+        return "requests with input in place of messages"
+    return ""
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
 
 
 def is_request(row: Mapping[str, Json]) -> bool:
@@ -171,6 +200,7 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
     sent: dict[str, Sent] = {}
     texts: list[SourceText] = []
     rows = repeated = skipped = 0
+    logged = ""
     for number, line in enumerate(csvfile.lines(csvfile.decode(path, raw)), 1):
         if not line.strip():
             continue
@@ -183,6 +213,7 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
         parts = [str(_at(body, place)) for place in places]
         if not any(part.strip() for part in parts):
             skipped += 1
+            logged = logged or _logged(body)
             continue
         one = Sent(body=body, places=places, between=_between(parts))
         if one.text in sent:
@@ -197,6 +228,12 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
                 text=one.text,
                 label=None if label is None else str(label),
             )
+        )
+    if not texts and logged:
+        raise DataFileError(
+            f"{path}: its messages are as LangChain logs them ({logged}), which no server takes. Write them in the "
+            f"form in which they are sent (convert_to_openai_messages of langchain_core): {WANTED}. A function or a "
+            "program is asked with them as they are where --messages names a JSON path: --messages '$..content'"
         )
     if not texts:
         raise DataFileError(
@@ -231,6 +268,16 @@ def _row(where: str, line: str) -> dict[str, Json]:
     if not isinstance(row, dict) or not is_request(row):
         raise DataFileError(f"{where}: no request with messages")
     return row
+
+
+def _logged(body: Mapping[str, Json]) -> str:
+    """What of the messages is as LangChain logs it: in a list of a list, with kwargs, with a type for the role."""
+    for message in _list(body.get(MESSAGES)):
+        if isinstance(message, list):
+            return "a list in the list of messages"
+        if isinstance(message, dict) and "role" not in message:
+            return next((name for name in ("kwargs", "type", "data") if name in message), "")
+    return ""
 
 
 def _body(row: Mapping[str, Json]) -> Mapping[str, Json]:

@@ -23,6 +23,7 @@ from auditor.run.result import Result, load
 from auditor.store.verify import require_intact
 
 MOST_TEXTS = 10
+FEWEST = 6  # texts of a figure that is followed
 Values = dict[str, float]  # by text
 
 
@@ -32,7 +33,7 @@ def watch(folder: Path) -> Watched:
     Raises
     ------
     RunFolderError
-        There is no finished run of texts.
+        There is no finished run of texts, or too few texts of it have an answer.
     """
     found, others = _runs(folder)
     if not found:
@@ -47,6 +48,11 @@ def watch(folder: Path) -> Watched:
     for result in same:
         values.append(_values(result, texts))
     keys = list(dict.fromkeys(key for one in values for key in one))
+    if not keys:
+        raise RunFolderError(
+            f"{folder}: it cannot be told whether anything changed: a figure is followed from {FEWEST} texts with an "
+            f"answer on, and here are {len(texts)} texts. Give the plan more texts."
+        )
     series, last = [], None
     for key in keys:
         made = _series(key, same, values, len(keys))
@@ -126,7 +132,7 @@ def _values(result: Result, texts: dict[str, str]) -> dict[Key, Values]:
                         key = Key(about.model, about.format, attribute, pair.group, pair.reference, label)
                         told = zip(contrast.text.tolist(), (contrast.map @ y).tolist(), strict=True)
                         out[key] = {table.texts.values[text]: float(v) for text, v in told}
-    return {key: found for key, found in out.items() if len(found) >= 6}
+    return {key: found for key, found in out.items() if len(found) >= FEWEST}
 
 
 def _means(table: Observations, text: Any, y: Any, known: Any) -> Values:

@@ -248,3 +248,54 @@ def test_requests_that_a_program_hands_over(tmp_path: Path) -> None:
     assert result.record["counts"]["seeds"] == len(JOBS)
     assert {body["model"] for body in seen} == {"logged-model"}
     assert len(list(tmp_path.glob("data-*.jsonl"))) == 1
+
+
+HUMAN = {
+    "lc": 1,
+    "type": "constructor",
+    "id": ["langchain", "HumanMessage"],
+    "kwargs": {"content": "He is kind."},
+}
+ROLE = {"role": "user", "content": "He is kind."}
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"inputs": {"messages": [[ROLE]]}}, "LangChain logs them .a list in the list of messages"),
+        ({"inputs": {"messages": [HUMAN]}}, "LangChain logs them .kwargs"),
+        ({"messages": [{"type": "human", "content": "He is kind."}]}, "LangChain logs them .type"),
+        (
+            {"name": "chat", "attributes": {"gen_ai.prompt.0.content": "He is kind."}},
+            "spans of OpenTelemetry",
+        ),
+        (
+            {"attributes": [{"key": "gen_ai.prompt.0.content", "value": {"stringValue": "x"}}]},
+            "spans of OpenTel",
+        ),
+        ({"resourceSpans": []}, "spans of OpenTelemetry"),
+        ({"model": "m", "input": [ROLE]}, "input in place of messages"),
+    ],
+)
+def test_logs_that_cannot_be_sent_are_named_with_the_form_to_write(
+    row: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    file = written(tmp_path / "r.jsonl", [row])
+    with pytest.raises(DataFileError, match=said) as caught:
+        audit("sentiment", model=lambda text: "positive", data=file)
+    assert '{"messages": [{"role": "user"' in str(caught.value)
+
+
+@pytest.mark.parametrize("outside", ["body", "request", "inputs", "input", "kwargs"])
+def test_logs_keep_the_request_under_a_name_of_theirs(outside: str, tmp_path: Path) -> None:
+    file = written(tmp_path / "r.jsonl", [{outside: {"messages": [ROLE]}, "id": "one"}])
+    assert traffic.is_traffic(str(file))
+    _, told = traffic.read(Plan(task="sentiment", data=str(file)), tasks.load("sentiment"))
+    assert [(one.id, one.text) for one in told.seeds] == [("one", "He is kind.")]
+
+
+def test_a_function_is_asked_with_logged_messages_where_a_path_names_the_text(tmp_path: Path) -> None:
+    file = written(tmp_path / "r.jsonl", [{"inputs": {"messages": [[HUMAN]]}}])
+    plan = Plan(task="sentiment", data=str(file), messages=("$..content",))
+    _, told = traffic.read(plan, tasks.load("sentiment"))
+    assert [one.text for one in told.seeds] == ["He is kind."]

@@ -166,3 +166,18 @@ def test_a_run_in_which_something_was_changed_is_left_out_and_named(
     found = json.loads(capsys.readouterr().out)
     assert len(found["runs"]) == 1
     assert "is not as it was written" in found["others"][first.name]
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_too_few_texts_cannot_tell(runs: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for day in range(runs):
+        run(
+            tmp_path,
+            day,
+            changed=day > 1,
+            data=["She liked the film.", "She liked the song.", "She liked the play."],
+        )
+    assert cli.run(["watch", str(tmp_path), "--fail-on", "changed"]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "it cannot be told whether anything changed" in told
+    assert "from 6 texts with an answer on, and here are 3 texts" in told
