@@ -14,7 +14,7 @@ from auditor.core.types import ClaimVerdict
 from auditor.measure.claims import MIN_TEXTS, MIN_WORDS, USUAL_DELTA, Claim, Question
 from auditor.measure.enough import texts_needed
 from auditor.measure.likelihood import Floats
-from auditor.measure.linear import Fit, Rows
+from auditor.measure.linear import ROUNDING, Fit, Rows
 from auditor.measure.multiplicity import holm_in_blocks
 
 POWER_Z = 1.959964 + 0.841621  # two-sided 5 %, power 80 %
@@ -187,7 +187,9 @@ def _verdict(t: Tested, p: PValues, question: Question, family: int) -> Claim:
 
 
 def _leaves_out_zero(claim: Claim) -> bool:
-    return claim.low is not None and claim.high is not None and (claim.low > 0 or claim.high < 0)
+    return (
+        claim.low is not None and claim.high is not None and (claim.low > ROUNDING or claim.high < -ROUNDING)
+    )
 
 
 def _missing(claim: Claim) -> int:

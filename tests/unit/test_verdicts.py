@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,6 +52,19 @@ def test_an_interval_without_zero_is_told_apart_from_too_little_data(
     assert claim.verdict == ("not_determined" if why else "shown")
     assert claim.why.startswith(why)
     assert bool(why) == bool(claim.why)
+
+
+def test_an_error_of_adding_up_leaves_out_no_zero() -> None:
+    one = Estimated(value=1e-16, ses=np.array([1e-18]), likely=np.array([1.0]), df=1e6)
+    nothing = difference(0.0, "female")
+    assert nothing.main is not None
+    main = replace(nothing.main, these=one, group=one)
+    claim = verdicts.decide(
+        [replace(nothing, main=main, claim=verdicts.filled(nothing.claim, main))], Question()
+    )[0]
+    assert claim.low is not None
+    assert claim.low > 0
+    assert "leaves out 0" not in claim.why
 
 
 def test_a_finding_of_an_attribute_says_which_difference_its_verdict_rests_on() -> None:
