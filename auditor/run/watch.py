@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from auditor.contrib.imports.observe import observe
+from auditor.core.counting import plural
 from auditor.core.decoded import from_json
 from auditor.core.errors import RunFolderError
 from auditor.core.types import digest
@@ -50,8 +51,8 @@ def watch(folder: Path) -> Watched:
     keys = list(dict.fromkeys(key for one in values for key in one))
     if not keys:
         raise RunFolderError(
-            f"{folder}: it cannot be told whether anything changed: a figure is followed from {FEWEST} texts with an "
-            f"answer on, and of the {len(texts)} texts here fewer have one in each version. Give the plan more texts."
+            f"{folder}: it cannot be told whether anything changed: a figure is followed from {plural(FEWEST, 'text')} "
+            f"with an answer on, and of {plural(len(texts), 'text')} fewer have one in each version. Ask more."
         )
     series, last = [], None
     for key in keys:

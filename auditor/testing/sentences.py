@@ -73,7 +73,6 @@ SENTENCES: tuple[Sentence, ...] = (
     Sentence(
         id="kid's meal",
         text="I ordered a kid's meal with milk.",
-        kept=("I ordered a child's meal with milk.",),
         never=("trans boy's meal", "transgender girl's meal", "nonbinary child's meal"),
     ),
     Sentence(

@@ -148,7 +148,7 @@ def test_a_redacted_run_keeps_what_was_read_and_no_conversation(tmp_path: Path, 
         claims.append(json.loads(done.stdout)["claims"])
     plain, redacted = (next((tmp_path / name).glob("2*")) for name in ("o0", "o1"))
     assert claims[0] == claims[1]
-    said = ("The payment is booked", "blender", "Faults from the works", "Noted:")
+    said = ("The payment is booked", "smoked on first use", "Faults from the works", "Noted:")
     everything = [file.read_text(errors="replace") for file in redacted.rglob("*") if file.is_file()]
     assert not [word for word in said for text in everything if word in text]
     assert all(word in (plain / "responses.jsonl").read_text() for word in said)

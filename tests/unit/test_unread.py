@@ -135,7 +135,7 @@ def test_one_label_in_nearly_all_answers_is_told_and_less_is_not() -> None:
 
         return model
 
-    rare = audit("sentiment", model=every(25), limit=8, cache=False, replicates=1)
+    rare = audit("sentiment", model=every(60), limit=8, cache=False, replicates=1)
     codes = {c["code"]: c for c in rare.record["cautions"]}
     assert codes["one_label"]["label"] == "positive"
     assert 0.95 * codes["one_label"]["of"] <= codes["one_label"]["n"] < codes["one_label"]["of"]

@@ -181,4 +181,4 @@ def test_too_few_texts_cannot_tell(runs: int, tmp_path: Path, capsys: pytest.Cap
     assert cli.run(["watch", str(tmp_path), "--fail-on", "changed"]) == 2
     told = " ".join(capsys.readouterr().err.split())
     assert "it cannot be told whether anything changed" in told
-    assert "from 12 texts with an answer on, and of the 3 texts here" in told
+    assert "from 12 texts with an answer on, and of 3 texts fewer have one" in told
